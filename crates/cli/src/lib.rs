@@ -1,1 +1,2 @@
-
+//! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
+pub mod getopt;

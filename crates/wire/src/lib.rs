@@ -1,1 +1,16 @@
+//! What crosses a socket: the generated messages, channels over Unix sockets, and the kernel's word on who is calling.
+//! No decisions are made here.
 
+/// Generated from `proto/spur.proto`.
+pub mod proto {
+    #![allow(clippy::all)]
+    tonic::include_proto!("spur.v1");
+}
+
+pub mod channel;
+pub mod client;
+pub mod peer;
+pub mod refusal;
+
+pub use client::Controller;
+pub use refusal::CallError;

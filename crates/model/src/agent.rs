@@ -1,0 +1,131 @@
+//! What the controller and its agents say to each other.
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::{DutyResult, Exited};
+use crate::node::{Machine, Run};
+use crate::request::SignalScope;
+use crate::resources::NodeShare;
+use crate::time::Span;
+use crate::{JobId, JobSpec, NodeName, StepId, StepSpec, Timestamp};
+
+/// Controller to agent. Every order may come twice: agents answer one already carried out at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Order {
+    /// The agent is known; it may go on.
+    Welcome,
+    /// The agent is not wanted here; why.
+    Refuse {
+        why: String,
+    },
+    Launch {
+        number: u64,
+        launch: Box<Launch>,
+    },
+    /// Ends all of a run, or one step of it: SIGCONT and SIGTERM, then SIGKILL after `kill_wait`. Answered when nothing is left.
+    /// A later launch of the same run (and step) is refused.
+    Kill {
+        number: u64,
+        run: Run,
+        step: Option<StepId>,
+        kill_wait: Span,
+        note: KillNote,
+    },
+    Freeze {
+        number: u64,
+        run: Run,
+    },
+    Thaw {
+        number: u64,
+        run: Run,
+    },
+    /// Delivered at once or not at all; not answered.
+    Signal {
+        run: Run,
+        signal: u32,
+        scope: SignalScope,
+    },
+    /// These reports are durable; the spool may forget them.
+    Acknowledge {
+        sequences: Vec<u64>,
+    },
+    /// What the agent holds must be exactly these runs; others are ended.
+    Ping,
+}
+
+/// What the job's output says about being ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KillNote {
+    #[default]
+    Silent,
+    Cancelled,
+    TimeLimit,
+    NodeFailure,
+    Preempted,
+    Requeued,
+}
+
+/// Agent to controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// First on every stream: who this is and which runs live here.
+    Hello {
+        node: NodeName,
+        machine: Box<Machine>,
+        runs: Vec<Run>,
+    },
+    /// The answer to the order with this number.
+    Answer {
+        number: u64,
+        result: DutyResult,
+    },
+    /// From the spool; sent again until acknowledged.
+    Exited {
+        sequence: u64,
+        exited: Exited,
+    },
+    Heartbeat,
+}
+
+record! {
+    /// All that a supervisor needs to run the batch script, or one node's tasks of a step.
+    pub struct Launch {
+        pub job: JobId,
+        pub attempt: u32,
+        pub restarts: u32,
+        pub step: StepId,
+        pub job_spec: Arc<JobSpec>,
+        /// None for the batch script.
+        pub step_spec: Option<Box<StepSpec>>,
+        /// Array id, task number, and lowest, highest, step, count of the whole array.
+        pub array: Option<ArrayFacts>,
+        pub script: Vec<u8>,
+        /// The submitter's environment, NUL-ended entries.
+        pub environment: Vec<u8>,
+        pub partition: String,
+        pub cluster_name: String,
+        /// The whole allocation of the job, node by node.
+        pub job_shares: Vec<NodeShare>,
+        /// The shares of this step (for the batch script: its one node).
+        pub step_shares: Vec<NodeShare>,
+        /// Which of `step_shares` is this node's.
+        pub node_index: u32,
+        /// Rank of this node's first task.
+        pub first_rank: u32,
+        pub n_tasks: u32,
+        pub started: Option<Timestamp>,
+        pub ends: Option<Timestamp>,
+        /// `%j` of the output file is appended to instead of truncated: a later run of the job.
+        pub is_rerun: bool,
+    }
+
+    pub struct ArrayFacts {
+        pub array: JobId,
+        pub task: u32,
+        pub min: u32,
+        pub max: u32,
+        pub stride: u32,
+        pub count: u32,
+    }
+}

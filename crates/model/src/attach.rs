@@ -1,0 +1,62 @@
+//! What `srun` and an agent say to each other about one step: streams, signals, ends of tasks.
+use serde::{Deserialize, Serialize};
+
+use crate::{ExitStatus, JobId, StepId};
+
+/// `srun` to agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToStep {
+    /// First on the stream. The agent waits for the launch if it has not come yet.
+    Open {
+        job: JobId,
+        attempt: u32,
+        step: StepId,
+    },
+    /// For every task that reads the client's input, or one.
+    Input {
+        rank: Option<u32>,
+        data: Vec<u8>,
+    },
+    EndOfInput,
+    Resize {
+        rows: u16,
+        columns: u16,
+    },
+    Signal {
+        signal: u32,
+    },
+    /// Output up to here has been written out; the supervisor may forget it.
+    Received {
+        total_bytes: u64,
+    },
+}
+
+/// Agent to `srun`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromStep {
+    /// The tasks have been started; ranks and process ids.
+    Started {
+        tasks: Vec<(u32, u32)>,
+    },
+    Output {
+        rank: u32,
+        stream: Stream,
+        data: Vec<u8>,
+    },
+    TaskExited {
+        rank: u32,
+        exit: ExitStatus,
+    },
+    /// All tasks here have ended and all output has been sent.
+    Finished,
+    /// It will never start; why.
+    Failed {
+        why: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}

@@ -1,0 +1,175 @@
+//! The log: what may be asked of the state, and what it answers. Commands are intents, not field patches.
+use serde::{Deserialize, Serialize};
+
+use crate::node::{Machine, Run};
+use crate::update::{JobChanges, NodeChange, PartitionChanges};
+use crate::{
+    BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Plan, Reject, StepId, StepSpec,
+    Timestamp,
+};
+
+/// One entry of the replicated log. `at` is the only clock the state ever sees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub at: Timestamp,
+    pub by: Caller,
+    pub command: Command,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// Blobs that the state may not have yet come along; one that is missing refuses the submission.
+    Submit {
+        spec: Box<JobSpec>,
+        blobs: Vec<Blob>,
+    },
+    AdoptPlan(Plan),
+    DutyDone {
+        duty: Duty,
+        result: DutyResult,
+    },
+    /// All tasks of a step (or the batch script) on one node have ended, and nothing of it is left there.
+    Exited(Exited),
+    /// `scancel` without a signal.
+    Cancel {
+        jobs: Vec<JobRef>,
+    },
+    /// Ends an allocation whose client is done (`salloc`), with the client's exit status.
+    Complete {
+        job: JobId,
+        exit: ExitStatus,
+    },
+    Hold {
+        jobs: Vec<JobRef>,
+        by_user: bool,
+    },
+    Release {
+        jobs: Vec<JobRef>,
+    },
+    Requeue {
+        jobs: Vec<JobRef>,
+        hold: bool,
+    },
+    Suspend {
+        jobs: Vec<JobRef>,
+    },
+    Resume {
+        jobs: Vec<JobRef>,
+    },
+    UpdateJob {
+        job: JobRef,
+        changes: Box<JobChanges>,
+    },
+    CreateStep {
+        job: JobId,
+        spec: Box<StepSpec>,
+        blobs: Vec<Blob>,
+    },
+    CancelStep {
+        job: JobId,
+        step: StepId,
+    },
+    /// An agent has come, or come back, and says which runs live on it.
+    RegisterNode {
+        node: NodeName,
+        machine: Box<Machine>,
+        runs: Vec<Run>,
+    },
+    NodeLost {
+        node: NodeName,
+    },
+    UpdateNodes {
+        nodes: Vec<NodeName>,
+        change: NodeChange,
+    },
+    UpdatePartition {
+        name: String,
+        changes: Box<PartitionChanges>,
+    },
+    Reconfigure {
+        config: Box<Config>,
+    },
+    Tick,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Blob {
+    pub id: BlobId,
+    #[serde(with = "bytes")]
+    pub content: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum DutyResult {
+    Done,
+    /// What went wrong, where, and why.
+    Failed {
+        node: NodeName,
+        why: String,
+    },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Exited {
+    pub job: JobId,
+    pub attempt: u32,
+    pub step: StepId,
+    pub node: NodeName,
+    /// The worst of the tasks on this node.
+    pub exit: ExitStatus,
+    /// The memory limit ended it.
+    pub out_of_memory: bool,
+    /// It never came to run its program; why.
+    pub launch_error: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    Ok,
+    Submitted(JobId),
+    StepCreated(StepId),
+    Adopted {
+        n_started: u32,
+        n_stale: u32,
+    },
+    /// One result for each job or array task that was addressed, in order.
+    Each(Vec<JobResult>),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// The job, or the array with the tasks that share this result.
+    pub job: JobRef,
+    pub result: Result<(), Reject>,
+}
+
+/// What applying an entry gave.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    pub reply: Result<Reply, Reject>,
+    pub events: Vec<Event>,
+}
+
+/// Blobs as one byte string instead of a list of numbers.
+mod bytes {
+    use serde::{Deserializer, Serializer, de::Visitor};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+            fn expecting(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+                out.write_str("a byte string")
+            }
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+        }
+        from.deserialize_bytes(Bytes)
+    }
+}

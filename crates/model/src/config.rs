@@ -1,0 +1,164 @@
+//! The configuration that all replicas judge by. Read from files by the `config` crate; part of the state.
+use serde::{Deserialize, Serialize};
+
+use crate::node::NodeConfig;
+use crate::time::Span;
+use crate::{NodeName, Partition};
+
+/// Everything `spur.conf` says, with defaults filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    pub cluster_name: String,
+    pub nodes: Vec<NamedNode>,
+    pub partitions: Vec<Partition>,
+    pub controller: ControllerConfig,
+    pub agent: AgentConfig,
+    pub scheduler: SchedulerConfig,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NamedNode {
+    pub name: NodeName,
+    pub config: NodeConfig,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ControllerConfig {
+    /// Host name shown to users.
+    pub host: String,
+    /// The socket on which commands and agents reach the controller.
+    pub socket: String,
+    pub state_dir: String,
+    pub pid_file: String,
+    pub log_file: String,
+    /// A finished job stays visible this long.
+    pub min_job_age: Span,
+    /// Job ids go round after this one.
+    pub max_job_id: u32,
+    pub first_job_id: u32,
+    /// One more than the highest task number.
+    pub max_array_size: u32,
+    pub max_job_count: u32,
+    /// A node that is silent this long is lost.
+    pub node_timeout: Span,
+    /// Users who may do everything, besides root and the user the controller runs as.
+    pub admins: Vec<String>,
+    /// Lost nodes that come back are used again without being resumed.
+    pub return_to_service: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentConfig {
+    /// May contain `%n`, the node's name.
+    pub spool_dir: String,
+    pub socket: String,
+    pub pid_file: String,
+    pub log_file: String,
+    /// Between SIGTERM and SIGKILL.
+    pub kill_wait: Span,
+    pub heartbeat: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SchedulerConfig {
+    /// Most jobs looked at in one pass.
+    pub depth: u32,
+    /// Memory is handed out like CPUs; otherwise it is only recorded.
+    pub tracks_memory: bool,
+    pub default_memory_per_node_mb: Option<u64>,
+    pub default_memory_per_cpu_mb: Option<u64>,
+    /// Batch jobs are requeued after a node failure unless they say otherwise.
+    pub requeues: bool,
+    pub kill_on_invalid_dependency: bool,
+    pub suspend_cpus: SuspendCpus,
+    pub allow_owner_suspend: bool,
+}
+
+/// Whether a manual suspend gives the CPUs to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SuspendCpus {
+    #[default]
+    Retain,
+    Release,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            cluster_name: "spur".into(),
+            nodes: Vec::new(),
+            partitions: Vec::new(),
+            controller: ControllerConfig::default(),
+            agent: AgentConfig::default(),
+            scheduler: SchedulerConfig::default(),
+        }
+    }
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        ControllerConfig {
+            host: "localhost".into(),
+            socket: String::new(),
+            state_dir: String::new(),
+            pid_file: String::new(),
+            log_file: String::new(),
+            min_job_age: Span::from_secs(300),
+            max_job_id: 0x03ff_0000,
+            first_job_id: 1,
+            max_array_size: 4_000_001,
+            max_job_count: 1_000_000,
+            node_timeout: Span::from_secs(60),
+            admins: Vec::new(),
+            return_to_service: true,
+        }
+    }
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        AgentConfig {
+            spool_dir: String::new(),
+            socket: String::new(),
+            pid_file: String::new(),
+            log_file: String::new(),
+            kill_wait: Span::from_secs(30),
+            heartbeat: Span::from_secs(5),
+        }
+    }
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        SchedulerConfig {
+            depth: 10_000,
+            tracks_memory: true,
+            default_memory_per_node_mb: None,
+            default_memory_per_cpu_mb: None,
+            requeues: true,
+            kill_on_invalid_dependency: false,
+            suspend_cpus: SuspendCpus::Retain,
+            allow_owner_suspend: true,
+        }
+    }
+}
+
+impl Config {
+    pub fn partition(&self, name: &str) -> Option<&Partition> {
+        self.partitions.iter().find(|partition| partition.name == name)
+    }
+
+    pub fn default_partition(&self) -> Option<&Partition> {
+        self.partitions.iter().find(|partition| partition.is_default)
+    }
+
+    /// `path` with `%n` replaced by the node's name.
+    pub fn for_node(path: &str, node: &str) -> String {
+        path.replace("%n", node)
+    }
+}

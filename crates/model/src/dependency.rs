@@ -1,0 +1,146 @@
+//! What a job waits for: `afterok:12:13_4,singleton` (all of them) or `afterok:12?afterany:13` (any of them).
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::JobId;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dependency {
+    pub terms: Vec<Term>,
+    /// One met term is enough; otherwise all must be met.
+    pub any_is_enough: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Term {
+    pub kind: Kind,
+    /// None for `singleton`.
+    pub job: Option<JobId>,
+    pub task: Option<u32>,
+    /// `after:12+5`: this many minutes after the start.
+    pub delay_minutes: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    After,
+    AfterAny,
+    AfterOk,
+    AfterNotOk,
+    AfterCorr,
+    AfterBurstBuffer,
+    Singleton,
+}
+
+const KINDS: &[(Kind, &str)] = &[
+    (Kind::After, "after"),
+    (Kind::AfterAny, "afterany"),
+    (Kind::AfterOk, "afterok"),
+    (Kind::AfterNotOk, "afternotok"),
+    (Kind::AfterCorr, "aftercorr"),
+    (Kind::AfterBurstBuffer, "afterburstbuffer"),
+    (Kind::Singleton, "singleton"),
+];
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        let (_, word) = KINDS.iter().find(|(kind, _)| kind == self).expect("every kind has its word");
+        out.write_str(word)
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "{}", self.kind)?;
+        if let Some(job) = self.job {
+            write!(out, ":{job}")?;
+        }
+        if let Some(task) = self.task {
+            write!(out, "_{task}")?;
+        }
+        if self.delay_minutes > 0 {
+            write!(out, "+{}", self.delay_minutes)?;
+        }
+        Ok(())
+    }
+}
+
+/// One malformed dependency; shown to the user as Slurm shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DependencyError;
+
+/// Reads `--dependency`. A bare job number means `afterany`.
+pub fn parse(text: &str) -> Result<Dependency, DependencyError> {
+    if text.contains(',') && text.contains('?') {
+        return Err(DependencyError);
+    }
+    let any_is_enough = text.contains('?');
+    let mut terms = Vec::new();
+    for part in text.split([',', '?']) {
+        parse_part(part, &mut terms)?;
+    }
+    Ok(Dependency { terms, any_is_enough })
+}
+
+fn parse_part(part: &str, terms: &mut Vec<Term>) -> Result<(), DependencyError> {
+    let (word, jobs) = part.split_once(':').unwrap_or((part, ""));
+    if word.starts_with(|c: char| c.is_ascii_digit()) {
+        for job in part.split(':') {
+            terms.push(parse_job(Kind::AfterAny, job)?);
+        }
+        return Ok(());
+    }
+    let (kind, _) = KINDS.iter().find(|(_, known)| known.eq_ignore_ascii_case(word)).ok_or(DependencyError)?;
+    match (kind, jobs) {
+        (Kind::Singleton, "") => terms.push(Term { kind: *kind, job: None, task: None, delay_minutes: 0 }),
+        (Kind::Singleton, _) | (_, "") => return Err(DependencyError),
+        _ => {
+            for job in jobs.split(':') {
+                terms.push(parse_job(*kind, job)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse_job(kind: Kind, text: &str) -> Result<Term, DependencyError> {
+    let (text, delay) = text.split_once('+').unwrap_or((text, "0"));
+    let delay_minutes: u32 = delay.parse().map_err(|_| DependencyError)?;
+    if delay_minutes > 0 && kind != Kind::After {
+        return Err(DependencyError);
+    }
+    let (job, task) = match text.split_once('_') {
+        None => (text, None),
+        Some((job, "*")) => (job, None),
+        Some((job, task)) => (job, Some(task.parse().map_err(|_| DependencyError)?)),
+    };
+    let job: JobId = job.parse().map_err(|_| DependencyError)?;
+    if job.0 == 0 {
+        return Err(DependencyError);
+    }
+    Ok(Term { kind, job: Some(job), task, delay_minutes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_read_as_slurm_writes_them() {
+        let shown = |text: &str| {
+            let read = parse(text).ok()?;
+            let sign = if read.any_is_enough { "?" } else { "," };
+            Some(read.terms.iter().map(|term| term.to_string()).collect::<Vec<_>>().join(sign))
+        };
+        assert_eq!(shown("afterok:1:2_3,singleton").unwrap(), "afterok:1,afterok:2_3,singleton");
+        assert_eq!(shown("17").unwrap(), "afterany:17");
+        assert_eq!(shown("after:5+10").unwrap(), "after:5+10");
+        assert_eq!(shown("afterok:1?afterany:2").unwrap(), "afterok:1?afterany:2");
+        for bad in
+            ["", "afterok", "afterok:", "afterok:x", "afterok:1,afterany:2?3", "frob:1", "singleton:1", "afterok:0"]
+        {
+            assert_eq!(shown(bad), None, "{bad}");
+        }
+    }
+}

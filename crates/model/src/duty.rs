@@ -1,0 +1,36 @@
+//! What the leader has to do to the world now. Duties are part of the state, so a new leader just reads them.
+use serde::{Deserialize, Serialize};
+
+use crate::{JobId, NodeName, StepId};
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Duty {
+    pub owner: Owner,
+    /// The job's run, or the node's registration, that it is about.
+    pub attempt: u32,
+    pub task: Task,
+}
+
+/// What has a life of its own, and so may need something done. At most one duty each.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Owner {
+    Job(JobId),
+    Step(JobId, StepId),
+    Node(NodeName),
+}
+
+/// One thing the leader does to the world. A job's task covers all its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Task {
+    /// Starts the batch script on the first node, or the step's tasks on all its nodes.
+    Launch,
+    /// Sends the warning signal asked for with `--signal`.
+    Warn,
+    /// Freezes every process of the job.
+    Stop,
+    Continue,
+    /// Ends every process of the job or step: SIGTERM, KillWait, SIGKILL. Done when nothing is left.
+    Kill,
+    /// A node that came back ends the runs that are no longer its own, before it is used again.
+    Clear,
+}

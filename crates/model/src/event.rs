@@ -1,0 +1,40 @@
+//! Facts for watchers, accounting and metrics. Made by `apply`, never read by it.
+use serde::{Deserialize, Serialize};
+
+use crate::{JobId, NodeName, Phase, StepId, StepPhase, Timestamp};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    JobChanged {
+        job: JobId,
+        from: Phase,
+        to: Phase,
+        at: Timestamp,
+    },
+    JobSubmitted {
+        job: JobId,
+        at: Timestamp,
+    },
+    /// Something users see has changed, but not the phase.
+    JobUpdated {
+        job: JobId,
+        at: Timestamp,
+    },
+    JobGone {
+        job: JobId,
+        at: Timestamp,
+    },
+    StepChanged {
+        job: JobId,
+        step: StepId,
+        to: StepPhase,
+        at: Timestamp,
+    },
+    NodeChanged {
+        node: NodeName,
+        at: Timestamp,
+    },
+    Reconfigured {
+        at: Timestamp,
+    },
+}

@@ -1,0 +1,125 @@
+//! Generic resources: GPUs and other countable devices, with optional types.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::CpuSet;
+
+record! {
+    /// What a node has: `gpu:a100:4`.
+    pub struct Gres {
+        pub name: String,
+        pub kind: String,
+        pub count: u32,
+        /// Device files, one a unit, where the site names them.
+        pub files: Vec<String>,
+    }
+
+    /// What a job asks for on each node: `gpu:2` or `gpu:a100:2`; an empty kind is any kind.
+    pub struct GresRequest {
+        pub name: String,
+        pub kind: String,
+        pub count: u32,
+    }
+
+    /// Which units of a node's resource a job holds.
+    pub struct GresUnits {
+        pub name: String,
+        pub kind: String,
+        /// Unit numbers within the node's whole list of that name.
+        pub units: CpuSet,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GresError(pub String);
+
+impl fmt::Display for GresError {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "Invalid generic resource (gres) specification: {}", self.0)
+    }
+}
+
+/// Reads `name[:kind][:count]`, comma separated; a count may end in K, M or G. `none` is nothing.
+pub fn parse_list(text: &str) -> Result<Vec<GresRequest>, GresError> {
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(Vec::new());
+    }
+    text.split(',').filter(|item| !item.is_empty()).map(|item| parse_one(item.trim())).collect()
+}
+
+fn parse_one(item: &str) -> Result<GresRequest, GresError> {
+    let refuse = || GresError(item.to_string());
+    let item = item.strip_prefix("gres:").unwrap_or(item);
+    let mut words = item.split([':', '=']);
+    let name = words.next().filter(|name| !name.is_empty()).ok_or_else(refuse)?.to_string();
+    let (kind, count) = match (words.next(), words.next(), words.next()) {
+        (None, ..) => (String::new(), 1),
+        (Some(word), None, _) => match parse_count(word) {
+            Some(count) => (String::new(), count),
+            None if word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
+                && !word.is_empty()
+                && !word.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                (word.to_string(), 1)
+            }
+            None => return Err(refuse()),
+        },
+        (Some(kind), Some(count), None) => (kind.to_string(), parse_count(count).ok_or_else(refuse)?),
+        _ => return Err(refuse()),
+    };
+    Ok(GresRequest { name, kind, count })
+}
+
+fn parse_count(text: &str) -> Option<u32> {
+    let (digits, factor) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1024),
+        b'm' | b'M' => (&text[..text.len() - 1], 1024 * 1024),
+        b'g' | b'G' => (&text[..text.len() - 1], 1024 * 1024 * 1024),
+        _ => (text, 1),
+    };
+    digits.parse::<u32>().ok()?.checked_mul(factor)
+}
+
+fn show(out: &mut fmt::Formatter, name: &str, kind: &str, count: u32) -> fmt::Result {
+    match kind {
+        "" => write!(out, "{name}:{count}"),
+        kind => write!(out, "{name}:{kind}:{count}"),
+    }
+}
+
+impl fmt::Display for Gres {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        show(out, &self.name, &self.kind, self.count)
+    }
+}
+
+impl fmt::Display for GresRequest {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        show(out, &self.name, &self.kind, self.count)
+    }
+}
+
+impl fmt::Display for GresUnits {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        show(out, &self.name, &self.kind, self.units.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_a_count_a_kind_or_both() {
+        let shown = |text| parse_list(text).map(|list| list.iter().map(|gres| gres.to_string()).collect::<Vec<_>>());
+        assert_eq!(shown("gpu").unwrap(), ["gpu:1"]);
+        assert_eq!(shown("gpu:2,fpga:1").unwrap(), ["gpu:2", "fpga:1"]);
+        assert_eq!(shown("gpu:a100").unwrap(), ["gpu:a100:1"]);
+        assert_eq!(shown("gpu:a100:4").unwrap(), ["gpu:a100:4"]);
+        assert_eq!(shown("craynetwork:1K").unwrap(), ["craynetwork:1024"]);
+        assert!(shown("gpu:a100:x").is_err());
+        assert!(shown("gpu:1x").is_err());
+        assert!(shown("none").unwrap().is_empty());
+    }
+}

@@ -1,0 +1,165 @@
+//! What became of what the user asked for: the record of a job.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dependency::Dependency;
+use crate::time::{Span, Timestamp};
+use crate::{Allocation, ExitStatus, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet};
+
+record! {
+    /// A job, one task of an array, or the part of an array that has not started (`waiting_tasks`).
+    pub struct Job {
+        pub id: JobId,
+        pub spec: Arc<JobSpec>,
+        /// For tasks that have left their array's record; and for that record itself, with `task` none.
+        pub array: Option<ArrayPlace>,
+        /// The tasks this record still stands for; none for anything but an array's waiting part.
+        pub waiting_tasks: Option<TaskSet>,
+        /// Counts runs: a report of an earlier run is stale.
+        pub attempt: u32,
+        pub restarts: u32,
+        pub phase: Phase,
+        pub outcome: Option<Outcome>,
+        pub exit: ExitStatus,
+        /// The worst exit of the job's steps.
+        pub derived_exit: ExitStatus,
+        pub held: Option<HeldBy>,
+        /// Why it waits, or why it ended.
+        pub reason: Option<Reason>,
+        /// More than the reason says; `scontrol show job` adds it.
+        pub reason_text: String,
+        pub wake: Option<Wake>,
+        pub priority: u32,
+        /// The partition it runs in, or would be considered in first.
+        pub partition: String,
+        /// Held while `holds_nodes()`, kept for display afterwards.
+        pub allocation: Allocation,
+        /// Tasks already done in this phase.
+        pub done: BTreeSet<Task>,
+        /// Processes may exist on the nodes.
+        pub alive: bool,
+        /// The run is to be followed by another.
+        pub requeue: bool,
+        /// What is left to wait for.
+        pub dependency: Dependency,
+        pub submitted: Timestamp,
+        pub eligible: Option<Timestamp>,
+        pub started: Option<Timestamp>,
+        pub ended: Option<Timestamp>,
+        pub last_evaluated: Option<Timestamp>,
+        /// Set exactly while suspended.
+        pub suspended_at: Option<Timestamp>,
+        /// Last suspended or resumed, as Slurm's SuspendTime.
+        pub suspend_changed: Option<Timestamp>,
+        pub run_before_suspend: Span,
+        pub total_suspended: Span,
+        /// The scheduler's estimate.
+        pub expected_start: Option<Timestamp>,
+        pub cancelled_by: Option<u32>,
+        pub next_step: u32,
+        /// The warning signal has been asked for.
+        pub warned: bool,
+        /// Nodes that could not be reached when the run ended.
+        pub unreachable: Vec<NodeName>,
+    }
+
+    pub struct ArrayPlace {
+        pub array: JobId,
+        pub task: Option<u32>,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Waits to be placed.
+    #[default]
+    Pending,
+    /// Holds nodes; processes are being prepared.
+    Starting,
+    Running,
+    Suspended,
+    /// Holds nodes; processes are being cleared away.
+    Ending,
+    /// Holds no nodes; data is being moved off.
+    Finishing,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HeldBy {
+    User,
+    Admin,
+    /// Started and failed too often.
+    MaxRequeue,
+}
+
+/// What ends a wait.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Wake {
+    At(Timestamp),
+    /// A job (or the whole array) has started, ended or gone.
+    JobMoved(JobId),
+    Released(JobId),
+    /// A job of this user with this name has ended.
+    NameFree {
+        uid: u32,
+        name: String,
+    },
+    /// A task of this array has ended.
+    ArraySlot(JobId),
+}
+
+impl Job {
+    /// It has ended and will not run again.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Ending | Phase::Finishing | Phase::Done) && !self.requeue
+    }
+
+    pub fn holds_nodes(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Running | Phase::Suspended | Phase::Ending)
+    }
+
+    /// Time it has run, without suspensions.
+    pub fn run_time(&self, now: Timestamp) -> Span {
+        let Some(started) = self.started else { return Span(0) };
+        if self.suspended_at.is_some() {
+            return self.run_before_suspend;
+        }
+        let until = self.ended.unwrap_or(now);
+        match self.suspend_changed {
+            // Ended while suspended: the end is the moment of suspension.
+            Some(changed) if until <= changed => self.run_before_suspend,
+            Some(changed) => (until - changed) + self.run_before_suspend,
+            None => until - started,
+        }
+    }
+
+    /// When it must end, as far as is known.
+    pub fn end_time(&self) -> Option<Timestamp> {
+        if self.ended.is_some() {
+            return self.ended;
+        }
+        let limit = self.spec.time_limit?.span()?;
+        match self.suspend_changed {
+            Some(changed) if self.suspended_at.is_none() => Some(changed + (limit - self.run_before_suspend)),
+            Some(_) => Some(self.started? + limit + self.total_suspended),
+            None => Some(self.started? + limit),
+        }
+    }
+
+    /// The array this job is, or belongs to.
+    pub fn array_id(&self) -> Option<JobId> {
+        self.array.as_ref().map(|place| place.array)
+    }
+
+    pub fn array_task(&self) -> Option<u32> {
+        self.array.as_ref().and_then(|place| place.task)
+    }
+
+    /// How many tasks this record stands for.
+    pub fn n_tasks_waiting(&self) -> u64 {
+        self.waiting_tasks.as_ref().map_or(1, |tasks| tasks.len() as u64)
+    }
+}

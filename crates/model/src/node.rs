@@ -1,0 +1,127 @@
+//! A node: what it should be, what it is, and who uses it.
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gres::{Gres, GresUnits};
+use crate::{CpuSet, JobId, NodeName, Timestamp};
+
+record! {
+    pub struct Node {
+        pub name: NodeName,
+        pub config: NodeConfig,
+        /// What the agent said last.
+        pub machine: Machine,
+        pub phase: NodePhase,
+        /// Counts registrations: a duty of an earlier one is stale.
+        pub attempt: u32,
+        /// Takes no new jobs.
+        pub drain: bool,
+        /// Why it is drained or down, who said so, and when.
+        pub reason: Option<NodeReason>,
+        pub used: Used,
+        /// Jobs that hold something here.
+        pub jobs: BTreeSet<JobId>,
+        /// The job that has the whole node.
+        pub exclusive_job: Option<JobId>,
+        /// Runs that must be ended before the node is used again.
+        pub stale_runs: Vec<Run>,
+        pub last_busy: Option<Timestamp>,
+        pub registered: Option<Timestamp>,
+        /// No longer in the configuration; goes when its last job has.
+        pub is_removed: bool,
+    }
+
+    /// One line of `[[nodes]]`, for one node.
+    pub struct NodeConfig {
+        pub cpus: u32,
+        pub memory_mb: u64,
+        pub tmp_disk_mb: u64,
+        pub gres: Vec<Gres>,
+        pub features: Vec<String>,
+        /// Lighter nodes are used first.
+        pub weight: u32,
+        pub address: String,
+        pub sockets: u32,
+        pub cores_per_socket: u32,
+        pub threads_per_core: u32,
+    }
+
+    /// What an agent tells of its machine.
+    pub struct Machine {
+        pub hostname: String,
+        pub cpus: u32,
+        pub memory_mb: u64,
+        pub architecture: String,
+        pub system: String,
+        pub version: String,
+        pub booted: Option<Timestamp>,
+        pub agent_started: Option<Timestamp>,
+        /// Where `srun` and friends reach the agent.
+        pub socket: String,
+    }
+
+    /// Kept equal to the sum over the jobs by the ledger.
+    pub struct Used {
+        pub cpus: CpuSet,
+        pub memory_mb: u64,
+        pub gres: Vec<GresUnits>,
+    }
+
+    pub struct NodeReason {
+        pub text: String,
+        pub by_uid: u32,
+        pub at: Timestamp,
+    }
+
+    /// One run of a job on a node.
+    pub struct Run {
+        pub job: JobId,
+        pub attempt: u32,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodePhase {
+    /// Never heard of since it was configured.
+    #[default]
+    Unknown,
+    Up,
+    /// Back, but still ending runs that are no longer its own.
+    Clearing,
+    /// Does not answer.
+    Lost,
+    /// Taken out by an administrator.
+    Down,
+}
+
+impl Node {
+    /// New jobs may be placed here.
+    pub fn is_usable(&self) -> bool {
+        self.phase == NodePhase::Up && !self.drain && !self.is_removed
+    }
+
+    pub fn free_cpus(&self) -> u32 {
+        self.config.cpus.saturating_sub(self.used.cpus.len())
+    }
+
+    pub fn free_memory_mb(&self) -> u64 {
+        self.config.memory_mb.saturating_sub(self.used.memory_mb)
+    }
+
+    /// Units of `name` (of `kind`, or of any) that nobody holds, by their numbers.
+    pub fn free_gres(&self, name: &str, kind: &str) -> CpuSet {
+        let mut free = CpuSet::default();
+        let mut first = 0;
+        for gres in self.config.gres.iter().filter(|gres| gres.name == name) {
+            if kind.is_empty() || gres.kind == kind {
+                (first..first + gres.count).for_each(|unit| free.insert(unit));
+            }
+            first += gres.count;
+        }
+        for held in self.used.gres.iter().filter(|held| held.name == name) {
+            held.units.iter().for_each(|unit| free.remove(unit));
+        }
+        free
+    }
+}

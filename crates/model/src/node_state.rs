@@ -1,0 +1,111 @@
+//! Slurm's node states: a view, never stored.
+use crate::node::NodePhase;
+use crate::request::NodeView;
+
+/// `IDLE`, `MIXED+DRAIN`, `DOWN*` … as `scontrol show node` writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeState {
+    pub base: Base,
+    pub drain: bool,
+    pub completing: bool,
+    /// Does not answer: shown as a trailing `*`.
+    pub silent: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Base {
+    Unknown,
+    Down,
+    Idle,
+    Allocated,
+    Mixed,
+}
+
+impl NodeView {
+    pub fn state(&self) -> NodeState {
+        let node = &self.node;
+        let base = match node.phase {
+            NodePhase::Unknown => Base::Unknown,
+            NodePhase::Lost | NodePhase::Down => Base::Down,
+            NodePhase::Up | NodePhase::Clearing => self.busy_base(),
+        };
+        let completing = self.has_ending_job || node.phase == NodePhase::Clearing;
+        let silent = matches!(node.phase, NodePhase::Lost | NodePhase::Unknown);
+        NodeState { base, drain: node.drain, completing, silent }
+    }
+
+    fn busy_base(&self) -> Base {
+        if !self.has_live_job {
+            return Base::Idle;
+        }
+        let is_full = self.node.free_cpus() == 0 || self.node.exclusive_job.is_some();
+        if is_full { Base::Allocated } else { Base::Mixed }
+    }
+}
+
+impl NodeState {
+    /// `IDLE+DRAIN`, as `scontrol show node` has it.
+    pub fn long(self) -> String {
+        let mut text = self.base.word().to_string();
+        if self.silent {
+            text.push('*');
+        }
+        if self.completing {
+            text.push_str("+COMPLETING");
+        }
+        if self.drain {
+            text.push_str("+DRAIN");
+        }
+        text
+    }
+
+    /// One word as `sinfo` has it: `drained`, `draining`, `down*`, `mixed` …
+    pub fn word(self) -> String {
+        let busy = matches!(self.base, Base::Allocated | Base::Mixed);
+        let word = match (self.base, self.drain) {
+            (Base::Down, _) => "down",
+            (Base::Unknown, true) => "drained",
+            (Base::Unknown, false) => "unknown",
+            (_, true) if busy || self.completing => "draining",
+            (_, true) => "drained",
+            (Base::Idle, _) if self.completing => "completing",
+            (Base::Idle, _) => "idle",
+            (Base::Allocated, _) if self.completing => "allocated+",
+            (Base::Allocated, _) => "allocated",
+            (Base::Mixed, _) => "mixed",
+        };
+        if self.silent { format!("{word}*") } else { word.to_string() }
+    }
+
+    /// As `sinfo %t`: `alloc`, `mix`, `drng`, `drain`, `comp` …
+    pub fn compact(self) -> String {
+        let word = self.word();
+        let (word, mark) = match word.strip_suffix('*') {
+            Some(word) => (word, "*"),
+            None => (word.as_str(), ""),
+        };
+        let short = match word {
+            "allocated" => "alloc",
+            "allocated+" => "alloc",
+            "mixed" => "mix",
+            "draining" => "drng",
+            "drained" => "drain",
+            "completing" => "comp",
+            "unknown" => "unk",
+            other => other,
+        };
+        format!("{short}{mark}")
+    }
+}
+
+impl Base {
+    pub fn word(self) -> &'static str {
+        match self {
+            Base::Unknown => "UNKNOWN",
+            Base::Down => "DOWN",
+            Base::Idle => "IDLE",
+            Base::Allocated => "ALLOCATED",
+            Base::Mixed => "MIXED",
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What the scheduler decided: who gets what is scarce. Re-checked when it is applied.
+use crate::{JobId, NodeName, Reason, Timestamp};
+
+record! {
+    pub struct Plan {
+        pub starts: Vec<Start>,
+        /// Why the others still wait, where that has changed.
+        pub reasons: Vec<WaitReason>,
+    }
+
+    pub struct Start {
+        pub job: JobId,
+        /// For an array's waiting record: which task leaves it.
+        pub task: Option<u32>,
+        pub partition: String,
+        pub nodes: Vec<Grant>,
+        pub is_exclusive: bool,
+    }
+
+    /// How much of one node; the ledger picks which CPUs and units.
+    pub struct Grant {
+        pub node: NodeName,
+        pub n_cpus: u32,
+        pub memory_mb: u64,
+        pub n_tasks: u32,
+    }
+
+    pub struct WaitReason {
+        pub job: JobId,
+        pub reason: Option<Reason>,
+        pub text: String,
+        pub expected_start: Option<Timestamp>,
+    }
+}

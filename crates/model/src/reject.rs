@@ -1,0 +1,86 @@
+//! Why the state refused a command, in the words Slurm's users know.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reject {
+    NoSuchJob,
+    NoSuchStep,
+    NoSuchNode(String),
+    NoSuchPartition,
+    NotPermitted,
+    /// No set of nodes in the configuration could ever satisfy it.
+    NeverFits,
+    TooManyNodes,
+    TimeLimitTooLong,
+    BadDependency,
+    BadArray,
+    BadConstraint(String),
+    PartitionDown,
+    /// Its outcome stands.
+    AlreadyOver,
+    JobPending,
+    JobNotPending,
+    JobRunning,
+    JobSuspended,
+    NotSuspended,
+    AlreadySuspended,
+    NotBatch,
+    RequeueDisabled,
+    /// The step asks for more than its job has.
+    StepTooLarge,
+    /// The job's other steps hold what this one needs.
+    StepMustWait,
+    NodesBusy(String),
+    ReasonRequired,
+    InvalidNodeState,
+    InvalidValue(String),
+    TooManyJobs,
+    /// Content that the submission refers to is not here; send it along.
+    MissingBlob,
+    /// About a run, or a duty, that is over.
+    Stale,
+    /// A bug: the entry was not applied.
+    Internal(String),
+}
+
+impl fmt::Display for Reject {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        let text = match self {
+            Reject::NoSuchJob | Reject::NoSuchStep => "Invalid job id specified",
+            Reject::NoSuchNode(_) => "Invalid node name specified",
+            Reject::NoSuchPartition => "Invalid partition name specified",
+            Reject::NotPermitted => "Access/permission denied",
+            Reject::NeverFits => "Requested node configuration is not available",
+            Reject::TooManyNodes => "Node count specification invalid",
+            Reject::TimeLimitTooLong => "Requested time limit is invalid (missing or exceeds some limit)",
+            Reject::BadDependency => "Job dependency problem",
+            Reject::BadArray => "Invalid job array specification",
+            Reject::BadConstraint(_) => "Invalid feature specification",
+            Reject::PartitionDown => "Required partition not available (inactive or drain)",
+            Reject::AlreadyOver => "Job/step already completing or completed",
+            Reject::JobPending => "Job is pending execution",
+            Reject::JobNotPending => "Job is no longer pending execution",
+            Reject::JobRunning => "Job is in invalid state for requested operation",
+            Reject::JobSuspended => "Job can not be altered now, try again later",
+            Reject::NotSuspended => "Job is not suspended",
+            Reject::AlreadySuspended => "Job is already suspended",
+            Reject::NotBatch => "Only batch jobs are accepted or processed",
+            Reject::RequeueDisabled => "Requested operation is presently disabled",
+            Reject::StepTooLarge => "Requested node configuration is not available",
+            Reject::StepMustWait => "Requested nodes are busy",
+            Reject::NodesBusy(node) => return write!(out, "Requested nodes are busy ({node})"),
+            Reject::ReasonRequired => "You must specify a reason when DOWNING a node",
+            Reject::InvalidNodeState => "Invalid node state specified",
+            Reject::InvalidValue(what) => return write!(out, "Invalid value for {what}"),
+            Reject::TooManyJobs => "Resource temporarily unavailable",
+            Reject::MissingBlob => "Content of the submission is missing",
+            Reject::Stale => "Report is about a run that is over",
+            Reject::Internal(what) => return write!(out, "Internal error: {what}"),
+        };
+        out.write_str(text)
+    }
+}
+
+impl std::error::Error for Reject {}

@@ -1,0 +1,53 @@
+//! What readers ask the controller for. Authorisation and filtering happen there; rendering happens in the commands.
+use serde::{Deserialize, Serialize};
+
+use crate::{Job, JobId, JobRef, Node, Step, Timestamp};
+
+record! {
+    /// Which jobs. Empty filters let everything pass.
+    pub struct JobFilter {
+        /// Jobs, arrays with all their tasks, or some tasks.
+        pub jobs: Vec<JobRef>,
+        pub uids: Vec<u32>,
+        /// Finished jobs that are still remembered too.
+        pub with_finished: bool,
+        pub with_steps: bool,
+    }
+
+    /// A node with what only the whole state knows of it.
+    pub struct NodeView {
+        pub node: Node,
+        /// A job here is being cleared away.
+        pub has_ending_job: bool,
+        /// A job here runs or is suspended.
+        pub has_live_job: bool,
+    }
+
+    /// A piece of the answer, read from one snapshot of the state.
+    pub struct JobsPage {
+        pub jobs: Vec<Job>,
+        pub steps: Vec<Step>,
+        pub now: Timestamp,
+        /// Ids of the filter that are not known at all.
+        pub unknown: Vec<JobId>,
+    }
+}
+
+/// A signal for processes of a job; delivered at once or not at all, so not part of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SignalRequest {
+    pub jobs: Vec<JobRef>,
+    pub signal: u32,
+    pub scope: SignalScope,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SignalScope {
+    /// All steps, not the batch shell: what `scancel -s` does.
+    Steps,
+    /// The batch shell only (`-b`).
+    BatchShell,
+    /// Batch shell and steps (`-f`).
+    Everything,
+    Step(crate::StepId),
+}

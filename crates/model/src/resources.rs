@@ -1,0 +1,44 @@
+//! What a job holds on its nodes.
+use crate::{CpuSet, NodeName, gres::GresUnits};
+
+record! {
+    /// Everything a job holds. Kept after the job has ended, for display.
+    pub struct Allocation {
+        pub nodes: Vec<NodeShare>,
+        /// No other job may share these nodes.
+        pub is_exclusive: bool,
+    }
+
+    /// What a job holds on one node.
+    pub struct NodeShare {
+        pub node: NodeName,
+        pub cpus: CpuSet,
+        pub memory_mb: u64,
+        pub gres: Vec<GresUnits>,
+        /// Tasks that are laid out here.
+        pub n_tasks: u32,
+    }
+}
+
+impl Allocation {
+    pub fn names(&self) -> impl Iterator<Item = &NodeName> {
+        self.nodes.iter().map(|share| &share.node)
+    }
+
+    pub fn n_cpus(&self) -> u32 {
+        self.nodes.iter().map(|share| share.cpus.len()).sum()
+    }
+
+    pub fn memory_mb(&self) -> u64 {
+        self.nodes.iter().map(|share| share.memory_mb).sum()
+    }
+
+    pub fn share(&self, node: &str) -> Option<&NodeShare> {
+        self.nodes.iter().find(|share| share.node.as_str() == node)
+    }
+
+    /// The node that runs the batch script.
+    pub fn first(&self) -> Option<&NodeName> {
+        self.nodes.first().map(|share| &share.node)
+    }
+}

@@ -1,0 +1,184 @@
+//! What the user asked for. Changes only by `scontrol update`.
+use serde::{Deserialize, Serialize};
+
+use crate::dependency::Dependency;
+use crate::features::Constraint;
+use crate::gres::GresRequest;
+use crate::time::{Span, Timestamp};
+use crate::{BlobId, NodeName, StepSpec, TaskSet};
+
+record! {
+    pub struct JobSpec {
+        pub name: String,
+        pub uid: u32,
+        pub gid: u32,
+        pub user: String,
+        pub group: String,
+        pub account: String,
+        pub qos: String,
+        pub wckey: String,
+        pub comment: String,
+        /// In the order of preference; empty until admission fills in the default.
+        pub partitions: Vec<String>,
+        pub kind: JobKind,
+        /// What `scontrol show job` gives as Command: the script's path, or the program.
+        pub command: String,
+        pub arguments: Vec<String>,
+        /// `NAME=value` entries, each ended by a NUL.
+        pub environment: BlobId,
+        pub work_dir: String,
+        pub submit_host: String,
+        /// File name patterns; none is the default (`slurm-%j.out`, `/dev/null`).
+        pub stdin: Option<String>,
+        pub stdout: Option<String>,
+        /// None: the same file as stdout.
+        pub stderr: Option<String>,
+        pub open_mode: OpenMode,
+        pub size: Size,
+        /// None: the partition's default.
+        pub time_limit: Option<TimeLimit>,
+        pub time_min: Option<TimeLimit>,
+        pub begin: Option<Timestamp>,
+        pub deadline: Option<Timestamp>,
+        pub dependency: Dependency,
+        pub kill_on_invalid_dependency: Option<bool>,
+        pub held: bool,
+        /// Asked for by an administrator; none lets the scheduler decide.
+        pub priority: Option<u32>,
+        pub nice: i32,
+        /// None: the cluster's default.
+        pub requeue: Option<bool>,
+        pub array: Option<ArraySpec>,
+        /// Sent before the time limit is reached.
+        pub warning: Option<Warning>,
+        /// Resource limits of the submitter, as `getrlimit` names and values; applied where the job runs.
+        pub limits: Vec<ResourceLimit>,
+        pub umask: Option<u32>,
+        /// A node failure does not end the job.
+        pub no_kill: bool,
+    }
+
+    /// How much, and where.
+    pub struct Size {
+        pub min_nodes: u32,
+        /// None: as many as `min_nodes`, unless tasks ask for more.
+        pub max_nodes: Option<u32>,
+        pub n_tasks: Option<u32>,
+        pub tasks_per_node: Option<u32>,
+        pub cpus_per_task: Option<u32>,
+        pub min_cpus_per_node: Option<u32>,
+        pub memory: Memory,
+        pub tmp_disk_mb: u64,
+        /// On each node.
+        pub gres: Vec<GresRequest>,
+        pub sharing: Sharing,
+        pub overcommit: bool,
+        pub contiguous: bool,
+        pub nodes: Vec<NodeName>,
+        pub excluded: Vec<NodeName>,
+        pub constraint: Option<Constraint>,
+        /// The constraint as written, for display.
+        pub features: String,
+    }
+
+    /// `--array=1-5%2`
+    pub struct ArraySpec {
+        pub tasks: TaskSet,
+        /// At most this many run at once.
+        pub limit: Option<u32>,
+    }
+
+    /// `--signal=[B:]USR1@60`
+    pub struct Warning {
+        pub signal: u32,
+        pub before: Span,
+        /// Only the batch shell gets it (`B:`), not the steps.
+        pub batch_only: bool,
+    }
+
+    pub struct ResourceLimit {
+        /// `RLIMIT_*` number.
+        pub resource: u32,
+        pub soft: u64,
+        pub hard: u64,
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum JobKind {
+    /// Runs a script on its first node.
+    Batch { script: BlobId },
+    /// Runs nothing by itself: `salloc`.
+    #[default]
+    Allocation,
+    /// Is one step: `srun` outside an allocation.
+    Run(Box<StepSpec>),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpenMode {
+    /// The cluster's default: truncate, but append after a requeue.
+    #[default]
+    Default,
+    Append,
+    Truncate,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Memory {
+    /// The partition's or cluster's default.
+    #[default]
+    Default,
+    PerNodeMb(u64),
+    PerCpuMb(u64),
+    /// `--mem=0`: all memory of each node.
+    WholeNode,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sharing {
+    /// As the partition says; usually CPUs are not shared, nodes are.
+    #[default]
+    Default,
+    /// `--exclusive`: whole nodes.
+    WholeNodes,
+    /// `--oversubscribe`
+    Oversubscribe,
+}
+
+/// Time limits are whole minutes to Slurm's users; kept in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TimeLimit {
+    Secs(u64),
+    Unlimited,
+}
+
+impl TimeLimit {
+    pub fn span(self) -> Option<Span> {
+        match self {
+            TimeLimit::Secs(secs) => Some(Span::from_secs(secs)),
+            TimeLimit::Unlimited => None,
+        }
+    }
+}
+
+impl Size {
+    pub fn n_cpus_per_task(&self) -> u32 {
+        self.cpus_per_task.unwrap_or(1).max(1)
+    }
+
+    /// Tasks to lay out when the job gets `n_nodes`.
+    pub fn n_tasks_on(&self, n_nodes: u32) -> u32 {
+        match (self.n_tasks, self.tasks_per_node) {
+            (Some(n_tasks), _) => n_tasks,
+            (None, Some(per_node)) => per_node * n_nodes,
+            (None, None) => n_nodes,
+        }
+    }
+}
+
+impl JobSpec {
+    pub fn is_batch(&self) -> bool {
+        matches!(self.kind, JobKind::Batch { .. })
+    }
+}

@@ -1,0 +1,65 @@
+//! What `scontrol update` may change.
+use serde::{Deserialize, Serialize};
+
+use crate::NodeName;
+use crate::dependency::Dependency;
+use crate::gres::GresRequest;
+use crate::partition::PartitionState;
+use crate::spec::{Memory, TimeLimit};
+use crate::time::Timestamp;
+
+record! {
+    /// Fields that are none stay as they are.
+    pub struct JobChanges {
+        pub name: Option<String>,
+        pub comment: Option<String>,
+        pub account: Option<String>,
+        pub qos: Option<String>,
+        pub wckey: Option<String>,
+        pub partitions: Option<Vec<String>>,
+        pub time_limit: Option<TimeLimitChange>,
+        pub begin: Option<Timestamp>,
+        pub deadline: Option<Timestamp>,
+        pub dependency: Option<Dependency>,
+        pub priority: Option<u32>,
+        pub nice: Option<i32>,
+        pub requeue: Option<bool>,
+        pub min_nodes: Option<u32>,
+        pub max_nodes: Option<u32>,
+        pub n_tasks: Option<u32>,
+        pub cpus_per_task: Option<u32>,
+        pub memory: Option<Memory>,
+        pub gres: Option<Vec<GresRequest>>,
+        pub nodes: Option<Vec<NodeName>>,
+        pub excluded: Option<Vec<NodeName>>,
+        pub features: Option<String>,
+        pub array_limit: Option<u32>,
+        pub stdin: Option<String>,
+        pub stdout: Option<String>,
+        pub stderr: Option<String>,
+        pub work_dir: Option<String>,
+    }
+
+    pub struct PartitionChanges {
+        pub state: Option<PartitionState>,
+    }
+}
+
+/// `TimeLimit=10`, `TimeLimit=+5`, `TimeLimit=-5`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TimeLimitChange {
+    To(TimeLimit),
+    LongerBySecs(u64),
+    ShorterBySecs(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum NodeChange {
+    Drain { reason: String },
+    Undrain,
+    Down { reason: String },
+    Resume,
+    Reason(String),
+    Features(Vec<String>),
+    Weight(u32),
+}

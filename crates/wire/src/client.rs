@@ -1,0 +1,180 @@
+//! The controller as commands see it: nouns in, nouns out.
+use std::path::Path;
+
+use model::command::{Blob, JobResult};
+use model::request::{JobFilter, JobsPage, NodeView, SignalRequest};
+use model::{BlobId, Command, Config, JobId, JobSpec, Reply, StepId, Timestamp, codec};
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::Channel;
+
+use crate::channel::{MAX_MESSAGE_BYTES, connect};
+use crate::proto::controller_client::ControllerClient;
+use crate::proto::{
+    BlobRequest, CommandRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage, SubmitRequest,
+};
+use crate::refusal::CallError;
+
+/// A connection to the controller.
+#[derive(Clone)]
+pub struct Controller {
+    client: ControllerClient<Channel>,
+}
+
+/// What the controller says of itself and the cluster.
+pub struct Configuration {
+    pub config: Config,
+    pub now: Timestamp,
+    pub started: Timestamp,
+    pub version: String,
+    pub next_job: u32,
+}
+
+impl Controller {
+    pub async fn connect(socket: &Path) -> Result<Self, CallError> {
+        let channel = connect(socket).await?;
+        let client = ControllerClient::new(channel)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        Ok(Controller { client })
+    }
+
+    pub async fn submit(&mut self, spec: &JobSpec, blobs: &[Blob]) -> Result<JobId, CallError> {
+        let reply = self.client.submit(submission(spec, blobs, false)).await?.into_inner();
+        Ok(JobId(reply.job))
+    }
+
+    /// Says what would happen, submits nothing.
+    pub async fn test_submit(&mut self, spec: &JobSpec, blobs: &[Blob]) -> Result<String, CallError> {
+        Ok(self.client.submit(submission(spec, blobs, true)).await?.into_inner().text)
+    }
+
+    /// Gives one command of the log; each kind has its own call on the wire.
+    pub async fn command(&mut self, command: Command) -> Result<Reply, CallError> {
+        let request = CommandRequest { command: codec::encode(&command).into() };
+        let client = &mut self.client;
+        let reply = match command {
+            Command::Cancel { .. } => client.cancel(request).await?,
+            Command::Complete { .. } => client.complete(request).await?,
+            Command::Hold { .. } => client.hold(request).await?,
+            Command::Release { .. } => client.release(request).await?,
+            Command::Requeue { .. } => client.requeue(request).await?,
+            Command::Suspend { .. } => client.suspend(request).await?,
+            Command::Resume { .. } => client.resume(request).await?,
+            Command::UpdateJob { .. } => client.update_job(request).await?,
+            Command::CreateStep { .. } => client.create_step(request).await?,
+            Command::CancelStep { .. } => client.cancel_step(request).await?,
+            Command::UpdateNodes { .. } => client.update_nodes(request).await?,
+            Command::UpdatePartition { .. } => client.update_partition(request).await?,
+            Command::Submit { .. }
+            | Command::AdoptPlan(_)
+            | Command::DutyDone { .. }
+            | Command::Exited(_)
+            | Command::RegisterNode { .. }
+            | Command::NodeLost { .. }
+            | Command::Reconfigure { .. }
+            | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
+        };
+        read(&reply.into_inner().reply)
+    }
+
+    /// As `command`, for those that answer for each job.
+    pub async fn command_each(&mut self, command: Command) -> Result<Vec<JobResult>, CallError> {
+        Ok(each(self.command(command).await?))
+    }
+
+    pub async fn signal(&mut self, request: &SignalRequest) -> Result<Vec<JobResult>, CallError> {
+        let message = SignalMessage { request: codec::encode(request).into() };
+        Ok(each(read(&self.client.signal(message).await?.into_inner().reply)?))
+    }
+
+    pub async fn create_step(
+        &mut self,
+        job: JobId,
+        spec: model::StepSpec,
+        blobs: Vec<Blob>,
+    ) -> Result<StepId, CallError> {
+        match self.command(Command::CreateStep { job, spec: Box::new(spec), blobs }).await? {
+            Reply::StepCreated(step) => Ok(step),
+            other => Err(CallError::Other(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    pub async fn reconfigure(&mut self) -> Result<(), CallError> {
+        self.client.reconfigure(Nothing {}).await?;
+        Ok(())
+    }
+
+    /// All pages of one snapshot, as they come.
+    pub async fn jobs(
+        &mut self,
+        filter: &JobFilter,
+    ) -> Result<impl Stream<Item = Result<JobsPage, CallError>> + use<>, CallError> {
+        let stream = self.client.jobs(JobsRequest { filter: codec::encode(filter).into() }).await?.into_inner();
+        Ok(stream.map(|item| read(&item?.page)))
+    }
+
+    /// All pages in one.
+    pub async fn all_jobs(&mut self, filter: &JobFilter) -> Result<JobsPage, CallError> {
+        let mut pages = std::pin::pin!(self.jobs(filter).await?);
+        let mut all = JobsPage::default();
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            all.now = page.now;
+            all.jobs.extend(page.jobs);
+            all.steps.extend(page.steps);
+            all.unknown.extend(page.unknown);
+        }
+        Ok(all)
+    }
+
+    /// The jobs now, and again each time one of them has changed. A page without a job means it is gone.
+    pub async fn watch_jobs(
+        &mut self,
+        filter: &JobFilter,
+    ) -> Result<impl Stream<Item = Result<JobsPage, CallError>> + use<>, CallError> {
+        let stream = self.client.watch_jobs(JobsRequest { filter: codec::encode(filter).into() }).await?.into_inner();
+        Ok(stream.map(|item| read(&item?.page)))
+    }
+
+    pub async fn nodes(&mut self) -> Result<Vec<NodeView>, CallError> {
+        let reply = self.client.nodes(Nothing {}).await?.into_inner();
+        reply.nodes.iter().map(|node| read(node)).collect()
+    }
+
+    pub async fn configuration(&mut self) -> Result<Configuration, CallError> {
+        let reply = self.client.configuration(Nothing {}).await?.into_inner();
+        Ok(Configuration {
+            config: read(&reply.config)?,
+            now: Timestamp(reply.now_micros),
+            started: Timestamp(reply.started_micros),
+            version: reply.version,
+            next_job: reply.next_job,
+        })
+    }
+
+    /// The content of a job's script; only its owner and administrators get it.
+    pub async fn blob(&mut self, id: BlobId, job: JobId) -> Result<Vec<u8>, CallError> {
+        let request = BlobRequest { id: codec::encode(&id).into(), job: job.0 };
+        Ok(self.client.blob(request).await?.into_inner().content.to_vec())
+    }
+
+    pub async fn ping(&mut self) -> Result<PingReply, CallError> {
+        Ok(self.client.ping(Nothing {}).await?.into_inner())
+    }
+}
+
+fn submission(spec: &JobSpec, blobs: &[Blob], test_only: bool) -> SubmitRequest {
+    let blobs = blobs.iter().map(|blob| codec::encode(blob).into()).collect();
+    SubmitRequest { spec: codec::encode(spec).into(), blobs, test_only }
+}
+
+fn each(reply: Reply) -> Vec<JobResult> {
+    match reply {
+        Reply::Each(results) => results,
+        Reply::Ok | Reply::Submitted(_) | Reply::StepCreated(_) | Reply::Adopted { .. } => Vec::new(),
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
+    codec::decode(bytes).map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
+}

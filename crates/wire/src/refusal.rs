@@ -1,0 +1,68 @@
+//! How a refusal crosses the socket: a gRPC status whose details hold the `Reject` itself.
+use std::path::PathBuf;
+
+use model::{Reject, codec};
+use tonic::{Code, Status};
+
+/// Why a call gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("{0}")]
+    Refused(Reject),
+    #[error("Unable to contact the controller on {}: {why}", socket.display())]
+    Unreachable { socket: PathBuf, why: String },
+    /// The connection broke while the answer was awaited; the request may or may not have been carried out.
+    #[error("Connection lost: {0}")]
+    Broken(String),
+    #[error("{0}")]
+    Other(String),
+}
+
+pub fn to_status(reject: &Reject) -> Status {
+    Status::with_details(code(reject), reject.to_string(), codec::encode(reject).into())
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        if let Ok(reject) = codec::decode(status.details()) {
+            return CallError::Refused(reject);
+        }
+        match status.code() {
+            Code::Unavailable | Code::Unknown | Code::Cancelled => CallError::Broken(status.message().to_string()),
+            _ => CallError::Other(status.message().to_string()),
+        }
+    }
+}
+
+fn code(reject: &Reject) -> Code {
+    match reject {
+        Reject::NoSuchJob | Reject::NoSuchStep | Reject::NoSuchNode(_) | Reject::NoSuchPartition => Code::NotFound,
+        Reject::NotPermitted => Code::PermissionDenied,
+        Reject::NeverFits
+        | Reject::TooManyNodes
+        | Reject::TimeLimitTooLong
+        | Reject::BadDependency
+        | Reject::BadArray
+        | Reject::BadConstraint(_)
+        | Reject::StepTooLarge
+        | Reject::ReasonRequired
+        | Reject::InvalidNodeState
+        | Reject::InvalidValue(_) => Code::InvalidArgument,
+        Reject::PartitionDown
+        | Reject::AlreadyOver
+        | Reject::JobPending
+        | Reject::JobNotPending
+        | Reject::JobRunning
+        | Reject::JobSuspended
+        | Reject::NotSuspended
+        | Reject::AlreadySuspended
+        | Reject::NotBatch
+        | Reject::RequeueDisabled
+        | Reject::StepMustWait
+        | Reject::NodesBusy(_)
+        | Reject::MissingBlob
+        | Reject::Stale => Code::FailedPrecondition,
+        Reject::TooManyJobs => Code::ResourceExhausted,
+        Reject::Internal(_) => Code::Internal,
+    }
+}
