@@ -1,2 +1,3 @@
 //! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
+pub mod context;
 pub mod getopt;
