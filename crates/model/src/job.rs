@@ -30,7 +30,8 @@ record! {
         pub reason: Option<Reason>,
         /// More than the reason says; `scontrol show job` adds it.
         pub reason_text: String,
-        pub wake: Option<Wake>,
+        /// What would have its waiting looked at again.
+        pub wakes: Vec<Wake>,
         pub priority: u32,
         /// The partition it runs in, or would be considered in first.
         pub partition: String,
@@ -44,6 +45,10 @@ record! {
         pub requeue: bool,
         /// What is left to wait for.
         pub dependency: Dependency,
+        /// What is left can never be met.
+        pub dependency_failed: bool,
+        /// Its processes may be frozen.
+        pub is_frozen: bool,
         pub submitted: Timestamp,
         pub eligible: Option<Timestamp>,
         pub started: Option<Timestamp>,
@@ -107,8 +112,10 @@ pub enum Wake {
         uid: u32,
         name: String,
     },
-    /// A task of this array has ended.
+    /// A task of this array has ended, or its limit has changed.
     ArraySlot(JobId),
+    /// A partition's rules have changed.
+    Partitions,
 }
 
 impl Job {
@@ -160,6 +167,6 @@ impl Job {
 
     /// How many tasks this record stands for.
     pub fn n_tasks_waiting(&self) -> u64 {
-        self.waiting_tasks.as_ref().map_or(1, |tasks| tasks.len() as u64)
+        self.waiting_tasks.as_ref().map_or(1, |tasks| u64::from(tasks.len()))
     }
 }

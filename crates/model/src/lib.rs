@@ -6,6 +6,7 @@
 mod record;
 
 pub mod agent;
+pub mod array;
 pub mod attach;
 pub mod codec;
 pub mod command;
@@ -17,6 +18,7 @@ pub mod duty;
 pub mod event;
 pub mod exit;
 pub mod features;
+pub mod fit;
 pub mod gres;
 pub mod hostlist;
 pub mod ids;
@@ -41,6 +43,7 @@ pub mod time;
 pub mod update;
 pub mod when;
 
+pub use array::Array;
 pub use command::{Command, Entry, Reply};
 pub use config::Config;
 pub use cpuset::CpuSet;

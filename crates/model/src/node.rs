@@ -13,6 +13,8 @@ record! {
         /// What the agent said last.
         pub machine: Machine,
         pub phase: NodePhase,
+        /// Its agent is connected, as far as the log knows.
+        pub answers: bool,
         /// Counts registrations: a duty of an earlier one is stale.
         pub attempt: u32,
         /// Takes no new jobs.

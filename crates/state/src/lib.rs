@@ -1,1 +1,74 @@
+//! The replicated state machine. `apply` is the only way `Cluster` changes.
+//!
+//! ```text
+//! Entry{at, by, command} ──apply──▶ Cluster ──duties()──▶ leader's runner ──▶ world
+//!          ▲                                                                   │
+//!          └──────────── DutyDone / Exited (again commands) ◀──────────────────┘
+//! ```
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use model::command::Applied;
+use model::{Command, Entry, Reject, Reply};
+
+mod arrays;
+mod blobs;
+pub mod check;
+mod cluster;
+mod features;
+mod job_life;
+mod ledger;
+mod on;
+mod settle;
+mod step_life;
+mod step_layout;
+
+pub use cluster::{Cluster, QueueKey};
+pub use on::submit::admissible;
+
+/// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.
+/// A bug that panics leaves the state as it was and answers with an internal error, so it cannot stop every replica.
+pub fn apply(cluster: &mut Cluster, entry: &Entry) -> Applied {
+    let before = cluster.clone();
+    match catch_unwind(AssertUnwindSafe(|| apply_unguarded(cluster, entry))) {
+        Ok(applied) => applied,
+        Err(panic) => {
+            *cluster = before;
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("panic").to_string();
+            Applied { reply: Err(Reject::Internal(text)), events: Vec::new() }
+        }
+    }
+}
+
+fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
+    cluster.now = cluster.now.max(entry.at);
+    let reply = dispatch(cluster, entry);
+    settle::settle_all(cluster);
+    Applied { reply, events: std::mem::take(&mut cluster.events) }
+}
+
+fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
+    let by = entry.by;
+    match &entry.command {
+        Command::Submit { spec, blobs } => on::submit::submit(cluster, by, spec, blobs),
+        Command::AdoptPlan(plan) => on::plan::adopt(cluster, plan),
+        Command::DutyDone { duty, result } => on::report::duty_done(cluster, duty, result),
+        Command::Exited(exited) => on::report::exited(cluster, exited),
+        Command::Cancel { jobs } => on::job::cancel(cluster, by, jobs),
+        Command::Complete { job, exit } => on::job::complete(cluster, by, *job, *exit),
+        Command::Hold { jobs, by_user } => on::job::hold(cluster, by, jobs, *by_user),
+        Command::Release { jobs } => on::job::release(cluster, by, jobs),
+        Command::Requeue { jobs, hold } => on::job::requeue(cluster, by, jobs, *hold),
+        Command::Suspend { jobs } => on::suspend::suspend(cluster, by, jobs),
+        Command::Resume { jobs } => on::suspend::resume(cluster, by, jobs),
+        Command::UpdateJob { job, changes } => on::update_job::update(cluster, by, job, changes),
+        Command::CreateStep { job, spec, blobs } => on::step::create(cluster, by, *job, spec, blobs),
+        Command::CancelStep { job, step } => on::step::cancel(cluster, by, *job, *step),
+        Command::RegisterNode { node, machine, runs } => on::node::register(cluster, node, machine, runs),
+        Command::NodeLost { node } => on::node::lost(cluster, node),
+        Command::UpdateNodes { nodes, change } => on::node::update(cluster, by, nodes, change),
+        Command::UpdatePartition { name, changes } => on::config::update_partition(cluster, by, name, changes),
+        Command::Reconfigure { config } => on::config::reconfigure(cluster, config),
+        Command::Tick => on::tick::tick(cluster),
+    }
+}

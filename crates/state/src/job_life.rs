@@ -1,0 +1,197 @@
+//! The life of a job. Every phase change in the program is one line of `next`.
+//!
+//! ```text
+//! Pending ──Place──▶ Starting ──Launched──▶ Running ⇄ Suspended
+//!    │                  │                      │          │
+//!   End                End                    End        End
+//!    │                  └──────────▶ Ending ◀──┴──────────┘
+//!    ▼                                 │ Cleared (nodes are given back)
+//! Finishing ◀──────────────────────────┘
+//!    ├──Requeue──▶ Pending
+//!    └──Finish──▶ Done ──Forget──▶ (gone)
+//! ```
+use model::time::Span;
+use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
+
+use crate::settle::{forget_wait, wake};
+use crate::{Cluster, arrays, blobs, ledger, step_life};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Place,
+    Launched,
+    Suspend,
+    Resume,
+    End,
+    Cleared,
+    Finish,
+    Requeue,
+    Forget,
+}
+
+fn next(phase: Phase, step: Step) -> Option<Phase> {
+    Some(match (phase, step) {
+        (Phase::Pending, Step::Place) => Phase::Starting,
+        (Phase::Starting, Step::Launched) => Phase::Running,
+        (Phase::Running, Step::Suspend) => Phase::Suspended,
+        (Phase::Suspended, Step::Resume) => Phase::Running,
+        (Phase::Pending, Step::End) => Phase::Finishing,
+        (Phase::Starting | Phase::Running | Phase::Suspended, Step::End) => Phase::Ending,
+        (Phase::Ending, Step::Cleared) => Phase::Finishing,
+        (Phase::Finishing, Step::Finish) => Phase::Done,
+        (Phase::Finishing | Phase::Done, Step::Requeue) => Phase::Pending,
+        (Phase::Done, Step::Forget) => Phase::Done,
+        _ => return None,
+    })
+}
+
+/// Takes `step` if the job's phase allows it; says whether it did. The job may be gone afterwards.
+pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
+    let at = cluster.now;
+    let from = cluster.jobs[&id].phase;
+    let Some(to) = next(from, step) else { return false };
+    // Out of the queue and the waiting lists while they can still be found by the old phase.
+    forget_wait(cluster, id);
+    if step == Step::Forget {
+        forget(cluster, id);
+        return true;
+    }
+    if step == Step::Requeue && from == Phase::Done {
+        arrays::task_lives_again(cluster, id);
+    }
+    let job = cluster.job_mut(id);
+    job.phase = to;
+    job.done.clear();
+    match step {
+        Step::Place => place(job, at),
+        Step::Launched => (),
+        Step::Suspend => suspend(job, at),
+        Step::Resume => resume(job, at),
+        Step::End => end_run(job, from, at),
+        Step::Requeue => restart(job),
+        Step::Cleared | Step::Finish | Step::Forget => (),
+    }
+    match step {
+        Step::Place => arrays::task_started(cluster, id),
+        Step::End => {
+            step_life::end_all(cluster, id);
+            forget_name(cluster, id);
+        }
+        Step::Cleared => {
+            step_life::all_cleared(cluster, id);
+            ledger::free(cluster, id);
+            arrays::task_stopped(cluster, id);
+        }
+        Step::Finish => arrays::task_over(cluster, id),
+        Step::Requeue => {
+            remember_name(cluster, id);
+            step_life::forget_all(cluster, id);
+        }
+        Step::Launched | Step::Suspend | Step::Resume | Step::Forget => (),
+    }
+    moved(cluster, id);
+    cluster.tell(Event::JobChanged { job: id, from, to, at });
+    true
+}
+
+/// Ends the job with `outcome`. The first outcome stands.
+pub(crate) fn end(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Option<Reason>) -> bool {
+    if !take(cluster, id, Step::End) {
+        return false;
+    }
+    let job = cluster.job_mut(id);
+    job.outcome.get_or_insert(outcome);
+    job.reason = reason;
+    true
+}
+
+/// Keeps the job in the list of its owner's names while it is not over.
+pub(crate) fn remember_name(cluster: &mut Cluster, id: JobId) {
+    let spec = &cluster.jobs[&id].spec;
+    let name = (spec.uid, spec.name.clone(), id);
+    cluster.live_names.insert(name);
+}
+
+pub(crate) fn forget_name(cluster: &mut Cluster, id: JobId) {
+    let spec = cluster.jobs[&id].spec.clone();
+    cluster.live_names.remove(&(spec.uid, spec.name.clone(), id));
+    wake(cluster, Wake::NameFree { uid: spec.uid, name: spec.name.clone() });
+}
+
+/// Those who wait for this job, or for the array it is part of, look again.
+pub(crate) fn moved(cluster: &mut Cluster, id: JobId) {
+    wake(cluster, Wake::JobMoved(id));
+    if let Some(array) = cluster.jobs[&id].array_id().filter(|array| *array != id) {
+        wake(cluster, Wake::JobMoved(array));
+    }
+}
+
+fn place(job: &mut Job, at: model::Timestamp) {
+    job.alive = true;
+    job.started = Some(at);
+    job.expected_start = None;
+    job.reason = None;
+    job.reason_text.clear();
+}
+
+fn suspend(job: &mut Job, at: model::Timestamp) {
+    job.run_before_suspend = job.run_time(at);
+    job.suspended_at = Some(at);
+    job.suspend_changed = Some(at);
+    job.is_frozen = true;
+}
+
+fn resume(job: &mut Job, at: model::Timestamp) {
+    close_suspension(job, at);
+    job.suspend_changed = Some(at);
+}
+
+/// A job that ends while suspended ended, for its users, when it was suspended.
+fn end_run(job: &mut Job, from: Phase, at: model::Timestamp) {
+    job.ended = Some(job.suspended_at.unwrap_or(at));
+    close_suspension(job, at);
+    if from == Phase::Pending {
+        job.alive = false;
+    }
+}
+
+fn close_suspension(job: &mut Job, at: model::Timestamp) {
+    if let Some(since) = job.suspended_at.take() {
+        job.total_suspended = job.total_suspended + (at - since);
+    }
+}
+
+fn restart(job: &mut Job) {
+    job.attempt += 1;
+    job.restarts += 1;
+    job.outcome = None;
+    job.exit = Default::default();
+    job.derived_exit = Default::default();
+    job.reason = None;
+    job.reason_text.clear();
+    job.allocation = Default::default();
+    job.alive = false;
+    job.requeue = false;
+    job.eligible = None;
+    job.started = None;
+    job.ended = None;
+    job.suspended_at = None;
+    job.suspend_changed = None;
+    job.run_before_suspend = Span(0);
+    job.total_suspended = Span(0);
+    job.is_frozen = false;
+    job.warned = false;
+    job.cancelled_by = None;
+    job.next_step = 0;
+    job.unreachable.clear();
+}
+
+fn forget(cluster: &mut Cluster, id: JobId) {
+    step_life::forget_all(cluster, id);
+    arrays::record_gone(cluster, id);
+    let job = cluster.jobs.remove(&id).expect("callers look the job up first");
+    blobs::release(cluster, &blobs::of_job(&job.spec));
+    wake(cluster, Wake::JobMoved(id));
+    let at = cluster.now;
+    cluster.tell(Event::JobGone { job: id, at });
+}

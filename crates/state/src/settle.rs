@@ -1,0 +1,112 @@
+//! Moves jobs on as far as their features let them.
+use model::{Duty, Job, JobId, Owner, Phase, Reason, Timestamp, Wake};
+
+use crate::Cluster;
+use crate::features::{self, Hold};
+use crate::job_life::{self, Step};
+
+/// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
+pub(crate) fn settle_all(cluster: &mut Cluster) {
+    while let Some(id) = cluster.unsettled.pop_first() {
+        if cluster.jobs.contains_key(&id) {
+            settle(cluster, id);
+        }
+    }
+}
+
+/// Has every job that waits for `wake` settled again.
+pub(crate) fn wake(cluster: &mut Cluster, wake: Wake) {
+    let range = (wake.clone(), JobId(0))..=(wake, JobId(u32::MAX));
+    let woken: Vec<JobId> = cluster.waiters.range(range).map(|(_, id)| *id).collect();
+    cluster.unsettled.extend(woken);
+}
+
+/// Moves job `id` on until a feature holds it, and records what it then waits for.
+fn settle(cluster: &mut Cluster, id: JobId) {
+    forget_wait(cluster, id);
+    features::dependency::forget_what_is_met(cluster, id);
+    loop {
+        let job = &cluster.jobs[&id];
+        let (hold, look_again) = features::first_hold(cluster, job);
+        match hold {
+            Hold::Wait(reason, wakes) => return wait(cluster, id, reason, wakes, look_again),
+            Hold::Do(task) => {
+                let duty = Duty { owner: Owner::Job(id), attempt: job.attempt, task };
+                cluster.duties.insert(Owner::Job(id), duty);
+                return wait(cluster, id, None, Vec::new(), look_again);
+            }
+            Hold::End(outcome, reason) => {
+                job_life::end(cluster, id, outcome, reason);
+            }
+            Hold::Free | Hold::FreeUntil(_) => match step_when_free(job) {
+                Some(step) => {
+                    job_life::take(cluster, id, step);
+                    if !cluster.jobs.contains_key(&id) {
+                        return;
+                    }
+                }
+                None => return rest(cluster, id, look_again),
+            },
+        }
+    }
+}
+
+/// Pending waits for the scheduler, Running and Suspended for a command; the rest move on by themselves.
+fn step_when_free(job: &Job) -> Option<Step> {
+    match job.phase {
+        Phase::Pending | Phase::Running | Phase::Suspended => None,
+        Phase::Starting => Some(Step::Launched),
+        Phase::Ending => Some(Step::Cleared),
+        Phase::Finishing if job.requeue => Some(Step::Requeue),
+        Phase::Finishing => Some(Step::Finish),
+        Phase::Done => Some(Step::Forget),
+    }
+}
+
+fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
+    let now = cluster.now;
+    if cluster.jobs[&id].phase == Phase::Pending {
+        cluster.job_mut(id).eligible.get_or_insert(now);
+        let key = cluster.queue_key(&cluster.jobs[&id]);
+        cluster.queue.insert(key);
+    }
+    watch(cluster, id, look_again.map(Wake::At).into_iter().collect());
+}
+
+fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {
+    wakes.extend(look_again.map(Wake::At));
+    if cluster.jobs[&id].phase == Phase::Pending {
+        cluster.job_mut(id).reason = reason;
+    }
+    watch(cluster, id, wakes);
+}
+
+fn watch(cluster: &mut Cluster, id: JobId, wakes: Vec<Wake>) {
+    if wakes.is_empty() {
+        return;
+    }
+    cluster.waiters.extend(wakes.iter().map(|wake| (wake.clone(), id)));
+    cluster.job_mut(id).wakes = wakes;
+}
+
+/// Takes the job out of every index that its waiting put it in. The scheduler's reason stays while the job stays queued.
+pub(crate) fn forget_wait(cluster: &mut Cluster, id: JobId) {
+    cluster.duties.remove(&Owner::Job(id));
+    let job = &cluster.jobs[&id];
+    let is_pending = job.phase == Phase::Pending;
+    let (reason, no_wakes) = (job.reason, job.wakes.is_empty());
+    let key = cluster.queue_key(job);
+    let was_queued = is_pending && cluster.queue.remove(&key).is_some();
+    let clears_reason = is_pending && reason.is_some() && !was_queued;
+    if no_wakes && !clears_reason {
+        return;
+    }
+    let job = cluster.job_mut(id);
+    if clears_reason {
+        job.reason = None;
+        job.reason_text.clear();
+    }
+    for wake in std::mem::take(&mut job.wakes) {
+        cluster.waiters.remove(&(wake, id));
+    }
+}

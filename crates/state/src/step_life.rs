@@ -1,0 +1,126 @@
+//! The life of a step. Every phase change of a step happens here.
+//!
+//! ```text
+//! Starting ──launched──▶ Running ──all nodes ended──▶ Done
+//!     └────────cancel / job ends────▶ Ending ──────────┘
+//! ```
+use std::sync::Arc;
+
+use model::{Duty, Event, ExitStatus, JobId, NodeName, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
+
+use crate::settle::wake;
+use crate::step_layout::Layout;
+use crate::{Cluster, blobs};
+
+pub(crate) fn create(cluster: &mut Cluster, job: JobId, spec: &StepSpec, layout: Layout) -> StepId {
+    let now = cluster.now;
+    let record = cluster.job_mut(job);
+    let id = StepId::Number(record.next_step);
+    record.next_step += 1;
+    record.alive = true;
+    let step = Step {
+        job,
+        id,
+        attempt: record.attempt,
+        spec: Box::new(spec.clone()),
+        shares: layout.shares,
+        n_tasks: layout.n_tasks,
+        started: Some(now),
+        ..Default::default()
+    };
+    cluster.steps.insert((job, id), Arc::new(step));
+    enter(cluster, job, id, StepPhase::Starting);
+    id
+}
+
+/// The agents have started its tasks.
+pub(crate) fn launched(cluster: &mut Cluster, job: JobId, id: StepId) {
+    if cluster.steps[&(job, id)].phase == StepPhase::Starting {
+        enter(cluster, job, id, StepPhase::Running);
+    }
+}
+
+/// Has its processes ended, wherever they are.
+pub(crate) fn end(cluster: &mut Cluster, job: JobId, id: StepId) {
+    if matches!(cluster.steps[&(job, id)].phase, StepPhase::Starting | StepPhase::Running) {
+        cluster.step_mut(job, id).was_cancelled = true;
+        enter(cluster, job, id, StepPhase::Ending);
+    }
+}
+
+/// All its tasks on `node` have ended; nothing is left of it there.
+pub(crate) fn node_ended(cluster: &mut Cluster, job: JobId, id: StepId, node: &NodeName, exit: ExitStatus) {
+    let step = cluster.step_mut(job, id);
+    if step.phase == StepPhase::Done || step.ended_nodes.contains(node) {
+        return;
+    }
+    step.ended_nodes.push(node.clone());
+    step.exit = step.exit.worse(exit);
+    if step.shares.iter().all(|share| step.ended_nodes.contains(&share.node)) {
+        done(cluster, job, id);
+    }
+}
+
+/// Nothing is left of the step on any node.
+pub(crate) fn cleared(cluster: &mut Cluster, job: JobId, id: StepId) {
+    if cluster.steps[&(job, id)].phase != StepPhase::Done {
+        done(cluster, job, id);
+    }
+}
+
+/// The job ends: its own task clears the nodes, so the steps need none.
+pub(crate) fn end_all(cluster: &mut Cluster, job: JobId) {
+    for id in live(cluster, job) {
+        cluster.duties.remove(&Owner::Step(job, id));
+        cluster.step_mut(job, id).phase = StepPhase::Ending;
+    }
+}
+
+/// The job's nodes are clear.
+pub(crate) fn all_cleared(cluster: &mut Cluster, job: JobId) {
+    for id in live(cluster, job) {
+        done(cluster, job, id);
+    }
+}
+
+pub(crate) fn forget_all(cluster: &mut Cluster, job: JobId) {
+    let steps: Vec<StepId> = cluster.steps_of(job).map(|step| step.id).collect();
+    for id in steps {
+        let step = cluster.steps.remove(&(job, id)).expect("just listed");
+        cluster.duties.remove(&Owner::Step(job, id));
+        blobs::release(cluster, &blobs::of_step(&step.spec));
+    }
+}
+
+pub(crate) fn live(cluster: &Cluster, job: JobId) -> Vec<StepId> {
+    cluster.steps_of(job).filter(|step| step.is_live()).map(|step| step.id).collect()
+}
+
+fn done(cluster: &mut Cluster, job: JobId, id: StepId) {
+    let now = cluster.now;
+    let step = cluster.step_mut(job, id);
+    step.ended = Some(now);
+    let exit = step.exit;
+    enter(cluster, job, id, StepPhase::Done);
+    let record = cluster.job_mut(job);
+    record.derived_exit = record.derived_exit.worse(exit);
+    wake(cluster, Wake::JobMoved(job));
+}
+
+fn enter(cluster: &mut Cluster, job: JobId, id: StepId, phase: StepPhase) {
+    let at = cluster.now;
+    let step = cluster.step_mut(job, id);
+    step.phase = phase;
+    let attempt = step.attempt;
+    let owner = Owner::Step(job, id);
+    let task = match phase {
+        StepPhase::Starting => Some(Task::Launch),
+        StepPhase::Ending => Some(Task::Kill),
+        StepPhase::Running | StepPhase::Done => None,
+    };
+    match task {
+        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt, task }),
+        None => cluster.duties.remove(&owner),
+    };
+    cluster.tell(Event::StepChanged { job, step: id, to: phase, at });
+}
