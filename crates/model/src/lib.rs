@@ -1,1 +1,3 @@
+pub mod duration;
 pub mod hostlist;
+pub mod size;
