@@ -1,3 +1,4 @@
+pub mod calendar;
 pub mod cpuset;
 pub mod duration;
 pub mod exit;
@@ -6,3 +7,4 @@ pub mod pattern;
 pub mod ranges;
 pub mod signal;
 pub mod size;
+pub mod when;

@@ -6,7 +6,8 @@ use std::fmt::{self, Write};
 
 /// The largest task number; Slurm's `MaxArraySize` can be no larger.
 pub const TASK_MAX: u32 = 4_000_000;
-/// Slurm shows a stride only when the numbers span more than this.
+/// Slurm shows a stride only of so many numbers, and only when they span more than this.
+const STRIDE_LEN_MIN: u32 = 6;
 const STRIDE_SPAN_MIN: u32 = 10;
 
 /// A set of task numbers.
@@ -54,12 +55,15 @@ pub fn parse_array(text: &str) -> Result<(TaskSet, Option<u32>), ArrayError> {
         None => (inner, None),
     };
     let mut tasks = TaskSet::new();
-    for range in list.split(',') {
+    for range in list.split(',').filter(|range| !range.is_empty()) {
         let (first, last, step) = parse_range(range).ok_or_else(invalid)?;
         if last > TASK_MAX {
             return Err(ArrayError::TooLarge(text.to_owned()));
         }
         tasks.insert_range(first, last, step);
+    }
+    if tasks.is_empty() {
+        return Err(invalid());
     }
     Ok((tasks, limit.filter(|limit| *limit > 0)))
 }
@@ -209,14 +213,12 @@ impl TaskSet {
         both
     }
 
-    /// As `to_string`, cut after the last number that leaves room for `...` in `limit` characters.
+    /// As `to_string`, cut with `...` as Slurm does for a buffer of `limit` bytes (`SLURM_BITSTR_LEN`); 0 is no limit.
     pub fn show_within(&self, limit: usize) -> String {
         let mut text = self.to_string();
-        if text.len() > limit {
-            let room = limit.saturating_sub(3);
-            let end = text.as_bytes()[..room].iter().rposition(|byte| *byte == b',').map_or(0, |comma| comma + 1);
-            text.truncate(end);
-            text.push_str("...");
+        if limit > 0 && text.len() + 3 > limit {
+            text.truncate(limit.saturating_sub(4));
+            text.push_str(&"..."[..limit.min(4) - 1]);
         }
         text
     }
@@ -301,7 +303,8 @@ impl fmt::Display for TaskSet {
     /// As in `42_[1-5,7]`, without the brackets; a stride of the whole set as `0-20:2`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Some(first), Some(last)) = (self.first(), self.last()) else { return Ok(()) };
-        if last - first > STRIDE_SPAN_MIN
+        if self.len >= STRIDE_LEN_MIN
+            && last - first > STRIDE_SPAN_MIN
             && let Some(step) = self.step()
             && step > 1
         {
@@ -380,14 +383,17 @@ mod tests {
         check("[1-3]", "1-3");
         check("1-3,2-8", "1-8");
         check("5-5:3", "5");
+        check("0,20", "0,20");
+        check("0-20:5", "0,5,10,15,20");
+        check("0-20:4", "0-20:4");
+        check("0-3,,5,", "0-3,5");
     }
 
     #[test]
     fn the_limit_is_read_beside_the_tasks() {
         assert_eq!(parse_array("0-7%4").map(|(tasks, limit)| (tasks.len(), limit)), Ok((8, Some(4))));
         assert_eq!(parse_array("0-7%0").map(|(_, limit)| limit), Ok(None));
-        for text in ["", ",", "1,", "5-3", "1-5:0", "a", "1-5%", "1-5%x", "-1", "1--2", "1-2-3", "1:2", "1-5%2%3", "+1"]
-        {
+        for text in ["", ",", "5-3", "1-5:0", "a", "1-5%", "1-5%x", "-1", "1--2", "1-2-3", "1:2", "1-5%2%3", "+1"] {
             assert_eq!(parse_array(text), Err(ArrayError::Invalid(text.into())), "{text}");
         }
         assert!(matches!(parse_array("0-4000001"), Err(ArrayError::TooLarge(_))));
@@ -408,12 +414,20 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut_at_a_comma() {
-        let set = tasks("1,3,5,8,10,12,15,17,20");
-        assert_eq!(set.to_string(), "1,3,5,8,10,12,15,17,20");
-        assert_eq!(set.show_within(12), "1,3,5,8,...");
-        assert_eq!(set.show_within(64), set.to_string());
-        assert_eq!(set.show_within(2), "...");
+    fn a_long_list_is_cut_as_slurm_cuts_it() {
+        let set = tasks("1-5,7,10-20:2");
+        for (limit, shown) in [
+            (1, ""),
+            (2, "."),
+            (4, "..."),
+            (8, "1-5,..."),
+            (20, "1-5,7,10,12,14,1..."),
+            (25, "1-5,7,10,12,14,16,18,..."),
+            (26, "1-5,7,10,12,14,16,18,20"),
+            (0, "1-5,7,10,12,14,16,18,20"),
+        ] {
+            assert_eq!(set.show_within(limit), shown);
+        }
     }
 
     #[test]
