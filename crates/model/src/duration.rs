@@ -80,6 +80,7 @@ pub fn parse(text: &str) -> Option<Limit> {
         return Some(Limit::Unlimited);
     }
     let (days, clock) = match text.split_once('-') {
+        Some((days, "")) => (Some(number(days)?), "0"),
         Some((days, clock)) => (Some(number(days)?), clock),
         None => (None, text),
     };
@@ -153,6 +154,7 @@ mod tests {
             ("00:02:00", 120),
             ("1:00:00", 3600),
             ("1-0", 86_400),
+            ("1-", 86_400),
             ("1-12", 129_600),
             ("1-12:30", 131_400),
             ("1-00:00:01", 86_401),
@@ -164,7 +166,7 @@ mod tests {
         for text in ["UNLIMITED", "infinite", "-1"] {
             assert_eq!(parse(text), Some(Limit::Unlimited));
         }
-        for text in ["", ":", "1:", "-2", "1-", "-", "1:2:3:4", "1-2:3:4:5", "1-2-3", "+1", "1h", "1.5", " 1"] {
+        for text in ["", ":", "1:", "-2", "-", "1:2:3:4", "1-2:3:4:5", "1-2-3", "+1", "1h", "1.5", " 1"] {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(parse("999999999999999999-0"), None);

@@ -12,14 +12,12 @@ pub enum Amount {
 
 /// Megabytes of a `--mem` value: `100`, `100M`, `1G`, `2TB`; kilobytes are rounded up.
 pub fn parse_megabytes(text: &str) -> Option<u64> {
-    let (number, unit) = split_number(text)?;
-    let unit = unit.to_ascii_uppercase();
-    let prefix = unit.strip_suffix("IB").or_else(|| unit.strip_suffix('B')).unwrap_or(&unit);
-    match (prefix, unit.as_str()) {
-        ("K", _) => Some(number.div_ceil(KIB)),
-        ("M", _) | ("", "") => Some(number),
-        ("G", _) => number.checked_mul(KIB),
-        ("T", _) => number.checked_mul(KIB * KIB),
+    let (number, unit) = split_number(text.trim_start())?;
+    match unit.to_ascii_uppercase().as_str() {
+        "K" | "KB" => Some(number.div_ceil(KIB)),
+        "" | "M" | "MB" => Some(number),
+        "G" | "GB" => number.checked_mul(KIB),
+        "T" | "TB" => number.checked_mul(KIB * KIB),
         _ => None,
     }
 }
@@ -116,13 +114,14 @@ mod tests {
             ("1K", 1),
             ("1025k", 2),
             ("1G", 1024),
-            ("1GiB", 1024),
+            ("1GB", 1024),
+            (" 5", 5),
             ("2T", 2 * 1024 * 1024),
             ("0", 0),
         ] {
             assert_eq!(parse_megabytes(text), Some(megabytes), "{text}");
         }
-        for text in ["", "G", "-1", "1.5G", "1X", "1Gx", "100B", "1iB", " 1", "18446744073709551615G", "1é"] {
+        for text in ["", "G", "-1", "1.5G", "1X", "1Gx", "100B", "1GiB", "1 G", "1P", "18446744073709551615G", "1é"] {
             assert_eq!(parse_megabytes(text), None, "{text}");
         }
     }
