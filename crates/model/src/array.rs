@@ -1,8 +1,8 @@
 //! A job array: what its tasks have in common. Tasks get records of their own when they start.
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agent::ArrayFacts;
 use crate::JobId;
+use crate::agent::ArrayFacts;
 
 record! {
     pub struct Array {

@@ -1,8 +1,8 @@
 //! How much of a node a job needs: the arithmetic that submission, scheduling and adoption share.
+use crate::Node;
 use crate::gres::GresRequest;
 use crate::node::NodeConfig;
 use crate::spec::{Memory, Sharing, Size};
-use crate::Node;
 
 /// What a node has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

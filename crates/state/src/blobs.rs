@@ -15,8 +15,7 @@ pub(crate) struct StoredBlob {
 
 /// Every blob that the spec refers to is at hand, here or in `brought`.
 pub(crate) fn are_at_hand(cluster: &Cluster, wanted: &[BlobId], brought: &[Blob]) -> Result<(), Reject> {
-    let at_hand =
-        |id: &BlobId| cluster.blobs.contains_key(id) || brought.iter().any(|blob| blob.id == *id);
+    let at_hand = |id: &BlobId| cluster.blobs.contains_key(id) || brought.iter().any(|blob| blob.id == *id);
     if wanted.iter().all(at_hand) { Ok(()) } else { Err(Reject::MissingBlob) }
 }
 

@@ -98,7 +98,8 @@ fn lowest_free(node: &Node, n_cpus: u32) -> CpuSet {
 
 /// Units of each kind are held apart, so that they show as `gpu:a100:2`.
 fn pick_units(node: &Node, request: &GresRequest) -> Vec<GresUnits> {
-    let mut kinds: Vec<&str> = node.config.gres.iter().filter(|gres| gres.name == request.name).map(|gres| gres.kind.as_str()).collect();
+    let mut kinds: Vec<&str> =
+        node.config.gres.iter().filter(|gres| gres.name == request.name).map(|gres| gres.kind.as_str()).collect();
     kinds.dedup();
     let mut wanted = request.count;
     let mut picked = Vec::new();

@@ -19,8 +19,8 @@ mod job_life;
 mod ledger;
 mod on;
 mod settle;
-mod step_life;
 mod step_layout;
+mod step_life;
 
 pub use cluster::{Cluster, QueueKey};
 pub use on::submit::admissible;

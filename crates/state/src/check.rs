@@ -1,0 +1,149 @@
+//! What must always hold. Run by the simulator after every entry, and by tests.
+use std::collections::BTreeMap;
+
+use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
+
+use crate::{Cluster, blobs, ledger};
+
+pub fn check(cluster: &Cluster) -> Result<(), String> {
+    ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
+    check_nodes(cluster)?;
+    for job in cluster.jobs() {
+        check_job(cluster, job).map_err(|violation| format!("job {}: {violation}", job.id))?;
+    }
+    check_indexes(cluster)?;
+    check_steps(cluster)?;
+    check_arrays(cluster)?;
+    check_blobs(cluster)
+}
+
+/// A refused command may move the clock, nothing else.
+pub fn left_no_trace(before: &Cluster, after: &Cluster) -> Result<(), String> {
+    let expected = Cluster { now: after.now, ..before.clone() };
+    ensure(expected == *after, || "a refused command changed the state".into())
+}
+
+fn check_nodes(cluster: &Cluster) -> Result<(), String> {
+    for node in cluster.nodes() {
+        let name = &node.name;
+        let mut held = ledger::recount(cluster, node);
+        let mut used = node.used.clone();
+        let units: u32 = held.gres.iter().map(|gres| gres.units.len()).sum();
+        held.gres.sort_by_key(|gres| format!("{gres:?}"));
+        used.gres.sort_by_key(|gres| format!("{gres:?}"));
+        ensure(held == used, || format!("{name}: the ledger says {used:?}, the jobs hold {held:?}"))?;
+        let configured: u32 = node.config.gres.iter().map(|gres| gres.count).sum();
+        let shrunk = node.is_removed;
+        ensure(shrunk || used.cpus.len() <= node.config.cpus, || format!("{name} has too few CPUs for its jobs"))?;
+        ensure(shrunk || units <= configured, || format!("{name} has too few devices for its jobs"))?;
+        let each_cpu_once: u32 = sum_of_cpus(cluster, node);
+        ensure(each_cpu_once == used.cpus.len(), || format!("{name}: a CPU is held twice"))?;
+        let jobs_here = cluster.jobs().filter(|job| job.holds_nodes() && job.allocation.share(name.as_str()).is_some());
+        ensure(jobs_here.map(|job| job.id).eq(node.jobs.iter().copied()), || format!("{name}: jobs are miscounted"))?;
+        ensure(node.exclusive_job.is_none() || node.jobs.len() == 1, || {
+            format!("{name}: an exclusive node is shared")
+        })?;
+    }
+    Ok(())
+}
+
+fn sum_of_cpus(cluster: &Cluster, node: &model::Node) -> u32 {
+    let holders = node.jobs.iter().filter_map(|id| cluster.jobs.get(id));
+    holders.filter_map(|job| job.allocation.share(node.name.as_str())).map(|share| share.cpus.len()).sum()
+}
+
+fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
+    let id = job.id;
+    ensure(!job.holds_nodes() || !job.allocation.nodes.is_empty(), || format!("{:?} without nodes", job.phase))?;
+    let has_duty = cluster.duties.contains_key(&Owner::Job(id));
+    let waits = has_duty || !job.wakes.is_empty();
+    let may_rest = match job.phase {
+        Phase::Pending => cluster.is_eligible(job),
+        Phase::Running | Phase::Suspended => true,
+        Phase::Starting | Phase::Ending | Phase::Finishing | Phase::Done => false,
+    };
+    ensure(waits || may_rest, || format!("stuck in {:?}", job.phase))?;
+    ensure(job.phase != Phase::Done || job.outcome.is_some(), || "done without an outcome".into())?;
+    ensure(job.suspended_at.is_some() == (job.phase == Phase::Suspended), || "suspended_at is set wrongly".into())?;
+    let queued = cluster.is_eligible(job);
+    ensure(!queued || job.held.is_none(), || "queued though held".into())?;
+    let is_over = matches!(job.phase, Phase::Ending | Phase::Finishing | Phase::Done);
+    let named = cluster.live_names.contains(&(job.spec.uid, job.spec.name.clone(), id));
+    ensure(named != is_over, || "is in the list of names wrongly".into())?;
+    ensure(job.waiting_tasks.is_none() || !job.holds_nodes(), || "an array's waiting record runs".into())?;
+    let known_hold = job.held.is_none_or(|held| matches!(held, HeldBy::User | HeldBy::Admin | HeldBy::MaxRequeue));
+    ensure(known_hold, || "unknown hold".into())
+}
+
+fn check_indexes(cluster: &Cluster) -> Result<(), String> {
+    for (wake, id) in &cluster.waiters {
+        let listed = cluster.jobs.get(id).is_some_and(|job| job.wakes.contains(wake));
+        ensure(listed, || format!("{id} is woken by {wake:?} but does not know"))?;
+    }
+    for job in cluster.jobs() {
+        for wake in &job.wakes {
+            let listed = cluster.waiters.contains(&(wake.clone(), job.id));
+            ensure(listed, || format!("{} waits for {wake:?} but nobody knows", job.id))?;
+        }
+    }
+    for key in &cluster.queue {
+        let right =
+            cluster.jobs.get(&key.job).is_some_and(|job| job.phase == Phase::Pending && cluster.queue_key(job) == *key);
+        ensure(right, || format!("{} is queued wrongly", key.job))?;
+    }
+    for duty in cluster.duties() {
+        let exists = match &duty.owner {
+            Owner::Job(id) => cluster.jobs.get(id).is_some_and(|job| job.attempt == duty.attempt),
+            Owner::Step(job, step) => cluster.step(*job, *step).is_some_and(|step| step.attempt == duty.attempt),
+            Owner::Node(node) => cluster.nodes.get(node).is_some_and(|node| node.attempt == duty.attempt),
+        };
+        ensure(exists, || format!("{duty:?} is nobody's"))?;
+    }
+    let overdue = |(wake, _): &&(Wake, model::JobId)| matches!(wake, Wake::At(at) if at.0 == 0);
+    ensure(!cluster.waiters.iter().any(|waiter| overdue(&waiter)), || "a deadline at the beginning of time".into())
+}
+
+fn check_steps(cluster: &Cluster) -> Result<(), String> {
+    for ((job_id, id), step) in &cluster.steps {
+        let job = cluster.jobs.get(job_id).ok_or_else(|| format!("step {job_id}.{id} has no job"))?;
+        ensure(!step.is_live() || job.holds_nodes(), || format!("step {job_id}.{id} outlives its job's nodes"))?;
+        let has_duty = cluster.duties.contains_key(&Owner::Step(*job_id, *id));
+        let job_clears = job.phase == Phase::Ending;
+        let needs = matches!(step.phase, StepPhase::Starting | StepPhase::Ending) && !job_clears;
+        ensure(has_duty == needs, || format!("step {job_id}.{id} is stuck in {:?}", step.phase))?;
+        let within = step.shares.iter().all(|share| {
+            job.allocation.share(share.node.as_str()).is_some_and(|whole| share.cpus.is_subset(&whole.cpus))
+        });
+        ensure(within || !step.is_live(), || format!("step {job_id}.{id} holds more than its job"))?;
+    }
+    Ok(())
+}
+
+fn check_arrays(cluster: &Cluster) -> Result<(), String> {
+    for (id, array) in &cluster.arrays {
+        let tasks: Vec<_> = cluster.jobs().filter(|job| job.array_id() == Some(*id)).collect();
+        let live = tasks.iter().filter(|job| job.holds_nodes()).count() as u32;
+        ensure(live == array.n_live, || format!("array {id}: {live} tasks live, counted {}", array.n_live))?;
+        let over = tasks.iter().filter(|job| job.phase == Phase::Done).map(|job| job.n_tasks_waiting()).sum::<u64>();
+        ensure(over <= array.n_over, || format!("array {id}: {over} tasks over, counted {}", array.n_over))?;
+        let known = tasks.iter().all(|job| match job.array_task() {
+            Some(task) => array.tasks.get(&task) == Some(&job.id),
+            None => array.waiting.contains(&job.id),
+        });
+        ensure(known, || format!("array {id} does not know one of its records"))?;
+    }
+    Ok(())
+}
+
+fn check_blobs(cluster: &Cluster) -> Result<(), String> {
+    let mut users: BTreeMap<BlobId, u32> = BTreeMap::new();
+    let of_jobs = cluster.jobs().flat_map(|job| blobs::of_job(&job.spec));
+    let of_steps = cluster.steps.values().flat_map(|step| blobs::of_step(&step.spec));
+    of_jobs.chain(of_steps).for_each(|id| *users.entry(id).or_default() += 1);
+    let stored = cluster.blobs.iter().map(|(id, blob)| (*id, blob.n_users));
+    ensure(users.into_iter().eq(stored), || "blobs are miscounted".into())
+}
+
+fn ensure(holds: bool, violation: impl Fn() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(violation()) }
+}

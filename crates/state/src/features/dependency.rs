@@ -1,0 +1,129 @@
+//! `--dependency`: waits for other jobs. Met terms are forgotten as they are met, since the jobs they name go away.
+use model::dependency::{Kind, Term};
+use model::time::Span;
+use model::{JobId, JobRef};
+
+use super::*;
+
+pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
+    if !is_pending(job) || job.dependency.terms.is_empty() {
+        return Hold::Free;
+    }
+    if !job.dependency_failed {
+        let wakes = job.dependency.terms.iter().flat_map(|term| wakes(cluster, job, term)).collect();
+        return Hold::Wait(Some(Reason::Dependency), wakes);
+    }
+    let kills = job.spec.kill_on_invalid_dependency.unwrap_or(cluster.config.scheduler.kill_on_invalid_dependency);
+    match kills {
+        true => Hold::End(Outcome::Cancelled, Some(Reason::DependencyNeverSatisfied)),
+        false => Hold::Wait(Some(Reason::DependencyNeverSatisfied), vec![Wake::Released(job.id)]),
+    }
+}
+
+enum Standing {
+    Met,
+    Open,
+    Never,
+}
+
+/// Drops the met terms of a pending job; notes when it can never run.
+pub(crate) fn forget_what_is_met(cluster: &mut Cluster, id: JobId) {
+    let job = &cluster.jobs[&id];
+    if job.phase != Phase::Pending || job.dependency.terms.is_empty() || job.dependency_failed {
+        return;
+    }
+    let standings: Vec<Standing> = job.dependency.terms.iter().map(|term| standing(cluster, job, term)).collect();
+    let n_met = standings.iter().filter(|standing| matches!(standing, Standing::Met)).count();
+    let n_never = standings.iter().filter(|standing| matches!(standing, Standing::Never)).count();
+    let any_is_enough = job.dependency.any_is_enough;
+    let failed = if any_is_enough { n_never == standings.len() } else { n_never > 0 };
+    if n_met == 0 && !failed {
+        return;
+    }
+    let job = cluster.job_mut(id);
+    job.dependency_failed = failed;
+    if any_is_enough && n_met > 0 {
+        job.dependency.terms.clear();
+        return;
+    }
+    let mut standings = standings.iter();
+    job.dependency.terms.retain(|_| !matches!(standings.next(), Some(Standing::Met)));
+}
+
+fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
+    if term.kind == Kind::Singleton {
+        return singleton(cluster, job);
+    }
+    let other = term.job.expect("every other kind names a job");
+    if let (Kind::AfterCorr, None, Some(task)) = (term.kind, term.task, job.array_task()) {
+        return of_jobs(cluster, term.kind, &JobRef { job: other, tasks: Some([task].into_iter().collect()) });
+    }
+    if let (None, Some(array)) = (term.task, cluster.arrays.get(&other)) {
+        return of_array(term, array);
+    }
+    let tasks = term.task.map(|task| [task].into_iter().collect());
+    if term.kind == Kind::After {
+        return after_start(cluster, term, &JobRef { job: other, tasks });
+    }
+    of_jobs(cluster, term.kind, &JobRef { job: other, tasks })
+}
+
+fn singleton(cluster: &Cluster, job: &Job) -> Standing {
+    let key = |id| (job.spec.uid, job.spec.name.clone(), id);
+    let mut earlier = cluster.live_names.range(key(JobId(0))..key(job.id));
+    if earlier.next().is_some() { Standing::Open } else { Standing::Met }
+}
+
+fn of_array(term: &Term, array: &model::Array) -> Standing {
+    let has_started_all = array.waiting.is_empty();
+    match term.kind {
+        Kind::After if has_started_all => Standing::Met,
+        Kind::After => Standing::Open,
+        Kind::AfterOk if array.n_failed > 0 => Standing::Never,
+        _ if !array.is_over() => Standing::Open,
+        Kind::AfterNotOk if array.n_failed == 0 => Standing::Never,
+        _ => Standing::Met,
+    }
+}
+
+/// `after`: the others have started (some minutes ago), or will not any more.
+fn after_start(cluster: &Cluster, term: &Term, named: &JobRef) -> Standing {
+    let delay = Span::from_secs(u64::from(term.delay_minutes) * 60);
+    let started = |id: &JobId| {
+        let other = &cluster.jobs[id];
+        other.is_over() || other.started.is_some_and(|started| started + delay <= cluster.now)
+    };
+    match cluster.named(named) {
+        Some(jobs) if !jobs.iter().all(started) => Standing::Open,
+        _ => Standing::Met,
+    }
+}
+
+fn of_jobs(cluster: &Cluster, kind: Kind, named: &JobRef) -> Standing {
+    // Forgotten jobs ended long ago; nobody can tell how, so only `afterany` is met.
+    let Some(jobs) = cluster.named(named) else {
+        return if kind == Kind::AfterAny { Standing::Met } else { Standing::Never };
+    };
+    let is_over = |id: &JobId| cluster.jobs[id].phase == Phase::Done;
+    if !jobs.iter().all(is_over) {
+        return Standing::Open;
+    }
+    let all_well = jobs.iter().all(|id| cluster.jobs[id].outcome == Some(Outcome::Completed));
+    match kind {
+        Kind::AfterOk | Kind::AfterCorr if !all_well => Standing::Never,
+        Kind::AfterNotOk if all_well => Standing::Never,
+        _ => Standing::Met,
+    }
+}
+
+fn wakes(cluster: &Cluster, job: &Job, term: &Term) -> Vec<Wake> {
+    let Some(other) = term.job else {
+        return vec![Wake::NameFree { uid: job.spec.uid, name: job.spec.name.clone() }];
+    };
+    let mut wakes = vec![Wake::JobMoved(other)];
+    let started = cluster.jobs.get(&other).and_then(|other| other.started);
+    if let (true, Some(started)) = (term.delay_minutes > 0, started) {
+        wakes.push(Wake::At(started + Span::from_secs(u64::from(term.delay_minutes) * 60)));
+    }
+    wakes
+}

@@ -1,0 +1,11 @@
+//! Starts the batch script, and makes sure that nothing of the job is left on its nodes.
+use super::*;
+
+pub(super) fn hold(_: &Cluster, job: &Job) -> Hold {
+    match job.phase {
+        // Allocations start nothing, and an `srun` job is launched as its first step.
+        Phase::Starting if job.spec.is_batch() => need(job, Task::Launch),
+        Phase::Ending if job.alive => need(job, Task::Kill),
+        _ => Hold::Free,
+    }
+}

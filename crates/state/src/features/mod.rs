@@ -1,0 +1,83 @@
+//! What may hold a job in its phase. One file a feature; to add one, write the file and list it here.
+use model::{Job, Outcome, Phase, Reason, Task, Timestamp, Wake};
+
+use crate::Cluster;
+
+mod array_limit;
+mod begin_time;
+mod deadline;
+pub(crate) mod dependency;
+mod held;
+mod launch;
+mod partition;
+pub(crate) use partition::refusal as partition_refusal;
+mod retention;
+mod suspend;
+mod time_limit;
+mod warning;
+
+pub(crate) enum Hold {
+    Free,
+    /// Free for now; to be asked again at that time.
+    FreeUntil(Timestamp),
+    /// Nothing to do until one of these.
+    Wait(Option<Reason>, Vec<Wake>),
+    /// The leader must first do this.
+    Do(Task),
+    /// The job must end.
+    End(Outcome, Option<Reason>),
+}
+
+/// In order: the first that holds the job wins, and names its reason. This order is the documented precedence of reasons.
+const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
+    deadline::hold,
+    held::hold,
+    dependency::hold,
+    array_limit::hold,
+    begin_time::hold,
+    partition::hold,
+    launch::hold,
+    suspend::hold,
+    warning::hold,
+    time_limit::hold,
+    retention::hold,
+];
+
+/// What holds the job now, and when the free ones want to be asked again.
+pub(crate) fn first_hold(cluster: &Cluster, job: &Job) -> (Hold, Option<Timestamp>) {
+    let mut look_again: Option<Timestamp> = None;
+    for feature in FEATURES {
+        match feature(cluster, job) {
+            Hold::Free => (),
+            Hold::FreeUntil(at) => look_again = Some(look_again.map_or(at, |other| other.min(at))),
+            hold => return (hold, look_again),
+        }
+    }
+    (Hold::Free, look_again)
+}
+
+/// Holds the job until `task` is done in this phase.
+fn need(job: &Job, task: Task) -> Hold {
+    if job.done.contains(&task) { Hold::Free } else { Hold::Do(task) }
+}
+
+pub(crate) enum Failure {
+    /// As if it had been done.
+    CarryOn,
+    /// The duty stands, so the leader does it again.
+    Retry,
+    /// The run is over; a batch job waits, held, for somebody to look.
+    EndRun,
+}
+
+pub(crate) fn meaning_of_failure(task: Task) -> Failure {
+    match task {
+        Task::Launch => Failure::EndRun,
+        Task::Warn | Task::Stop | Task::Continue => Failure::CarryOn,
+        Task::Kill | Task::Clear => Failure::Retry,
+    }
+}
+
+fn is_pending(job: &Job) -> bool {
+    job.phase == Phase::Pending
+}

@@ -1,0 +1,8 @@
+//! A finished job stays visible for MinJobAge.
+use super::*;
+
+pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
+    let (Phase::Done, Some(ended)) = (job.phase, job.ended) else { return Hold::Free };
+    let until = ended + cluster.config.controller.min_job_age;
+    if cluster.now < until { Hold::Wait(None, vec![Wake::At(until)]) } else { Hold::Free }
+}

@@ -1,0 +1,247 @@
+//! Nodes come, go silent, come back, are drained, taken down and resumed.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::node::{Machine, Node, NodePhase, NodeReason, Run};
+use model::update::NodeChange;
+use model::{
+    Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepPhase,
+    Task,
+};
+
+use super::Answer;
+use crate::{Cluster, job_life, on, step_life};
+
+/// An agent has come, or come back. Its node keeps its state and its jobs; runs that are no longer its own must end first.
+pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine, runs: &[Run]) -> Answer {
+    let Some(node) = cluster.nodes.get(name).filter(|node| !node.is_removed) else {
+        return Err(Reject::NoSuchNode(name.to_string()));
+    };
+    let was_lost = node.phase == NodePhase::Lost;
+    let now = cluster.now;
+    let stale: Vec<Run> = runs.iter().filter(|run| !is_current(cluster, name, run)).cloned().collect();
+    let vanished = vanished_runs(cluster, name, runs);
+    let stays_down = was_lost && !cluster.config.controller.return_to_service;
+    let node = cluster.node_mut(name.as_str());
+    node.machine = machine.clone();
+    node.attempt += 1;
+    node.answers = true;
+    node.registered = Some(now);
+    node.stale_runs = stale;
+    if node.phase != NodePhase::Down && !stays_down {
+        node.phase = if node.stale_runs.is_empty() { NodePhase::Up } else { NodePhase::Clearing };
+        if was_lost && !node.drain {
+            node.reason = None;
+        }
+    }
+    if stays_down {
+        node.phase = NodePhase::Down;
+    }
+    set_duty(cluster, name);
+    for id in vanished {
+        lose_run(cluster, id, name);
+    }
+    changed(cluster, name);
+    Ok(Reply::Ok)
+}
+
+fn is_current(cluster: &Cluster, node: &NodeName, run: &Run) -> bool {
+    cluster.jobs.get(&run.job).is_some_and(|job| {
+        job.attempt == run.attempt && job.holds_nodes() && job.allocation.share(node.as_str()).is_some()
+    })
+}
+
+/// Jobs whose processes should be on the node, but are not known there any more: the machine has been restarted.
+fn vanished_runs(cluster: &Cluster, name: &NodeName, runs: &[Run]) -> Vec<JobId> {
+    let known: BTreeSet<(JobId, u32)> = runs.iter().map(|run| (run.job, run.attempt)).collect();
+    let node = &cluster.nodes[name];
+    let is_gone = |id: &&JobId| {
+        let job = &cluster.jobs[*id];
+        let launched = matches!(job.phase, Phase::Running | Phase::Suspended);
+        let batch_here = job.spec.is_batch() && job.allocation.first() == Some(name);
+        let step_here = cluster.steps_of(**id).any(|step| {
+            step.phase == StepPhase::Running
+                && step.shares.iter().any(|share| share.node == *name)
+                && !step.ended_nodes.contains(name)
+        });
+        launched && (batch_here || step_here) && !known.contains(&(**id, job.attempt))
+    };
+    node.jobs.iter().filter(is_gone).copied().collect()
+}
+
+/// A job's processes on the node are gone without a report.
+fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
+    let job = &cluster.jobs[&id];
+    if job.spec.is_batch() && job.allocation.first() == Some(name) {
+        return node_failed(cluster, id);
+    }
+    for step in step_life::live(cluster, id) {
+        step_life::node_ended(cluster, id, step, name, ExitStatus::signaled(9));
+        on::report::after_step(cluster, id, step);
+    }
+    cluster.unsettled.insert(id);
+}
+
+pub(crate) fn lost(cluster: &mut Cluster, name: &NodeName) -> Answer {
+    let node = cluster.nodes.get(name).ok_or_else(|| Reject::NoSuchNode(name.to_string()))?;
+    if !node.answers {
+        return Err(Reject::Stale);
+    }
+    let now = cluster.now;
+    let node = cluster.node_mut(name.as_str());
+    node.answers = false;
+    if node.phase != NodePhase::Down {
+        node.phase = NodePhase::Lost;
+        node.reason.get_or_insert(NodeReason { text: "Not responding".into(), by_uid: 0, at: now });
+    }
+    set_duty(cluster, name);
+    fail_jobs(cluster, name);
+    changed(cluster, name);
+    Ok(Reply::Ok)
+}
+
+/// The stale runs of a node that came back have ended.
+pub(crate) fn cleared(cluster: &mut Cluster, name: &NodeName) {
+    let node = cluster.node_mut(name.as_str());
+    node.stale_runs.clear();
+    if node.phase == NodePhase::Clearing {
+        node.phase = NodePhase::Up;
+    }
+    set_duty(cluster, name);
+    changed(cluster, name);
+}
+
+pub(crate) fn update(cluster: &mut Cluster, by: Caller, names: &[NodeName], change: &NodeChange) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    if let Some(unknown) = names.iter().find(|name| !cluster.nodes.contains_key(*name)) {
+        return Err(Reject::NoSuchNode(unknown.to_string()));
+    }
+    for name in names {
+        check_change(&cluster.nodes[name], change)?;
+    }
+    for name in names {
+        change_node(cluster, by, name, change);
+        changed(cluster, name);
+    }
+    Ok(Reply::Ok)
+}
+
+fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
+    match change {
+        NodeChange::Drain { reason } | NodeChange::Down { reason } if reason.is_empty() && node.reason.is_none() => {
+            Err(Reject::ReasonRequired)
+        }
+        NodeChange::Resume if node.phase == NodePhase::Up && !node.drain => Err(Reject::InvalidNodeState),
+        _ => Ok(()),
+    }
+}
+
+fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &NodeChange) {
+    let at = cluster.now;
+    let node = cluster.node_mut(name.as_str());
+    let note = |node: &mut Node, text: &str| {
+        if !text.is_empty() {
+            node.reason = Some(NodeReason { text: text.into(), by_uid: by.uid, at });
+        }
+    };
+    match change {
+        NodeChange::Drain { reason } => {
+            node.drain = true;
+            note(node, reason);
+        }
+        NodeChange::Undrain => {
+            node.drain = false;
+            node.reason = None;
+        }
+        NodeChange::Down { reason } => {
+            node.phase = NodePhase::Down;
+            note(node, reason);
+            fail_jobs(cluster, name);
+        }
+        NodeChange::Resume => {
+            node.drain = false;
+            node.reason = None;
+            if node.phase == NodePhase::Down {
+                node.phase = match (node.answers, node.stale_runs.is_empty()) {
+                    (true, true) => NodePhase::Up,
+                    (true, false) => NodePhase::Clearing,
+                    (false, _) => NodePhase::Lost,
+                };
+            }
+            set_duty(cluster, name);
+        }
+        NodeChange::Reason(text) => note(node, text),
+        NodeChange::Features(features) => node.config.features = features.clone(),
+        NodeChange::Weight(weight) => node.config.weight = *weight,
+    }
+}
+
+fn fail_jobs(cluster: &mut Cluster, name: &NodeName) {
+    let jobs: Vec<JobId> = cluster.nodes[name].jobs.iter().copied().collect();
+    for id in jobs {
+        // What it was ending there cannot be waited for; the runner looks again.
+        node_failed(cluster, id);
+    }
+}
+
+fn node_failed(cluster: &mut Cluster, id: JobId) {
+    let job = &cluster.jobs[&id];
+    let requeues = job.spec.is_batch() && job.spec.requeue.unwrap_or(cluster.config.scheduler.requeues);
+    let was_suspended = job.phase == Phase::Suspended;
+    if !job_life::end(cluster, id, Outcome::NodeFail, Some(Reason::NodeDown)) {
+        return;
+    }
+    let job = cluster.job_mut(id);
+    job.requeue = requeues;
+    if requeues && was_suspended {
+        job.held = Some(HeldBy::Admin);
+    }
+    cluster.unsettled.insert(id);
+}
+
+/// A node with stale runs has the duty to end them, as long as it answers.
+fn set_duty(cluster: &mut Cluster, name: &NodeName) {
+    let node = &cluster.nodes[name];
+    let owner = Owner::Node(name.clone());
+    if node.answers && !node.stale_runs.is_empty() {
+        let duty = Duty { owner: owner.clone(), attempt: node.attempt, task: Task::Clear };
+        cluster.duties.insert(owner, duty);
+    } else {
+        cluster.duties.remove(&owner);
+    }
+}
+
+fn changed(cluster: &mut Cluster, name: &NodeName) {
+    let at = cluster.now;
+    cluster.tell(Event::NodeChanged { node: name.clone(), at });
+}
+
+/// Makes the nodes those of the configuration; nodes that are gone from it stay until their last job has left.
+pub(crate) fn configure(cluster: &mut Cluster) {
+    let config = cluster.config.clone();
+    let wanted: BTreeSet<&NodeName> = config.nodes.iter().map(|node| &node.name).collect();
+    for named in &config.nodes {
+        match cluster.nodes.get_mut(&named.name) {
+            Some(node) => {
+                let node = Arc::make_mut(node);
+                node.config = named.config.clone();
+                node.is_removed = false;
+            }
+            None => {
+                let node = Node { name: named.name.clone(), config: named.config.clone(), ..Default::default() };
+                cluster.nodes.insert(named.name.clone(), Arc::new(node));
+            }
+        }
+    }
+    let gone: Vec<NodeName> = cluster.nodes.keys().filter(|name| !wanted.contains(name)).cloned().collect();
+    for name in gone {
+        cluster.duties.remove(&Owner::Node(name.clone()));
+        if cluster.nodes[&name].jobs.is_empty() {
+            cluster.nodes.remove(&name);
+        } else {
+            cluster.node_mut(name.as_str()).is_removed = true;
+        }
+    }
+}

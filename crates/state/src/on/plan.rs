@@ -1,0 +1,76 @@
+//! The scheduler's plan, made on a state that may be gone: every part is checked again, stale parts are dropped.
+use model::{JobId, JobKind, Plan, Reply, Start};
+
+use super::Answer;
+use crate::features::partition_refusal;
+use crate::job_life::{self, Step};
+use crate::step_layout::{self, Layout};
+use crate::{Cluster, arrays, ledger, step_life};
+
+pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
+    let mut n_started = 0;
+    for start in &plan.starts {
+        if may_start(cluster, start) {
+            place(cluster, start);
+            n_started += 1;
+        }
+    }
+    for wait in &plan.reasons {
+        let eligible = cluster.jobs.get(&wait.job).is_some_and(|job| cluster.is_eligible(job));
+        if eligible {
+            let now = cluster.now;
+            let job = cluster.job_mut(wait.job);
+            job.reason = wait.reason;
+            job.reason_text = wait.text.clone();
+            job.expected_start = wait.expected_start;
+            job.last_evaluated = Some(now);
+        }
+    }
+    Ok(Reply::Adopted { n_started, n_stale: plan.starts.len() as u32 - n_started })
+}
+
+fn may_start(cluster: &Cluster, start: &Start) -> bool {
+    let Some(job) = cluster.jobs.get(&start.job) else { return false };
+    let task_is_right = match (&job.waiting_tasks, start.task) {
+        (Some(waiting), Some(task)) => waiting.contains(task),
+        (None, None) => true,
+        _ => false,
+    };
+    let array = job.array_id().and_then(|array| cluster.arrays.get(&array));
+    let partition = cluster.config.partition(&start.partition);
+    cluster.is_eligible(job)
+        && task_is_right
+        && array.is_none_or(|array| array.n_may_start() > 0)
+        && job.spec.partitions.contains(&start.partition)
+        && partition.is_some_and(|partition| {
+            partition_refusal(partition, job).is_none()
+                && start.nodes.iter().all(|grant| partition.nodes.contains(&grant.node))
+        })
+        && ledger::fits(cluster, &job.spec, start)
+}
+
+fn place(cluster: &mut Cluster, start: &Start) {
+    let id = match start.task {
+        Some(task) => arrays::split(cluster, start.job, &[task].into_iter().collect()),
+        None => start.job,
+    };
+    ledger::hold(cluster, id, start);
+    cluster.job_mut(id).partition = start.partition.clone();
+    job_life::take(cluster, id, Step::Place);
+    if let JobKind::Run(spec) = cluster.jobs[&id].spec.kind.clone() {
+        create_only_step(cluster, id, &spec);
+    }
+    cluster.unsettled.insert(id);
+}
+
+/// An `srun` outside an allocation is one step over the whole job.
+fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
+    let job = &cluster.jobs[&id];
+    let layout = step_layout::lay_out(job, spec, std::iter::empty());
+    let layout = layout.unwrap_or_else(|_| Layout {
+        n_tasks: job.allocation.nodes.iter().map(|share| share.n_tasks).sum(),
+        shares: job.allocation.nodes.clone(),
+    });
+    crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);
+    step_life::create(cluster, id, spec, layout);
+}

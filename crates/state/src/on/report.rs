@@ -1,0 +1,165 @@
+//! What the nodes report: duties done, processes ended.
+use model::command::{DutyResult, Exited};
+use model::{Duty, ExitStatus, HeldBy, JobId, JobKind, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task};
+
+use super::Answer;
+use crate::features::{Failure, meaning_of_failure};
+use crate::job_life::{self, Step};
+use crate::{Cluster, on, step_life};
+
+pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult) -> Answer {
+    if cluster.duties.get(&duty.owner) != Some(duty) {
+        return Err(Reject::Stale);
+    }
+    let failure = match result {
+        DutyResult::Done => Failure::CarryOn,
+        DutyResult::Failed { .. } => meaning_of_failure(duty.task),
+    };
+    if matches!(failure, Failure::Retry) {
+        return Ok(Reply::Ok);
+    }
+    let why = match result {
+        DutyResult::Done => "",
+        DutyResult::Failed { why, .. } => why,
+    };
+    match &duty.owner {
+        Owner::Job(id) => job_duty_done(cluster, *id, duty.task, failure, why),
+        Owner::Step(job, step) => step_duty_done(cluster, *job, *step, duty.task, failure),
+        Owner::Node(node) => on::node::cleared(cluster, node),
+    }
+    Ok(Reply::Ok)
+}
+
+fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure, why: &str) {
+    let job = cluster.job_mut(id);
+    job.done.insert(task);
+    match task {
+        Task::Warn => job.warned = true,
+        Task::Continue => job.is_frozen = false,
+        Task::Kill => job.alive = false,
+        Task::Launch | Task::Stop | Task::Clear => (),
+    }
+    if matches!(failure, Failure::EndRun) {
+        launch_failed(cluster, id, why);
+    }
+    cluster.unsettled.insert(id);
+}
+
+/// A batch job that could not be launched waits, held, until somebody has looked.
+fn launch_failed(cluster: &mut Cluster, id: JobId, why: &str) {
+    let job = cluster.job_mut(id);
+    if job.spec.is_batch() && job.spec.requeue.unwrap_or(true) {
+        job.requeue = true;
+        job.held = Some(HeldBy::Admin);
+    }
+    job_life::end(cluster, id, Outcome::Failed, Some(Reason::JobLaunchFailure));
+    cluster.job_mut(id).reason_text = why.to_string();
+}
+
+fn step_duty_done(cluster: &mut Cluster, job: JobId, step: StepId, task: Task, failure: Failure) {
+    match (task, failure) {
+        (Task::Launch, Failure::CarryOn) => step_life::launched(cluster, job, step),
+        (Task::Launch, _) => {
+            cluster.step_mut(job, step).exit = ExitStatus::exited(1);
+            step_life::end(cluster, job, step);
+        }
+        _ => {
+            step_life::cleared(cluster, job, step);
+            after_step(cluster, job, step);
+        }
+    }
+    cluster.unsettled.insert(job);
+}
+
+/// The batch script, or one node's tasks of a step, have ended.
+pub(crate) fn exited(cluster: &mut Cluster, exited: &Exited) -> Answer {
+    let job = cluster.jobs.get(&exited.job).ok_or(Reject::Stale)?;
+    if job.attempt != exited.attempt || !job.holds_nodes() {
+        return Err(Reject::Stale);
+    }
+    match exited.step {
+        StepId::Batch => {
+            if !job.spec.is_batch() || job.allocation.first() != Some(&exited.node) {
+                return Err(Reject::Stale);
+            }
+            batch_exited(cluster, exited);
+        }
+        StepId::Number(_) => {
+            let step = cluster.step(exited.job, exited.step).ok_or(Reject::Stale)?;
+            let is_news = step.is_live()
+                && step.shares.iter().any(|share| share.node == exited.node)
+                && !step.ended_nodes.contains(&exited.node);
+            if !is_news {
+                return Err(Reject::Stale);
+            }
+            step_exited(cluster, exited);
+        }
+    }
+    cluster.unsettled.insert(exited.job);
+    Ok(Reply::Ok)
+}
+
+fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
+    let id = exited.job;
+    let has_live_steps = !step_life::live(cluster, id).is_empty();
+    let job = cluster.job_mut(id);
+    // The supervisor has cleared the script's node; only steps can still be alive.
+    job.alive = has_live_steps;
+    if job.phase == Phase::Ending {
+        return;
+    }
+    job.exit = exited.exit;
+    // An exit proves the launch, whose own report may come later.
+    job_life::take(cluster, id, Step::Launched);
+    let (outcome, reason) = outcome_of(exited);
+    job_life::end(cluster, id, outcome, reason);
+    if let Some(why) = &exited.launch_error {
+        cluster.job_mut(id).reason_text = why.clone();
+    }
+}
+
+fn step_exited(cluster: &mut Cluster, exited: &Exited) {
+    let (id, step) = (exited.job, exited.step);
+    let is_ending = cluster.jobs[&id].phase == Phase::Ending;
+    step_life::node_ended(cluster, id, step, &exited.node, exited.exit);
+    if !is_ending {
+        after_step(cluster, id, step);
+    }
+}
+
+/// A job that is one `srun` ends with its step.
+pub(crate) fn after_step(cluster: &mut Cluster, id: JobId, step: StepId) {
+    let job = &cluster.jobs[&id];
+    let is_its_only_step = matches!(job.spec.kind, JobKind::Run(_)) && step == StepId::Number(0);
+    let Some(step) = cluster.step(id, step).filter(|step| !step.is_live()) else { return };
+    if !is_its_only_step || job.phase == Phase::Ending {
+        return;
+    }
+    let (exit, was_cancelled) = (step.exit, step.was_cancelled);
+    let alive = !step_life::live(cluster, id).is_empty();
+    let job = cluster.job_mut(id);
+    job.exit = exit;
+    job.alive = alive;
+    let outcome = match (exit.is_success(), was_cancelled) {
+        (true, false) => Outcome::Completed,
+        (_, true) => Outcome::Cancelled,
+        (false, false) => Outcome::Failed,
+    };
+    let reason = (outcome == Outcome::Failed).then_some(Reason::NonZeroExitCode);
+    job_life::take(cluster, id, Step::Launched);
+    job_life::end(cluster, id, outcome, reason);
+}
+
+fn outcome_of(exited: &Exited) -> (Outcome, Option<Reason>) {
+    if exited.out_of_memory {
+        return (Outcome::OutOfMemory, Some(Reason::OutOfMemory));
+    }
+    if exited.launch_error.is_some() {
+        return (Outcome::Failed, Some(Reason::JobLaunchFailure));
+    }
+    match exited.exit {
+        exit if exit.is_success() => (Outcome::Completed, None),
+        exit if exit.signal != 0 => (Outcome::Failed, Some(Reason::RaisedSignal)),
+        _ => (Outcome::Failed, Some(Reason::NonZeroExitCode)),
+    }
+}

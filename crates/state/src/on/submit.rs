@@ -1,0 +1,164 @@
+//! A new job.
+use std::sync::Arc;
+
+use model::command::Blob;
+use model::dependency::Term;
+use model::job::ArrayPlace;
+use model::spec::{Memory, TimeLimit};
+use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Partition, Reject, Reply};
+
+use super::Answer;
+use crate::{Cluster, arrays, blobs, job_life};
+
+/// Where priorities start; each submission gets a little less than the one before.
+const FIRST_PRIORITY: u32 = 4_294_901_760;
+
+pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought: &[Blob]) -> Answer {
+    if !by.may_act_for(spec.uid) {
+        return Err(Reject::NotPermitted);
+    }
+    let spec = completed(cluster, spec);
+    admissible(cluster, by, &spec)?;
+    let wanted = blobs::of_job(&spec);
+    blobs::are_at_hand(cluster, &wanted, brought)?;
+    blobs::take(cluster, &wanted, brought);
+    let id = cluster.next_job_id();
+    cluster.n_submitted = cluster.n_submitted.wrapping_add(1);
+    let array = spec.array.clone();
+    let job = Job {
+        id,
+        attempt: 1,
+        array: array.as_ref().map(|_| ArrayPlace { array: id, task: None }),
+        waiting_tasks: array.as_ref().map(|array| array.tasks.clone()),
+        held: spec.held.then_some(if spec.priority == Some(0) && by.is_admin { HeldBy::Admin } else { HeldBy::User }),
+        priority: priority(cluster, &spec),
+        partition: spec.partitions.first().cloned().unwrap_or_default(),
+        dependency: spec.dependency.clone(),
+        submitted: cluster.now,
+        spec: Arc::new(spec),
+        ..Default::default()
+    };
+    cluster.jobs.insert(id, Arc::new(job));
+    if let Some(array) = array {
+        arrays::create(cluster, id, &array.tasks, array.limit);
+    }
+    job_life::remember_name(cluster, id);
+    cluster.unsettled.insert(id);
+    let at = cluster.now;
+    cluster.tell(Event::JobSubmitted { job: id, at });
+    Ok(Reply::Submitted(id))
+}
+
+/// The scheduler's own order unless an administrator asked for another: first come, first served.
+fn priority(cluster: &Cluster, spec: &JobSpec) -> u32 {
+    if let Some(priority) = spec.priority {
+        return priority.max(1);
+    }
+    let first = i64::from(FIRST_PRIORITY) - i64::from(cluster.n_submitted) - i64::from(spec.nice);
+    first.clamp(1, i64::from(u32::MAX - 1)) as u32
+}
+
+/// Fills in what the cluster decides for those who do not say.
+fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
+    let mut spec = spec.clone();
+    if spec.partitions.is_empty() {
+        spec.partitions.extend(cluster.config.default_partition().map(|partition| partition.name.clone()));
+    }
+    let first = spec.partitions.first().and_then(|name| cluster.config.partition(name));
+    if let Some(partition) = first {
+        if spec.time_limit.is_none() {
+            spec.time_limit = partition.default_time.or(partition.max_time).or(Some(TimeLimit::Unlimited));
+        }
+        if partition.exclusive_nodes {
+            spec.size.sharing = model::spec::Sharing::WholeNodes;
+        }
+        if spec.size.memory == Memory::Default {
+            spec.size.memory = default_memory(cluster, partition);
+        }
+    }
+    spec
+}
+
+fn default_memory(cluster: &Cluster, partition: &Partition) -> Memory {
+    let scheduler = &cluster.config.scheduler;
+    let per_node = partition.default_memory_per_node_mb;
+    let per_cpu = partition.default_memory_per_cpu_mb;
+    match (per_node, per_cpu, scheduler.default_memory_per_node_mb, scheduler.default_memory_per_cpu_mb) {
+        (Some(memory_mb), ..) => Memory::PerNodeMb(memory_mb),
+        (None, Some(memory_mb), ..) => Memory::PerCpuMb(memory_mb),
+        (None, None, Some(memory_mb), _) => Memory::PerNodeMb(memory_mb),
+        (None, None, None, Some(memory_mb)) => Memory::PerCpuMb(memory_mb),
+        (None, None, None, None) => Memory::Default,
+    }
+}
+
+/// The cluster could run such a job some day.
+pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), Reject> {
+    if cluster.jobs.len() >= cluster.config.controller.max_job_count as usize {
+        return Err(Reject::TooManyJobs);
+    }
+    if spec.partitions.is_empty() {
+        return Err(Reject::NoSuchPartition);
+    }
+    for name in &spec.partitions {
+        let partition = cluster.config.partition(name).ok_or(Reject::NoSuchPartition)?;
+        if partition.root_only && !by.is_admin {
+            return Err(Reject::NotPermitted);
+        }
+        if !partition.state.takes_jobs() {
+            return Err(Reject::PartitionDown);
+        }
+    }
+    for name in spec.size.nodes.iter().chain(&spec.size.excluded) {
+        if !cluster.nodes.contains_key(name) {
+            return Err(Reject::NoSuchNode(name.to_string()));
+        }
+    }
+    if let Some(array) = &spec.array {
+        let most = cluster.config.controller.max_array_size;
+        if array.tasks.is_empty() || array.tasks.last().is_some_and(|last| last >= most) {
+            return Err(Reject::BadArray);
+        }
+    }
+    if spec.dependency.terms.iter().any(|term| !names_a_known_job(cluster, term)) {
+        return Err(Reject::BadDependency);
+    }
+    let (min, _) = spec.size.node_bounds();
+    if spec.size.max_nodes.is_some_and(|max| max < min) {
+        return Err(Reject::TooManyNodes);
+    }
+    match spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
+        true => Ok(()),
+        false => Err(Reject::NeverFits),
+    }
+}
+
+fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
+    let Some(job) = term.job else { return true };
+    let tasks = term.task.map(|task| [task].into_iter().collect());
+    // A task may have been forgotten already; its array must be known.
+    cluster.named(&JobRef { job, tasks }).is_some() || cluster.arrays.contains_key(&job)
+}
+
+/// With nothing else running, the partition's nodes would be enough.
+fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
+    let Some(partition) = cluster.config.partition(partition) else { return false };
+    let size = &spec.size;
+    let (min, max) = size.node_bounds();
+    let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
+    let mut capacities: Vec<u32> = nodes
+        .clone()
+        .filter_map(|node| {
+            let mut room = node.config.room();
+            if !cluster.config.scheduler.tracks_memory {
+                room.memory_mb = u64::MAX;
+            }
+            size.n_tasks_fitting(room, node.config.memory_mb)
+        })
+        .collect();
+    let has_named = size.nodes.iter().all(|name| partition.nodes.contains(name));
+    capacities.sort_unstable_by_key(|capacity| std::cmp::Reverse(*capacity));
+    let n_nodes = (capacities.len() as u32).min(max);
+    let n_tasks: u64 = capacities.iter().take(n_nodes as usize).map(|n| u64::from(*n)).sum();
+    has_named && min <= n_nodes && u64::from(size.n_tasks_on(min)) <= n_tasks
+}

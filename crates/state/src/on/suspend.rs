@@ -1,0 +1,54 @@
+//! Suspend and resume: the decision and its stamp. Freezing itself is the agents' task.
+use model::node::NodePhase;
+use model::{Caller, JobRef, Phase, Reject};
+
+use super::{Answer, each};
+use crate::Cluster;
+use crate::job_life::{self, Step};
+
+pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
+    let owners_may = cluster.config.scheduler.allow_owner_suspend;
+    each(cluster, by, jobs, |cluster, id| {
+        may(by, owners_may)?;
+        match cluster.jobs[&id].phase {
+            Phase::Pending => return Err(Reject::JobPending),
+            Phase::Suspended => return Err(Reject::AlreadySuspended),
+            Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
+            // The launch's own duty goes on; what comes of it is frozen by the agent.
+            Phase::Starting => {
+                job_life::take(cluster, id, Step::Launched);
+            }
+            Phase::Running => (),
+        }
+        job_life::take(cluster, id, Step::Suspend);
+        cluster.unsettled.insert(id);
+        Ok(())
+    })
+}
+
+pub(crate) fn resume(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
+    let owners_may = cluster.config.scheduler.allow_owner_suspend;
+    each(cluster, by, jobs, |cluster, id| {
+        may(by, owners_may)?;
+        let job = &cluster.jobs[&id];
+        match job.phase {
+            Phase::Pending => return Err(Reject::JobPending),
+            Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
+            Phase::Starting | Phase::Running => return Err(Reject::NotSuspended),
+            Phase::Suspended => (),
+        }
+        let down = |name: &&model::NodeName| {
+            cluster.nodes.get(*name).is_none_or(|node| matches!(node.phase, NodePhase::Down | NodePhase::Lost))
+        };
+        if let Some(node) = job.allocation.names().find(down) {
+            return Err(Reject::NodesBusy(node.to_string()));
+        }
+        job_life::take(cluster, id, Step::Resume);
+        cluster.unsettled.insert(id);
+        Ok(())
+    })
+}
+
+fn may(by: Caller, owners_may: bool) -> Result<(), Reject> {
+    if by.is_admin || owners_may { Ok(()) } else { Err(Reject::NotPermitted) }
+}

@@ -1,0 +1,21 @@
+//! Time has passed.
+use model::{Reply, Timestamp, Wake};
+
+use super::Answer;
+use crate::Cluster;
+use crate::settle::wake;
+
+pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
+    let due: Vec<Timestamp> = cluster
+        .waiters
+        .iter()
+        .map_while(|(wake, _)| match wake {
+            Wake::At(at) if *at <= cluster.now => Some(*at),
+            _ => None,
+        })
+        .collect();
+    for at in due {
+        wake(cluster, Wake::At(at));
+    }
+    Ok(Reply::Ok)
+}

@@ -1,0 +1,155 @@
+//! `scontrol update job`: what may change, by whom, and when.
+use std::sync::Arc;
+
+use model::spec::TimeLimit;
+use model::update::{JobChanges, TimeLimitChange};
+use model::{Caller, Job, JobRef, JobSpec, Phase, Reject, features};
+
+use super::job::{pending_only, touched};
+use super::{Answer, each, submit};
+use crate::settle::{forget_wait, wake};
+use crate::{Cluster, job_life};
+
+pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes: &JobChanges) -> Answer {
+    each(cluster, by, std::slice::from_ref(named), |cluster, id| {
+        let job = &cluster.jobs[&id];
+        if job.is_over() {
+            return Err(Reject::AlreadyOver);
+        }
+        let spec = changed_spec(by, job, changes)?;
+        if needs_pending(changes) {
+            pending_only(job)?;
+            submit::admissible(cluster, by, &spec)?;
+        }
+        if changes.priority.is_some_and(|priority| priority > job.priority) && !by.is_admin {
+            return Err(Reject::NotPermitted);
+        }
+        // The queue's order, and the list of names, are found by the old values.
+        forget_wait(cluster, id);
+        job_life::forget_name(cluster, id);
+        let limit = changes.array_limit;
+        let job = cluster.job_mut(id);
+        job.spec = Arc::new(spec);
+        if let Some(dependency) = &changes.dependency {
+            job.dependency = dependency.clone();
+            job.dependency_failed = false;
+        }
+        if let Some(priority) = changes.priority {
+            job.priority = priority.max(1);
+            job.held = if priority == 0 { Some(model::HeldBy::Admin) } else { None };
+        }
+        if let (Some(nice), None) = (changes.nice, changes.priority) {
+            let before = i64::from(job.priority);
+            job.priority = (before - i64::from(nice)).clamp(1, i64::from(u32::MAX - 1)) as u32;
+        }
+        if let Some(first) = changes.partitions.as_ref().and_then(|partitions| partitions.first()) {
+            job.partition = first.clone();
+        }
+        if let (Some(limit), Some(array)) = (limit, job.array_id()) {
+            if let Some(array) = cluster.array_mut(array) {
+                array.limit = (limit > 0).then_some(limit);
+            }
+            wake(cluster, model::Wake::ArraySlot(array));
+        }
+        if !cluster.jobs[&id].is_over() {
+            job_life::remember_name(cluster, id);
+        }
+        touched(cluster, id);
+        Ok(())
+    })
+}
+
+fn needs_pending(changes: &JobChanges) -> bool {
+    changes.partitions.is_some()
+        || changes.begin.is_some()
+        || changes.dependency.is_some()
+        || changes.min_nodes.is_some()
+        || changes.max_nodes.is_some()
+        || changes.n_tasks.is_some()
+        || changes.cpus_per_task.is_some()
+        || changes.memory.is_some()
+        || changes.gres.is_some()
+        || changes.nodes.is_some()
+        || changes.excluded.is_some()
+        || changes.features.is_some()
+        || changes.stdin.is_some()
+        || changes.stdout.is_some()
+        || changes.stderr.is_some()
+        || changes.work_dir.is_some()
+}
+
+fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, Reject> {
+    let mut spec = (*job.spec).clone();
+    set(&mut spec.name, &changes.name);
+    set(&mut spec.comment, &changes.comment);
+    set(&mut spec.account, &changes.account);
+    set(&mut spec.qos, &changes.qos);
+    set(&mut spec.wckey, &changes.wckey);
+    set(&mut spec.partitions, &changes.partitions);
+    set(&mut spec.dependency, &changes.dependency);
+    set(&mut spec.nice, &changes.nice);
+    set(&mut spec.work_dir, &changes.work_dir);
+    set(&mut spec.size.min_nodes, &changes.min_nodes);
+    set(&mut spec.size.memory, &changes.memory);
+    set(&mut spec.size.gres, &changes.gres);
+    set(&mut spec.size.nodes, &changes.nodes);
+    set(&mut spec.size.excluded, &changes.excluded);
+    set_some(&mut spec.begin, &changes.begin);
+    set_some(&mut spec.deadline, &changes.deadline);
+    set_some(&mut spec.requeue, &changes.requeue);
+    set_some(&mut spec.size.max_nodes, &changes.max_nodes);
+    set_some(&mut spec.size.n_tasks, &changes.n_tasks);
+    set_some(&mut spec.size.cpus_per_task, &changes.cpus_per_task);
+    set_some(&mut spec.stdin, &changes.stdin);
+    set_some(&mut spec.stdout, &changes.stdout);
+    set_some(&mut spec.stderr, &changes.stderr);
+    if let Some(features) = &changes.features {
+        spec.size.constraint = match features.as_str() {
+            "" => None,
+            text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
+        };
+        spec.size.features = features.clone();
+    }
+    if changes.array_limit.is_some() && job.array_id().is_none() {
+        return Err(Reject::InvalidValue("ArrayTaskThrottle".into()));
+    }
+    if let Some(change) = changes.time_limit {
+        let limit = changed_limit(spec.time_limit, change)?;
+        let longer = match (limit, spec.time_limit) {
+            (TimeLimit::Unlimited, Some(TimeLimit::Secs(_))) => true,
+            (TimeLimit::Secs(new), Some(TimeLimit::Secs(old))) => new > old,
+            _ => false,
+        };
+        if longer && !by.is_admin && job.phase != Phase::Pending {
+            return Err(Reject::NotPermitted);
+        }
+        spec.time_limit = Some(limit);
+    }
+    Ok(spec)
+}
+
+fn changed_limit(present: Option<TimeLimit>, change: TimeLimitChange) -> Result<TimeLimit, Reject> {
+    match (change, present) {
+        (TimeLimitChange::To(limit), _) => Ok(limit),
+        (_, None | Some(TimeLimit::Unlimited)) => Err(Reject::InvalidValue("TimeLimit".into())),
+        (TimeLimitChange::LongerBySecs(secs), Some(TimeLimit::Secs(now))) => {
+            Ok(TimeLimit::Secs(now.saturating_add(secs)))
+        }
+        (TimeLimitChange::ShorterBySecs(secs), Some(TimeLimit::Secs(now))) => match now.checked_sub(secs) {
+            Some(left) if left > 0 => Ok(TimeLimit::Secs(left)),
+            _ => Err(Reject::InvalidValue("TimeLimit".into())),
+        },
+    }
+}
+
+fn set<T: Clone>(field: &mut T, change: &Option<T>) {
+    if let Some(value) = change {
+        *field = value.clone();
+    }
+}
+
+fn set_some<T: Clone>(field: &mut Option<T>, change: &Option<T>) {
+    if change.is_some() {
+        *field = change.clone();
+    }
+}
