@@ -15,7 +15,8 @@ use crate::machine::Machine;
 use crate::recovery::Lock;
 use crate::snapshots::{Cover, Snapshots};
 
-type Waiter<R> = oneshot::Sender<Result<R, ProposeError>>;
+/// A proposer that waits for its reply.
+pub(crate) type Waiter<R> = oneshot::Sender<Result<R, ProposeError>>;
 
 /// Who in this process waits for which batch.
 pub(crate) struct Waiters<R>(Mutex<HashMap<u64, Vec<Waiter<R>>>>);
@@ -75,7 +76,7 @@ impl<M: Machine> Applier<M> {
         self.snapshot_wanted.clone()
     }
 
-    fn apply_batch(&mut self, log_id: LogId, batch: &Batch) -> Result<Vec<M::Reply>, StorageError> {
+    fn apply_batch(&mut self, log_id: LogId, batch: &Batch) -> Result<Vec<M::Reply>, Box<StorageIoError>> {
         let machine = self.machine.get_mut().expect("a panicked machine is not used again");
         let n_entries = &mut self.cover.n_entries;
         let applied = catch_unwind(AssertUnwindSafe(|| {
@@ -87,7 +88,7 @@ impl<M: Machine> Applier<M> {
         }));
         applied.map_err(|_| {
             let error = std::io::Error::other("the state machine panicked while applying an entry");
-            StorageIoError::apply(log_id, &error).into()
+            Box::new(StorageIoError::apply(log_id, &error))
         })
     }
 }
@@ -110,7 +111,7 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
             match &entry.payload {
                 EntryPayload::Blank => {}
                 EntryPayload::Normal(batch) => {
-                    let replies = self.apply_batch(entry.log_id, batch)?;
+                    let replies = self.apply_batch(entry.log_id, batch).map_err(|error| *error)?;
                     if batch.ticket > 0 {
                         answers.push((batch.ticket, replies));
                     }
@@ -176,10 +177,13 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
     }
 }
 
+/// What a machine's `freeze` gives.
+type Frozen = Box<dyn FnOnce() -> Vec<u8> + Send>;
+
 /// A frozen state on its way to the disk.
 pub(crate) struct Builder {
     cover: Cover,
-    frozen: Mutex<Option<Box<dyn FnOnce() -> Vec<u8> + Send>>>,
+    frozen: Mutex<Option<Frozen>>,
     snapshots: Snapshots,
     /// A snapshot may outlast the journal that asked for it; the directory stays locked until it is done.
     lock: Lock,

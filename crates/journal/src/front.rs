@@ -164,8 +164,8 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
         if !is_initialized {
             raft.initialize(members(options)).await.map_err(|error| failed(error.to_string()))?;
         }
-        let (member, state) = (options.member, raft);
-        let (is_lone, is_leader) = state
+        let member = options.member;
+        let (is_lone, is_leader) = raft
             .with_raft_state(move |state| {
                 let membership = state.membership_state.effective();
                 (membership.voter_ids().eq([member]), state.server_state == ServerState::Leader)
@@ -239,9 +239,8 @@ async fn keep(raft: Raft, snapshot_wanted: Arc<Notify>, leadership: watch::Sende
         tokio::select! {
             changed = metrics.changed() => if changed.is_err() { break },
             Some(passed) = barrier.join_next() => {
-                let passed = passed.ok().flatten();
-                if passed.is_some() && passed == leading_term {
-                    publish(&leadership, Leadership::Leader { term: passed.expect("just looked") });
+                if let Ok(Some(term)) = passed && leading_term == Some(term) {
+                    publish(&leadership, Leadership::Leader { term });
                 }
             }
             () = snapshot_wanted.notified() => {

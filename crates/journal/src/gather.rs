@@ -11,7 +11,7 @@ use openraft::raft::ClientWriteResult;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::applier::Waiters;
+use crate::applier::{Waiter, Waiters};
 use crate::batch::{Batch, Raft, Types};
 use crate::error::ProposeError;
 
@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 pub(crate) struct Proposal<R> {
     pub entry: Vec<u8>,
-    pub reply: oneshot::Sender<Result<R, ProposeError>>,
+    pub reply: Waiter<R>,
 }
 
 /// Runs until every sender is gone or `stop` is set; what was proposed until then is still answered.
@@ -76,7 +76,7 @@ pub(crate) async fn run<R: Send + 'static>(
     answers.join_all().await;
 }
 
-fn next_batch<R>(queue: &mut VecDeque<Proposal<R>>) -> (Vec<Vec<u8>>, Vec<oneshot::Sender<Result<R, ProposeError>>>) {
+fn next_batch<R>(queue: &mut VecDeque<Proposal<R>>) -> (Vec<Vec<u8>>, Vec<Waiter<R>>) {
     let mut size_bytes = 0;
     let mut n_entries = 0;
     for proposal in queue.iter().take(MAX_ENTRIES) {

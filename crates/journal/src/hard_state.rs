@@ -48,7 +48,7 @@ pub(crate) fn load(files: &dyn Files, dir: &Path) -> Result<Option<HardState>, O
         return Err(Damage::new(&path, 8, "it is cut short").into());
     };
     if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
-        return Err(Damage::new(&path, 12, "it does not match its checksum").into());
+        return Err(Damage::new(&path, 8, "it does not match its checksum").into());
     }
     let state = rmp_serde::from_slice(body).map_err(|error| Damage::new(&path, 12, error.to_string()))?;
     Ok(Some(state))

@@ -84,10 +84,10 @@ async fn many_proposers_are_answered_each_with_its_own_reply() {
             assert_eq!(seen.lock().unwrap().entries[index as usize - 1], entry);
         }
     }
+    journal.shutdown().await;
     let seen = seen.lock().unwrap();
     assert_eq!(seen.entries.len(), 64 * 20);
     assert!(seen.batches < 64 * 20 / 2, "proposals share syncs: {} batches", seen.batches);
-    journal.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
