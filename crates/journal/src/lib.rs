@@ -1,1 +1,33 @@
+//! The durable log: bytes go in, and come out committed, in order, applied to a [`Machine`].
+//!
+//! ```text
+//!  propose ─▶ gather ─▶ openraft ─▶ log store ─▶ writer thread ─▶ segment file, one fdatasync a batch
+//!     ▲                     │ committed
+//!     └──── replies ◀── applier ─▶ Machine::apply        freeze ─▶ snapshot file ─▶ old segments deleted
+//! ```
+//! One member is a Raft of one; three are three, over a [`Transport`] of the caller's. The crate knows nothing of
+//! what the bytes mean.
 
+mod applier;
+mod batch;
+mod error;
+pub mod files;
+mod frame;
+mod front;
+mod gather;
+mod hard_state;
+mod log_store;
+mod machine;
+mod network;
+mod options;
+mod recovery;
+mod segment;
+mod segments;
+mod snapshots;
+mod writer;
+
+pub use error::{Damage, OpenError, ProposeError};
+pub use front::{Journal, Leadership};
+pub use machine::Machine;
+pub use network::{Answer, Transport};
+pub use options::Options;

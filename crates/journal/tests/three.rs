@@ -1,0 +1,143 @@
+//! Three members over channels in one process: they elect, replicate, survive the loss of the leader, and bring a
+//! member that was away up to date with a snapshot.
+
+mod support;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use journal::{Answer, Journal, Leadership, Options, ProposeError, Transport};
+use support::{Memory, Seen, TempDir, numbered};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Hands a request to the member in this process, if it is there.
+#[derive(Default)]
+struct Room {
+    members: Mutex<HashMap<u64, Journal<u64>>>,
+}
+
+struct Door(Weak<Room>);
+
+impl Transport for Door {
+    fn call(&self, member: u64, _: &str, request: Vec<u8>) -> Answer {
+        let journal = self.0.upgrade().and_then(|room| room.members.lock().unwrap().get(&member).cloned());
+        Box::pin(async move {
+            let journal = journal.ok_or_else(|| io::Error::other("nobody there"))?;
+            journal.answer(&request).await
+        })
+    }
+}
+
+struct Member {
+    journal: Journal<u64>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+async fn start(room: &Arc<Room>, dir: &TempDir, member: u64) -> Member {
+    let options = Options {
+        members: BTreeMap::from([1, 2, 3].map(|id| (id, format!("member {id}")))),
+        transport: Some(Arc::new(Door(Arc::downgrade(room)))),
+        heartbeat: Duration::from_millis(100),
+        segment_bytes: 4000,
+        keep_batches: 4,
+        ..Options::new(dir.path(), member)
+    };
+    let (machine, seen) = Memory::new();
+    let journal = Journal::open(options, machine).await.unwrap();
+    room.members.lock().unwrap().insert(member, journal.clone());
+    Member { journal, seen }
+}
+
+async fn stop(room: &Arc<Room>, id: u64, member: Member) {
+    room.members.lock().unwrap().remove(&id);
+    member.journal.shutdown().await;
+}
+
+async fn leader_of(members: &BTreeMap<u64, Member>) -> u64 {
+    let waits = members.iter().map(|(id, member)| {
+        let (id, mut leadership) = (*id, member.journal.leadership());
+        Box::pin(async move {
+            leadership.wait_for(|now| matches!(now, Leadership::Leader { .. })).await.map(|_| id).unwrap()
+        })
+    });
+    let mut waits: Vec<_> = waits.collect();
+    let first = std::future::poll_fn(move |context| {
+        for wait in &mut waits {
+            if let std::task::Poll::Ready(id) = wait.as_mut().poll(context) {
+                return std::task::Poll::Ready(id);
+            }
+        }
+        std::task::Poll::Pending
+    });
+    tokio::time::timeout(PATIENCE, first).await.expect("a leader is elected in time")
+}
+
+async fn until_all_have(members: &BTreeMap<u64, Member>, expected: &[Vec<u8>]) {
+    let all = async {
+        while !members.values().all(|member| member.seen.lock().unwrap().entries == expected) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        let have: Vec<_> = members.values().map(|member| member.seen.lock().unwrap().entries.len()).collect();
+        panic!("expected {} entries everywhere, there are {have:?}", expected.len());
+    }
+}
+
+async fn propose(members: &BTreeMap<u64, Member>, expected: &mut Vec<Vec<u8>>, n_entries: u64) {
+    let leader = &members[&leader_of(members).await].journal;
+    for _ in 0..n_entries {
+        let entry = numbered(expected.len() as u64);
+        leader.propose(entry.clone()).await.unwrap();
+        expected.push(entry);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_members_survive_the_loss_of_their_leader_and_take_it_back() {
+    let room = Arc::new(Room::default());
+    let dirs: BTreeMap<u64, TempDir> = (1..=3).map(|id| (id, TempDir::new())).collect();
+    let mut members = BTreeMap::new();
+    for (id, dir) in &dirs {
+        members.insert(*id, start(&room, dir, *id).await);
+    }
+    let mut expected = Vec::new();
+    propose(&members, &mut expected, 30).await;
+    until_all_have(&members, &expected).await;
+
+    let leader = leader_of(&members).await;
+    let follower = members.keys().copied().find(|id| *id != leader).unwrap();
+    let refused = members[&follower].journal.propose(b"wrong door".to_vec()).await;
+    assert_eq!(refused, Err(ProposeError::NotLeader { leader: Some(leader) }));
+
+    let lost = members.remove(&leader).unwrap();
+    stop(&room, leader, lost).await;
+    propose(&members, &mut expected, 60).await;
+    until_all_have(&members, &expected).await;
+    for member in members.values() {
+        member.journal.snapshot_now().await.unwrap();
+    }
+    propose(&members, &mut expected, 5).await;
+
+    let back = start(&room, &dirs[&leader], leader).await;
+    members.insert(leader, back);
+    until_all_have(&members, &expected).await;
+    assert!(members[&leader].seen.lock().unwrap().restored > 30, "it was too far behind for anything but a snapshot");
+
+    propose(&members, &mut expected, 10).await;
+    until_all_have(&members, &expected).await;
+    for (id, member) in std::mem::take(&mut members) {
+        stop(&room, id, member).await;
+    }
+    for (id, dir) in &dirs {
+        members.insert(*id, start(&room, dir, *id).await);
+    }
+    propose(&members, &mut expected, 3).await;
+    until_all_have(&members, &expected).await;
+    for (id, member) in members {
+        stop(&room, id, member).await;
+    }
+}
