@@ -52,9 +52,9 @@ impl ExitStatus {
         }
     }
 
-    /// The worse of two, as srun reports several tasks: the larger shell code.
+    /// The worse of two, as srun reports several tasks: any signal, then the larger code.
     pub fn worse(self, other: Self) -> Self {
-        if other.shell_code() > self.shell_code() { other } else { self }
+        if (other.signal, other.code) > (self.signal, self.code) { other } else { self }
     }
 }
 
@@ -109,6 +109,7 @@ mod tests {
         assert_eq!(ExitStatus::exited(3).shell_code(), 3);
         assert!(ExitStatus::default().is_success());
         assert_eq!(ExitStatus::exited(2).worse(ExitStatus::signaled(15)), ExitStatus::signaled(15));
+        assert_eq!(ExitStatus::exited(200).worse(ExitStatus::signaled(9)), ExitStatus::signaled(9));
         assert_eq!(ExitStatus::exited(2).worse(ExitStatus::SUCCESS), ExitStatus::exited(2));
     }
 

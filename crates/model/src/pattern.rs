@@ -29,7 +29,7 @@ pub struct PatternValues {
 /// The file name meant; unknown placeholders stay, and one backslash anywhere keeps them all.
 pub fn expand(pattern: &str, values: &PatternValues) -> String {
     if pattern.contains('\\') {
-        return pattern.replace('\\', "");
+        return unescape(pattern);
     }
     let mut name = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
@@ -41,13 +41,27 @@ pub fn expand(pattern: &str, values: &PatternValues) -> String {
             Some(letter) if append(&mut name, letter, width, values) => {
                 rest = &after[digits + letter.len_utf8()..];
             }
+            // An unknown letter stays; Slurm drops the percent sign where a width stands before it.
             _ => {
-                name.push('%');
+                name.push_str(if digits == 0 { "%" } else { "" });
                 rest = after;
             }
         }
     }
     name.push_str(rest);
+    name
+}
+
+/// Each backslash makes way for the character behind it.
+fn unescape(pattern: &str) -> String {
+    let mut name = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => name.extend(characters.next()),
+            other => name.push(other),
+        }
+    }
     name
 }
 
@@ -79,14 +93,14 @@ fn mentions(pattern: &str, letters: &[char]) -> bool {
 /// Appends what the letter stands for; false if it stands for nothing.
 fn append(name: &mut String, letter: char, width: usize, values: &PatternValues) -> bool {
     match letter {
-        '%' => name.push('%'),
+        '%' if width == 0 => name.push('%'),
         'A' => append_number(name, values.array_job.unwrap_or(values.job), width),
         'a' => append_number(name, values.array_task.unwrap_or(NO_TASK), width),
         'b' => append_number(name, values.array_task.unwrap_or(NO_TASK) % 10, width),
         'j' => append_number(name, values.job, width),
         'J' => {
             append_number(name, values.job, width);
-            if let Some(step) = &values.step {
+            if let Some(step) = values.step.as_deref().filter(|step| *step != "batch") {
                 name.push('.');
                 name.push_str(step);
             }
@@ -154,7 +168,8 @@ mod tests {
     #[test]
     fn percent_and_unknown_letters_stay() {
         check("100%%j", "100%j");
-        check("%q%5q%", "%q%5q%");
+        check("%q%5q%", "%q5q%");
+        check("%5%", "5%");
         check("%é", "%é");
         check("", "");
     }
@@ -162,12 +177,12 @@ mod tests {
     #[test]
     fn a_backslash_switches_placeholders_off() {
         check("\\%j.out", "%j.out");
-        check("%j\\\\%x", "%j%x");
+        check("%j\\\\%x", "%j\\%x");
     }
 
     #[test]
     fn a_plain_job_has_itself_as_array() {
-        let values = PatternValues { job: 5, ..PatternValues::default() };
+        let values = PatternValues { job: 5, step: Some("batch".into()), ..PatternValues::default() };
         assert_eq!(expand("%A_%a %J %s", &values), "5_4294967294 5 batch");
     }
 
