@@ -37,7 +37,7 @@ const NOT_YET: [&str; 3] = ["topology", "burst_buffer", "accounting"];
 /// CPUs and memory of nodes by this machine's.
 pub fn load(path: &Path) -> Result<Config, Problems> {
     let mut config = read(path)?;
-    fill_in_places(&mut config);
+    fill_in_places(&mut config, Places::of_the_system());
     fill_in_machine(&mut config, machine::n_cpus(), machine::memory_mb());
     Ok(config)
 }
@@ -103,6 +103,54 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     }
 }
 
+/// Where the files of a cluster are when its configuration leaves that open; `%n` is the node's name.
+#[derive(Clone, Debug)]
+pub struct Places {
+    pub controller_socket: String,
+    pub state_dir: String,
+    pub controller_pid_file: String,
+    pub controller_log_file: String,
+    pub agent_socket: String,
+    pub spool_dir: String,
+    pub agent_pid_file: String,
+    pub agent_log_file: String,
+}
+
+impl Places {
+    fn of_the_system() -> Self {
+        Places {
+            controller_socket: DEFAULT_CONTROLLER_SOCKET.into(),
+            state_dir: "/var/lib/spur/state".into(),
+            controller_pid_file: "/run/spur/controller.pid".into(),
+            controller_log_file: "/var/log/spur/controller.log".into(),
+            agent_socket: DEFAULT_AGENT_SOCKET.into(),
+            spool_dir: "/var/spool/spur/%n".into(),
+            agent_pid_file: "/run/spur/agent-%n.pid".into(),
+            agent_log_file: "/var/log/spur/agent-%n.log".into(),
+        }
+    }
+}
+
+/// Gives every place that the configuration leaves open.
+pub fn fill_in_places(config: &mut Config, usual: Places) {
+    let usual = [
+        usual.controller_socket,
+        usual.state_dir,
+        usual.controller_pid_file,
+        usual.controller_log_file,
+        usual.agent_socket,
+        usual.spool_dir,
+        usual.agent_pid_file,
+        usual.agent_log_file,
+    ];
+    for (place, usual) in places(config).into_iter().zip(usual) {
+        if place.is_empty() {
+            *place = usual;
+        }
+    }
+}
+
+/// In the order of [`Places`].
 fn places(config: &mut Config) -> [&mut String; 8] {
     let (controller, agent) = (&mut config.controller, &mut config.agent);
     [
@@ -115,24 +163,6 @@ fn places(config: &mut Config) -> [&mut String; 8] {
         &mut agent.pid_file,
         &mut agent.log_file,
     ]
-}
-
-fn fill_in_places(config: &mut Config) {
-    let usual = [
-        DEFAULT_CONTROLLER_SOCKET,
-        "/var/lib/spur/state",
-        "/run/spur/controller.pid",
-        "/var/log/spur/controller.log",
-        DEFAULT_AGENT_SOCKET,
-        "/var/spool/spur/%n",
-        "/run/spur/agent-%n.pid",
-        "/var/log/spur/agent-%n.log",
-    ];
-    for (place, usual) in places(config).into_iter().zip(usual) {
-        if place.is_empty() {
-            *place = usual.to_string();
-        }
-    }
 }
 
 /// Nodes that do not say how large they are get this size.
