@@ -1,3 +1,4 @@
 //! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
 pub mod context;
 pub mod getopt;
+pub mod operate;

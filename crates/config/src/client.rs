@@ -1,5 +1,14 @@
 //! The little that a command must know before it can ask the controller: where the cluster is.
+//!
+//! Commands run hundreds of times a second, and a file may describe ten thousand nodes: only the lines before the first
+//! table, `[controller]` and `[agent]` are parsed, and reading stops as soon as both tables have gone by.
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+
+use toml_edit::{Document, Item};
+
+use crate::{DEFAULT_AGENT_SOCKET, DEFAULT_CONTROLLER_SOCKET, home};
 
 /// Where a cluster is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +24,8 @@ pub struct Client {
 /// What a command says when it finds no cluster.
 pub const NO_CLUSTER: &str = "no cluster configured: start one with `spur up`, or point SPUR_CONF at a spur.conf";
 
+const SYSTEM_CONF: &str = "/etc/spur/spur.conf";
+
 impl Client {
     pub fn agent_socket_of(&self, node: &str) -> PathBuf {
         PathBuf::from(self.agent_socket.replace("%n", node))
@@ -23,6 +34,105 @@ impl Client {
 
 /// Finds the configuration: `explicit`, then `SPUR_CONF`, then the user's own cluster, then `/etc/spur/spur.conf`.
 pub fn find(explicit: Option<&Path>) -> Result<Client, String> {
-    let _ = explicit;
-    Err(NO_CLUSTER.into())
+    read(&locate(explicit)?)
+}
+
+/// The file that [`find`] reads. One that is named must exist; the others may be absent.
+pub fn locate(explicit: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(path) = explicit {
+        return Ok(path.into());
+    }
+    if let Some(path) = std::env::var_os("SPUR_CONF").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    let system = PathBuf::from(SYSTEM_CONF);
+    home::own_conf().into_iter().chain([system]).find(|path| path.exists()).ok_or_else(|| NO_CLUSTER.into())
+}
+
+fn read(file: &Path) -> Result<Client, String> {
+    let unreadable = |error: io::Error| format!("cannot read {}: {error}", file.display());
+    let head = head(BufReader::new(File::open(file).map_err(unreadable)?)).map_err(unreadable)?;
+    let text = match head {
+        Some(head) => head,
+        None => std::fs::read_to_string(file).map_err(unreadable)?,
+    };
+    let document = Document::parse(text).map_err(|_| broken(file))?;
+    let value = |table: &str, key: &str| document.get(table).and_then(|table| table.get(key)).and_then(Item::as_str);
+    let anchored = |path: &str| {
+        let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
+        folder.unwrap_or_default().join(path)
+    };
+    let agent_socket = value("agent", "socket").unwrap_or(DEFAULT_AGENT_SOCKET);
+    Ok(Client {
+        file: file.into(),
+        cluster_name: document.get("cluster_name").and_then(Item::as_str).unwrap_or("spur").to_string(),
+        controller_socket: anchored(value("controller", "socket").unwrap_or(DEFAULT_CONTROLLER_SOCKET)),
+        agent_socket: anchored(agent_socket).to_string_lossy().into_owned(),
+    })
+}
+
+fn broken(file: &Path) -> String {
+    format!("{file} has mistakes: see `spur config check {file}`", file = file.display())
+}
+
+/// The lines of a file that matter here; none when only a full reading can tell, because a text spans lines.
+fn head(mut lines: impl BufRead) -> io::Result<Option<String>> {
+    let (mut kept, mut line) = (String::new(), String::new());
+    let (mut is_kept, mut n_seen) = (true, 0);
+    loop {
+        line.clear();
+        if lines.read_line(&mut line)? == 0 {
+            return Ok(Some(kept));
+        }
+        let trimmed = line.trim_start();
+        if trimmed.starts_with('[') {
+            if n_seen == 2 {
+                return Ok(Some(kept));
+            }
+            let name = trimmed.trim_start_matches('[').trim_start_matches(['"', '\'', ' ', '\t']);
+            let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            is_kept = matches!(name, "controller" | "agent");
+            n_seen += usize::from(is_kept);
+        }
+        if line.contains("\"\"\"") || line.contains("'''") {
+            return Ok(None);
+        }
+        if is_kept {
+            kept.push_str(&line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(head(text.as_bytes()).unwrap().as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn only_the_lines_that_matter_are_kept() {
+        check("cluster_name = \"a\"\n[[nodes]]\nnames = \"n1\"\n", Some("cluster_name = \"a\"\n"));
+        check("[[nodes]]\nx = 1\n[controller]\nsocket = \"s\"\n[[nodes]]\n", Some("[controller]\nsocket = \"s\"\n"));
+        check("[agent]\na = 1\n[controller]\nb = 2\n[[nodes]]\n\"\"\"", Some("[agent]\na = 1\n[controller]\nb = 2\n"));
+        check("note = \"\"\"\n[controller]\n\"\"\"\n", None);
+    }
+
+    #[test]
+    fn a_cluster_is_found_by_its_file() {
+        let folder = std::env::temp_dir().join(format!("spur-client-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("spur.conf");
+        let text = "cluster_name = \"ant\"\n[[nodes]]\nnames = \"n1\"\n[controller]\nsocket = \"run/c.sock\"\n";
+        std::fs::write(&file, text).unwrap();
+        let client = find(Some(&file)).unwrap();
+        assert_eq!(client.cluster_name, "ant");
+        assert_eq!(client.controller_socket, folder.join("run/c.sock"));
+        assert_eq!(client.agent_socket_of("n7"), Path::new("/run/spur/agent-n7.sock"));
+        std::fs::write(&file, "cluster_name = \n").unwrap();
+        assert!(find(Some(&file)).unwrap_err().contains("spur config check"));
+        assert!(find(Some(&folder.join("absent"))).unwrap_err().starts_with("cannot read"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -1,4 +1,178 @@
 //! Files to `model::Config`, with every problem and its line. Reads files, decides nothing.
+//!
+//! ```text
+//! spur.conf ── parse ──▶ model::Config       the daemons and `spur config check`: everything, checked
+//!           └─ client::find ──▶ Client       the commands: only where the cluster is, without reading the nodes
+//! ```
 pub mod client;
+pub mod home;
+pub mod machine;
+mod nearest;
+mod node;
+mod partition;
+mod problem;
+mod render;
+mod section;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use model::Config;
+use toml_edit::{Document, TableLike};
 
 pub use client::Client;
+pub use problem::{Problem, Problems};
+pub use render::render;
+use section::{Notes, Section};
+
+/// Where daemons are found when `spur.conf` does not say: `%n` is the node's name.
+pub const DEFAULT_CONTROLLER_SOCKET: &str = "/run/spur/controller.sock";
+pub const DEFAULT_AGENT_SOCKET: &str = "/run/spur/agent-%n.sock";
+
+/// Sections that are known but belong to parts of Spur that this version does not have.
+const NOT_YET: [&str; 3] = ["topology", "burst_buffer", "accounting"];
+
+/// Reads and checks a whole file. What it leaves open is filled in: places of files by the system's usual ones,
+/// CPUs and memory of nodes by this machine's.
+pub fn load(path: &Path) -> Result<Config, Problems> {
+    let mut config = read(path)?;
+    fill_in_places(&mut config, Places::of_the_system());
+    fill_in_machine(&mut config, machine::n_cpus(), machine::memory_mb());
+    Ok(config)
+}
+
+/// As [`load`], but what the file leaves open stays open: empty strings and zeros.
+pub fn read(path: &Path) -> Result<Config, Problems> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Problems::of_file(&name, error.to_string()))?;
+    let mut config = parse(&text, &name)?;
+    let folder = std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
+    for place in places(&mut config).into_iter().filter(|place| !place.is_empty()) {
+        let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&place);
+        *place = anchored.to_string_lossy().into_owned();
+    }
+    Ok(config)
+}
+
+/// Checks the text of a configuration; paths in it stay as written. `file_name` only serves the messages.
+pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
+    let notes = Notes::default();
+    let mut config = Config::default();
+    match Document::parse(text) {
+        Err(error) => {
+            let at = error.span().map_or(0, |span| span.start);
+            notes.add(at, error.message().lines().collect::<Vec<_>>().join("; "));
+        }
+        Ok(document) => read_document(document.as_table(), &notes, &mut config),
+    }
+    let problems = notes.into_problems(text, file_name);
+    if problems.is_empty() { Ok(config) } else { Err(problems) }
+}
+
+fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
+    let mut top = Section::new(table, "the top of the file", 0, notes);
+    top.word("cluster_name", &mut config.cluster_name);
+    for name in NOT_YET {
+        if let Some(at) = top.take(name).map(|found| found.key_at) {
+            notes.add(at, format!("[{name}] is not supported by this version yet"));
+        }
+    }
+    if let Some(section) = top.section("controller") {
+        settings::controller(section, &mut config.controller);
+    }
+    if let Some(section) = top.section("agent") {
+        settings::agent(section, &mut config.agent);
+    }
+    if let Some(section) = top.section("scheduler") {
+        settings::scheduler(section, &mut config.scheduler);
+    }
+    let mut seen = BTreeMap::new();
+    let nodes = top.sections("nodes");
+    if nodes.is_empty() {
+        notes.add(0, "no nodes: add a [[nodes]] table with `names`, `cpus` and `memory_mb`");
+    }
+    for section in nodes {
+        node::read(section, &mut seen, &mut config.nodes);
+    }
+    let (partitions, has_partitions) = (top.sections("partitions"), top.has("partitions"));
+    top.finish();
+    partition::read_all(partitions, &seen, config);
+    if !has_partitions {
+        config.partitions.push(partition::of_all_nodes(&config.nodes));
+    }
+}
+
+/// Where the files of a cluster are when its configuration leaves that open; `%n` is the node's name.
+#[derive(Clone, Debug)]
+pub struct Places {
+    pub controller_socket: String,
+    pub state_dir: String,
+    pub controller_pid_file: String,
+    pub controller_log_file: String,
+    pub agent_socket: String,
+    pub spool_dir: String,
+    pub agent_pid_file: String,
+    pub agent_log_file: String,
+}
+
+impl Places {
+    fn of_the_system() -> Self {
+        Places {
+            controller_socket: DEFAULT_CONTROLLER_SOCKET.into(),
+            state_dir: "/var/lib/spur/state".into(),
+            controller_pid_file: "/run/spur/controller.pid".into(),
+            controller_log_file: "/var/log/spur/controller.log".into(),
+            agent_socket: DEFAULT_AGENT_SOCKET.into(),
+            spool_dir: "/var/spool/spur/%n".into(),
+            agent_pid_file: "/run/spur/agent-%n.pid".into(),
+            agent_log_file: "/var/log/spur/agent-%n.log".into(),
+        }
+    }
+}
+
+/// Gives every place that the configuration leaves open.
+pub fn fill_in_places(config: &mut Config, usual: Places) {
+    let usual = [
+        usual.controller_socket,
+        usual.state_dir,
+        usual.controller_pid_file,
+        usual.controller_log_file,
+        usual.agent_socket,
+        usual.spool_dir,
+        usual.agent_pid_file,
+        usual.agent_log_file,
+    ];
+    for (place, usual) in places(config).into_iter().zip(usual) {
+        if place.is_empty() {
+            *place = usual;
+        }
+    }
+}
+
+/// In the order of [`Places`].
+fn places(config: &mut Config) -> [&mut String; 8] {
+    let (controller, agent) = (&mut config.controller, &mut config.agent);
+    [
+        &mut controller.socket,
+        &mut controller.state_dir,
+        &mut controller.pid_file,
+        &mut controller.log_file,
+        &mut agent.socket,
+        &mut agent.spool_dir,
+        &mut agent.pid_file,
+        &mut agent.log_file,
+    ]
+}
+
+/// Nodes that do not say how large they are get this size.
+pub fn fill_in_machine(config: &mut Config, cpus: u32, memory_mb: u64) {
+    for node in &mut config.nodes {
+        if node.config.cpus == 0 {
+            node.config.cpus = cpus;
+        }
+        if node.config.memory_mb == 0 {
+            node.config.memory_mb = memory_mb;
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The processes of a cluster: found by how they were started, started detached, stopped for certain.
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::{Config, NodeName};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Variables that daemons keep; the rest of the caller's environment is not theirs.
+const KEPT: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "RUST_LOG", "RUST_BACKTRACE", "SPUR_LOG"];
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Controller,
+    Agent(NodeName),
+}
+
+/// A daemon that runs.
+#[derive(Clone, Debug)]
+pub struct Daemon {
+    pub role: Role,
+    pub pid: Pid,
+}
+
+impl Role {
+    pub fn all(config: &Config) -> Vec<Role> {
+        let agents = config.nodes.iter().map(|node| Role::Agent(node.name.clone()));
+        [Role::Controller].into_iter().chain(agents).collect()
+    }
+
+    /// As messages call it.
+    pub fn name(&self) -> String {
+        match self {
+            Role::Controller => "the controller".into(),
+            Role::Agent(node) => format!("the agent of {node}"),
+        }
+    }
+
+    pub fn log_file(&self, config: &Config) -> PathBuf {
+        match self {
+            Role::Controller => config.controller.log_file.clone().into(),
+            Role::Agent(node) => Config::for_node(&config.agent.log_file, node.as_str()).into(),
+        }
+    }
+
+    pub fn pid_file(&self, config: &Config) -> PathBuf {
+        match self {
+            Role::Controller => config.controller.pid_file.clone().into(),
+            Role::Agent(node) => Config::for_node(&config.agent.pid_file, node.as_str()).into(),
+        }
+    }
+
+    pub fn socket(&self, config: &Config) -> PathBuf {
+        match self {
+            Role::Controller => config.controller.socket.clone().into(),
+            Role::Agent(node) => Config::for_node(&config.agent.socket, node.as_str()).into(),
+        }
+    }
+
+    fn arguments(&self, conf: &Path) -> Vec<String> {
+        let conf = conf.to_string_lossy().into_owned();
+        match self {
+            Role::Controller => ["spurctld", "--config", &conf].map(String::from).to_vec(),
+            Role::Agent(node) => ["spurd", "--config", &conf, "--node", node.as_str()].map(String::from).to_vec(),
+        }
+    }
+
+    /// The role of a process that was started with these words, if it serves `conf`.
+    fn of(words: &[&str], conf: &Path) -> Option<Role> {
+        let conf = conf.to_str()?;
+        match words {
+            ["spurctld", "--config", file] if *file == conf => Some(Role::Controller),
+            ["spurd", "--config", file, "--node", node] if *file == conf => Some(Role::Agent((*node).into())),
+            _ => None,
+        }
+    }
+}
+
+/// The daemons of this cluster that run now. What a process was started as is the kernel's word: a pid that was used
+/// again for something else is never mistaken, and a lost pid file hides nobody.
+pub fn running(conf: &Path) -> Vec<Daemon> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut found: Vec<Daemon> = processes
+        .filter_map(|entry| {
+            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            Some(Daemon { role: role_of(pid, conf)?, pid: Pid::from_raw(pid)? })
+        })
+        .collect();
+    found.sort_by(|a, b| a.role.cmp(&b.role));
+    found
+}
+
+fn role_of(pid: i32, conf: &Path) -> Option<Role> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    // Cheap for the many processes that are no daemons of ours.
+    if !line.starts_with(b"spur") {
+        return None;
+    }
+    let words: Vec<&str> = line.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(str::from_utf8).collect::<Result<_, _>>().ok()?;
+    Role::of(&words, conf)
+}
+
+/// Starts a daemon that lives on without us: own session, nothing of ours but its log.
+pub fn start(role: &Role, conf: &Path, config: &Config) -> Result<Child, String> {
+    let log = role.log_file(config);
+    spawn(&role.arguments(conf), &log).map_err(|error| format!("cannot start {}: {error}", role.name()))
+}
+
+/// Starts the process that ends everything which still runs on a node.
+pub fn start_clearing(node: &NodeName, conf: &Path, config: &Config) -> Result<Child, String> {
+    let role = Role::Agent(node.clone());
+    let mut arguments = role.arguments(conf);
+    arguments.insert(1, "--clear".into());
+    spawn(&arguments, &role.log_file(config)).map_err(|error| format!("cannot end the jobs of {node}: {error}"))
+}
+
+fn spawn(arguments: &[String], log: &Path) -> io::Result<Child> {
+    let log = fs::File::options().create(true).append(true).open(log)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg0(&arguments[0]).args(&arguments[1..]).current_dir("/");
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.env_clear().envs(std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)));
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+            // Descriptors that we inherited ourselves, such as a pipe of the caller, would be held open for ever.
+            libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int);
+            Ok(())
+        });
+    }
+    command.spawn()
+}
+
+/// Asks all to end, insists after `patience`, and returns when none is left.
+pub fn stop(daemons: &[Daemon], conf: &Path, patience: Duration) -> Result<(), String> {
+    let mut handles = Vec::new();
+    for daemon in daemons {
+        let Ok(handle) = pidfd_open(daemon.pid, PidfdFlags::empty()) else { continue };
+        // The handle is of the right process only if that still is what it was.
+        if role_of(daemon.pid.as_raw_nonzero().get(), conf).as_ref() == Some(&daemon.role) {
+            pidfd_send_signal(&handle, Signal::TERM)
+                .map_err(|error| format!("cannot stop {}: {error}", daemon.role.name()))?;
+            handles.push((handle, &daemon.role));
+        }
+    }
+    let deadline = Instant::now() + patience;
+    for (handle, role) in handles {
+        if !ends_before(&handle, deadline) {
+            let _ = pidfd_send_signal(&handle, Signal::KILL);
+            if !ends_before(&handle, Instant::now() + Duration::from_secs(10)) {
+                return Err(format!("{} does not end", role.name()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a process; false when it is still there at the deadline.
+fn ends_before(process: &OwnedFd, deadline: Instant) -> bool {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Waits for our own child; none when the deadline passed first, and then it is killed.
+pub fn outcome_before(child: &mut Child, deadline: Instant) -> Option<std::process::ExitStatus> {
+    let pid = Pid::from_raw(child.id() as i32)?;
+    if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
+        && !ends_before(&handle, deadline)
+    {
+        let _ = child.kill();
+        let _ = child.wait();
+        return None;
+    }
+    child.wait().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_is_known_by_how_it_was_started() {
+        let conf = Path::new("/c/spur.conf");
+        for role in [Role::Controller, Role::Agent("n1".into())] {
+            let arguments = role.arguments(conf);
+            let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            assert_eq!(Role::of(&words, conf), Some(role));
+            assert_eq!(Role::of(&words, Path::new("/other/spur.conf")), None);
+        }
+        assert_eq!(Role::of(&["vim", "--config", "/c/spur.conf"], conf), None);
+        assert_eq!(Role::of(&["spurd", "--clear", "--config", "/c/spur.conf", "--node", "n1"], conf), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! `spur down`: nothing of the cluster runs any more when it returns; its state stays, unless it is to be forgotten.
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use model::Config;
+
+use super::check::count;
+use super::daemon::{self, Role};
+use super::folder::{Folder, cannot};
+use super::{Call, directory, machine_wide, options};
+use crate::getopt::{Value, flag};
+
+/// Daemons have nothing to finish that takes longer.
+const DAEMON_PATIENCE: Duration = Duration::from_secs(10);
+/// Beyond the time that jobs are given between SIGTERM and SIGKILL.
+const CLEARING_PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn run(call: &Call) -> Result<i32, String> {
+    let flags = [flag("dir", Some('d'), Value::Required), flag("purge", None, Value::None)];
+    let parsed = options(&flags, call.arguments)?;
+    let folder = Folder::to_find(directory(&parsed).as_deref())?;
+    let n_stopped = take_down(&folder)?;
+    let dir = folder.dir.display();
+    if parsed.has("purge") {
+        machine_wide::unlink_commands(&folder, call.command_names);
+        purge(&folder)?;
+        eprintln!("Cluster stopped ({}) and {dir} removed.", count(n_stopped, "daemon"));
+        return Ok(0);
+    }
+    match n_stopped {
+        0 => eprintln!("Nothing was running. The state stays in {dir}."),
+        n => eprintln!("Cluster stopped ({}). The state stays in {dir}: `spur up` goes on from it.", count(n, "daemon")),
+    }
+    Ok(0)
+}
+
+/// Stops daemons and jobs; how many daemons there were.
+pub fn take_down(folder: &Folder) -> Result<usize, String> {
+    let _lock = folder.lock()?;
+    let conf = folder.conf();
+    let config = config::load(&conf).map_err(|error| error.to_string());
+    let running = daemon::running(&conf);
+    // The controller goes with its agents: it must neither start a waiting job on a node that has just become free, nor take
+    // the silence of an agent for the loss of a node.
+    daemon::stop(&running, &conf, DAEMON_PATIENCE)?;
+    let config = config?;
+    clear(&config, &conf)?;
+    for role in Role::all(&config) {
+        let _ = fs::remove_file(role.socket(&config));
+        let _ = fs::remove_file(role.pid_file(&config));
+    }
+    let _ = fs::remove_dir(folder.short_directory());
+    machine_wide::withdraw(folder);
+    Ok(running.len())
+}
+
+/// Ends every job of every node, all nodes at once.
+fn clear(config: &Config, conf: &Path) -> Result<(), String> {
+    let has_spool = |node: &str| Path::new(&Config::for_node(&config.agent.spool_dir, node)).exists();
+    let nodes = config.nodes.iter().map(|node| &node.name).filter(|name| has_spool(name.as_str()));
+    let mut clearing = Vec::new();
+    for node in nodes {
+        clearing.push((node, daemon::start_clearing(node, conf, config)?));
+    }
+    let deadline = Instant::now() + Duration::from_micros(config.agent.kill_wait.0) + CLEARING_PATIENCE;
+    let mut failed = Vec::new();
+    for (node, mut child) in clearing {
+        match daemon::outcome_before(&mut child, deadline) {
+            Some(status) if status.success() => {}
+            Some(status) => failed.push(format!("{node} ({status})")),
+            None => failed.push(format!("{node} (took too long)")),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("jobs may still run on {}; see the agents' logs", failed.join(", "))),
+    }
+}
+
+/// Removes what `spur up` made, and DIR itself if nothing else is in it.
+pub fn purge(folder: &Folder) -> Result<(), String> {
+    for name in ["bin", "run", "state", "spool", "log"] {
+        let path = folder.dir.join(name);
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot("remove", &path, error)),
+            _ => {}
+        }
+    }
+    for name in ["spur.conf", "lock"] {
+        let _ = fs::remove_file(folder.dir.join(name));
+    }
+    let _ = fs::remove_dir(&folder.dir);
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `spur <verb>`: clusters on this machine, started, shown, stopped and tried out.
+mod check;
+mod daemon;
+mod demo;
+mod down;
+mod env;
+mod folder;
+mod machine_wide;
+mod settle;
+mod status;
+mod up;
+
+use std::path::PathBuf;
+
+use crate::getopt::{self, Flag, Operands, Parsed};
+
+/// One call of `spur`.
+struct Call<'a> {
+    arguments: &'a [String],
+    /// Every name this executable answers to.
+    command_names: &'a [&'a str],
+}
+
+struct Verb {
+    name: &'static str,
+    usage: &'static str,
+    summary: &'static str,
+    run: fn(&Call) -> Result<i32, String>,
+}
+
+const VERBS: &[Verb] = &[
+    Verb {
+        name: "up",
+        usage: "up [--nodes N] [--cpus C] [--memory M] [--dir DIR] [--config FILE]",
+        summary: "start a cluster on this machine, or whatever of it is not running",
+        run: up::run,
+    },
+    Verb {
+        name: "env",
+        usage: "env [--dir DIR]",
+        summary: "print shell lines that put the commands on PATH: eval \"$(spur env)\"",
+        run: env::run,
+    },
+    Verb {
+        name: "status",
+        usage: "status [--dir DIR] [--json]",
+        summary: "show how the cluster is",
+        run: status::run,
+    },
+    Verb {
+        name: "down",
+        usage: "down [--dir DIR] [--purge]",
+        summary: "stop the cluster and its running jobs; --purge forgets its state too",
+        run: down::run,
+    },
+    Verb {
+        name: "demo",
+        usage: "demo",
+        summary: "see a cluster start, run jobs and go away again",
+        run: demo::run,
+    },
+    Verb {
+        name: "config",
+        usage: "config check FILE",
+        summary: "tell everything that is wrong with a spur.conf",
+        run: check::run,
+    },
+];
+
+/// Runs `spur` with these arguments; `command_names` are linked into a cluster's `bin`.
+pub fn run(arguments: &[String], command_names: &[&str]) -> i32 {
+    let (verb, rest) = match arguments.split_first() {
+        None => {
+            eprint!("{}", help(command_names));
+            return 1;
+        }
+        Some((verb, rest)) => (verb.as_str(), rest),
+    };
+    if matches!(verb, "help" | "--help" | "-h") {
+        print!("{}", help(command_names));
+        return 0;
+    }
+    if matches!(verb, "version" | "--version" | "-V") {
+        println!("spur {}", env!("CARGO_PKG_VERSION"));
+        return 0;
+    }
+    let Some(found) = VERBS.iter().find(|known| known.name == verb) else {
+        eprintln!("spur: no such verb: {verb}; see `spur help`");
+        return 1;
+    };
+    if rest.iter().any(|argument| argument == "--help" || argument == "-h") {
+        println!("usage: spur {}\n\n{}", found.usage, found.summary);
+        return 0;
+    }
+    match (found.run)(&Call { arguments: rest, command_names }) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("spur {verb}: {message}");
+            1
+        }
+    }
+}
+
+fn help(command_names: &[&str]) -> String {
+    let width = VERBS.iter().map(|verb| verb.name.len()).max().unwrap_or(0);
+    let mut text = String::from("Spur, a workload manager that speaks Slurm.\n\nusage: spur VERB ...\n\n");
+    for verb in VERBS {
+        text.push_str(&format!("  {:width$}  {}\n", verb.name, verb.summary));
+    }
+    let commands: Vec<&str> = command_names.iter().copied().filter(|name| !name.starts_with("spur")).collect();
+    text.push_str(&format!("\nSlurm's commands, by their own names or after `spur`:\n  {}\n", commands.join(" ")));
+    text
+}
+
+/// Reads a verb's options; operands are refused.
+fn options(flags: &[Flag], arguments: &[String]) -> Result<Parsed, String> {
+    let parsed = getopt::parse(flags, Operands::Mixed, arguments)?;
+    match parsed.operands.first() {
+        Some(extra) => Err(format!("unexpected argument '{extra}'")),
+        None => Ok(parsed),
+    }
+}
+
+fn directory(parsed: &Parsed) -> Option<PathBuf> {
+    parsed.value("dir").map(PathBuf::from)
+}

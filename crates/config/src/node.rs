@@ -1,0 +1,117 @@
+//! `[[nodes]]`: one table for nodes of one kind.
+use std::collections::BTreeMap;
+
+use model::config::NamedNode;
+use model::gres::{self, Gres};
+use model::hostlist;
+use model::node::NodeConfig;
+
+use crate::section::{Section, set};
+
+/// Adds the nodes of one table. `seen` tells where each name was given first.
+pub(crate) fn read(mut section: Section, seen: &mut BTreeMap<String, usize>, nodes: &mut Vec<NamedNode>) {
+    let names = names(&mut section);
+    let config = settings(&mut section);
+    let mut twice = Vec::new();
+    for name in &names.list {
+        if seen.insert(name.clone(), names.at).is_some() {
+            twice.push(name.as_str());
+        }
+    }
+    if !twice.is_empty() {
+        twice.sort_by(|a, b| hostlist::natural_cmp(a, b));
+        section.notes.add(names.at, format!("node named twice: {}", hostlist::compress(twice)));
+    }
+    let named = |name: &String| NamedNode { name: name.as_str().into(), config: config.clone() };
+    nodes.extend(names.list.iter().map(named));
+    section.finish();
+}
+
+struct Names {
+    list: Vec<String>,
+    at: usize,
+}
+
+fn names(section: &mut Section) -> Names {
+    let Some(found) = section.take("names") else {
+        section.notes.add(section.at, "[[nodes]] needs `names`, a hostlist such as \"n[1-4]\"");
+        return Names { list: Vec::new(), at: section.at };
+    };
+    let list = match found.item.as_str().map(hostlist::expand) {
+        None => {
+            section.notes.add(found.at, "`names` must be a hostlist in quotes, such as \"n[1-4]\"");
+            Vec::new()
+        }
+        Some(Err(error)) => {
+            section.notes.add(found.at, error.to_string());
+            Vec::new()
+        }
+        Some(Ok(list)) if list.is_empty() => {
+            section.notes.add(found.at, "`names` names no node");
+            list
+        }
+        Some(Ok(list)) => list,
+    };
+    let wrong = list.iter().find(|name| !is_host_name(name));
+    if let Some(wrong) = wrong {
+        section
+            .notes
+            .add(found.at, format!("{wrong:?} cannot be a node's name: letters, digits, `-`, `_` and `.` only"));
+    }
+    Names { list, at: found.at }
+}
+
+/// Names end up in file names and hostlists.
+fn is_host_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.chars().all(fits) && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn settings(section: &mut Section) -> NodeConfig {
+    let mut config = NodeConfig { weight: 1, ..NodeConfig::default() };
+    section.number("sockets", 1..=1024, &mut config.sockets);
+    section.number("cores_per_socket", 1..=65_536, &mut config.cores_per_socket);
+    section.number("threads_per_core", 1..=64, &mut config.threads_per_core);
+    let product = config.sockets.max(1) * config.cores_per_socket.max(1) * config.threads_per_core.max(1);
+    let has_shape = config.sockets + config.cores_per_socket + config.threads_per_core > 0;
+    if has_shape && !section.has("cpus") {
+        config.cpus = product;
+    }
+    section.number("cpus", 1..=65_536, &mut config.cpus);
+    // A mistyped shape would otherwise hand out CPUs that no socket has.
+    if config.cores_per_socket > 0 && config.cpus != product && config.cpus * config.threads_per_core.max(1) != product
+    {
+        let at = section.take("cpus").map_or(section.at, |found| found.at);
+        section.notes.add(at, format!("`cpus` is {}, but sockets × cores × threads is {product}", config.cpus));
+    }
+    set(&mut config.memory_mb, section.megabytes("memory_mb"));
+    set(&mut config.tmp_disk_mb, section.megabytes("tmp_disk_mb"));
+    section.number("weight", 0..=u32::MAX, &mut config.weight);
+    section.words("features", &mut config.features);
+    section.text("address", &mut config.address);
+    config.gres = generic_resources(section);
+    config
+}
+
+/// `gres = "gpu:a100:4,fpga:1"`, or a list of such texts.
+fn generic_resources(section: &mut Section) -> Vec<Gres> {
+    let Some(found) = section.take("gres") else { return Vec::new() };
+    let texts: Option<Vec<&str>> = match found.item.as_str() {
+        Some(text) => Some(vec![text]),
+        None => found.item.as_array().and_then(|list| list.iter().map(|value| value.as_str()).collect()),
+    };
+    let Some(texts) = texts else {
+        section.notes.add(found.at, "`gres` must be a text such as \"gpu:a100:4\", or a list of them");
+        return Vec::new();
+    };
+    match gres::parse_list(&texts.join(",")) {
+        Ok(list) => list
+            .into_iter()
+            .map(|one| Gres { name: one.name, kind: one.kind, count: one.count, files: Vec::new() })
+            .collect(),
+        Err(error) => {
+            section.notes.add(found.at, error.to_string());
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `[[partitions]]`: sets of nodes with rules.
+use std::collections::BTreeMap;
+
+use model::config::NamedNode;
+use model::partition::PartitionState;
+use model::spec::TimeLimit;
+use model::{Config, NodeName, Partition, hostlist};
+
+use crate::nearest::nearest;
+use crate::section::Section;
+
+/// The partition of a cluster that names none.
+pub(crate) fn of_all_nodes(nodes: &[NamedNode]) -> Partition {
+    Partition {
+        name: "main".into(),
+        nodes_text: "ALL".into(),
+        nodes: nodes.iter().map(|node| node.name.clone()).collect(),
+        is_default: true,
+        ..blank()
+    }
+}
+
+/// Reads all partitions into `config`; `known` are the names of the nodes.
+pub(crate) fn read_all(sections: Vec<Section>, known: &BTreeMap<String, usize>, config: &mut Config) {
+    let is_only = sections.len() == 1;
+    let mut default: Option<String> = None;
+    for mut section in sections {
+        let mut partition = read(&mut section, known, &config.nodes);
+        let (at, notes) = (section.at, section.notes);
+        if !partition.name.is_empty() && config.partition(&partition.name).is_some() {
+            notes.add(at, format!("partition {} is given twice", partition.name));
+        }
+        if is_only && !section.has("default") {
+            partition.is_default = true;
+        }
+        match &default {
+            Some(first) if partition.is_default => {
+                let at = section.take("default").map_or(at, |found| found.key_at);
+                notes.add(at, format!("partition {first} is already the default"));
+            }
+            _ if partition.is_default => default = Some(partition.name.clone()),
+            _ => {}
+        }
+        section.finish();
+        config.partitions.push(partition);
+    }
+}
+
+fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode]) -> Partition {
+    let mut partition = blank();
+    if !section.has("name") {
+        section.notes.add(section.at, "[[partitions]] needs `name`");
+    }
+    section.word("name", &mut partition.name);
+    nodes(section, known, all, &mut partition);
+    section.flag("default", &mut partition.is_default);
+    let state = section.read("state", "\"UP\", \"DOWN\", \"DRAIN\" or \"INACTIVE\"", |item| {
+        let text = item.as_str()?.to_uppercase();
+        [PartitionState::Up, PartitionState::Down, PartitionState::Drain, PartitionState::Inactive]
+            .into_iter()
+            .find(|state| state.word() == text)
+    });
+    partition.state = state.unwrap_or_default();
+    times(section, &mut partition);
+    sizes(section, &mut partition);
+    section.number("priority_tier", 0..=65_535, &mut partition.priority_tier);
+    section.number("priority_job_factor", 0..=65_535, &mut partition.priority_job_factor);
+    section.flag("hidden", &mut partition.is_hidden);
+    section.flag("root_only", &mut partition.root_only);
+    section.flag("exclusive_nodes", &mut partition.exclusive_nodes);
+    section.words("allow_groups", &mut partition.allow_groups);
+    partition
+}
+
+fn nodes(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode], partition: &mut Partition) {
+    let Some(found) = section.take("nodes") else {
+        section.notes.add(section.at, "[[partitions]] needs `nodes`: a hostlist, or \"ALL\"");
+        return;
+    };
+    let Some(text) = found.item.as_str() else {
+        section.notes.add(found.at, "`nodes` must be a hostlist in quotes, or \"ALL\"");
+        return;
+    };
+    partition.nodes_text = text.to_string();
+    if text.eq_ignore_ascii_case("all") {
+        partition.nodes_text = "ALL".into();
+        partition.nodes = all.iter().map(|node| node.name.clone()).collect();
+        return;
+    }
+    let names = match hostlist::expand(text) {
+        Ok(names) => names,
+        Err(error) => return section.notes.add(found.at, error.to_string()),
+    };
+    let unknown: Vec<&String> = names.iter().filter(|name| !known.contains_key(*name)).collect();
+    if let Some(first) = unknown.first() {
+        let hint = match nearest(first, known.keys().map(String::as_str)) {
+            Some(name) if unknown.len() == 1 => format!("; did you mean `{name}`?"),
+            _ => String::new(),
+        };
+        let list = hostlist::compress(&unknown);
+        section.notes.add(found.at, format!("no [[nodes]] table names {list}{hint}"));
+    }
+    let mut nodes: Vec<NodeName> = names.into_iter().map(NodeName::from).collect();
+    nodes.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
+    nodes.dedup();
+    partition.nodes = nodes;
+}
+
+fn times(section: &mut Section, partition: &mut Partition) {
+    partition.max_time = section.time_limit("max_time");
+    partition.default_time = section.time_limit("default_time");
+    let secs = |limit: Option<TimeLimit>| match limit {
+        Some(TimeLimit::Secs(secs)) => secs,
+        Some(TimeLimit::Unlimited) | None => u64::MAX,
+    };
+    if partition.default_time.is_some() && secs(partition.default_time) > secs(partition.max_time) {
+        let at = section.take("default_time").map_or(section.at, |found| found.at);
+        section.notes.add(at, "`default_time` is longer than `max_time`");
+    }
+}
+
+fn sizes(section: &mut Section, partition: &mut Partition) {
+    section.number("min_nodes", 0..=u32::MAX, &mut partition.min_nodes);
+    partition.max_nodes = section
+        .read("max_nodes", "a whole number from 1, or \"UNLIMITED\"", |item| match item.as_str() {
+            Some(text) if text.eq_ignore_ascii_case("unlimited") => Some(None),
+            Some(_) => None,
+            None => u32::try_from(item.as_integer()?).ok().filter(|n_nodes| *n_nodes > 0).map(Some),
+        })
+        .flatten();
+    if partition.max_nodes.is_some_and(|max| max < partition.min_nodes) {
+        let at = section.take("max_nodes").map_or(section.at, |found| found.at);
+        section.notes.add(at, "`max_nodes` is smaller than `min_nodes`");
+    }
+    partition.default_memory_per_node_mb = section.megabytes("default_memory_per_node_mb");
+    partition.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
+    partition.max_memory_per_node_mb = section.megabytes("max_memory_per_node_mb");
+}
+
+fn blank() -> Partition {
+    Partition { priority_tier: 1, priority_job_factor: 1, ..Partition::default() }
+}

@@ -1,0 +1,61 @@
+//! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`.
+use model::config::{AgentConfig, ControllerConfig, SchedulerConfig, SuspendCpus};
+
+use crate::section::{Section, set};
+
+pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig) {
+    section.word("host", &mut controller.host);
+    section.text("socket", &mut controller.socket);
+    section.text("state_dir", &mut controller.state_dir);
+    section.text("pid_file", &mut controller.pid_file);
+    section.text("log_file", &mut controller.log_file);
+    section.seconds("min_job_age", &mut controller.min_job_age);
+    section.number("first_job_id", 1..=0x03ff_0000, &mut controller.first_job_id);
+    section.number("max_job_id", 1..=0x03ff_0000, &mut controller.max_job_id);
+    section.number("max_array_size", 1..=4_000_001, &mut controller.max_array_size);
+    section.number("max_job_count", 1..=u32::MAX, &mut controller.max_job_count);
+    section.seconds("node_timeout", &mut controller.node_timeout);
+    section.words("admins", &mut controller.admins);
+    section.flag("return_to_service", &mut controller.return_to_service);
+    if controller.first_job_id > controller.max_job_id {
+        section.notes.add(section.at, "`first_job_id` is larger than `max_job_id`");
+    }
+    section.finish();
+}
+
+pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) {
+    section.text("socket", &mut agent.socket);
+    section.text("spool_dir", &mut agent.spool_dir);
+    section.text("pid_file", &mut agent.pid_file);
+    section.text("log_file", &mut agent.log_file);
+    section.seconds("kill_wait", &mut agent.kill_wait);
+    section.seconds("heartbeat", &mut agent.heartbeat);
+    for (key, path) in [("socket", &agent.socket), ("spool_dir", &agent.spool_dir), ("pid_file", &agent.pid_file)] {
+        if !path.is_empty() && !path.contains("%n") {
+            let at = section.take(key).map_or(section.at, |found| found.at);
+            section.notes.add(at, format!("`{key}` must contain %n, the node's name: every agent needs its own"));
+        }
+    }
+    section.finish();
+}
+
+pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
+    section.number("depth", 1..=u32::MAX, &mut scheduler.depth);
+    section.flag("tracks_memory", &mut scheduler.tracks_memory);
+    scheduler.default_memory_per_node_mb = section.megabytes("default_memory_per_node_mb");
+    scheduler.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
+    if scheduler.default_memory_per_node_mb.is_some() && scheduler.default_memory_per_cpu_mb.is_some() {
+        let at = section.take("default_memory_per_cpu_mb").map_or(section.at, |found| found.key_at);
+        section.notes.add(at, "give `default_memory_per_node_mb` or `default_memory_per_cpu_mb`, not both");
+    }
+    section.flag("requeues", &mut scheduler.requeues);
+    section.flag("kill_on_invalid_dependency", &mut scheduler.kill_on_invalid_dependency);
+    let suspend_cpus = section.read("suspend_cpus", "\"retain\" or \"release\"", |item| match item.as_str()? {
+        "retain" => Some(SuspendCpus::Retain),
+        "release" => Some(SuspendCpus::Release),
+        _ => None,
+    });
+    set(&mut scheduler.suspend_cpus, suspend_cpus);
+    section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
+    section.finish();
+}
