@@ -1,1 +1,21 @@
+//! The controller daemon: the door to the journal, the APIs, the leader's loops.
+//!
+//! ```text
+//! commands ─▶ api ─▶ door ─▶ journal ─▶ machine (state::apply) ─▶ snapshot ─▶ api (reads), watch
+//!                     ▲                                              │
+//!                     └── planner · ticker · runner · liveness ◀─────┘
+//!                                            │ orders   ▲ reports
+//!                                            ▼          │
+//!                                           agents (one stream each)
+//! ```
+mod agents;
+mod api;
+mod door;
+mod leader;
+mod machine;
+mod names;
+mod options;
+mod serve;
 
+pub use options::Options;
+pub use serve::run;

@@ -12,7 +12,7 @@ pub struct Duty {
 }
 
 /// What has a life of its own, and so may need something done. At most one duty each.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Owner {
     Job(JobId),
     Step(JobId, StepId),

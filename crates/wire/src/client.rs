@@ -175,6 +175,6 @@ fn each(reply: Reply) -> Vec<JobResult> {
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
+fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, CallError> {
     codec::decode(bytes).map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
 }

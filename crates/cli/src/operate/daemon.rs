@@ -102,7 +102,8 @@ fn role_of(pid: i32, conf: &Path) -> Option<Role> {
     if !line.starts_with(b"spur") {
         return None;
     }
-    let words: Vec<&str> = line.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(str::from_utf8).collect::<Result<_, _>>().ok()?;
+    let words: Vec<&str> =
+        line.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(str::from_utf8).collect::<Result<_, _>>().ok()?;
     Role::of(&words, conf)
 }
 

@@ -1,3 +1,5 @@
 //! `spur demo`
 use super::Call;
-pub fn run(_call: &Call) -> Result<i32, String> { Ok(0) }
+pub fn run(_call: &Call) -> Result<i32, String> {
+    Ok(0)
+}

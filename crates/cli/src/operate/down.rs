@@ -30,7 +30,9 @@ pub fn run(call: &Call) -> Result<i32, String> {
     }
     match n_stopped {
         0 => eprintln!("Nothing was running. The state stays in {dir}."),
-        n => eprintln!("Cluster stopped ({}). The state stays in {dir}: `spur up` goes on from it.", count(n, "daemon")),
+        n => {
+            eprintln!("Cluster stopped ({}). The state stays in {dir}: `spur up` goes on from it.", count(n, "daemon"))
+        }
     }
     Ok(0)
 }

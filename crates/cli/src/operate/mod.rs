@@ -41,24 +41,14 @@ const VERBS: &[Verb] = &[
         summary: "print shell lines that put the commands on PATH: eval \"$(spur env)\"",
         run: env::run,
     },
-    Verb {
-        name: "status",
-        usage: "status [--dir DIR] [--json]",
-        summary: "show how the cluster is",
-        run: status::run,
-    },
+    Verb { name: "status", usage: "status [--dir DIR] [--json]", summary: "show how the cluster is", run: status::run },
     Verb {
         name: "down",
         usage: "down [--dir DIR] [--purge]",
         summary: "stop the cluster and its running jobs; --purge forgets its state too",
         run: down::run,
     },
-    Verb {
-        name: "demo",
-        usage: "demo",
-        summary: "see a cluster start, run jobs and go away again",
-        run: demo::run,
-    },
+    Verb { name: "demo", usage: "demo", summary: "see a cluster start, run jobs and go away again", run: demo::run },
     Verb {
         name: "config",
         usage: "config check FILE",

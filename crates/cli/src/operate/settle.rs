@@ -91,9 +91,8 @@ fn generated(wanted: &Wanted) -> Config {
         weight: 1,
         ..NodeConfig::default()
     };
-    let nodes: Vec<NamedNode> = (1..=n_nodes)
-        .map(|number| NamedNode { name: format!("n{number}").into(), config: config.clone() })
-        .collect();
+    let nodes: Vec<NamedNode> =
+        (1..=n_nodes).map(|number| NamedNode { name: format!("n{number}").into(), config: config.clone() }).collect();
     let partition = Partition {
         name: "main".into(),
         nodes_text: "ALL".into(),
@@ -118,7 +117,9 @@ fn check_sizes(config: &Config, wanted: &Wanted, folder: &Folder) -> Result<(), 
     }
     let (conf, dir) = (folder.conf(), &folder.dir);
     let (conf, dir) = (conf.display(), dir.display());
-    Err(format!("{conf} describes other nodes: edit it and run `spur up` again, or begin anew after `spur down --purge --dir {dir}`"))
+    Err(format!(
+        "{conf} describes other nodes: edit it and run `spur up` again, or begin anew after `spur down --purge --dir {dir}`"
+    ))
 }
 
 fn complete(config: &mut Config, folder: &Folder) -> Result<(), String> {

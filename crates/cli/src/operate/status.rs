@@ -110,7 +110,10 @@ fn as_text(view: &View, dir: &Path) -> String {
         n if n == view.n_nodes => text.push_str("agents      none runs on this machine\n"),
         _ => {
             let names = hostlist::compress(&view.without_agent);
-            text.push_str(&format!("agents      not running: {names}; `spur up --dir {}` starts them\n", dir.display()));
+            text.push_str(&format!(
+                "agents      not running: {names}; `spur up --dir {}` starts them\n",
+                dir.display()
+            ));
         }
     }
     text

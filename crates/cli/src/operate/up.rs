@@ -215,9 +215,8 @@ fn report(folder: &Folder, config: &Config, took: Duration, dir: Option<&Path>, 
     let names = hostlist::compress(config.nodes.iter().map(|node| node.name.as_str()));
     let n_nodes = config.nodes.len();
     let first = &config.nodes[0].config;
-    let is_uniform = config.nodes.iter().all(|node| {
-        (node.config.cpus, node.config.memory_mb) == (first.cpus, first.memory_mb)
-    });
+    let is_uniform =
+        config.nodes.iter().all(|node| (node.config.cpus, node.config.memory_mb) == (first.cpus, first.memory_mb));
     let sizes = match is_uniform {
         true => format!(", {} and {} each", count(first.cpus as usize, "CPU"), size::show_megabytes(first.memory_mb)),
         false => String::new(),

@@ -1,0 +1,107 @@
+//! Reading jobs: pages of one snapshot, or again and again as they change.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::request::{JobFilter, JobsPage};
+use model::{Event, Job, JobId, Phase, Timestamp, codec};
+use state::Cluster;
+use tokio::sync::broadcast::error::RecvError;
+use tonic::Status;
+use wire::proto::JobsReply;
+
+use super::Streamed;
+use crate::door::Door;
+use crate::machine::{EventBatch, Published};
+
+const JOBS_PER_PAGE: usize = 1000;
+
+/// At least one page, so that the reader always learns the time.
+pub fn pages(cluster: Arc<Cluster>, now: Timestamp, filter: JobFilter) -> Streamed<JobsReply> {
+    let (ids, unknown) = chosen(&cluster, &filter);
+    let mut first = Some(unknown);
+    let mut pages: Vec<Vec<JobId>> = ids.chunks(JOBS_PER_PAGE).map(<[JobId]>::to_vec).collect();
+    if pages.is_empty() {
+        pages.push(Vec::new());
+    }
+    let stream = pages.into_iter().map(move |ids| {
+        let unknown = first.take().unwrap_or_default();
+        Ok(reply(&page(&cluster, &ids, &filter, now, unknown)))
+    });
+    Box::pin(tokio_stream::iter(stream))
+}
+
+/// The jobs now, and again each time one of them has changed.
+pub fn watch(published: Published, door: Arc<Door>, filter: JobFilter) -> Streamed<JobsReply> {
+    let mut events = published.events();
+    let (sender, receiver) = tokio::sync::mpsc::channel(16);
+    tokio::spawn(async move {
+        loop {
+            let cluster = published.now();
+            let (ids, unknown) = chosen(&cluster, &filter);
+            let message: Result<JobsReply, Status> = Ok(reply(&page(&cluster, &ids, &filter, door.now(), unknown)));
+            if sender.send(message).await.is_err() {
+                return;
+            }
+            loop {
+                tokio::select! {
+                    () = sender.closed() => return,
+                    batch = events.recv() => match batch {
+                        Ok(batch) if !concerns(&batch, &filter, &published.now()) => (),
+                        Ok(_) | Err(RecvError::Lagged(_)) => break,
+                        Err(RecvError::Closed) => return,
+                    }
+                }
+            }
+        }
+    });
+    Box::pin(tokio_stream::wrappers::ReceiverStream::new(receiver))
+}
+
+fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
+    let is_named = |id: JobId| {
+        let array = cluster.job(id).and_then(|job| job.array_id());
+        filter.jobs.is_empty() || filter.jobs.iter().any(|named| named.job == id || Some(named.job) == array)
+    };
+    batch.iter().any(|event| match event {
+        Event::JobChanged { job, .. }
+        | Event::JobSubmitted { job, .. }
+        | Event::JobUpdated { job, .. }
+        | Event::JobGone { job, .. } => is_named(*job),
+        Event::StepChanged { job, .. } => filter.with_steps && is_named(*job),
+        Event::NodeChanged { .. } | Event::Reconfigured { .. } => false,
+    })
+}
+
+/// The jobs that pass the filter, in order, and the ids that are not known at all.
+fn chosen(cluster: &Cluster, filter: &JobFilter) -> (Vec<JobId>, Vec<JobId>) {
+    let passes = |job: &Job| {
+        (filter.with_finished || job.phase != Phase::Done)
+            && (filter.uids.is_empty() || filter.uids.contains(&job.spec.uid))
+    };
+    if filter.jobs.is_empty() {
+        return (cluster.jobs().filter(|job| passes(job)).map(|job| job.id).collect(), Vec::new());
+    }
+    let mut found = BTreeSet::new();
+    let mut unknown = Vec::new();
+    for named in &filter.jobs {
+        match cluster.named(named) {
+            Some(ids) => found.extend(ids),
+            None => unknown.push(named.job),
+        }
+    }
+    let passing = found.into_iter().filter(|id| cluster.job(*id).is_some_and(|job| passes(job)));
+    (passing.collect(), unknown)
+}
+
+fn page(cluster: &Cluster, ids: &[JobId], filter: &JobFilter, now: Timestamp, unknown: Vec<JobId>) -> JobsPage {
+    let jobs: Vec<Job> = ids.iter().filter_map(|id| cluster.job(*id)).map(|job| (**job).clone()).collect();
+    let steps = match filter.with_steps {
+        true => ids.iter().flat_map(|id| cluster.steps_of(*id)).map(|step| (**step).clone()).collect(),
+        false => Vec::new(),
+    };
+    JobsPage { jobs, steps, now, unknown }
+}
+
+fn reply(page: &JobsPage) -> JobsReply {
+    JobsReply { page: codec::encode(page).into() }
+}

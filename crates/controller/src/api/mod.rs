@@ -1,0 +1,204 @@
+//! The gRPC service: authenticate, decode, propose or read, encode.
+mod attend;
+mod authority;
+mod jobs;
+mod signal;
+mod submit;
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::Stream;
+use model::{BlobId, Caller, Command, JobKind, Timestamp, codec};
+use tonic::{Request, Response, Status, Streaming};
+use wire::proto::controller_server::Controller;
+use wire::proto::{
+    BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, FromAgent, JobsReply, JobsRequest,
+    NodesReply, Nothing, PingReply, SignalRequest, SubmitReply, SubmitRequest, ToAgent,
+};
+use wire::refusal::to_status;
+
+use crate::agents::Agents;
+use crate::door::{Door, Refusal};
+use crate::leader::runner;
+use crate::machine::Published;
+
+type Answer<T> = Result<Response<T>, Status>;
+type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+pub struct Api {
+    pub door: Arc<Door>,
+    pub published: Published,
+    pub agents: Arc<Agents>,
+    pub runner: runner::Handle,
+    pub config_file: PathBuf,
+    pub started: Timestamp,
+}
+
+impl Api {
+    /// Who is calling, by the kernel's word.
+    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
+        let peer =
+            wire::peer::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
+        Ok(authority::caller(&self.published.now(), peer))
+    }
+
+    /// Proposes what the request holds, if it is the command this call is for.
+    async fn command(&self, request: Request<CommandRequest>, is_right: fn(&Command) -> bool) -> Answer<CommandReply> {
+        let by = self.caller(&request)?;
+        let command: Command = read(&request.get_ref().command)?;
+        if !is_right(&command) {
+            return Err(Status::invalid_argument("the command does not belong to this call"));
+        }
+        let reply = self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
+    }
+}
+
+#[tonic::async_trait]
+impl Controller for Api {
+    type JobsStream = Streamed<JobsReply>;
+    type WatchJobsStream = Streamed<JobsReply>;
+    type AttendStream = Streamed<ToAgent>;
+
+    async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
+        let by = self.caller(&request)?;
+        submit::submit(self, by, request.into_inner()).await
+    }
+
+    async fn cancel(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Cancel { .. })).await
+    }
+
+    async fn hold(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Hold { .. })).await
+    }
+
+    async fn release(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Release { .. })).await
+    }
+
+    async fn requeue(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Requeue { .. })).await
+    }
+
+    async fn suspend(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Suspend { .. })).await
+    }
+
+    async fn resume(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Resume { .. })).await
+    }
+
+    async fn update_job(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::UpdateJob { .. })).await
+    }
+
+    async fn complete(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::Complete { .. })).await
+    }
+
+    async fn create_step(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::CreateStep { .. })).await
+    }
+
+    async fn cancel_step(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::CancelStep { .. })).await
+    }
+
+    async fn update_nodes(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::UpdateNodes { .. })).await
+    }
+
+    async fn update_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::UpdatePartition { .. })).await
+    }
+
+    async fn reconfigure(&self, request: Request<Nothing>) -> Answer<Nothing> {
+        let by = self.caller(&request)?;
+        if !by.is_admin {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        let config =
+            config::load(&self.config_file).map_err(|problems| Status::invalid_argument(problems.to_string()))?;
+        let command = Command::Reconfigure { config: Box::new(config) };
+        self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        Ok(Response::new(Nothing {}))
+    }
+
+    async fn signal(&self, request: Request<SignalRequest>) -> Answer<CommandReply> {
+        let by = self.caller(&request)?;
+        let reply = signal::signal(&self.published.now(), &self.agents, by, &read(&request.get_ref().request)?);
+        Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
+    }
+
+    async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
+        let filter = read(&request.get_ref().filter)?;
+        Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), filter)))
+    }
+
+    async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
+        let filter = read(&request.get_ref().filter)?;
+        Ok(Response::new(jobs::watch(self.published.clone(), self.door.clone(), filter)))
+    }
+
+    async fn nodes(&self, _: Request<Nothing>) -> Answer<NodesReply> {
+        let cluster = self.published.now();
+        let nodes = cluster.nodes().map(|node| codec::encode(&cluster.node_view(node)).into()).collect();
+        Ok(Response::new(NodesReply { nodes, now_micros: self.door.now().0 }))
+    }
+
+    async fn configuration(&self, _: Request<Nothing>) -> Answer<ConfigurationReply> {
+        let cluster = self.published.now();
+        Ok(Response::new(ConfigurationReply {
+            config: codec::encode(&**cluster.config()).into(),
+            now_micros: self.door.now().0,
+            started_micros: self.started.0,
+            version: env!("CARGO_PKG_VERSION").into(),
+            next_job: cluster.next_job().0,
+        }))
+    }
+
+    async fn blob(&self, request: Request<BlobRequest>) -> Answer<BlobReply> {
+        let by = self.caller(&request)?;
+        let id: BlobId = read(&request.get_ref().id)?;
+        let cluster = self.published.now();
+        let no_such_job = || to_status(&model::Reject::NoSuchJob);
+        let job = cluster.job(model::JobId(request.get_ref().job)).ok_or_else(no_such_job)?;
+        let is_its_script = matches!(job.spec.kind, JobKind::Batch { script } if script == id);
+        if !is_its_script || !by.may_act_for(job.spec.uid) {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        let content = cluster.blob(id).ok_or_else(no_such_job)?;
+        Ok(Response::new(BlobReply { content: content.to_vec().into() }))
+    }
+
+    async fn ping(&self, _: Request<Nothing>) -> Answer<PingReply> {
+        Ok(Response::new(PingReply {
+            host: self.published.now().config().controller.host.clone(),
+            mode: "primary".into(),
+            pid: std::process::id(),
+            started_micros: self.started.0,
+        }))
+    }
+
+    async fn attend(&self, request: Request<Streaming<FromAgent>>) -> Answer<Self::AttendStream> {
+        let by = self.caller(&request)?;
+        if !by.is_admin {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        attend::attend(self, request.into_inner()).await
+    }
+}
+
+fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
+    codec::decode(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
+}
+
+fn refused(refusal: &Refusal) -> Status {
+    match refusal {
+        Refusal::Rejected(reject) => to_status(reject),
+        Refusal::NotWritten(why) => Status::unavailable(why.clone()),
+    }
+}

@@ -1,0 +1,56 @@
+//! `scancel -s`: a signal for processes, delivered at once or not at all.
+use model::agent::Order;
+use model::command::JobResult;
+use model::request::SignalRequest;
+use model::{Caller, JobId, JobRef, Phase, Reject, Reply};
+use state::Cluster;
+
+use crate::agents::Agents;
+use crate::leader::runner::signal_targets;
+
+const SIGKILL: u32 = 9;
+
+pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRequest) -> Reply {
+    let mut results = Vec::new();
+    for named in &request.jobs {
+        let Some(jobs) = cluster.named(named) else {
+            results.push(JobResult { job: named.clone(), result: Err(Reject::NoSuchJob) });
+            continue;
+        };
+        for id in jobs {
+            let result = may_signal(cluster, by, id, request.signal);
+            if result.is_ok() {
+                send(cluster, agents, id, request);
+            }
+            results.push(JobResult { job: label(cluster, id), result });
+        }
+    }
+    Reply::Each(results)
+}
+
+fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(), Reject> {
+    let job = cluster.job(id).ok_or(Reject::NoSuchJob)?;
+    if !by.may_act_for(job.spec.uid) {
+        return Err(Reject::NotPermitted);
+    }
+    match job.phase {
+        Phase::Pending => Err(Reject::JobPending),
+        Phase::Starting | Phase::Running => Ok(()),
+        Phase::Suspended if signal == SIGKILL => Ok(()),
+        Phase::Suspended => Err(Reject::JobSuspended),
+        Phase::Ending | Phase::Finishing | Phase::Done => Err(Reject::AlreadyOver),
+    }
+}
+
+fn send(cluster: &Cluster, agents: &Agents, id: JobId, request: &SignalRequest) {
+    for (node, run) in signal_targets(cluster, id) {
+        agents.send(&node, Order::Signal { run, signal: request.signal, scope: request.scope });
+    }
+}
+
+fn label(cluster: &Cluster, id: JobId) -> JobRef {
+    match cluster.job(id).map(|job| (job.array_id(), job.array_task())) {
+        Some((Some(array), Some(task))) => JobRef { job: array, tasks: Some([task].into_iter().collect()) },
+        _ => id.into(),
+    }
+}

@@ -1,0 +1,72 @@
+//! Submissions: the spec is made the caller's own before it goes to the log.
+use model::command::Blob;
+use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, hostlist};
+use state::Cluster;
+use tonic::{Response, Status};
+use wire::proto::{SubmitReply, SubmitRequest};
+use wire::refusal::to_status;
+
+use super::{Answer, Api, read, refused};
+use crate::names;
+
+pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<SubmitReply> {
+    let mut spec: Box<JobSpec> = read(&request.spec)?;
+    make_own(by, &mut spec);
+    let blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    if request.test_only {
+        let text =
+            try_out(&api.published.now(), by, spec, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
+        return Ok(Response::new(SubmitReply { job: 0, text }));
+    }
+    match api.door.submit(by, spec, blobs).await {
+        Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new() })),
+        Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
+        Err(refusal) => Err(refused(&refusal)),
+    }
+}
+
+/// Nobody is believed because of a field in the request; only administrators may submit for others.
+fn make_own(by: Caller, spec: &mut JobSpec) {
+    if !by.is_admin {
+        spec.uid = by.uid;
+        spec.gid = by.gid;
+        if spec.priority.is_some_and(|priority| priority > 0) {
+            spec.priority = None;
+        }
+        spec.nice = spec.nice.max(0);
+    }
+    spec.user = names::user(spec.uid);
+    spec.group = names::group(spec.gid);
+}
+
+/// Plays the submission through on a copy of the state and tells what the scheduler would do.
+fn try_out(
+    cluster: &Cluster,
+    by: Caller,
+    spec: Box<JobSpec>,
+    blobs: Vec<Blob>,
+    at: model::Timestamp,
+) -> Result<String, Reject> {
+    let mut copy = cluster.clone();
+    let entry = Entry { at, by, command: Command::Submit { spec, blobs } };
+    let id = match state::apply(&mut copy, &entry).reply? {
+        Reply::Submitted(id) => id,
+        other => return Err(Reject::Internal(format!("{other:?}"))),
+    };
+    let plan = scheduler::plan(&copy);
+    let Some(start) = plan.starts.iter().find(|start| start.job == id) else {
+        return Ok(format!("Job {id} would wait; no start time can be told yet"));
+    };
+    let n_cpus: u32 = start.nodes.iter().map(|grant| grant.n_cpus).sum();
+    let nodes = hostlist::compress(start.nodes.iter().map(|grant| &grant.node));
+    let when = local_time(at);
+    Ok(format!(
+        "Job {id} to start at {when} using {n_cpus} processors on nodes {nodes} in partition {}",
+        start.partition
+    ))
+}
+
+fn local_time(at: model::Timestamp) -> String {
+    let moment = jiff::Timestamp::from_second(at.secs() as i64).unwrap_or_default();
+    moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S").to_string()
+}

@@ -1,0 +1,66 @@
+//! The only writer: every change of the state is proposed here, stamped with the time and the caller.
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use journal::Journal;
+use model::command::Blob;
+use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
+
+use crate::machine::Published;
+
+pub struct Door {
+    journal: Journal<Result<Reply, Reject>>,
+    published: Published,
+    /// Stamps never go back, whatever the clock does.
+    last_stamp: AtomicU64,
+}
+
+impl Door {
+    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published) -> Door {
+        let last_stamp = AtomicU64::new(published.now().now().0);
+        Door { journal, published, last_stamp }
+    }
+
+    /// Resolves when the command is durable and applied.
+    pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
+        let entry = Entry { at: self.stamp(), by, command };
+        let applied = self.journal.propose(codec::encode(&entry)).await;
+        applied.map_err(|error| Refusal::NotWritten(error.to_string()))?.map_err(Refusal::Rejected)
+    }
+
+    /// Content that the state already has is not written to the log again.
+    pub async fn submit(&self, by: Caller, spec: Box<JobSpec>, blobs: Vec<Blob>) -> Result<Reply, Refusal> {
+        let unknown = self.unknown(&blobs);
+        let command = Command::Submit { spec: spec.clone(), blobs: unknown };
+        match self.propose(by, command).await {
+            // It was forgotten between the look and the log.
+            Err(Refusal::Rejected(Reject::MissingBlob)) => self.propose(by, Command::Submit { spec, blobs }).await,
+            other => other,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.stamp()
+    }
+
+    fn unknown(&self, blobs: &[Blob]) -> Vec<Blob> {
+        let cluster = self.published.now();
+        blobs.iter().filter(|blob| cluster.blob(blob.id).is_none()).cloned().collect()
+    }
+
+    fn stamp(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = since_epoch.as_micros() as u64;
+        let before = self.last_stamp.fetch_max(micros, Ordering::Relaxed);
+        Timestamp(before.max(micros))
+    }
+}
+
+/// Why a command has no reply.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The state said no.
+    Rejected(Reject),
+    /// The log did not take it, or it is not known whether it did.
+    NotWritten(String),
+}

@@ -1,0 +1,60 @@
+//! Puts together what a supervisor needs to run a batch script or a step's tasks.
+use model::agent::Launch;
+use model::{Job, JobKind, NodeName, Step, StepId, resources::NodeShare};
+use state::Cluster;
+
+pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
+    let JobKind::Batch { script } = job.spec.kind else { return None };
+    let first = job.allocation.nodes.first()?;
+    let launch = Launch {
+        step: StepId::Batch,
+        script: cluster.blob(script).map(|content| content.to_vec()).unwrap_or_default(),
+        environment: cluster.blob(job.spec.environment).map(|content| content.to_vec()).unwrap_or_default(),
+        step_shares: vec![first.clone()],
+        n_tasks: 1,
+        ..of_job(cluster, job)
+    };
+    Some((first.node.clone(), launch))
+}
+
+/// One launch for each node of the step.
+pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Launch)> {
+    let environment: Vec<u8> = cluster.blob(step.spec.environment).map(|content| content.to_vec()).unwrap_or_default();
+    let places = step.shares.iter().zip(step.first_ranks()).enumerate();
+    places
+        .map(|(node_index, (share, first_rank)): (usize, (&NodeShare, u32))| {
+            let launch = Launch {
+                step: step.id,
+                step_spec: Some(step.spec.clone()),
+                environment: environment.clone(),
+                step_shares: step.shares.clone(),
+                node_index: node_index as u32,
+                first_rank,
+                n_tasks: step.n_tasks,
+                ..of_job(cluster, job)
+            };
+            (share.node.clone(), launch)
+        })
+        .collect()
+}
+
+fn of_job(cluster: &Cluster, job: &Job) -> Launch {
+    let array = job.array.as_ref().and_then(|place| {
+        let array = cluster.array(place.array)?;
+        Some(array.facts(place.task?))
+    });
+    Launch {
+        job: job.id,
+        attempt: job.attempt,
+        restarts: job.restarts,
+        job_spec: job.spec.clone(),
+        array,
+        partition: job.partition.clone(),
+        cluster_name: cluster.config().cluster_name.clone(),
+        job_shares: job.allocation.nodes.clone(),
+        started: job.started,
+        ends: job.end_time(),
+        is_rerun: job.restarts > 0,
+        ..Default::default()
+    }
+}

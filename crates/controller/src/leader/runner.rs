@@ -1,0 +1,313 @@
+//! Does the duties that stand in the state: sends orders to agents, gathers their answers, proposes one result each.
+//! Its memory is soft: after a restart it reads the duties and begins anew, since agents know what they have done.
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::agent::{KillNote, Order};
+use model::command::DutyResult;
+use model::node::Run;
+use model::time::Span;
+use model::{Caller, Command, Duty, Job, JobId, NodeName, Outcome, Owner, Reason, Task};
+use state::Cluster;
+use tokio::sync::mpsc;
+
+use super::launch;
+use crate::agents::Agents;
+use crate::door::{Door, Refusal};
+use crate::machine::Published;
+
+/// How long a duty that failed, but stands, rests before it is done again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What others tell the runner.
+pub enum Notice {
+    /// An agent has connected: orders it may have missed are sent again.
+    Connected(NodeName),
+    Answered {
+        number: u64,
+        result: DutyResult,
+    },
+    /// The result of this duty has been proposed; do it again if it still stands.
+    Proposed(Owner),
+}
+
+#[derive(Clone)]
+pub struct Handle {
+    notices: mpsc::UnboundedSender<Notice>,
+}
+
+impl Handle {
+    pub fn tell(&self, notice: Notice) {
+        // The runner ends only with the process.
+        let _ = self.notices.send(notice);
+    }
+}
+
+pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> Handle {
+    let (notices, inbox) = mpsc::unbounded_channel();
+    let handle = Handle { notices };
+    let runner =
+        Runner { door, agents, handle: handle.clone(), work: HashMap::new(), numbers: HashMap::new(), next: 0 };
+    tokio::spawn(runner.run(published, inbox));
+    handle
+}
+
+struct Runner {
+    door: Arc<Door>,
+    agents: Arc<Agents>,
+    handle: Handle,
+    work: HashMap<Owner, Work>,
+    /// Whose order a number is.
+    numbers: HashMap<u64, Owner>,
+    next: u64,
+}
+
+/// One duty under way.
+struct Work {
+    duty: Duty,
+    /// Orders not answered yet, by number.
+    open: HashMap<u64, (NodeName, Order)>,
+    failure: Option<DutyResult>,
+    is_proposed: bool,
+}
+
+impl Runner {
+    async fn run(mut self, published: Published, mut inbox: mpsc::UnboundedReceiver<Notice>) {
+        let mut changes = published.changes();
+        loop {
+            let cluster = changes.borrow_and_update().clone();
+            self.take_up(&cluster);
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                notice = inbox.recv() => {
+                    let Some(notice) = notice else { return };
+                    self.heed(notice);
+                    while let Ok(notice) = inbox.try_recv() {
+                        self.heed(notice);
+                    }
+                }
+            }
+        }
+    }
+
+    fn heed(&mut self, notice: Notice) {
+        match notice {
+            Notice::Connected(node) => {
+                let missed = self.work.values().flat_map(|work| work.open.values()).filter(|(to, _)| *to == node);
+                for (node, order) in missed {
+                    self.agents.send(node, order.clone());
+                }
+            }
+            Notice::Answered { number, result } => {
+                let Some(owner) = self.numbers.remove(&number) else { return };
+                let Some(work) = self.work.get_mut(&owner) else { return };
+                work.open.remove(&number);
+                if let DutyResult::Failed { .. } = result {
+                    work.failure = Some(result);
+                }
+                self.propose_if_done(&owner);
+            }
+            Notice::Proposed(owner) => {
+                self.forget(&owner);
+            }
+        }
+    }
+
+    /// Drops what no longer stands in the state, begins what is new, and stops waiting for nodes that are lost.
+    fn take_up(&mut self, cluster: &Cluster) {
+        let over: Vec<Owner> = self
+            .work
+            .iter()
+            .filter(|(owner, work)| cluster.duty(owner) != Some(&work.duty))
+            .map(|(owner, _)| owner.clone())
+            .collect();
+        over.iter().for_each(|owner| self.forget(owner));
+        for duty in cluster.duties() {
+            if !self.work.contains_key(&duty.owner) {
+                self.begin(cluster, duty);
+            }
+        }
+        self.give_up_on_lost_nodes(cluster);
+    }
+
+    fn begin(&mut self, cluster: &Cluster, duty: &Duty) {
+        let mut work = Work { duty: duty.clone(), open: HashMap::new(), failure: None, is_proposed: false };
+        for (node, order) in orders(cluster, duty) {
+            self.next += 1;
+            let order = numbered(order, self.next);
+            if !cluster.node(node.as_str()).is_some_and(|node| node.answers) && duty.task != Task::Launch {
+                continue;
+            }
+            self.agents.send(&node, order.clone());
+            // A signal is not answered: it is done when it is sent.
+            if matches!(order, Order::Signal { .. }) {
+                continue;
+            }
+            self.numbers.insert(self.next, duty.owner.clone());
+            work.open.insert(self.next, (node, order));
+        }
+        self.work.insert(duty.owner.clone(), work);
+        self.propose_if_done(&duty.owner);
+    }
+
+    /// Whatever ran on a lost node is ended when it comes back, before it is used again.
+    fn give_up_on_lost_nodes(&mut self, cluster: &Cluster) {
+        let is_lost = |node: &NodeName| cluster.node(node.as_str()).is_none_or(|node| !node.answers);
+        let mut eased = Vec::new();
+        for (owner, work) in &mut self.work {
+            if work.duty.task == Task::Launch {
+                continue;
+            }
+            let n_open = work.open.len();
+            work.open.retain(|_, (node, _)| !is_lost(node));
+            if work.open.len() < n_open {
+                eased.push(owner.clone());
+            }
+        }
+        eased.iter().for_each(|owner| self.propose_if_done(owner));
+    }
+
+    fn propose_if_done(&mut self, owner: &Owner) {
+        let Some(work) = self.work.get_mut(owner) else { return };
+        if !work.open.is_empty() || work.is_proposed {
+            return;
+        }
+        work.is_proposed = true;
+        let failed = work.failure.is_some();
+        let result = work.failure.take().unwrap_or(DutyResult::Done);
+        let command = Command::DutyDone { duty: work.duty.clone(), result };
+        let (door, handle, owner) = (self.door.clone(), self.handle.clone(), owner.clone());
+        tokio::spawn(async move {
+            let proposed = door.propose(Caller::SYSTEM, command).await;
+            if let Err(Refusal::NotWritten(why)) = &proposed {
+                tracing::warn!(?owner, why, "the result of a duty was not written");
+            }
+            if failed || matches!(proposed, Err(Refusal::NotWritten(_))) {
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+            handle.tell(Notice::Proposed(owner));
+        });
+    }
+
+    fn forget(&mut self, owner: &Owner) {
+        if let Some(work) = self.work.remove(owner) {
+            work.open.keys().for_each(|number| {
+                self.numbers.remove(number);
+            });
+        }
+    }
+}
+
+fn orders(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
+    match &duty.owner {
+        Owner::Job(id) => cluster.job(*id).map(|job| job_orders(cluster, job, duty.task)).unwrap_or_default(),
+        Owner::Step(id, step) => {
+            let (Some(job), Some(step)) = (cluster.job(*id), cluster.step(*id, *step)) else { return Vec::new() };
+            match duty.task {
+                Task::Launch => launch::of_step(cluster, job, step)
+                    .into_iter()
+                    .map(|(node, launch)| (node, Order::Launch { number: 0, launch: Box::new(launch) }))
+                    .collect(),
+                _ => {
+                    let kill = Order::Kill {
+                        number: 0,
+                        run: run_of(job),
+                        step: Some(step.id),
+                        kill_wait: kill_wait(cluster, job),
+                        note: KillNote::Cancelled,
+                    };
+                    step.shares.iter().map(|share| (share.node.clone(), kill.clone())).collect()
+                }
+            }
+        }
+        Owner::Node(name) => {
+            let Some(node) = cluster.node(name.as_str()) else { return Vec::new() };
+            let kill = |run: &Run| Order::Kill {
+                number: 0,
+                run: run.clone(),
+                step: None,
+                kill_wait: cluster.config().agent.kill_wait,
+                note: KillNote::NodeFailure,
+            };
+            node.stale_runs.iter().map(|run| (name.clone(), kill(run))).collect()
+        }
+    }
+}
+
+fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)> {
+    let run = run_of(job);
+    let order = match task {
+        Task::Launch => {
+            let launch = launch::of_batch(cluster, job);
+            return launch
+                .map(|(node, launch)| (node, Order::Launch { number: 0, launch: Box::new(launch) }))
+                .into_iter()
+                .collect();
+        }
+        Task::Warn => return warnings(job),
+        Task::Stop => Order::Freeze { number: 0, run },
+        Task::Continue => Order::Thaw { number: 0, run },
+        Task::Kill => {
+            Order::Kill { number: 0, run, step: None, kill_wait: kill_wait(cluster, job), note: kill_note(job) }
+        }
+        Task::Clear => return Vec::new(),
+    };
+    nodes_with_processes(cluster, job).into_iter().map(|node| (node, order.clone())).collect()
+}
+
+fn warnings(job: &Job) -> Vec<(NodeName, Order)> {
+    use model::request::SignalScope;
+    let Some(warning) = &job.spec.warning else { return Vec::new() };
+    let scope = if warning.batch_only { SignalScope::BatchShell } else { SignalScope::Steps };
+    let order = Order::Signal { run: run_of(job), signal: warning.signal, scope };
+    job.allocation.names().map(|node| (node.clone(), order.clone())).collect()
+}
+
+/// Where anything of the job may have been started: the script's node, and the nodes of its steps.
+fn nodes_with_processes(cluster: &Cluster, job: &Job) -> Vec<NodeName> {
+    let mut nodes: Vec<NodeName> =
+        cluster.steps_of(job.id).flat_map(|step| &step.shares).map(|share| share.node.clone()).collect();
+    if job.spec.is_batch() {
+        nodes.extend(job.allocation.first().cloned());
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+fn run_of(job: &Job) -> Run {
+    Run { job: job.id, attempt: job.attempt }
+}
+
+/// Frozen processes cannot answer a SIGTERM.
+fn kill_wait(cluster: &Cluster, job: &Job) -> Span {
+    if job.is_frozen { Span(0) } else { cluster.config().agent.kill_wait }
+}
+
+fn kill_note(job: &Job) -> KillNote {
+    match (job.outcome, job.requeue) {
+        (Some(Outcome::NodeFail), _) => KillNote::NodeFailure,
+        (_, true) => KillNote::Requeued,
+        (Some(Outcome::Timeout), _) => KillNote::TimeLimit,
+        (Some(Outcome::Preempted), _) => KillNote::Preempted,
+        (Some(Outcome::Cancelled), _) if job.reason != Some(Reason::DependencyNeverSatisfied) => KillNote::Cancelled,
+        _ => KillNote::Silent,
+    }
+}
+
+fn numbered(order: Order, new: u64) -> Order {
+    match order {
+        Order::Launch { launch, .. } => Order::Launch { number: new, launch },
+        Order::Kill { run, step, kill_wait, note, .. } => Order::Kill { number: new, run, step, kill_wait, note },
+        Order::Freeze { run, .. } => Order::Freeze { number: new, run },
+        Order::Thaw { run, .. } => Order::Thaw { number: new, run },
+        Order::Welcome | Order::Refuse { .. } | Order::Signal { .. } | Order::Acknowledge { .. } | Order::Ping => order,
+    }
+}
+
+/// A job by its id, for callers that only have the number.
+pub fn signal_targets(cluster: &Cluster, id: JobId) -> Vec<(NodeName, Run)> {
+    let Some(job) = cluster.job(id) else { return Vec::new() };
+    nodes_with_processes(cluster, job).into_iter().map(|node| (node, run_of(job))).collect()
+}

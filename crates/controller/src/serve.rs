@@ -1,0 +1,89 @@
+//! Opens the journal, starts the leader's loops, and serves the socket until told to stop.
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use journal::Journal;
+use model::{Caller, Command};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_stream::wrappers::UnixListenerStream;
+use wire::channel::MAX_MESSAGE_BYTES;
+use wire::proto::controller_server::ControllerServer;
+
+use crate::agents::Agents;
+use crate::api::Api;
+use crate::door::{Door, Refusal};
+use crate::machine::ClusterMachine;
+use crate::{Options, leader};
+
+/// Runs until SIGTERM or SIGINT. Running jobs are left alone.
+pub fn run(options: Options) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(options))
+}
+
+async fn serve(options: Options) -> Result<()> {
+    let settings = options.config.controller.clone();
+    let (machine, published) = ClusterMachine::new();
+    let journal_options = journal::Options::new(Path::new(&settings.state_dir).join("journal"), 1);
+    let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
+    let door = Arc::new(Door::new(journal.clone(), published.clone()));
+    let configure = Command::Reconfigure { config: Box::new(options.config.clone()) };
+    match door.propose(Caller::SYSTEM, configure).await {
+        Ok(_) => (),
+        Err(Refusal::Rejected(reject)) => anyhow::bail!("the configuration is refused: {reject}"),
+        Err(Refusal::NotWritten(why)) => anyhow::bail!("the configuration could not be written: {why}"),
+    }
+    let agents = Arc::new(Agents::default());
+    let runner = leader::start(door.clone(), published.clone(), agents.clone());
+    let api = Api { started: door.now(), door, published, agents, runner, config_file: options.config_file };
+    let listener = listen(Path::new(&settings.socket))?;
+    if !settings.pid_file.is_empty() {
+        fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
+    }
+    let service = ControllerServer::new(api)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    tracing::info!(socket = settings.socket, "the controller answers");
+    let served = tonic::transport::Server::builder()
+        .initial_stream_window_size(4 << 20)
+        .initial_connection_window_size(16 << 20)
+        .add_service(service)
+        .serve_with_incoming(UnixListenerStream::new(listener));
+    tokio::select! {
+        served = served => served.context("the socket failed")?,
+        () = told_to_stop() => tracing::info!("told to stop"),
+    }
+    journal.shutdown().await;
+    // Others see at once that nobody answers here any more.
+    let _ = fs::remove_file(&settings.socket);
+    Ok(())
+}
+
+/// The journal's lock is held, so whatever is at this path is left over.
+fn listen(socket: &Path) -> Result<UnixListener> {
+    if let Some(dir) = socket.parent() {
+        fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+    }
+    match fs::remove_file(socket) {
+        Ok(()) => (),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (),
+        Err(error) => return Err(error).with_context(|| socket.display().to_string()),
+    }
+    let listener = UnixListener::bind(socket).with_context(|| socket.display().to_string())?;
+    // Anyone on this machine may ask; the kernel tells who it is.
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+async fn told_to_stop() {
+    let mut term = signal(SignalKind::terminate()).expect("signals can be awaited");
+    let mut interrupt = signal(SignalKind::interrupt()).expect("signals can be awaited");
+    tokio::select! {
+        _ = term.recv() => (),
+        _ = interrupt.recv() => (),
+    }
+}
