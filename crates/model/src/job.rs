@@ -47,6 +47,8 @@ record! {
         pub dependency: Dependency,
         /// What is left can never be met.
         pub dependency_failed: bool,
+        /// The batch script of this run has been started.
+        pub launched: bool,
         /// Its processes may be frozen.
         pub is_frozen: bool,
         pub submitted: Timestamp,

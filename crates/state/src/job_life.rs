@@ -180,6 +180,7 @@ fn restart(job: &mut Job) {
     job.run_before_suspend = Span(0);
     job.total_suspended = Span(0);
     job.is_frozen = false;
+    job.launched = false;
     job.warned = false;
     job.cancelled_by = None;
     job.next_step = 0;

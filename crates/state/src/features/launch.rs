@@ -4,7 +4,10 @@ use super::*;
 pub(super) fn hold(_: &Cluster, job: &Job) -> Hold {
     match job.phase {
         // Allocations start nothing, and an `srun` job is launched as its first step.
-        Phase::Starting if job.spec.is_batch() => need(job, Task::Launch),
+        // One that was suspended before its launch is launched all the same, and then frozen.
+        Phase::Starting | Phase::Running | Phase::Suspended if job.spec.is_batch() && !job.launched => {
+            Hold::Do(Task::Launch)
+        }
         Phase::Ending if job.alive => need(job, Task::Kill),
         _ => Hold::Free,
     }

@@ -37,7 +37,8 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Warn => job.warned = true,
         Task::Continue => job.is_frozen = false,
         Task::Kill => job.alive = false,
-        Task::Launch | Task::Stop | Task::Clear => (),
+        Task::Launch => job.launched = true,
+        Task::Stop | Task::Clear => (),
     }
     if matches!(failure, Failure::EndRun) {
         launch_failed(cluster, id, why);
@@ -105,6 +106,7 @@ fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
     let job = cluster.job_mut(id);
     // The supervisor has cleared the script's node; only steps can still be alive.
     job.alive = has_live_steps;
+    job.launched = true;
     if job.phase == Phase::Ending {
         return;
     }

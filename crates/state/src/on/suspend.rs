@@ -14,7 +14,7 @@ pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
             Phase::Pending => return Err(Reject::JobPending),
             Phase::Suspended => return Err(Reject::AlreadySuspended),
             Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
-            // The launch's own duty goes on; what comes of it is frozen by the agent.
+            // The launch is still done first; then what it started is frozen.
             Phase::Starting => {
                 job_life::take(cluster, id, Step::Launched);
             }
