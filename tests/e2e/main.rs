@@ -1,0 +1,8 @@
+//! End to end: real processes of the real binary on this machine, driven through its commands.
+mod batch;
+mod cluster;
+mod kill;
+mod limits;
+mod operate;
+mod restart;
+mod steps;

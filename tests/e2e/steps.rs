@@ -1,0 +1,67 @@
+//! Steps: `srun` alone and inside allocations, and `salloc`.
+use crate::cluster::{Cluster, said};
+use std::process::Stdio;
+
+#[test]
+fn srun_alone_runs_its_tasks_on_several_nodes_and_brings_their_output() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let out = cluster.ok("srun -N2 -n4 -l bash -c 'echo $SLURMD_NODENAME $SLURM_NTASKS' | sort");
+    assert_eq!(out, "0: n1 4\n1: n1 4\n2: n2 4\n3: n2 4");
+    assert_eq!(cluster.ok("squeue -h"), "");
+}
+
+#[test]
+fn srun_gives_the_exit_code_and_tells_which_task_failed() {
+    let cluster = Cluster::up("--nodes 1 --cpus 2");
+    let said = cluster.run("srun -n2 bash -c 'exit $((SLURM_PROCID * 3))'");
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.err.contains("srun: error: n1: task 1: Exited with exit code 3"), "{said:?}");
+}
+
+#[test]
+fn srun_carries_standard_input_to_every_task() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let out = cluster.ok("seq 1000 | srun -N2 -n2 -l cat | sort | md5sum");
+    let expected = cluster.ok("(seq 1000 | sed 's/^/0: /'; seq 1000 | sed 's/^/1: /') | sort | md5sum");
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn a_large_output_arrives_whole() {
+    let cluster = Cluster::up("--nodes 1");
+    assert_eq!(cluster.ok("srun head -c 20000000 /dev/zero | wc -c"), "20000000");
+}
+
+#[test]
+fn srun_in_a_batch_job_is_a_step_of_it() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let job = cluster.sbatch("-W -N2 -n4 -o steps.out --wrap='srun bash -c \"echo \\$SLURM_STEP_ID.\\$SLURM_PROCID\" | sort; srun -n1 echo second $SLURM_JOB_ID'");
+    assert_eq!(cluster.file("steps.out"), format!("0.0\n0.1\n0.2\n0.3\nsecond {job}\n"));
+}
+
+#[test]
+fn salloc_holds_nodes_while_its_command_runs() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let said = cluster.run("salloc -N2 bash -c 'echo $SLURM_JOB_NODELIST; srun hostname | wc -l; squeue -h -o %t; exit 5'");
+    assert_eq!(said.out, "n[1-2]\n2\nR\n", "{said:?}");
+    assert_eq!(said.code, 5);
+    assert!(said.err.contains("salloc: Granted job allocation 1"), "{said:?}");
+    assert!(said.err.contains("salloc: Relinquishing job allocation 1"), "{said:?}");
+    cluster.wait_for("squeue -h", "");
+}
+
+#[test]
+fn a_signal_to_srun_reaches_the_tasks() {
+    let cluster = Cluster::up("--nodes 1");
+    let child = cluster
+        .shell("exec srun bash -c 'trap \"echo caught; exit 0\" USR1; touch ready; while :; do sleep 0.02; done'")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    cluster.wait_until("test -e ready", |said| said.code == 0);
+    // SAFETY: a plain system call.
+    unsafe { libc::kill(child.id() as i32, libc::SIGUSR1) };
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.out.as_str()), (0, "caught\n"), "{said:?}");
+}
