@@ -1,1 +1,33 @@
+//! The node daemon and the supervisors of its runs.
+//!
+//! ```text
+//!  controller <── Attend stream ── agent ── one socket a run ──> supervisor ── owns ──> processes, cgroup, streams
+//!                                   │  └── fork server (forks the supervisors)              │
+//!       srun  ── Agent.Attach ──────┘                                                       └── result ──> spool
+//! ```
+//! The agent may die at any moment: supervisors go on, write their results to the spool and wait for the next agent.
 
+mod adopt;
+mod attach;
+mod cgroup;
+mod clear;
+mod daemon;
+mod frame;
+mod killed;
+mod launcher;
+mod link;
+mod machine;
+mod options;
+mod orders;
+mod processes;
+mod protocol;
+mod run;
+mod spool;
+mod supervisor;
+mod sys;
+mod table;
+
+pub use clear::clear;
+pub use daemon::run;
+pub use options::Options;
+pub use supervisor::serve as supervise;

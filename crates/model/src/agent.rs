@@ -100,8 +100,10 @@ record! {
         pub step_spec: Option<Box<StepSpec>>,
         /// Array id, task number, and lowest, highest, step, count of the whole array.
         pub array: Option<ArrayFacts>,
+        #[serde(with = "crate::bytes")]
         pub script: Vec<u8>,
         /// The submitter's environment, NUL-ended entries.
+        #[serde(with = "crate::bytes")]
         pub environment: Vec<u8>,
         pub partition: String,
         pub cluster_name: String,
@@ -113,6 +115,7 @@ record! {
         pub node_index: u32,
         /// Rank of this node's first task.
         pub first_rank: u32,
+        /// Of the whole step.
         pub n_tasks: u32,
         pub started: Option<Timestamp>,
         pub ends: Option<Timestamp>,

@@ -15,6 +15,7 @@ pub enum ToStep {
     /// For every task that reads the client's input, or one.
     Input {
         rank: Option<u32>,
+        #[serde(with = "crate::bytes")]
         data: Vec<u8>,
     },
     EndOfInput,
@@ -41,6 +42,7 @@ pub enum FromStep {
     Output {
         rank: u32,
         stream: Stream,
+        #[serde(with = "crate::bytes")]
         data: Vec<u8>,
     },
     TaskExited {

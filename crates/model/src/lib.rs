@@ -8,6 +8,7 @@ mod record;
 pub mod agent;
 pub mod array;
 pub mod attach;
+pub mod bytes;
 pub mod calendar;
 pub mod codec;
 pub mod command;

@@ -1,0 +1,71 @@
+//! What an agent finds in its spool when it starts: runs that go on, runs that have ended, runs of an earlier life of the machine.
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::ExitStatus;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::protocol::{RunId, ToSupervisor};
+use crate::run;
+use crate::spool::{Record, Spool, socket_name};
+use crate::supervisor::through;
+use crate::table::{Agent, Entry};
+
+pub fn adopt_all(agent: &Arc<Agent>) -> io::Result<()> {
+    for record in agent.spool.records()? {
+        adopt(agent, record);
+    }
+    Ok(())
+}
+
+fn adopt(agent: &Arc<Agent>, record: Record) {
+    let run = record.run;
+    let mut table = agent.table();
+    if record.boot != agent.spool.boot {
+        let exited = record.result.unwrap_or_else(|| {
+            tracing::warn!(%run, "lost in a restart of the machine");
+            run::conclude(agent, run, ExitStatus::signaled(libc::SIGKILL as u8), None)
+        });
+        return table.note_exit(exited);
+    }
+    if !agent.spool.is_supervised(run)
+        && let Some(exited) = record.result
+    {
+        agent.spool.forget_socket(run);
+        return table.note_exit(exited);
+    }
+    let (to, messages) = unbounded_channel();
+    table.runs.insert(run, Entry::new(record.uid, to));
+    if let Some(exited) = record.result {
+        table.note_exit(exited);
+    }
+    drop(table);
+    tokio::spawn(reconnect(agent.clone(), run, messages));
+}
+
+/// The supervisor listens as soon as it has seen that its agent is gone.
+async fn reconnect(agent: Arc<Agent>, run: RunId, messages: UnboundedReceiver<ToSupervisor>) {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match connect(&agent.spool, run) {
+            Ok(stream) => {
+                tracing::info!(%run, "found again");
+                return run::attend(agent, run, stream, messages, Vec::new()).await;
+            }
+            Err(_) if !agent.spool.is_supervised(run) => return run::gone(&agent, run).await,
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause = (pause * 2).min(Duration::from_millis(200));
+    }
+}
+
+fn connect(spool: &Spool, run: RunId) -> io::Result<UnixStream> {
+    let dir = File::open(spool.runs_dir())?;
+    let stream = std::os::unix::net::UnixStream::connect(through(dir.as_fd(), &socket_name(run)))?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

@@ -1,0 +1,132 @@
+//! Control groups of version 2, used for membership, killing and freezing only; no controller need be there.
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::sys;
+
+/// The directory for the runs of one agent, if this process may make cgroups: under the root of the hierarchy for root, so
+/// that runs outlive a service's cgroup; under its own for anybody else.
+pub fn find_parent(name: &str) -> Option<PathBuf> {
+    let mount = version_2_mount()?;
+    let base = if sys::own_uid() == 0 { mount } else { mount.join(own_path()?) };
+    let parent = base.join(name);
+    match fs::create_dir(&parent) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(_) => return None,
+    }
+    // A directory without the kernel's files is no cgroup.
+    let can_kill = fs::OpenOptions::new().write(true).open(parent.join("cgroup.kill")).is_ok();
+    can_kill.then_some(parent)
+}
+
+fn version_2_mount() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut points = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (point, kind) = (words.nth(1)?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(point.replace("\\040", " ")))
+    });
+    points.next()
+}
+
+fn own_path() -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(PathBuf::from(path.trim_start_matches('/')))
+}
+
+/// One run's cgroup.
+pub struct Cgroup {
+    path: PathBuf,
+    directory: File,
+}
+
+impl Cgroup {
+    pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
+        let path = parent.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let directory =
+            fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
+        Ok(Cgroup { path, directory })
+    }
+
+    /// An existing one, of a supervisor that died.
+    pub fn open(parent: &Path, name: &str) -> io::Result<Self> {
+        let path = parent.join(name);
+        let directory =
+            fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
+        Ok(Cgroup { path, directory })
+    }
+
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// SIGKILL to every process in it, also those born meanwhile.
+    pub fn kill(&self) {
+        let _ = self.put("cgroup.kill", "1");
+    }
+
+    pub fn freeze(&self) {
+        let _ = self.put("cgroup.freeze", "1");
+    }
+
+    pub fn thaw(&self) {
+        let _ = self.put("cgroup.freeze", "0");
+    }
+
+    /// All processes, also those in cgroups that they made themselves.
+    pub fn processes(&self) -> Vec<i32> {
+        let mut pids = Vec::new();
+        collect(&self.path, &mut pids);
+        pids
+    }
+
+    /// Removes it; false while there are processes in it.
+    pub fn remove(&self) -> bool {
+        if gone(fs::remove_dir(&self.path)) {
+            return true;
+        }
+        // The job may have made cgroups of its own inside.
+        remove_below(&self.path);
+        gone(fs::remove_dir(&self.path))
+    }
+
+    fn put(&self, file: &str, text: &str) -> io::Result<()> {
+        fs::OpenOptions::new().write(true).open(self.path.join(file))?.write_all(text.as_bytes())
+    }
+}
+
+fn gone(removal: io::Result<()>) -> bool {
+    match removal {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn children(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.flatten().filter(is_dir).map(|entry| entry.path()).collect()
+}
+
+fn collect(path: &Path, pids: &mut Vec<i32>) {
+    let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 0));
+    children(path).iter().for_each(|child| collect(child, pids));
+}
+
+fn remove_below(path: &Path) {
+    for child in children(path) {
+        remove_below(&child);
+        let _ = fs::remove_dir(&child);
+    }
+}

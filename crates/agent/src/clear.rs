@@ -1,0 +1,83 @@
+//! Ending every run of an agent that has stopped: what `spur down` does last.
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use model::agent::KillNote;
+use model::time::Span;
+
+use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
+use crate::spool::{Spool, socket_name};
+use crate::supervisor::{TAG, through};
+use crate::{Options, cgroup, daemon, frame, processes, sys};
+
+/// How long all of it may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Kills what runs and gives how many runs that were. The agent itself must have been stopped before.
+pub fn clear(options: &Options) -> anyhow::Result<usize> {
+    if !options.spool_dir.exists() {
+        return Ok(0);
+    }
+    let spool = Spool::open(&options.spool_dir).context("the agent must be stopped first")?;
+    let until = Instant::now() + PATIENCE;
+    let mut n_killed = 0;
+    for record in spool.records()? {
+        let was_running = record.result.is_none();
+        while spool.is_supervised(record.run) && Instant::now() < until {
+            if end(&spool, record.run).is_err() {
+                // It has not seen yet that the agent is gone, or is just ending.
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        if was_running {
+            n_killed += 1;
+            sweep(options, &spool, record.run, until);
+        }
+    }
+    Ok(n_killed)
+}
+
+fn end(spool: &Spool, run: RunId) -> std::io::Result<()> {
+    let dir = File::open(spool.runs_dir())?;
+    let mut stream = UnixStream::connect(through(dir.as_fd(), &socket_name(run)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(&frame::encode(&ToSupervisor::Kill { kill_wait: Span(0), note: KillNote::Cancelled }))?;
+    // A step's supervisor stays until it is released or has said all.
+    let mut incoming = frame::Incoming::default();
+    let mut buffer = [0; 4096];
+    loop {
+        stream.write_all(&frame::encode(&ToSupervisor::Release))?;
+        match stream.read(&mut buffer)? {
+            0 => return Ok(()),
+            length => incoming.push(&buffer[..length]),
+        }
+        while let Ok(Some(message)) = incoming.next() {
+            if let FromSupervisor::Ended(_) = message {
+                stream.write_all(&frame::encode(&ToSupervisor::Release))?;
+            }
+        }
+    }
+}
+
+/// For runs whose supervisor was gone, or did not obey.
+fn sweep(options: &Options, spool: &Spool, run: RunId, until: Instant) {
+    let entry = format!("{TAG}={}:{run}", spool.dir().display());
+    let parent = cgroup::find_parent(&daemon::cgroup_name(options, spool));
+    let cgroup = parent.and_then(|parent| cgroup::Cgroup::open(&parent, &run.to_string()).ok());
+    while Instant::now() < until {
+        let marked = processes::marked(&entry);
+        marked.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
+        let is_removed = cgroup.as_ref().is_none_or(|cgroup| {
+            cgroup.kill();
+            cgroup.remove()
+        });
+        if marked.is_empty() && is_removed {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,104 @@
+//! The agent from start to stop.
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_stream::wrappers::UnixListenerStream;
+use wire::channel::MAX_MESSAGE_BYTES;
+use wire::proto::agent_server::AgentServer;
+
+use crate::attach::Door;
+use crate::killed::Killed;
+use crate::spool::Spool;
+use crate::table::{Agent, Table};
+use crate::{Options, adopt, cgroup, launcher, link, machine};
+
+/// Runs until SIGTERM or SIGINT; running jobs go on without it.
+pub fn run(options: Options) -> anyhow::Result<()> {
+    start_log(&options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(serve(options));
+    // A walk over processes must not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+fn start_log(options: &Options) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| "info".into());
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);
+    // A caller that has a log of its own keeps it.
+    match &options.log_file {
+        Some(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
+            let _ = subscriber.with_writer(Mutex::new(file)).try_init();
+        }
+        None => {
+            let _ = subscriber.with_writer(std::io::stderr).try_init();
+        }
+    }
+    Ok(())
+}
+
+async fn serve(options: Options) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let spool = Spool::open(&options.spool_dir)
+        .with_context(|| format!("cannot use the spool {}", options.spool_dir.display()))?;
+    if let Some(path) = &options.pid_file {
+        fs::write(path, format!("{}\n", std::process::id()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let killed = Killed::open(&spool.dir().join("killed"))?;
+    let agent = Arc::new(Agent {
+        machine: machine::describe(&options),
+        cgroup: cgroup::find_parent(&cgroup_name(&options, &spool)),
+        launcher: launcher::start().context("cannot start the fork server")?,
+        launched: tokio::sync::watch::channel(0).0,
+        table: Mutex::new(Table::new(killed)),
+        spool,
+        options,
+    });
+    tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
+    adopt::adopt_all(&agent)?;
+    let listener = listen(&agent.options)?;
+    let door = AgentServer::new(Door::new(agent.clone()))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let server = tonic::transport::Server::builder()
+        .initial_stream_window_size(1 << 20)
+        .add_service(door)
+        .serve_with_incoming(UnixListenerStream::new(listener));
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: running jobs are left alone"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: running jobs are left alone"),
+        ended = server => ended.context("the agent's own socket")?,
+        never = link::keep(agent.clone()) => match never {},
+    }
+    if let Some(path) = &agent.options.pid_file {
+        let _ = fs::remove_file(path);
+    }
+    let _ = fs::remove_file(&agent.options.socket);
+    Ok(())
+}
+
+/// The spool's lock says that no other agent is listening there.
+fn listen(options: &Options) -> anyhow::Result<UnixListener> {
+    let path = &options.socket;
+    let _ = fs::remove_file(path);
+    let listener = UnixListener::bind(path).with_context(|| format!("cannot listen on {}", path.display()))?;
+    // Anybody may knock; the kernel says who it is.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
+    Ok(listener)
+}
+
+/// Different for every agent on the machine, the same for its next life.
+pub fn cgroup_name(options: &Options, spool: &Spool) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    spool.dir().hash(&mut hasher);
+    format!("spur-{}-{:08x}", options.node, hasher.finish() as u32)
+}

@@ -1,0 +1,84 @@
+//! The agent's side of the fork server: this binary, started once more as `spurstepd`, and again whenever it is gone.
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use model::codec;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::protocol::Birth;
+use crate::supervisor::SERVER_FD;
+use crate::sys::{self, SocketKind};
+
+/// A supervisor to be: its end of the agent's socket, and its record.
+pub struct Order {
+    pub birth: Birth,
+    pub control: OwnedFd,
+    pub record: OwnedFd,
+}
+
+/// Starts the server and a task that feeds it. An order that cannot be given is dropped, which its socket tells the agent.
+pub fn start() -> io::Result<UnboundedSender<Order>> {
+    let server = Server::start()?;
+    let (give, orders) = unbounded_channel();
+    tokio::spawn(feed(server, orders));
+    Ok(give)
+}
+
+struct Server {
+    socket: AsyncFd<OwnedFd>,
+    process: Child,
+}
+
+impl Server {
+    fn start() -> io::Result<Self> {
+        let (near, far) = sys::socket_pair(SocketKind::Packets)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("spurstepd").stdin(Stdio::null()).stdout(Stdio::null());
+        let fd = far.as_raw_fd();
+        // SAFETY: between fork and exec only async-signal-safe calls are made.
+        unsafe {
+            command.pre_exec(move || {
+                if fd == SERVER_FD {
+                    sys::check(libc::fcntl(fd, libc::F_SETFD, 0))?;
+                } else {
+                    sys::check(libc::dup2(fd, SERVER_FD))?;
+                }
+                Ok(())
+            });
+        }
+        let process = command.spawn()?;
+        sys::set_nonblocking(near.as_fd())?;
+        Ok(Server { socket: AsyncFd::register_with_interest(near, Interest::WRITABLE)?, process })
+    }
+
+    async fn give(&self, order: &Order) -> io::Result<()> {
+        let bytes = codec::encode(&order.birth);
+        let fds = [order.control.as_raw_fd(), order.record.as_raw_fd()];
+        self.socket.async_io(Interest::WRITABLE, |socket| sys::send_with_fds(socket.as_fd(), &bytes, &fds)).await
+    }
+}
+
+async fn feed(mut server: Server, mut orders: UnboundedReceiver<Order>) {
+    while let Some(order) = orders.recv().await {
+        if server.give(&order).await.is_ok() {
+            continue;
+        }
+        tracing::warn!("the fork server is gone; starting another");
+        let _ = server.process.kill();
+        let _ = server.process.wait();
+        match Server::start() {
+            Ok(fresh) => server = fresh,
+            Err(error) => {
+                tracing::error!(%error, "cannot start the fork server");
+                continue;
+            }
+        }
+        if let Err(error) = server.give(&order).await {
+            tracing::error!(%error, "cannot reach the fork server");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The one stream to the controller: kept, and made again whenever it breaks.
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use model::agent::{Order, Report};
+use model::codec;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use wire::channel::MAX_MESSAGE_BYTES;
+use wire::proto::controller_client::ControllerClient;
+use wire::proto::{FromAgent, ToAgent};
+
+use crate::orders;
+use crate::table::Agent;
+
+const BACK_OFF_MIN: Duration = Duration::from_millis(10);
+const BACK_OFF_MAX: Duration = Duration::from_secs(2);
+
+/// Never ends.
+pub async fn keep(agent: Arc<Agent>) -> Infallible {
+    let mut back_off = BACK_OFF_MIN;
+    let mut was_connected = true;
+    loop {
+        let mut is_welcome = false;
+        let end = attend(&agent, &mut is_welcome).await;
+        agent.table().link = None;
+        if is_welcome {
+            back_off = BACK_OFF_MIN;
+        }
+        // Said once per outage, not once per attempt.
+        if was_connected || is_welcome {
+            match end {
+                Ok(()) => tracing::warn!("the controller has closed the stream"),
+                Err(error) => tracing::warn!("no stream to the controller: {error:#}"),
+            }
+        }
+        was_connected = is_welcome;
+        tokio::time::sleep(jittered(back_off)).await;
+        back_off = (back_off * 2).min(BACK_OFF_MAX);
+    }
+}
+
+async fn attend(agent: &Arc<Agent>, is_welcome: &mut bool) -> anyhow::Result<()> {
+    let channel = wire::channel::connect(&agent.options.controller_socket).await?;
+    let mut client = ControllerClient::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let (say, reports) = unbounded_channel();
+    let runs = agent.table().live_runs();
+    let hello =
+        Report::Hello { node: agent.options.node.clone(), machine: Box::new(agent.machine.clone()), runs };
+    say.send(hello).context("the stream has just been made")?;
+    let mut orders = client.attend(encoded(reports)).await?.into_inner();
+    let mut heartbeat = tokio::time::interval(agent.options.heartbeat);
+    heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            order = orders.message() => {
+                let Some(ToAgent { order }) = order? else { return Ok(()) };
+                let order: Order = codec::decode(&order).context("an order that this agent cannot read")?;
+                match &order {
+                    Order::Welcome => {
+                        tracing::info!("registered with the controller");
+                        *is_welcome = true;
+                        agent.table().link = Some(say.clone());
+                    }
+                    Order::Refuse { why } => anyhow::bail!("refused: {why}"),
+                    _ => {}
+                }
+                orders::obey(agent, order);
+            }
+            _ = heartbeat.tick() => drop(say.send(Report::Heartbeat)),
+        }
+    }
+}
+
+fn encoded(reports: UnboundedReceiver<Report>) -> impl tokio_stream::Stream<Item = FromAgent> {
+    UnboundedReceiverStream::new(reports).map(|report| FromAgent { report: codec::encode(&report).into() })
+}
+
+/// Between half and all of it, so that many agents do not come at once.
+fn jittered(pause: Duration) -> Duration {
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
+    let seed = nanos ^ std::process::id().wrapping_mul(2_654_435_761);
+    pause / 2 + (pause / 2).mul_f64(f64::from(seed % 1000) / 1000.0)
+}

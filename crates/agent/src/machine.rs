@@ -1,0 +1,44 @@
+//! What this machine is, as the controller is told.
+use std::ffi::CStr;
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use model::Timestamp;
+use model::node::Machine;
+
+use crate::Options;
+
+pub fn describe(options: &Options) -> Machine {
+    // SAFETY: uname fills the struct; all its fields are NUL-ended.
+    let (hostname, architecture, system) = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        libc::uname(&mut names);
+        let text = |field: &[libc::c_char]| CStr::from_ptr(field.as_ptr()).to_string_lossy().into_owned();
+        (
+            text(&names.nodename),
+            text(&names.machine),
+            format!("{} {} {}", text(&names.sysname), text(&names.release), text(&names.version)),
+        )
+    };
+    Machine {
+        hostname,
+        cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        memory_mb: field_of("/proc/meminfo", "MemTotal:").unwrap_or(0) / 1024,
+        architecture,
+        system,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        booted: field_of("/proc/stat", "btime").map(Timestamp::from_secs),
+        agent_started: Some(now()),
+        socket: std::path::absolute(&options.socket).unwrap_or_else(|_| options.socket.clone()).display().to_string(),
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64))
+}
+
+fn field_of(path: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line[name.len()..].split_whitespace().next()?.parse().ok()
+}

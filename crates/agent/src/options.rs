@@ -1,0 +1,19 @@
+//! What an agent must be told.
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::NodeName;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub node: NodeName,
+    pub controller_socket: PathBuf,
+    /// Where `srun` reaches this agent.
+    pub socket: PathBuf,
+    /// Belongs to this agent alone; records of runs, results, scripts.
+    pub spool_dir: PathBuf,
+    pub pid_file: Option<PathBuf>,
+    /// None: standard error.
+    pub log_file: Option<PathBuf>,
+    pub heartbeat: Duration,
+}

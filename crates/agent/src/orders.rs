@@ -1,0 +1,116 @@
+//! Carrying out what the controller orders.
+use std::sync::Arc;
+
+use model::agent::{KillNote, Order, Report};
+use model::command::DutyResult;
+use model::node::Run;
+use model::request::SignalScope;
+use model::time::Span;
+use model::{StepId, agent::Launch};
+use tokio::sync::oneshot;
+
+use crate::protocol::{ToSupervisor, Whom};
+use crate::run;
+use crate::table::Agent;
+
+pub fn obey(agent: &Arc<Agent>, order: Order) {
+    match order {
+        Order::Welcome => agent.table().report_all_again(),
+        Order::Refuse { why } => tracing::error!(why, "the controller does not want this agent"),
+        Order::Launch { number, launch } => launch_run(agent, number, *launch),
+        Order::Kill { number, run, step, kill_wait, note } => kill(agent, number, run, step, kill_wait, note),
+        Order::Freeze { number, run } => {
+            ask_all(agent, number, &run, |number| ToSupervisor::Freeze { number });
+        }
+        Order::Thaw { number, run } => ask_all(agent, number, &run, |number| ToSupervisor::Thaw { number }),
+        Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),
+        Order::Acknowledge { sequences } => {
+            for sequence in sequences {
+                let run = agent.table().acknowledge(sequence);
+                if let Some(run) = run {
+                    agent.spool.forget(run);
+                }
+            }
+        }
+        Order::Ping => agent.table().report(Report::Heartbeat),
+    }
+}
+
+fn launch_run(agent: &Arc<Agent>, number: u64, launch: Launch) {
+    let result = match run::launch(agent, launch) {
+        Ok(()) => DutyResult::Done,
+        Err(why) => DutyResult::Failed { node: agent.options.node.clone(), why },
+    };
+    agent.table().report(Report::Answer { number, result });
+}
+
+/// Refuses later launches, ends what there is, and answers when nothing is left.
+fn kill(agent: &Arc<Agent>, number: u64, run: Run, step: Option<StepId>, kill_wait: Span, note: KillNote) {
+    let mut waits = Vec::new();
+    {
+        let mut table = agent.table();
+        let path = agent.spool.dir().join("killed");
+        if let Err(error) = table.killed.add(&run, step, &path) {
+            tracing::error!(%error, "cannot note a killed run in the spool");
+        }
+        for id in table.of_run(&run, step) {
+            let entry = table.runs.get_mut(&id).expect("just listed");
+            if entry.has_ended {
+                continue;
+            }
+            let (tell, told) = oneshot::channel();
+            entry.on_end.push(tell);
+            waits.push(told);
+            let _ = entry.to.send(ToSupervisor::Kill { kill_wait, note });
+        }
+    }
+    answer_after(agent, number, waits);
+}
+
+fn ask_all(agent: &Arc<Agent>, number: u64, run: &Run, message: impl Fn(u64) -> ToSupervisor) {
+    let mut waits = Vec::new();
+    {
+        let mut table = agent.table();
+        for id in table.of_run(run, None) {
+            let entry = table.runs.get_mut(&id).expect("just listed");
+            if entry.has_ended {
+                continue;
+            }
+            let (tell, told) = oneshot::channel();
+            entry.on_done.insert(number, tell);
+            waits.push(told);
+            let _ = entry.to.send(message(number));
+        }
+    }
+    answer_after(agent, number, waits);
+}
+
+fn answer_after(agent: &Arc<Agent>, number: u64, waits: Vec<oneshot::Receiver<()>>) {
+    let answer = Report::Answer { number, result: DutyResult::Done };
+    if waits.is_empty() {
+        return agent.table().report(answer);
+    }
+    let agent = agent.clone();
+    tokio::spawn(async move {
+        for wait in waits {
+            // A waiter that is dropped has been replaced by the same order, come again.
+            let _ = wait.await;
+        }
+        agent.table().report(answer);
+    });
+}
+
+fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope) {
+    let table = agent.table();
+    for id in table.of_run(run, None) {
+        let is_batch = id.step == StepId::Batch;
+        let whom = match scope {
+            SignalScope::Steps if !is_batch => Whom::Everyone,
+            SignalScope::BatchShell if is_batch => Whom::Leaders,
+            SignalScope::Everything => Whom::Everyone,
+            SignalScope::Step(step) if step == id.step => Whom::Everyone,
+            SignalScope::Steps | SignalScope::BatchShell | SignalScope::Step(_) => continue,
+        };
+        let _ = table.runs[&id].to.send(ToSupervisor::Signal { signal, whom });
+    }
+}

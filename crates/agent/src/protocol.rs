@@ -1,0 +1,93 @@
+//! What the agent and a supervisor say to each other, and the fork server's one message.
+use model::agent::{KillNote, Launch};
+use model::attach::{FromStep, ToStep};
+use model::command::Exited;
+use model::time::Span;
+use model::{JobId, NodeName, StepId};
+use serde::{Deserialize, Serialize};
+
+/// One supervisor's charge: the batch script, or one node's tasks of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunId {
+    pub job: JobId,
+    pub attempt: u32,
+    pub step: StepId,
+}
+
+impl RunId {
+    pub fn of(launch: &Launch) -> Self {
+        RunId { job: launch.job, attempt: launch.attempt, step: launch.step }
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(out, "{}.{}.{}", self.job, self.attempt, self.step)
+    }
+}
+
+/// To the fork server, with the supervisor's end of its socket and its record file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Birth {
+    pub uid: u32,
+    pub gid: u32,
+    pub user: String,
+}
+
+/// The first frame that a supervisor reads.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Start {
+    pub launch: Launch,
+    pub node: NodeName,
+    pub spool_dir: String,
+    /// The directory in which the run's cgroup is made.
+    pub cgroup: Option<String>,
+    /// Marks the processes' environment, to find them when all else fails.
+    pub tag: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToSupervisor {
+    Kill {
+        kill_wait: Span,
+        note: KillNote,
+    },
+    Signal {
+        signal: u32,
+        whom: Whom,
+    },
+    /// Answered with `Done`.
+    Freeze {
+        number: u64,
+    },
+    Thaw {
+        number: u64,
+    },
+    /// A client is there: events and output go to it, from the oldest that was not acknowledged.
+    Attach,
+    Detach,
+    Step(ToStep),
+    /// Nobody will ask for output any more.
+    Release,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Whom {
+    /// The processes started directly: the batch shell, the tasks.
+    Leaders,
+    Everyone,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromSupervisor {
+    Done {
+        number: u64,
+    },
+    Step(FromStep),
+    /// So much of the client's input has gone to the tasks.
+    InputTaken {
+        bytes: u64,
+    },
+    /// Nothing is left of the run; the spool has it too.
+    Ended(Exited),
+}

@@ -1,0 +1,205 @@
+//! One run as the agent sees it: its birth, its supervisor's line, its end.
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use model::agent::Launch;
+use model::command::Exited;
+use model::{ExitStatus, StepId};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::cgroup::Cgroup;
+use crate::frame::{self, Incoming};
+use crate::launcher;
+use crate::protocol::{Birth, FromSupervisor, RunId, Start, ToSupervisor};
+use crate::supervisor::TAG;
+use crate::sys::{self, SocketKind};
+use crate::table::{Agent, Entry};
+use crate::{processes, spool};
+
+/// Starts a run, once. An error refuses it: it must never be started here.
+pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
+    let run = RunId::of(&launch);
+    let mut table = agent.table();
+    if table.killed.contains(run) {
+        return Err(format!("run {run} was ended before it was launched"));
+    }
+    if table.knows(run) {
+        return Ok(());
+    }
+    let spec = &launch.job_spec;
+    let own_uid = sys::own_uid();
+    let uid = spec.uid;
+    let record = agent.spool.create(run, uid).map_err(|error| format!("cannot write to the spool: {error}"))?;
+    if own_uid != 0 && own_uid != uid {
+        let why = format!("this agent runs as uid {own_uid} and cannot run jobs of uid {uid}");
+        drop(record);
+        table.note_exit(conclude(agent, run, ExitStatus::exited(1), Some(why)));
+        return Ok(());
+    }
+    let birth = Birth { uid, gid: spec.gid, user: spec.user.clone() };
+    let start = Start {
+        launch,
+        node: agent.options.node.clone(),
+        spool_dir: agent.spool.dir().display().to_string(),
+        cgroup: agent.cgroup.as_ref().map(|path| path.display().to_string()),
+        tag: agent.tag(run),
+    };
+    let ends = sys::socket_pair(SocketKind::Stream).and_then(|(near, far)| Ok((to_tokio(near)?, far)));
+    let (near, far) = match ends {
+        Ok(ends) => ends,
+        Err(error) => {
+            let why = format!("cannot make a socket: {error}");
+            table.note_exit(conclude(agent, run, ExitStatus::exited(1), Some(why)));
+            return Ok(());
+        }
+    };
+    let order = launcher::Order { birth, control: far, record: OwnedFd::from(record) };
+    // The feeding task lives as long as the agent.
+    let _ = agent.launcher.send(order);
+    let (to, messages) = unbounded_channel();
+    table.runs.insert(run, Entry::new(uid, to));
+    drop(table);
+    agent.launched.send_modify(|count| *count += 1);
+    tokio::spawn(attend(agent.clone(), run, near, messages, frame::encode(&start)));
+    Ok(())
+}
+
+fn to_tokio(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// Carries messages to and from a supervisor until it is gone.
+pub async fn attend(
+    agent: Arc<Agent>,
+    run: RunId,
+    stream: UnixStream,
+    mut messages: UnboundedReceiver<ToSupervisor>,
+    mut outgoing: Vec<u8>,
+) {
+    let mut incoming = Incoming::default();
+    let mut buffer = vec![0; 16 * 1024];
+    let mut sent = 0;
+    loop {
+        tokio::select! {
+            biased;
+            ready = stream.writable(), if sent < outgoing.len() => {
+                if ready.is_err() {
+                    break;
+                }
+                match stream.try_write(&outgoing[sent..]) {
+                    Ok(length) => sent += length,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    // Its last words may still be there to read.
+                    Err(_) => sent = outgoing.len(),
+                }
+                if sent == outgoing.len() {
+                    outgoing = Vec::new();
+                    sent = 0;
+                }
+            }
+            ready = stream.readable() => {
+                if ready.is_err() {
+                    break;
+                }
+                match stream.try_read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(length) => incoming.push(&buffer[..length]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(_) => break,
+                }
+                while let Ok(Some(message)) = incoming.next() {
+                    hear(&agent, run, message);
+                }
+            }
+            Some(message) = messages.recv() => frame::append(&mut outgoing, &message),
+        }
+    }
+    gone(&agent, run).await;
+}
+
+fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
+    let mut table = agent.table();
+    match message {
+        FromSupervisor::Ended(exited) => table.note_exit(exited),
+        FromSupervisor::Done { number } => {
+            if let Some(waiter) = table.runs.get_mut(&run).and_then(|entry| entry.on_done.remove(&number)) {
+                let _ = waiter.send(());
+            }
+        }
+        FromSupervisor::Step(_) | FromSupervisor::InputTaken { .. } => {
+            if let Some(client) = table.runs.get(&run).and_then(|entry| entry.client.as_ref()) {
+                let _ = client.send(message);
+            }
+        }
+    }
+}
+
+/// The supervisor's line is closed: it has ended, or was ended before its time.
+pub async fn gone(agent: &Arc<Agent>, run: RunId) {
+    let has_ended = agent.table().runs.get(&run).is_none_or(|entry| entry.has_ended);
+    if !has_ended {
+        let record = agent.spool.read(run).ok().flatten();
+        let pid = record.as_ref().and_then(|record| record.pid);
+        let exited = match record.and_then(|record| record.result) {
+            Some(exited) => exited,
+            None => {
+                tracing::warn!(%run, "the supervisor is gone before its run; clearing what is left");
+                let held = agent.clone();
+                let cleared = tokio::task::spawn_blocking(move || clear_leftovers(&held, run)).await;
+                if let Err(error) = cleared {
+                    tracing::error!(%run, %error, "clearing failed");
+                }
+                let why = pid.is_none().then(|| "the supervisor could not be started".to_owned());
+                conclude(agent, run, ExitStatus::signaled(libc::SIGKILL as u8), why)
+            }
+        };
+        agent.table().note_exit(exited);
+    }
+    agent.table().runs.remove(&run);
+}
+
+/// Writes the result of a run that has no supervisor any more.
+pub fn conclude(agent: &Agent, run: RunId, exit: ExitStatus, launch_error: Option<String>) -> Exited {
+    let exited = Exited {
+        job: run.job,
+        attempt: run.attempt,
+        step: run.step,
+        node: agent.options.node.clone(),
+        exit,
+        out_of_memory: false,
+        launch_error,
+    };
+    if let Err(error) = agent.spool.conclude(run, &exited) {
+        tracing::error!(%run, %error, "cannot write the result to the spool");
+    }
+    exited
+}
+
+/// Ends every process of a run that has lost its supervisor; returns when none is left.
+pub fn clear_leftovers(agent: &Agent, run: RunId) {
+    let cgroup = agent.cgroup.as_ref().and_then(|parent| Cgroup::open(parent, &run.to_string()).ok());
+    let entry = format!("{}={}", TAG, agent.tag(run));
+    let mut pause_millis = 1;
+    loop {
+        let marked = processes::marked(&entry);
+        marked.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
+        let is_removed = cgroup.as_ref().is_none_or(|cgroup| {
+            cgroup.thaw();
+            cgroup.kill();
+            cgroup.remove()
+        });
+        if marked.is_empty() && is_removed {
+            break;
+        }
+        // Nobody tells when a process that is not our child has gone.
+        std::thread::sleep(std::time::Duration::from_millis(pause_millis));
+        pause_millis = (pause_millis * 2).min(100);
+    }
+    if run.step == StepId::Batch {
+        let _ = std::fs::remove_dir_all(spool::script_dir(agent.spool.dir(), run.job));
+    }
+}

@@ -1,0 +1,54 @@
+//! All processes of a run: signalling them, and making sure that none is left.
+use crate::cgroup::Cgroup;
+use crate::{processes, sys};
+
+pub struct Charge {
+    pub cgroup: Option<Cgroup>,
+}
+
+impl Charge {
+    pub fn signal(&self, signal: i32) {
+        self.members().into_iter().for_each(|pid| sys::kill(pid, signal));
+    }
+
+    /// SIGKILL to everything there is now. What is born meanwhile is found by the next call.
+    pub fn kill(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            // A frozen process dies when it thaws.
+            cgroup.thaw();
+            cgroup.kill();
+        }
+        processes::descendants(own_pid()).into_iter().for_each(|pid| sys::kill(pid, libc::SIGKILL));
+    }
+
+    pub fn freeze(&self) {
+        // Stopped first, so that parents see it; then frozen, so that nothing can run before the thaw.
+        self.signal(libc::SIGSTOP);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.freeze();
+        }
+    }
+
+    pub fn thaw(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.thaw();
+        }
+        self.signal(libc::SIGCONT);
+    }
+
+    /// Whether the cgroup, if any, has gone; asked when this process has no children.
+    pub fn is_removed(&self) -> bool {
+        self.cgroup.as_ref().is_none_or(Cgroup::remove)
+    }
+
+    fn members(&self) -> Vec<i32> {
+        match &self.cgroup {
+            Some(cgroup) => cgroup.processes(),
+            None => processes::descendants(own_pid()),
+        }
+    }
+}
+
+fn own_pid() -> i32 {
+    std::process::id() as i32
+}

@@ -1,0 +1,164 @@
+//! The supervisor's line to the agent: a socket it was born with, and once that is broken a place where the next agent finds it.
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::frame::{self, Incoming};
+use crate::protocol::{FromSupervisor, Start, ToSupervisor};
+use crate::sys;
+
+pub struct Control {
+    stream: Option<UnixStream>,
+    listener: Option<UnixListener>,
+    incoming: Incoming,
+    outgoing: Vec<u8>,
+    sent: usize,
+    runs_dir: PathBuf,
+    socket_name: String,
+}
+
+impl Control {
+    /// Reads the first frame, which says what to do.
+    pub fn open(mut stream: UnixStream) -> io::Result<(Start, Incoming, UnixStream)> {
+        let mut incoming = Incoming::default();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => incoming.push(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            match incoming.next::<Start>() {
+                Ok(Some(start)) => return Ok((start, incoming, stream)),
+                Ok(None) => {}
+                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+
+    pub fn new(stream: UnixStream, incoming: Incoming, runs_dir: PathBuf, socket_name: String) -> Self {
+        let _ = stream.set_nonblocking(true);
+        Control { stream: Some(stream), listener: None, incoming, outgoing: Vec::new(), sent: 0, runs_dir, socket_name }
+    }
+
+    /// What to wait for.
+    pub fn poll_fd(&self) -> libc::pollfd {
+        let (fd, events) = match (&self.stream, &self.listener) {
+            (Some(stream), _) if self.sent < self.outgoing.len() => (stream.as_raw_fd(), libc::POLLIN | libc::POLLOUT),
+            (Some(stream), _) => (stream.as_raw_fd(), libc::POLLIN),
+            (None, Some(listener)) => (listener.as_raw_fd(), libc::POLLIN),
+            (None, None) => (-1, 0),
+        };
+        libc::pollfd { fd, events, revents: 0 }
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    pub fn send(&mut self, message: &FromSupervisor) {
+        if self.stream.is_some() {
+            frame::append(&mut self.outgoing, message);
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        while let Some(stream) = &mut self.stream
+            && self.sent < self.outgoing.len()
+        {
+            match stream.write(&self.outgoing[self.sent..]) {
+                Ok(length) => self.sent += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.lose(),
+            }
+        }
+        self.outgoing.clear();
+        self.sent = 0;
+    }
+
+    /// Waits until all has been handed to the kernel, or the agent is gone.
+    pub fn flush_all(&mut self) {
+        while self.stream.is_some() && self.sent < self.outgoing.len() {
+            let mut fds = [self.poll_fd()];
+            fds[0].events = libc::POLLOUT;
+            sys::poll(&mut fds, -1);
+            self.flush();
+        }
+    }
+
+    /// Takes what has come; `true` first if a new agent has connected.
+    pub fn receive(&mut self, messages: &mut Vec<ToSupervisor>) -> bool {
+        let is_new = self.accept();
+        let mut buffer = [0; 16 * 1024];
+        while let Some(stream) = &mut self.stream {
+            match stream.read(&mut buffer) {
+                Ok(0) => self.lose(),
+                Ok(length) => self.incoming.push(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.lose(),
+            }
+        }
+        self.flush();
+        loop {
+            match self.incoming.next() {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => return is_new,
+                Err(_) => {
+                    self.lose();
+                    return is_new;
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) -> bool {
+        if self.stream.is_some() {
+            return false;
+        }
+        let Some(listener) = &self.listener else { return false };
+        let Ok((stream, _)) = listener.accept() else { return false };
+        let _ = stream.set_nonblocking(true);
+        self.stream = Some(stream);
+        self.incoming = Incoming::default();
+        self.outgoing.clear();
+        self.sent = 0;
+        true
+    }
+
+    /// The agent is gone: listens for the next. Messages that came whole are still taken.
+    fn lose(&mut self) {
+        self.stream = None;
+        self.outgoing.clear();
+        self.sent = 0;
+        if self.listener.is_none() {
+            self.listener = listen(&self.runs_dir, &self.socket_name).ok();
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if self.listener.is_some() {
+            let _ = std::fs::remove_file(self.runs_dir.join(&self.socket_name));
+        }
+    }
+}
+
+/// Through the directory's descriptor: the path itself may be too long for a socket's name.
+fn listen(dir: &Path, name: &str) -> io::Result<UnixListener> {
+    let _ = std::fs::remove_file(dir.join(name));
+    let listener = UnixListener::bind(through(File::open(dir)?.as_fd(), name))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// A short path of a file in an open directory.
+pub fn through(dir: BorrowedFd, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
+}

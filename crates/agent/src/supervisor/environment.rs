@@ -1,0 +1,398 @@
+//! The environment of jobs and steps: the submitter's, with Slurm's variables and a `SPUR_` twin of each.
+use std::collections::HashSet;
+use std::fmt::Display;
+
+use model::agent::Launch;
+use model::spec::{Memory, OpenMode};
+use model::{NodeShare, StepId, hostlist};
+
+use super::identity::Identity;
+use crate::protocol::Start;
+
+/// Marks the processes of a run.
+pub const TAG: &str = "SPUR_SUPERVISED";
+/// Describe one job; those of an outer job, from which this one was submitted, must not shine through.
+const OF_ONE_JOB: [&str; 26] = [
+    "SLURM_ARRAY_JOB_ID",
+    "SLURM_ARRAY_TASK_COUNT",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_ARRAY_TASK_MAX",
+    "SLURM_ARRAY_TASK_MIN",
+    "SLURM_ARRAY_TASK_STEP",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_JOB_ACCOUNT",
+    "SLURM_JOB_GPUS",
+    "SLURM_JOB_QOS",
+    "SLURM_MEM_PER_CPU",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_NPROCS",
+    "SLURM_NTASKS",
+    "SLURM_NTASKS_PER_NODE",
+    "SLURM_OPEN_MODE",
+    "SLURM_OVERCOMMIT",
+    "SLURM_RESTART_COUNT",
+    "SLURM_STEPID",
+    "SLURM_STEP_GPUS",
+    "SLURM_STEP_ID",
+    "SLURM_STEP_NODELIST",
+    "SLURM_STEP_NUM_NODES",
+    "SLURM_STEP_NUM_TASKS",
+    "SLURM_STEP_TASKS_PER_NODE",
+];
+const PID_DIGITS: usize = 10;
+
+/// Our own variables, in no order.
+struct Variables(Vec<(String, String)>);
+
+impl Variables {
+    fn plain(&mut self, name: &str, value: impl Display) {
+        self.0.push((name.to_owned(), value.to_string()));
+    }
+
+    /// `JOB_ID` gives `SLURM_JOB_ID` and `SPUR_JOB_ID`.
+    fn set(&mut self, name: &str, value: impl Display) {
+        let value = value.to_string();
+        self.0.push((format!("SPUR_{name}"), value.clone()));
+        self.0.push((format!("SLURM_{name}"), value));
+    }
+}
+
+/// All NUL-ended entries of one task in one piece, ready for execve.
+pub struct Block {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+    /// Where the digits of the two SLURM_TASK_PID stand; known only to the task itself.
+    pids: [usize; 2],
+}
+
+impl Block {
+    pub fn pointers(&self) -> Vec<*const libc::c_char> {
+        let entry = |start: &usize| self.bytes[*start..].as_ptr().cast();
+        self.starts.iter().map(entry).chain([std::ptr::null()]).collect()
+    }
+
+    /// Writes the process id in; called by the task itself, so it must not allocate.
+    pub fn set_pid(&mut self, pid: u32) {
+        for start in self.pids {
+            let mut digits = [0u8; PID_DIGITS];
+            let (mut rest, mut count) = (pid, 0);
+            while rest > 0 || count == 0 {
+                digits[count] = b'0' + (rest % 10) as u8;
+                rest /= 10;
+                count += 1;
+            }
+            for index in 0..count {
+                self.bytes[start + index] = digits[count - 1 - index];
+            }
+            self.bytes[start + count] = 0;
+        }
+    }
+
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        let entries = self.starts.iter().map(|start| entry_at(&self.bytes, *start));
+        entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).next()
+    }
+}
+
+fn entry_at(bytes: &[u8], start: usize) -> &[u8] {
+    let rest = &bytes[start..];
+    &rest[..rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len())]
+}
+
+/// The environment of the task with this place on the node.
+pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
+    let launch = &start.launch;
+    let mut own = Variables(Vec::with_capacity(128));
+    add_job(&mut own, start);
+    match launch.step {
+        StepId::Batch => add_batch(&mut own, start),
+        StepId::Number(step) => add_step(&mut own, start, step),
+    }
+    let rank = launch.first_rank + local_id;
+    own.set("PROCID", rank);
+    own.set("LOCALID", local_id);
+    own.plain(TAG, &start.tag);
+
+    let mut taken: HashSet<&[u8]> = own.0.iter().map(|(name, _)| name.as_bytes()).collect();
+    taken.insert(b"SLURM_TASK_PID");
+    taken.insert(b"SPUR_TASK_PID");
+    let is_batch = launch.step == StepId::Batch;
+    if is_batch {
+        taken.extend(OF_ONE_JOB.iter().map(|name| name.as_bytes()));
+    }
+    let mut block = Block { bytes: Vec::with_capacity(launch.environment.len() + 8192), starts: Vec::new(), pids: [0; 2] };
+    let mut has = [false; DEFAULTS.len()];
+    for entry in launch.environment.split(|byte| *byte == 0) {
+        let Some(name) = entry.split(|byte| *byte == b'=').next().filter(|name| name.len() < entry.len()) else {
+            continue;
+        };
+        if taken.contains(name) || (is_batch && is_outer_twin(name)) {
+            continue;
+        }
+        if let Some(index) = DEFAULTS.iter().position(|default| default.as_bytes() == name) {
+            has[index] = true;
+        }
+        push(&mut block, entry, b"");
+    }
+    for (name, has) in DEFAULTS.into_iter().zip(has) {
+        if !has && let Some(value) = default(name, start, identity) {
+            push(&mut block, format!("{name}={value}").as_bytes(), b"");
+        }
+    }
+    for (name, value) in &own.0 {
+        push(&mut block, name.as_bytes(), format!("={value}").as_bytes());
+    }
+    for (index, name) in ["SLURM_TASK_PID=", "SPUR_TASK_PID="].into_iter().enumerate() {
+        push(&mut block, name.as_bytes(), &[0; PID_DIGITS]);
+        block.pids[index] = block.bytes.len() - 1 - PID_DIGITS;
+    }
+    block
+}
+
+/// Set only where the submitter's environment leaves them open.
+const DEFAULTS: [&str; 9] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "SLURM_SUBMIT_DIR",
+    "SLURM_SUBMIT_HOST",
+    "SLURM_PRIO_PROCESS",
+    "PATH",
+];
+
+fn default(name: &str, start: &Start, identity: &Identity) -> Option<String> {
+    let spec = &start.launch.job_spec;
+    let is_batch = start.launch.step == StepId::Batch;
+    match name {
+        "HOME" => Some(identity.home.clone()),
+        "USER" | "LOGNAME" => Some(identity.user.clone()),
+        "SHELL" => Some(identity.shell.clone()),
+        "TMPDIR" => Some("/tmp".into()),
+        "SLURM_SUBMIT_DIR" => Some(spec.work_dir.clone()),
+        "SLURM_SUBMIT_HOST" => Some(spec.submit_host.clone()),
+        "SLURM_PRIO_PROCESS" => Some("0".into()),
+        // A step without PATH fails as with Slurm; a script needs one to be of any use.
+        "PATH" if is_batch => Some("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
+        _ => None,
+    }
+}
+
+fn is_outer_twin(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(b"SPUR_") else { return false };
+    OF_ONE_JOB.iter().any(|own| &own.as_bytes()[6..] == rest)
+}
+
+fn push(block: &mut Block, head: &[u8], tail: &[u8]) {
+    block.starts.push(block.bytes.len());
+    block.bytes.extend_from_slice(head);
+    block.bytes.extend_from_slice(tail);
+    block.bytes.push(0);
+}
+
+fn add_job(own: &mut Variables, start: &Start) {
+    let launch = &start.launch;
+    let spec = &launch.job_spec;
+    let nodes = node_list(&launch.job_shares);
+    own.set("JOB_ID", launch.job);
+    own.set("JOBID", launch.job);
+    own.set("JOB_NAME", &spec.name);
+    own.set("JOB_USER", &spec.user);
+    own.set("JOB_UID", spec.uid);
+    own.set("JOB_GID", spec.gid);
+    own.set("JOB_PARTITION", &launch.partition);
+    own.set("JOB_NODELIST", &nodes);
+    own.set("NODELIST", &nodes);
+    own.set("JOB_NUM_NODES", launch.job_shares.len());
+    own.set("JOB_CPUS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
+    own.set("NODE_ALIASES", "(null)");
+    own.set("CLUSTER_NAME", &launch.cluster_name);
+    own.set("TOPOLOGY_ADDR", &start.node);
+    own.set("TOPOLOGY_ADDR_PATTERN", "node");
+    own.plain("SLURMD_NODENAME", &start.node);
+    own.plain("SPURD_NODENAME", &start.node);
+    if !spec.account.is_empty() {
+        own.set("JOB_ACCOUNT", &spec.account);
+    }
+    if !spec.qos.is_empty() {
+        own.set("JOB_QOS", &spec.qos);
+    }
+    if launch.restarts > 0 {
+        own.set("RESTART_COUNT", launch.restarts);
+    }
+    if let Some(started) = launch.started {
+        own.set("JOB_START_TIME", started.secs());
+    }
+    if let Some(ends) = launch.ends {
+        own.set("JOB_END_TIME", ends.secs());
+    }
+    match spec.size.memory {
+        Memory::PerNodeMb(size) => own.set("MEM_PER_NODE", size),
+        Memory::PerCpuMb(size) => own.set("MEM_PER_CPU", size),
+        Memory::Default | Memory::WholeNode => {}
+    }
+    if let Some(array) = &launch.array {
+        own.set("ARRAY_JOB_ID", array.array);
+        own.set("ARRAY_TASK_ID", array.task);
+        own.set("ARRAY_TASK_COUNT", array.count);
+        own.set("ARRAY_TASK_MIN", array.min);
+        own.set("ARRAY_TASK_MAX", array.max);
+        own.set("ARRAY_TASK_STEP", array.stride);
+    }
+    if let Some(share) = launch.job_shares.iter().find(|share| share.node == start.node) {
+        let gpus = gpus(share);
+        if !gpus.is_empty() {
+            own.set("JOB_GPUS", joined(gpus.iter().copied()));
+            own.set("GPUS_ON_NODE", gpus.len());
+        }
+    }
+}
+
+fn add_batch(own: &mut Variables, start: &Start) {
+    let launch = &start.launch;
+    let spec = &launch.job_spec;
+    let size = &spec.size;
+    own.plain("ENVIRONMENT", "BATCH");
+    own.plain("HOSTNAME", &start.node);
+    own.set("NNODES", launch.job_shares.len());
+    own.set("NODEID", 0);
+    own.set("GTIDS", 0);
+    own.set("TASKS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.n_tasks.max(1))));
+    own.set("CPUS_ON_NODE", cpus_here(launch, &start.node));
+    if size.n_tasks.is_some() || size.tasks_per_node.is_some() {
+        let n_tasks = size.n_tasks_on(launch.job_shares.len() as u32);
+        own.set("NTASKS", n_tasks);
+        own.set("NPROCS", n_tasks);
+    }
+    if let Some(per_node) = size.tasks_per_node {
+        own.set("NTASKS_PER_NODE", per_node);
+    }
+    if let Some(cpus) = size.cpus_per_task {
+        own.set("CPUS_PER_TASK", cpus);
+    }
+    if size.overcommit {
+        own.set("OVERCOMMIT", 1);
+    }
+    match spec.open_mode {
+        OpenMode::Default => {}
+        OpenMode::Append => own.set("OPEN_MODE", "a"),
+        OpenMode::Truncate => own.set("OPEN_MODE", "t"),
+    }
+}
+
+fn add_step(own: &mut Variables, start: &Start, step: u32) {
+    let launch = &start.launch;
+    let nodes = node_list(&launch.step_shares);
+    let n_tasks = total_tasks(launch);
+    let per_node = repeated(launch.step_shares.iter().map(|share| share.n_tasks));
+    own.set("STEP_ID", step);
+    own.set("STEPID", step);
+    own.set("STEP_NODELIST", nodes);
+    own.set("STEP_NUM_NODES", launch.step_shares.len());
+    own.set("STEP_NUM_TASKS", n_tasks);
+    own.set("STEP_TASKS_PER_NODE", &per_node);
+    own.set("TASKS_PER_NODE", &per_node);
+    own.set("NTASKS", n_tasks);
+    own.set("NPROCS", n_tasks);
+    own.set("NNODES", launch.step_shares.len());
+    own.set("NODEID", launch.node_index);
+    own.set("CPUS_ON_NODE", cpus_here(launch, &start.node));
+    own.set("LAUNCH_NODE_IPADDR", "127.0.0.1");
+    own.set("SRUN_COMM_HOST", "127.0.0.1");
+    let ranks = launch.first_rank..launch.first_rank + tasks_here(launch);
+    own.set("GTIDS", joined(ranks));
+    if let Some(cpus) = launch.step_spec.as_ref().and_then(|spec| spec.cpus_per_task) {
+        own.set("CPUS_PER_TASK", cpus);
+    }
+    if let Some(share) = launch.step_shares.get(launch.node_index as usize) {
+        let gpus = gpus(share);
+        if !gpus.is_empty() {
+            own.set("STEP_GPUS", joined(gpus.into_iter()));
+        }
+    }
+}
+
+/// Tasks of the step on this node; the batch script is one.
+pub fn tasks_here(launch: &Launch) -> u32 {
+    match launch.step {
+        StepId::Batch => 1,
+        StepId::Number(_) => match launch.step_shares.get(launch.node_index as usize) {
+            Some(share) if share.n_tasks > 0 => share.n_tasks,
+            _ => launch.n_tasks.max(1),
+        },
+    }
+}
+
+fn total_tasks(launch: &Launch) -> u32 {
+    match launch.step_shares.iter().map(|share| share.n_tasks).sum() {
+        0 => launch.n_tasks.max(1),
+        sum => sum,
+    }
+}
+
+fn cpus_here(launch: &Launch, node: &model::NodeName) -> u32 {
+    let here = |shares: &[NodeShare]| shares.iter().find(|share| share.node == *node).map(|share| share.cpus.len());
+    let of_step = here(&launch.step_shares).filter(|count| *count > 0);
+    of_step.or_else(|| here(&launch.job_shares)).unwrap_or(1)
+}
+
+fn node_list(shares: &[NodeShare]) -> String {
+    hostlist::compress(shares.iter().map(|share| share.node.as_str()))
+}
+
+fn gpus(share: &NodeShare) -> Vec<u32> {
+    share.gres.iter().filter(|units| units.name == "gpu").flat_map(|units| units.units.iter()).collect()
+}
+
+fn joined(numbers: impl Iterator<Item = u32>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// `4,1(x2)`
+pub fn repeated(counts: impl Iterator<Item = u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for count in counts {
+        match runs.last_mut() {
+            Some((last, times)) if *last == count => *times += 1,
+            _ => runs.push((count, 1)),
+        }
+    }
+    let text = |(count, times): &(u32, u32)| match times {
+        1 => count.to_string(),
+        times => format!("{count}(x{times})"),
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_run_length_coded() {
+        assert_eq!(repeated([4, 1, 1].into_iter()), "4,1(x2)");
+        assert_eq!(repeated([2, 2].into_iter()), "2(x2)");
+        assert_eq!(repeated([3].into_iter()), "3");
+    }
+
+    #[test]
+    fn the_process_id_is_written_in_place() {
+        let start = Start {
+            launch: Launch { environment: b"A=1\0SLURM_NTASKS=9\0FOO=b=c\0".to_vec(), ..Launch::default() },
+            node: "n1".into(),
+            spool_dir: "/".into(),
+            cgroup: None,
+            tag: "x".into(),
+        };
+        let mut block = build(&start, &Identity::default(), 0);
+        block.set_pid(4_123_456_789);
+        assert_eq!(block.value("SLURM_TASK_PID"), Some(&b"4123456789"[..]));
+        block.set_pid(305);
+        assert_eq!(block.value("SPUR_TASK_PID"), Some(&b"305"[..]));
+        assert_eq!(block.value("FOO"), Some(&b"b=c"[..]));
+        assert_eq!(block.value("SLURM_NTASKS"), None);
+        assert_eq!(block.value("SPUR_JOB_ID"), Some(&b"0"[..]));
+    }
+}

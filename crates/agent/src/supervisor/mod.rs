@@ -1,0 +1,74 @@
+//! The fork server, and behind each of its forks a supervisor: small, single-threaded, without a runtime.
+//!
+//! The agent starts its own binary once as `spurstepd`; each launch then costs a fork of that small process instead of an exec
+//! of a large one. The server knows nothing of runs: it passes a socket and a record file on, and looks users up.
+mod clearing;
+mod control;
+mod environment;
+mod files;
+mod identity;
+mod notes;
+mod streams;
+mod task;
+mod watch;
+mod work;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use model::codec;
+
+use crate::protocol::Birth;
+use crate::sys;
+pub use control::through;
+pub use environment::TAG;
+use identity::Identity;
+
+/// The descriptor on which the fork server finds its socket.
+pub const SERVER_FD: i32 = 3;
+/// How long a user's groups are remembered.
+const IDENTITY_KEPT: Duration = Duration::from_secs(60);
+
+/// Forks supervisors until the agent closes the socket on descriptor 3.
+pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
+    // SAFETY: the agent gives the socket at this number; a foreign caller gets an error from the first read.
+    let socket = unsafe { OwnedFd::from_raw_fd(SERVER_FD) };
+    // SAFETY: plain calls in a process that has just begun. Children are reaped by the kernel.
+    unsafe {
+        libc::setsid();
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        libc::fcntl(SERVER_FD, libc::F_SETFD, libc::FD_CLOEXEC);
+    }
+    let mut identities: HashMap<(u32, u32, String), (Instant, Identity)> = HashMap::new();
+    let mut buffer = vec![0; 4096];
+    loop {
+        let (length, fds) = match sys::receive_with_fds(socket.as_fd(), &mut buffer) {
+            Ok((0, _)) => return ExitCode::SUCCESS,
+            Ok(received) => received,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                eprintln!("spurstepd: started by the agent only: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        // What is not understood is dropped: the agent sees its end of the socket closed.
+        let Ok(birth) = codec::decode::<Birth>(&buffer[..length]) else { continue };
+        let Ok([control, record]) = <[OwnedFd; 2]>::try_from(fds) else { continue };
+        let key = (birth.uid, birth.gid, birth.user);
+        let now = Instant::now();
+        identities.retain(|_, (since, _)| now.duration_since(*since) < IDENTITY_KEPT);
+        let (_, identity) =
+            identities.entry(key).or_insert_with_key(|(uid, gid, user)| (now, Identity::look_up(*uid, *gid, user)));
+        // SAFETY: this process has one thread, so the child may go on as it likes.
+        if unsafe { libc::fork() } == 0 {
+            drop(socket);
+            let status = watch::supervise(UnixStream::from(control), File::from(record), identity);
+            // SAFETY: ends without the server's exit handlers.
+            unsafe { libc::_exit(status) };
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a supervisor writes into the job's own output, in Slurm's words.
+use std::io;
+
+use model::StepId;
+use model::agent::KillNote;
+
+use crate::protocol::{RunId, Start};
+
+/// `slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2026-11-15T21:54:12 ***`
+pub fn kill_note(start: &Start, note: KillNote) -> Option<String> {
+    let why = match note {
+        KillNote::Silent => return None,
+        KillNote::Cancelled => "",
+        KillNote::TimeLimit => " DUE TO TIME LIMIT",
+        KillNote::NodeFailure => " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+        KillNote::Preempted => " DUE TO PREEMPTION",
+        KillNote::Requeued => " DUE TO JOB REQUEUE",
+    };
+    let run = RunId::of(&start.launch);
+    let what = match run.step {
+        StepId::Batch => format!("JOB {}", run.job),
+        StepId::Number(step) => format!("STEP {}.{step}", run.job),
+    };
+    Some(format!("slurmstepd: error: *** {what} ON {} CANCELLED AT {}{why} ***\n", start.node, local_time()))
+}
+
+pub fn no_work_dir(dir: &str, error: &io::Error) -> String {
+    let why = describe(error);
+    format!("slurmstepd: error: couldn't chdir to `{dir}': {why}: going to /tmp instead\n")
+}
+
+pub fn no_exec(program: &str, error: &io::Error) -> String {
+    format!("slurmstepd: error: execve(): {program}: {}\n", describe(error))
+}
+
+/// The system's words, without the number that std adds.
+pub fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+fn local_time() -> String {
+    // SAFETY: both calls fill or read local values; this process has one thread.
+    let time = unsafe {
+        let mut time: libc::tm = std::mem::zeroed();
+        let now = libc::time(std::ptr::null_mut());
+        libc::localtime_r(&now, &mut time);
+        time
+    };
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+        time.tm_year + 1900,
+        time.tm_mon + 1,
+        time.tm_mday,
+        time.tm_hour,
+        time.tm_min,
+        time.tm_sec
+    )
+}

@@ -1,0 +1,170 @@
+//! Starting one process of a run: in its cgroup from birth, as its user, in a session of its own.
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+
+use model::spec::ResourceLimit;
+
+use super::environment::Block;
+use super::identity::Identity;
+use super::notes;
+use crate::cgroup::Cgroup;
+use crate::sys::{self, check};
+
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Everything decided before the fork, so that the child has little to do.
+pub struct Plan {
+    /// Tried in turn; the first that exists is run.
+    pub programs: Vec<CString>,
+    /// As the user wrote it, for messages.
+    pub name: String,
+    pub arguments: Vec<CString>,
+    pub environment: Block,
+    pub work_dir: String,
+    pub stdin: Rc<OwnedFd>,
+    pub stdout: Rc<OwnedFd>,
+    pub stderr: Rc<OwnedFd>,
+    /// Standard input is a terminal that becomes the session's own.
+    pub has_terminal: bool,
+    pub is_batch: bool,
+}
+
+/// Starts the process and gives its id.
+pub fn start(
+    plan: &mut Plan,
+    identity: &Identity,
+    limits: &[ResourceLimit],
+    cgroup: Option<&Cgroup>,
+) -> io::Result<i32> {
+    let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+    let environment = plan.environment.pointers();
+    let pid = match cgroup.map(|cgroup| clone_into(cgroup.directory().as_raw_fd())) {
+        Some(Ok(pid)) => pid,
+        // SAFETY: this process has one thread.
+        Some(Err(_)) | None => check(unsafe { libc::fork() })?,
+    };
+    if pid == 0 {
+        run(plan, identity, limits, &arguments, &environment)
+    }
+    Ok(pid)
+}
+
+/// A fork whose child is in the cgroup before its first instruction.
+fn clone_into(cgroup: RawFd) -> io::Result<i32> {
+    // SAFETY: no memory or stack is shared, so this is a fork; this process has one thread.
+    unsafe {
+        let mut arguments: libc::clone_args = std::mem::zeroed();
+        arguments.flags = CLONE_INTO_CGROUP;
+        arguments.exit_signal = libc::SIGCHLD as u64;
+        arguments.cgroup = cgroup as u64;
+        let pid = libc::syscall(libc::SYS_clone3, &mut arguments, size_of::<libc::clone_args>());
+        check(pid as libc::c_int)
+    }
+}
+
+/// In the child.
+fn run(
+    plan: &mut Plan,
+    identity: &Identity,
+    limits: &[ResourceLimit],
+    arguments: &[*const libc::c_char],
+    environment: &[*const libc::c_char],
+) -> ! {
+    // SAFETY: plain calls on valid descriptors.
+    unsafe {
+        libc::setsid();
+        libc::dup2(plan.stdin.as_raw_fd(), 0);
+        libc::dup2(plan.stdout.as_raw_fd(), 1);
+        libc::dup2(plan.stderr.as_raw_fd(), 2);
+        if plan.has_terminal {
+            libc::ioctl(0, libc::TIOCSCTTY, 0);
+        }
+    }
+    limits.iter().for_each(apply_limit);
+    if let Err(error) = identity.assume() {
+        fail(&format!("slurmstepd: error: cannot become user {}: {}\n", identity.user, notes::describe(&error)), 1);
+    }
+    if let Err(error) = std::env::set_current_dir(&plan.work_dir) {
+        let note = notes::no_work_dir(&plan.work_dir, &error);
+        say(&note);
+        if plan.is_batch {
+            say(&note);
+        }
+        let _ = std::env::set_current_dir("/tmp");
+    }
+    plan.environment.set_pid(std::process::id());
+    restore_signals();
+    let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
+    for program in &plan.programs {
+        // SAFETY: both lists are ended by a null pointer and point to NUL-ended strings.
+        unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+        let error = io::Error::last_os_error();
+        let is_missing = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR));
+        let is_script_without_interpreter = is_missing && interpreter(program).is_some();
+        if !is_missing || is_script_without_interpreter {
+            failure = error;
+        }
+        // A file that is not allowed does not end the search, but is remembered.
+        if !is_missing && failure.raw_os_error() != Some(libc::EACCES) || is_script_without_interpreter {
+            break;
+        }
+    }
+    let code = failure.raw_os_error().unwrap_or(1);
+    let missing = plan.programs.iter().find_map(interpreter).filter(|_| code == libc::ENOENT);
+    let what = missing.map_or_else(|| plan.name.clone(), |interpreter| format!("bad interpreter({interpreter})"));
+    fail(&notes::no_exec(&what, &failure), code)
+}
+
+/// What the `#!` line of a file asks for.
+fn interpreter(program: &CString) -> Option<String> {
+    let file = std::fs::File::open(OsStr::from_bytes(program.as_bytes())).ok()?;
+    let mut head = [0; 256];
+    let length = sys::read(file.as_fd(), &mut head).ok()?;
+    let line = head[..length].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let word = line.split(|byte| byte.is_ascii_whitespace()).find(|word| !word.is_empty())?;
+    Some(String::from_utf8_lossy(word).into_owned())
+}
+
+/// As far as this process may: a hard limit that cannot be raised bounds the soft one.
+fn apply_limit(limit: &ResourceLimit) {
+    let wanted = libc::rlimit { rlim_cur: limit.soft, rlim_max: limit.hard };
+    // SAFETY: the structs are valid; unknown resources are refused by the kernel.
+    unsafe {
+        if libc::setrlimit(limit.resource as _, &wanted) == 0 {
+            return;
+        }
+        let mut present = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        if libc::getrlimit(limit.resource as _, &mut present) == 0 {
+            present.rlim_cur = limit.soft.min(present.rlim_max);
+            libc::setrlimit(limit.resource as _, &present);
+        }
+    }
+}
+
+/// All signals at their defaults and none blocked, whatever the supervisor has done.
+fn restore_signals() {
+    // SAFETY: plain calls; those that may not be changed are refused by the kernel.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+fn say(text: &str) {
+    // SAFETY: descriptor 2 is the job's own output, made by `run`.
+    let stderr = unsafe { std::os::fd::BorrowedFd::borrow_raw(2) };
+    let _ = sys::write(stderr, text.as_bytes());
+}
+
+fn fail(text: &str, code: i32) -> ! {
+    say(text);
+    // SAFETY: ends this child only.
+    unsafe { libc::_exit(code) }
+}

@@ -1,0 +1,422 @@
+//! One supervisor's life: starts the tasks, watches them, ends what is left of them, writes the result.
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use model::agent::KillNote;
+use model::attach::{FromStep, Stream, ToStep};
+use model::command::Exited;
+use model::time::Span;
+use model::{ExitStatus, StepId};
+
+use super::clearing::Charge;
+use super::control::Control;
+use super::identity::Identity;
+use super::streams::{InputPipe, Outbox, OutputPipe, Read};
+use super::work::{self, Prepared};
+use super::{notes, task};
+use crate::cgroup::Cgroup;
+use crate::protocol::{FromSupervisor, RunId, Start, ToSupervisor, Whom};
+use crate::spool::{self, Mark};
+use crate::{frame, sys};
+
+/// Slurm's status of a script whose output file cannot be opened.
+const NO_FILES: ExitStatus = ExitStatus { code: 0, signal: 53 };
+/// How long a finished step waits for its client to fetch the rest.
+const LINGER_MILLIS: i64 = 60_000;
+const RETRY_MILLIS: i64 = 20;
+
+struct Task {
+    rank: u32,
+    pid: i32,
+    exit: Option<ExitStatus>,
+    output: Option<OutputPipe>,
+    errors: Option<OutputPipe>,
+    input: Option<InputPipe>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// The tasks have ended; whatever else there is must go.
+    Clearing,
+    /// The result is written; the client may still want the end of the output.
+    Lingering {
+        until: i64,
+    },
+    Over,
+}
+
+struct Watch {
+    start: Start,
+    control: Control,
+    record: File,
+    signals: OwnedFd,
+    charge: Charge,
+    tasks: Vec<Task>,
+    outbox: Outbox,
+    /// Client input that the client has not been given credit for.
+    input_bytes: u64,
+    /// Where notes about the run go; none for a step, whose client gets them.
+    notes: Option<std::rc::Rc<OwnedFd>>,
+    /// When SIGTERM turns into SIGKILL.
+    kill_at: Option<i64>,
+    launch_error: Option<String>,
+    phase: Phase,
+}
+
+/// The life of one supervisor, in a process just forked.
+pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> i32 {
+    let signals = take_signals();
+    let Ok((start, incoming, stream)) = Control::open(control) else { return 1 };
+    let _ = record.write_all(&frame::encode(&Mark::Born { pid: std::process::id() }));
+    let run = RunId::of(&start.launch);
+    let runs_dir = Path::new(&start.spool_dir).join("runs");
+    let control = Control::new(stream, incoming, runs_dir, spool::socket_name(run));
+    // SAFETY: plain call.
+    unsafe { libc::umask(start.launch.job_spec.umask.unwrap_or(0o022) as libc::mode_t) };
+    let cgroup = start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &run.to_string()).ok());
+    let mut watch = Watch {
+        start,
+        control,
+        record,
+        signals,
+        charge: Charge { cgroup },
+        tasks: Vec::new(),
+        outbox: Outbox::default(),
+        input_bytes: 0,
+        notes: None,
+        kill_at: None,
+        launch_error: None,
+        phase: Phase::Running,
+    };
+    watch.launch(identity);
+    watch.attend();
+    0
+}
+
+/// A session of its own; children's ends as events; nothing else interrupts; orphans of the run come here.
+fn take_signals() -> OwnedFd {
+    // SAFETY: plain calls on valid values in a process with one thread.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        OwnedFd::from_raw_fd(sys::check(fd).expect("a process can have a signalfd"))
+    }
+}
+
+impl Watch {
+    fn launch(&mut self, identity: &Identity) {
+        let prepared = match work::prepare(&self.start, identity) {
+            Ok(prepared) => prepared,
+            Err(why) => return self.launch_error = Some(why),
+        };
+        for prepared in prepared {
+            if let Err(error) = self.start_task(prepared, identity) {
+                self.launch_error = Some(format!("cannot start a process: {error}"));
+                self.charge.kill();
+                return;
+            }
+        }
+        if self.start.launch.step != StepId::Batch {
+            let tasks = self.tasks.iter().map(|task| (task.rank, task.pid as u32)).collect();
+            self.outbox.push(FromStep::Started { tasks });
+        }
+    }
+
+    fn start_task(&mut self, mut prepared: Prepared, identity: &Identity) -> std::io::Result<()> {
+        let limits = &self.start.launch.job_spec.limits;
+        let pid = task::start(&mut prepared.plan, identity, limits, self.charge.cgroup.as_ref())?;
+        if prepared.plan.is_batch {
+            self.notes = Some(prepared.plan.stderr.clone());
+        }
+        let rank = prepared.rank;
+        let input = match (prepared.input, &prepared.output) {
+            (Some(fd), _) => Some(InputPipe::new(fd)),
+            (None, Some(near)) if prepared.is_terminal => Some(InputPipe::terminal(near.try_clone()?)),
+            (None, _) => None,
+        };
+        self.tasks.push(Task {
+            rank,
+            pid,
+            exit: None,
+            output: prepared.output.map(|fd| OutputPipe::new(fd, rank, Stream::Stdout)),
+            errors: prepared.errors.map(|fd| OutputPipe::new(fd, rank, Stream::Stderr)),
+            input,
+        });
+        Ok(())
+    }
+
+    fn attend(&mut self) {
+        loop {
+            self.advance();
+            if self.phase == Phase::Over {
+                return;
+            }
+            for message in self.outbox.take() {
+                self.control.send(&message);
+            }
+            self.wait();
+        }
+    }
+
+    /// Moves on as far as possible without waiting.
+    fn advance(&mut self) {
+        let now = sys::monotonic_millis();
+        if self.phase == Phase::Running {
+            if self.tasks.iter().all(|task| task.exit.is_some()) {
+                self.phase = Phase::Clearing;
+            } else if self.kill_at.is_some_and(|at| now >= at) {
+                self.charge.kill();
+                self.kill_at = Some(now + RETRY_MILLIS);
+            }
+        }
+        if self.phase == Phase::Clearing {
+            if !self.reap() && self.charge.is_removed() {
+                self.conclude(now);
+            } else {
+                self.charge.kill();
+            }
+        }
+        if let Phase::Lingering { until } = self.phase
+            && now >= until
+        {
+            self.phase = Phase::Over;
+        }
+    }
+
+    fn conclude(&mut self, now: i64) {
+        self.drain();
+        work::remove_script(&self.start);
+        let worst = self.tasks.iter().filter_map(|task| task.exit).fold(ExitStatus::SUCCESS, ExitStatus::worse);
+        let launch = &self.start.launch;
+        let exited = Exited {
+            job: launch.job,
+            attempt: launch.attempt,
+            step: launch.step,
+            node: self.start.node.clone(),
+            exit: if self.launch_error.is_some() { NO_FILES } else { worst },
+            out_of_memory: false,
+            launch_error: self.launch_error.clone(),
+        };
+        let _ = self.record.write_all(&frame::encode(&Mark::Result(exited.clone())));
+        self.control.send(&FromSupervisor::Ended(exited));
+        if launch.step == StepId::Batch {
+            self.control.flush_all();
+            self.phase = Phase::Over;
+            return;
+        }
+        self.outbox.push(match &self.launch_error {
+            Some(why) => FromStep::Failed { why: why.clone() },
+            None => FromStep::Finished,
+        });
+        self.phase = Phase::Lingering { until: now + LINGER_MILLIS };
+    }
+
+    /// All that is in the pipes; their writers are gone.
+    fn drain(&mut self) {
+        for task in &mut self.tasks {
+            for pipe in [&mut task.output, &mut task.errors] {
+                while let Some(open) = pipe {
+                    if open.read(&mut self.outbox) != Read::Some {
+                        *pipe = None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self) {
+        let has_room = self.outbox.has_room();
+        let readable = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut fds = vec![readable(self.signals.as_raw_fd()), self.control.poll_fd()];
+        for task in &self.tasks {
+            let outputs = [&task.output, &task.errors].into_iter().flatten().filter(|_| has_room);
+            fds.extend(outputs.map(|pipe| readable(pipe.fd.as_raw_fd())));
+            fds.extend(task.input.as_ref().and_then(InputPipe::poll_fd));
+        }
+        sys::poll(&mut fds, self.timeout());
+        let is_ready = |index: usize| fds[index].revents != 0;
+        let (signals_ready, control_ready, streams_ready) =
+            (is_ready(0), is_ready(1), fds[2..].iter().any(|fd| fd.revents != 0));
+        if streams_ready {
+            self.move_streams();
+        }
+        if signals_ready {
+            let mut events = [0; 128 * 4];
+            while sys::read(self.signals.as_fd(), &mut events).is_ok() {}
+            self.reap();
+        }
+        if control_ready {
+            self.obey();
+        }
+        self.give_credit();
+    }
+
+    fn timeout(&self) -> i32 {
+        let now = sys::monotonic_millis();
+        let at = match self.phase {
+            Phase::Running => self.kill_at,
+            Phase::Clearing => Some(now + RETRY_MILLIS),
+            Phase::Lingering { until } => Some(until),
+            Phase::Over => Some(now),
+        };
+        // Rounded up, so that the moment has come when the wait is over.
+        at.map_or(-1, |at| (at - now).clamp(0, i64::from(i32::MAX)) as i32)
+    }
+
+    fn move_streams(&mut self) {
+        for task in &mut self.tasks {
+            if let Some(input) = &mut task.input {
+                input.write();
+            }
+            for pipe in [&mut task.output, &mut task.errors] {
+                while let Some(open) = pipe {
+                    if !self.outbox.has_room() {
+                        break;
+                    }
+                    match open.read(&mut self.outbox) {
+                        Read::Some => {}
+                        Read::Nothing => break,
+                        Read::End => *pipe = None,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Collects the dead; true if there are children left.
+    fn reap(&mut self) -> bool {
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is valid.
+            match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
+                0 => return true,
+                pid if pid > 0 => self.note_end(pid, status),
+                _ => return false,
+            }
+        }
+    }
+
+    fn note_end(&mut self, pid: i32, status: i32) {
+        let Some(index) = self.tasks.iter().position(|task| task.pid == pid && task.exit.is_none()) else { return };
+        let exit = ExitStatus::from_wait_status(status);
+        let task = &mut self.tasks[index];
+        task.exit = Some(exit);
+        if let Some(input) = &mut task.input {
+            input.close();
+        }
+        if self.start.launch.step == StepId::Batch {
+            return;
+        }
+        // What it has written comes before its end.
+        let rank = task.rank;
+        self.move_streams();
+        self.outbox.push(FromStep::TaskExited { rank, exit });
+    }
+
+    fn obey(&mut self) {
+        let mut messages = Vec::new();
+        let is_new = self.control.receive(&mut messages);
+        if !self.control.is_connected() || is_new {
+            self.outbox.detach();
+        }
+        for message in messages {
+            match message {
+                ToSupervisor::Kill { kill_wait, note } => self.kill(kill_wait, note),
+                ToSupervisor::Signal { signal, whom } => self.signal(signal as i32, whom),
+                ToSupervisor::Freeze { number } => {
+                    self.charge.freeze();
+                    self.control.send(&FromSupervisor::Done { number });
+                }
+                ToSupervisor::Thaw { number } => {
+                    self.charge.thaw();
+                    self.control.send(&FromSupervisor::Done { number });
+                }
+                ToSupervisor::Attach => self.outbox.attach(),
+                ToSupervisor::Detach => self.outbox.detach(),
+                ToSupervisor::Step(message) => self.hear(message),
+                ToSupervisor::Release => {
+                    if let Phase::Lingering { .. } = self.phase {
+                        self.phase = Phase::Over;
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: ToStep) {
+        match message {
+            ToStep::Open { .. } => {}
+            ToStep::Input { rank, data } => {
+                self.input_bytes += data.len() as u64;
+                let meant = |task: &&mut Task| rank.is_none_or(|rank| rank == task.rank);
+                self.tasks.iter_mut().filter(meant).filter_map(|task| task.input.as_mut()).for_each(|to| to.push(&data));
+            }
+            ToStep::EndOfInput => self.tasks.iter_mut().filter_map(|task| task.input.as_mut()).for_each(InputPipe::end),
+            ToStep::Resize { rows, columns } => {
+                self.tasks.iter().filter_map(|task| task.input.as_ref()).for_each(|to| to.resize(rows, columns));
+            }
+            ToStep::Signal { signal } => self.signal(signal as i32, Whom::Everyone),
+            ToStep::Received { total_bytes } => self.outbox.receive(total_bytes),
+        }
+    }
+
+    fn give_credit(&mut self) {
+        let mut inputs = self.tasks.iter().filter_map(|task| task.input.as_ref());
+        if self.input_bytes > 0 && inputs.all(InputPipe::is_low) {
+            self.control.send(&FromSupervisor::InputTaken { bytes: self.input_bytes });
+            self.input_bytes = 0;
+        }
+    }
+
+    fn signal(&self, signal: i32, whom: Whom) {
+        match whom {
+            Whom::Everyone => self.charge.signal(signal),
+            Whom::Leaders => {
+                let living = self.tasks.iter().filter(|task| task.exit.is_none());
+                living.for_each(|task| sys::kill(task.pid, signal));
+            }
+        }
+    }
+
+    fn kill(&mut self, kill_wait: Span, note: KillNote) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let at = sys::monotonic_millis() + (kill_wait.0.div_ceil(1000)) as i64;
+        if let Some(before) = self.kill_at {
+            self.kill_at = Some(before.min(at));
+            return;
+        }
+        self.kill_at = Some(at);
+        if let Some(text) = notes::kill_note(&self.start, note) {
+            self.say(&text);
+        }
+        self.charge.thaw();
+        self.charge.signal(libc::SIGTERM);
+    }
+
+    fn say(&mut self, text: &str) {
+        match &self.notes {
+            Some(file) => drop(sys::write(file.as_fd(), text.as_bytes())),
+            None => {
+                let rank = self.tasks.first().map_or(self.start.launch.first_rank, |task| task.rank);
+                let data = text.as_bytes().to_vec();
+                self.outbox.push(FromStep::Output { rank, stream: Stream::Stderr, data });
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! From a launch to the plans of its tasks: script, streams, programs.
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use model::pattern;
+use model::spec::OpenMode;
+use model::step::{StepSpec, StepStream};
+
+use super::environment;
+use super::files::{Files, Mode};
+use super::identity::Identity;
+use super::task::Plan;
+use crate::protocol::Start;
+use crate::{spool, sys};
+
+/// A task's plan, and the supervisor's ends of its streams.
+pub struct Prepared {
+    pub rank: u32,
+    pub plan: Plan,
+    pub input: Option<OwnedFd>,
+    pub output: Option<OwnedFd>,
+    pub errors: Option<OwnedFd>,
+    /// The streams are one terminal: `output` is its other side, and takes the input too.
+    pub is_terminal: bool,
+}
+
+/// An error is a reason why nothing can be started.
+pub fn prepare(start: &Start, identity: &Identity) -> Result<Vec<Prepared>, String> {
+    match &start.launch.step_spec {
+        None => Ok(vec![prepare_batch(start, identity)?]),
+        Some(spec) => {
+            let mut files = Files::new(start, identity);
+            let tasks = 0..environment::tasks_here(&start.launch);
+            tasks.map(|local_id| prepare_task(start, identity, spec, &mut files, local_id)).collect()
+        }
+    }
+}
+
+fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String> {
+    let launch = &start.launch;
+    let spec = &launch.job_spec;
+    let script = write_script(start, identity).map_err(|error| format!("cannot write the script: {error}"))?;
+    let mode = match spec.open_mode {
+        OpenMode::Append => Mode::Append,
+        OpenMode::Default if launch.is_rerun => Mode::Append,
+        OpenMode::Default | OpenMode::Truncate => Mode::Truncate,
+    };
+    let default = if launch.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
+    let mut files = Files::new(start, identity);
+    let stdin = match &spec.stdin {
+        None => files.nothing()?,
+        Some(pattern) => files.input(pattern, 0)?,
+    };
+    let stdout = files.output(spec.stdout.as_deref().unwrap_or(default), 0, mode)?;
+    let stderr = match &spec.stderr {
+        None => stdout.clone(),
+        Some(pattern) => files.output(pattern, 0, mode)?,
+    };
+    let program = c_string(script.as_os_str().as_bytes())?;
+    let mut arguments = vec![program.clone()];
+    for argument in &spec.arguments {
+        arguments.push(c_string(argument.as_bytes())?);
+    }
+    let plan = Plan {
+        programs: vec![program],
+        name: script.display().to_string(),
+        arguments,
+        environment: environment::build(start, identity, 0),
+        work_dir: spec.work_dir.clone(),
+        stdin,
+        stdout,
+        stderr,
+        has_terminal: false,
+        is_batch: true,
+    };
+    Ok(Prepared { rank: 0, plan, input: None, output: None, errors: None, is_terminal: false })
+}
+
+/// An executable copy that only the user may read.
+fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
+    let dir = spool::script_dir(Path::new(&start.spool_dir), start.launch.job);
+    match DirBuilder::new().mode(0o755).create(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let path = dir.join("slurm_script");
+    let create = || OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path);
+    let mut file = match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&path)?;
+            create()?
+        }
+        other => other?,
+    };
+    file.write_all(&start.launch.script)?;
+    if sys::own_uid() == 0 && identity.uid != 0 {
+        std::os::unix::fs::fchown(&file, Some(identity.uid), Some(identity.gid))?;
+    }
+    Ok(path)
+}
+
+pub fn remove_script(start: &Start) {
+    if !spool::has_script(start.launch.step) {
+        return;
+    }
+    let dir = spool::script_dir(Path::new(&start.spool_dir), start.launch.job);
+    let _ = fs::remove_file(dir.join("slurm_script"));
+    let _ = fs::remove_dir(dir);
+}
+
+fn prepare_task(
+    start: &Start,
+    identity: &Identity,
+    spec: &StepSpec,
+    files: &mut Files,
+    local_id: u32,
+) -> Result<Prepared, String> {
+    let rank = start.launch.first_rank + local_id;
+    let environment = environment::build(start, identity, local_id);
+    let name = spec.arguments.first().cloned().unwrap_or_default();
+    let programs = candidates(&name, environment.value("PATH"))?;
+    let arguments = spec.arguments.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
+    let streams = match &spec.pty {
+        Some(size) if rank == 0 => open_terminal(size.rows, size.columns)?,
+        Some(_) => Streams::all(files.nothing()?),
+        None => open_streams(start, spec, files, local_id)?,
+    };
+    let plan = Plan {
+        programs,
+        name,
+        arguments,
+        environment,
+        work_dir: spec.work_dir.clone(),
+        stdin: streams.stdin,
+        stdout: streams.stdout,
+        stderr: streams.stderr,
+        has_terminal: streams.is_terminal,
+        is_batch: false,
+    };
+    Ok(Prepared {
+        rank,
+        plan,
+        input: streams.input,
+        output: streams.output,
+        errors: streams.errors,
+        is_terminal: streams.is_terminal,
+    })
+}
+
+/// A task's three streams, and the supervisor's ends of those that go to the client.
+struct Streams {
+    stdin: Rc<OwnedFd>,
+    stdout: Rc<OwnedFd>,
+    stderr: Rc<OwnedFd>,
+    input: Option<OwnedFd>,
+    output: Option<OwnedFd>,
+    errors: Option<OwnedFd>,
+    is_terminal: bool,
+}
+
+impl Streams {
+    fn all(file: Rc<OwnedFd>) -> Self {
+        Streams {
+            stdin: file.clone(),
+            stdout: file.clone(),
+            stderr: file,
+            input: None,
+            output: None,
+            errors: None,
+            is_terminal: false,
+        }
+    }
+}
+
+fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32) -> Result<Streams, String> {
+    let rank = start.launch.first_rank + local_id;
+    let pipe = || sys::pipe().map_err(|error| format!("cannot make a pipe: {error}"));
+    let (mut input, mut output, mut errors) = (None, None, None);
+    let stdin = match &spec.stdin {
+        StepStream::File(pattern) => files.input(pattern, local_id)?,
+        StepStream::ClientTask(task) if *task != rank => files.nothing()?,
+        StepStream::Nothing => files.nothing()?,
+        StepStream::Client | StepStream::ClientTask(_) => {
+            let (read, write) = pipe()?;
+            input = Some(write);
+            Rc::new(read)
+        }
+    };
+    let mut open = |stream: &StepStream, end: &mut Option<OwnedFd>| match stream {
+        StepStream::File(pattern) => {
+            let is_shared = start.launch.step_shares.len() > 1
+                && !pattern::varies_by_task(pattern)
+                && !pattern::varies_by_node(pattern);
+            let mode = match (spec.appends, is_shared) {
+                (true, _) => Mode::Append,
+                (false, true) if start.launch.node_index > 0 => Mode::Join,
+                (false, _) => Mode::Truncate,
+            };
+            files.output(pattern, local_id, mode)
+        }
+        StepStream::ClientTask(task) if *task != rank => files.nothing(),
+        StepStream::Nothing => files.nothing(),
+        StepStream::Client | StepStream::ClientTask(_) => {
+            let (read, write) = pipe()?;
+            *end = Some(read);
+            Ok(Rc::new(write))
+        }
+    };
+    let stdout = open(&spec.stdout, &mut output)?;
+    let stderr = open(&spec.stderr, &mut errors)?;
+    Ok(Streams { stdin, stdout, stderr, input, output, errors, is_terminal: false })
+}
+
+fn open_terminal(rows: u16, columns: u16) -> Result<Streams, String> {
+    use std::os::fd::FromRawFd;
+    let (mut near, mut far) = (0, 0);
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: openpty fills both descriptors, which nobody else knows of.
+    let (near, far) = unsafe {
+        sys::check(libc::openpty(&mut near, &mut far, std::ptr::null_mut(), std::ptr::null(), &size))
+            .map_err(|error| format!("cannot open a terminal: {error}"))?;
+        for fd in [near, far] {
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+        (OwnedFd::from_raw_fd(near), OwnedFd::from_raw_fd(far))
+    };
+    let mut streams = Streams::all(Rc::new(far));
+    streams.output = Some(near);
+    streams.is_terminal = true;
+    Ok(streams)
+}
+
+/// Where a program may be: itself if it has a slash, else in each directory of PATH.
+fn candidates(name: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
+    if name.contains('/') {
+        return Ok(vec![c_string(name.as_bytes())?]);
+    }
+    let in_dir = |dir: &[u8]| {
+        let dir = if dir.is_empty() { &b"."[..] } else { dir };
+        c_string(&[dir, b"/", name.as_bytes()].concat())
+    };
+    path.map_or(Ok(Vec::new()), |path| path.split(|byte| *byte == b':').map(in_dir).collect())
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, String> {
+    CString::new(bytes).map_err(|_| "a word of the command holds a NUL byte".to_owned())
+}

@@ -1,0 +1,163 @@
+//! What the agent knows of its runs and owes the controller. The only place where both are changed.
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+use model::StepId;
+use model::agent::Report;
+use model::command::Exited;
+use model::node::{Machine, Run};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{oneshot, watch};
+
+use crate::Options;
+use crate::killed::Killed;
+use crate::launcher;
+use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
+use crate::spool::Spool;
+
+/// How many acknowledged runs are remembered, to answer orders that come twice.
+const OVER_MAX: usize = 20_000;
+
+pub struct Agent {
+    pub options: Options,
+    pub machine: Machine,
+    pub spool: Spool,
+    pub cgroup: Option<PathBuf>,
+    pub launcher: UnboundedSender<launcher::Order>,
+    /// Tells those that wait for a launch.
+    pub launched: watch::Sender<u64>,
+    pub table: Mutex<Table>,
+}
+
+pub struct Table {
+    pub runs: HashMap<RunId, Entry>,
+    /// Not acknowledged, by sequence.
+    reports: BTreeMap<u64, Exited>,
+    next_sequence: u64,
+    pub killed: Killed,
+    over: HashSet<RunId>,
+    over_order: VecDeque<RunId>,
+    /// The present stream to the controller.
+    pub link: Option<UnboundedSender<Report>>,
+}
+
+/// A run whose supervisor lives, or is being looked for.
+pub struct Entry {
+    pub uid: u32,
+    pub to: UnboundedSender<ToSupervisor>,
+    /// Nothing is left of it but, at most, a supervisor with the rest of its output.
+    pub has_ended: bool,
+    pub on_end: Vec<oneshot::Sender<()>>,
+    /// Those that wait for `Done` with this number.
+    pub on_done: HashMap<u64, oneshot::Sender<()>>,
+    pub client: Option<UnboundedSender<FromSupervisor>>,
+}
+
+impl Agent {
+    pub fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().expect("no panic while the table is held")
+    }
+
+    /// Marks the environments of a run's processes.
+    pub fn tag(&self, run: RunId) -> String {
+        format!("{}:{run}", self.spool.dir().display())
+    }
+}
+
+impl Entry {
+    pub fn new(uid: u32, to: UnboundedSender<ToSupervisor>) -> Self {
+        Entry { uid, to, has_ended: false, on_end: Vec::new(), on_done: HashMap::new(), client: None }
+    }
+}
+
+impl Table {
+    pub fn new(killed: Killed) -> Self {
+        // Not from zero: an acknowledgement of another agent's life must not fit by chance.
+        let next_sequence = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(1, |since| since.as_micros() as u64);
+        Table {
+            runs: HashMap::new(),
+            reports: BTreeMap::new(),
+            next_sequence,
+            killed,
+            over: HashSet::new(),
+            over_order: VecDeque::new(),
+            link: None,
+        }
+    }
+
+    /// Launched before, whatever has become of it.
+    pub fn knows(&self, run: RunId) -> bool {
+        self.runs.contains_key(&run) || self.is_over(run) || self.reports.values().any(|exited| id_of(exited) == run)
+    }
+
+    /// Ended and acknowledged.
+    pub fn is_over(&self, run: RunId) -> bool {
+        self.over.contains(&run)
+    }
+
+    /// The runs that the controller must think of as being here: until it knows of their ends.
+    pub fn live_runs(&self) -> Vec<Run> {
+        let living = self.runs.iter().filter(|(_, entry)| !entry.has_ended).map(|(run, _)| *run);
+        let mut runs: Vec<(u32, u32)> =
+            living.chain(self.reports.values().map(id_of)).map(|run| (run.job.0, run.attempt)).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs.into_iter().map(|(job, attempt)| Run { job: model::JobId(job), attempt }).collect()
+    }
+
+    pub fn of_run(&self, run: &Run, step: Option<StepId>) -> Vec<RunId> {
+        let is_meant = |id: &&RunId| id.job == run.job && id.attempt == run.attempt && step.is_none_or(|s| s == id.step);
+        self.runs.keys().filter(is_meant).copied().collect()
+    }
+
+    /// The spool has this result; the controller is to learn it.
+    pub fn note_exit(&mut self, exited: Exited) {
+        let run = id_of(&exited);
+        if let Some(entry) = self.runs.get_mut(&run) {
+            if entry.has_ended {
+                return;
+            }
+            entry.has_ended = true;
+            entry.on_end.drain(..).for_each(|waiter| drop(waiter.send(())));
+            entry.on_done.drain().for_each(|(_, waiter)| drop(waiter.send(())));
+        }
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.reports.insert(sequence, exited.clone());
+        self.report(Report::Exited { sequence, exited });
+    }
+
+    /// Says it on the present stream, if there is one. Answers may be lost: orders come again.
+    pub fn report(&self, report: Report) {
+        if let Some(link) = &self.link {
+            let _ = link.send(report);
+        }
+    }
+
+    pub fn report_all_again(&self) {
+        for (sequence, exited) in &self.reports {
+            self.report(Report::Exited { sequence: *sequence, exited: exited.clone() });
+        }
+    }
+
+    /// Gives the run whose record may go.
+    pub fn acknowledge(&mut self, sequence: u64) -> Option<RunId> {
+        let run = id_of(&self.reports.remove(&sequence)?);
+        if self.over.insert(run) {
+            self.over_order.push_back(run);
+        }
+        if self.over_order.len() > OVER_MAX
+            && let Some(oldest) = self.over_order.pop_front()
+        {
+            self.over.remove(&oldest);
+        }
+        Some(run)
+    }
+}
+
+pub fn id_of(exited: &Exited) -> RunId {
+    RunId { job: exited.job, attempt: exited.attempt, step: exited.step }
+}

@@ -1,0 +1,33 @@
+//! An agent for the tests: `spurd-test NODE CONTROLLER_SOCKET DIR`, or the fork server when called as `spurstepd`.
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if arguments.next().is_some_and(|name| name == "spurstepd") {
+        return agent::supervise(arguments);
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [node, controller, dir] = arguments.as_slice() else {
+        eprintln!("spurd-test NODE CONTROLLER_SOCKET DIR");
+        return ExitCode::FAILURE;
+    };
+    let dir = PathBuf::from(dir);
+    let options = agent::Options {
+        node: node.as_str().into(),
+        controller_socket: controller.into(),
+        socket: dir.join("agent.sock"),
+        spool_dir: dir.join("spool"),
+        pid_file: Some(dir.join("agent.pid")),
+        log_file: None,
+        heartbeat: Duration::from_millis(500),
+    };
+    match agent::run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spurd-test: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
