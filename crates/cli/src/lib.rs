@@ -1,3 +1,6 @@
 //! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
 pub mod context;
 pub mod getopt;
+pub mod render;
+pub mod users;
+pub mod zone;
