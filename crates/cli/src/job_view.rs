@@ -14,6 +14,8 @@ pub struct Scene<'a> {
     pub config: &'a Config,
     /// The longest list of array tasks shown; SLURM_BITSTR_LEN.
     pub tasks_width: usize,
+    /// Memory in the largest fitting unit; otherwise always in megabytes.
+    pub converts: bool,
 }
 
 /// Slurm's limit for lists of array tasks.
@@ -25,12 +27,14 @@ pub struct JobView<'a> {
     pub job: &'a Job,
     /// The task this row stands for, when an array's waiting part is spread out.
     pub task: Option<u32>,
+    /// The partition this row stands for, when each of a job's has its own.
+    pub partition: Option<&'a str>,
     pub scene: &'a Scene<'a>,
 }
 
 impl<'a> JobView<'a> {
     pub fn new(job: &'a Job, scene: &'a Scene<'a>) -> Self {
-        JobView { job, task: None, scene }
+        JobView { job, task: None, partition: None, scene }
     }
 
     pub fn spec(&self) -> &'a JobSpec {
@@ -296,54 +300,45 @@ impl<'a> JobView<'a> {
 
     pub fn stdin(&self) -> String {
         match &self.spec().stdin {
-            Some(pattern) => self.file(pattern),
+            Some(pattern) => self.in_work_dir(pattern),
             None => "/dev/null".into(),
         }
     }
 
+    /// A pattern of the user's own stays one, as Slurm shows it; only the default name is filled in.
     pub fn stdout(&self) -> String {
+        if let Some(pattern) = &self.spec().stdout {
+            return self.in_work_dir(pattern);
+        }
         let default = if self.job.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
-        self.file(self.spec().stdout.as_deref().unwrap_or(default))
+        let values = PatternValues {
+            job: self.job.id.0,
+            array_job: self.job.array_id().map(|id| id.0),
+            array_task: self.task.or(self.job.array_task()),
+            ..PatternValues::default()
+        };
+        self.in_work_dir(&pattern::expand(default, &values))
     }
 
     pub fn stderr(&self) -> String {
         match &self.spec().stderr {
-            Some(pattern) => self.file(pattern),
+            Some(pattern) => self.in_work_dir(pattern),
             None => self.stdout(),
         }
     }
 
-    fn file(&self, pattern: &str) -> String {
-        let (job, spec) = (self.job, self.spec());
-        let values = PatternValues {
-            job: job.id.0,
-            array_job: job.array_id().map(|id| id.0),
-            array_task: self.task.or(job.array_task()),
-            node_name: job.allocation.first().map(|node| node.to_string()).unwrap_or_default(),
-            user: spec.user.clone(),
-            job_name: spec.name.clone(),
-            ..PatternValues::default()
-        };
-        let name = pattern::expand(pattern, &values);
+    fn in_work_dir(&self, name: &str) -> String {
         if name.starts_with('/') {
-            return name;
+            return name.to_string();
         }
-        format!("{}/{name}", spec.work_dir.trim_end_matches('/'))
+        format!("{}/{name}", self.spec().work_dir.trim_end_matches('/'))
     }
 
     /// `afterok:12(unfulfilled)`, empty when there is nothing to wait for.
     pub fn dependency(&self) -> String {
         let dependency = &self.job.dependency;
         let sign = if dependency.any_is_enough { "?" } else { "," };
-        let terms: Vec<String> = dependency
-            .terms
-            .iter()
-            .map(|term| match term.job {
-                // A dependency on an array is on all of it.
-                Some(_) => format!("{term}(unfulfilled)"),
-                None => format!("{term}(unfulfilled)"),
-            })
-            .collect();
+        let terms: Vec<String> = dependency.terms.iter().map(|term| format!("{term}(unfulfilled)")).collect();
         terms.join(sign)
     }
 }

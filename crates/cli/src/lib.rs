@@ -4,3 +4,8 @@ pub mod getopt;
 pub mod render;
 pub mod users;
 pub mod zone;
+pub mod job_ids;
+pub mod job_view;
+pub mod json;
+pub mod squeue;
+pub mod version;

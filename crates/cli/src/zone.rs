@@ -7,6 +7,13 @@ use jiff::{Unit, Zoned};
 use model::Timestamp;
 use model::calendar::{LocalTime, Zone};
 
+/// What is wrong with a value of SLURM_TIME_FORMAT.
+pub fn complaint(format: Option<&str>) -> Option<String> {
+    let format = format?;
+    let known = format.contains('%') || ["standard", "relative", ""].iter().any(|word| format.eq_ignore_ascii_case(word));
+    (!known).then(|| format!("invalid SLURM_TIME_FORMAT = '{format}'"))
+}
+
 /// A place's wall clock, and how to write what it shows.
 #[derive(Clone, Debug)]
 pub struct Clock {
@@ -40,7 +47,8 @@ impl Clock {
             None => Style::Standard,
             Some(word) if word.eq_ignore_ascii_case("standard") => Style::Standard,
             Some(word) if word.eq_ignore_ascii_case("relative") => Style::Relative,
-            Some(format) => Style::Custom(format.to_string()),
+            Some(format) if format.contains('%') => Style::Custom(format.to_string()),
+            Some(_) => Style::Standard,
         };
         Clock { zone, style, now }
     }

@@ -55,6 +55,8 @@ pub enum Cut {
 pub enum Key<'a> {
     Number(i64),
     Text(Cow<'a, str>),
+    /// Comes last, whichever way round.
+    Absent,
 }
 
 pub const fn column<V: View>(letter: char, name: &'static str, title: &'static str, fill: Fill<V>) -> Column<V> {

@@ -47,7 +47,8 @@ fn places<V: View>(sorts: &[Sort<V>], rows: &[V::Row<'_>]) -> Vec<usize> {
         for ((left, right), sort) in left.iter().zip(right).zip(sorts) {
             match left.cmp(right) {
                 Ordering::Equal => {}
-                unequal => return if sort.descending { unequal.reverse() } else { unequal },
+                unequal if sort.descending && *left != Key::Absent && *right != Key::Absent => return unequal.reverse(),
+                unequal => return unequal,
             }
         }
         Ordering::Equal
