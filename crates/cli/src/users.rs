@@ -16,11 +16,7 @@ pub struct Names {
 impl Names {
     /// The user's name, or the number where there is none.
     pub fn user(&self, uid: u32) -> String {
-        self.users
-            .borrow_mut()
-            .entry(uid)
-            .or_insert_with(|| user_name(uid).unwrap_or_else(|| uid.to_string()))
-            .clone()
+        self.users.borrow_mut().entry(uid).or_insert_with(|| user_name(uid).unwrap_or_else(|| uid.to_string())).clone()
     }
 }
 

@@ -10,7 +10,8 @@ use model::calendar::{LocalTime, Zone};
 /// What is wrong with a value of SLURM_TIME_FORMAT.
 pub fn complaint(format: Option<&str>) -> Option<String> {
     let format = format?;
-    let known = format.contains('%') || ["standard", "relative", ""].iter().any(|word| format.eq_ignore_ascii_case(word));
+    let known =
+        format.contains('%') || ["standard", "relative", ""].iter().any(|word| format.eq_ignore_ascii_case(word));
     (!known).then(|| format!("invalid SLURM_TIME_FORMAT = '{format}'"))
 }
 
@@ -121,15 +122,7 @@ impl Zone for Clock {
 
     fn to_unix(&self, local: LocalTime) -> i64 {
         let LocalTime { year, month, day, hour, minute, second } = local.plus_days(0);
-        let at = DateTime::new(
-            year as i16,
-            month as i8,
-            day as i8,
-            hour as i8,
-            minute as i8,
-            second as i8,
-            0,
-        );
+        let at = DateTime::new(year as i16, month as i8, day as i8, hour as i8, minute as i8, second as i8, 0);
         match at.ok().and_then(|at| self.zone.to_zoned(at).ok()) {
             Some(zoned) => zoned.timestamp().as_second(),
             None => 0,

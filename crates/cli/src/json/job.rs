@@ -109,11 +109,14 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("resize_time", 0_u32);
     json.field("restart_cnt", job.restarts);
     json.field("resv_name", "");
-    json.field("shared", match size.sharing {
-        Sharing::Default => None,
-        Sharing::WholeNodes => Some("none"),
-        Sharing::Oversubscribe => Some("oversubscribe"),
-    });
+    json.field(
+        "shared",
+        match size.sharing {
+            Sharing::Default => None,
+            Sharing::WholeNodes => Some("none"),
+            Sharing::Oversubscribe => Some("oversubscribe"),
+        },
+    );
     json.list_field("show_flags", |json| {
         ["SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"].into_iter().for_each(|flag| json.item(flag));
     });
@@ -128,14 +131,20 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("submit_time", job.submitted.secs());
     json.field("suspend_time", secs(job.suspend_changed));
     json.field("system_comment", "");
-    json.field("time_limit", match view.time_limit() {
-        TimeLimit::Secs(secs) => Some(secs / 60),
-        TimeLimit::Unlimited => None,
-    });
-    json.field("time_minimum", match spec.time_min {
-        Some(TimeLimit::Secs(secs)) => secs / 60,
-        Some(TimeLimit::Unlimited) | None => 0,
-    });
+    json.field(
+        "time_limit",
+        match view.time_limit() {
+            TimeLimit::Secs(secs) => Some(secs / 60),
+            TimeLimit::Unlimited => None,
+        },
+    );
+    json.field(
+        "time_minimum",
+        match spec.time_min {
+            Some(TimeLimit::Secs(secs)) => secs / 60,
+            Some(TimeLimit::Unlimited) | None => 0,
+        },
+    );
     json.field("threads_per_core", None::<u32>);
     json.field("tres_bind", "");
     json.field("tres_freq", "");

@@ -21,10 +21,10 @@ impl<V: View> Format<V> {
         for cell in &self.cells {
             if let Some(column) = cell.column {
                 if cell.width == 0 {
-                    (column.fill)(row, out);
+                    V::fill(column.fill, row, out);
                 } else {
                     scratch.clear();
-                    (column.fill)(row, scratch);
+                    V::fill(column.fill, row, scratch);
                     let keeps = matches!(column.cut, Cut::Nothing | Cut::Titles);
                     place(cell, scratch, keeps, column.cut == Cut::BeforeLast, out);
                 }

@@ -13,15 +13,47 @@ mod order;
 pub use format::{Cell, Format, all_letters, parse_letters, parse_names};
 pub use order::{Sort, parse_sort, sort_rows};
 
-/// What a command shows: the type of its rows.
+/// What a command shows: the type of its rows, and of the functions that look at one. Declared with [`view!`].
 pub trait View: Sized + 'static {
     type Row<'a>;
+    type Fill: Copy + Send + Sync;
+    type KeyOf: Copy + Send + Sync;
+
+    fn fill(fill: Self::Fill, row: &Self::Row<'_>, out: &mut String);
+    fn key<'r>(key: Self::KeyOf, row: &'r Self::Row<'_>) -> Key<'r>;
 }
 
-/// How a row fills one column.
-pub type Fill<V> = for<'a> fn(&<V as View>::Row<'a>, &mut String);
-/// What rows are ordered by.
-pub type KeyOf<V> = for<'r, 'a> fn(&'r <V as View>::Row<'a>) -> Key<'r>;
+/// Declares a view of rows of the type named, and `column`, which makes its columns.
+macro_rules! view {
+    ($(#[$meta:meta])* $view:ident of $row:ident) => {
+        $(#[$meta])*
+        pub struct $view;
+
+        impl $crate::render::View for $view {
+            type Row<'a> = $row<'a>;
+            type Fill = for<'r, 'a, 's> fn(&'r $row<'a>, &'s mut String);
+            type KeyOf = for<'r, 'a> fn(&'r $row<'a>) -> $crate::render::Key<'r>;
+
+            fn fill(fill: Self::Fill, row: &$row<'_>, out: &mut String) {
+                fill(row, out);
+            }
+
+            fn key<'r>(key: Self::KeyOf, row: &'r $row<'_>) -> $crate::render::Key<'r> {
+                key(row)
+            }
+        }
+
+        const fn column(
+            letter: char,
+            name: &'static str,
+            title: &'static str,
+            fill: for<'r, 'a, 's> fn(&'r $row<'a>, &'s mut String),
+        ) -> $crate::render::Column<$view> {
+            $crate::render::Column { letter, name, title, fill, key: None, cut: $crate::render::Cut::Everything }
+        }
+    };
+}
+pub(crate) use view;
 
 /// One column: how users name it, its title, what it holds and how it sorts.
 pub struct Column<V: View> {
@@ -30,9 +62,9 @@ pub struct Column<V: View> {
     /// As in `-O jobid`, in lower case.
     pub name: &'static str,
     pub title: &'static str,
-    pub fill: Fill<V>,
+    pub fill: V::Fill,
     /// None: by its text.
-    pub key: Option<KeyOf<V>>,
+    pub key: Option<V::KeyOf>,
     pub cut: Cut,
 }
 
@@ -59,12 +91,8 @@ pub enum Key<'a> {
     Absent,
 }
 
-pub const fn column<V: View>(letter: char, name: &'static str, title: &'static str, fill: Fill<V>) -> Column<V> {
-    Column { letter, name, title, fill, key: None, cut: Cut::Everything }
-}
-
 impl<V: View> Column<V> {
-    pub const fn sorted_by(mut self, key: KeyOf<V>) -> Self {
+    pub const fn sorted_by(mut self, key: V::KeyOf) -> Self {
         self.key = Some(key);
         self
     }

@@ -47,7 +47,9 @@ fn places<V: View>(sorts: &[Sort<V>], rows: &[V::Row<'_>]) -> Vec<usize> {
         for ((left, right), sort) in left.iter().zip(right).zip(sorts) {
             match left.cmp(right) {
                 Ordering::Equal => {}
-                unequal if sort.descending && *left != Key::Absent && *right != Key::Absent => return unequal.reverse(),
+                unequal if sort.descending && *left != Key::Absent && *right != Key::Absent => {
+                    return unequal.reverse();
+                }
                 unequal => return unequal,
             }
         }
@@ -58,10 +60,10 @@ fn places<V: View>(sorts: &[Sort<V>], rows: &[V::Row<'_>]) -> Vec<usize> {
 
 fn key<'r, V: View>(column: &Column<V>, row: &'r V::Row<'_>) -> Key<'r> {
     match column.key {
-        Some(key) => key(row),
+        Some(key) => V::key(key, row),
         None => {
             let mut text = String::new();
-            (column.fill)(row, &mut text);
+            V::fill(column.fill, row, &mut text);
             Key::Text(Cow::Owned(text))
         }
     }

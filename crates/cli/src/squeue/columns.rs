@@ -9,23 +9,17 @@ use model::size;
 use model::spec::TimeLimit;
 
 use crate::job_view::{JobView, put};
-use crate::render::{Column, Cut, Key, View, column, or_null};
+use crate::render::{Column, Cut, Key, or_null, view};
 
-/// The view of jobs.
-pub struct Jobs;
-
-impl View for Jobs {
-    type Row<'a> = JobView<'a>;
+view! {
+    /// The view of jobs.
+    Jobs of JobView
 }
 
 /// The order in which `%all` shows the letters.
 pub const ALL: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 const NONE: char = '\0';
-
-const fn fixed(letter: char, name: &'static str, title: &'static str, fill: crate::render::Fill<Jobs>) -> Column<Jobs> {
-    column(letter, name, title, fill)
-}
 
 pub static COLUMNS: &[Column<Jobs>] = &[
     column('i', "jobarrayid", "JOBID", |view, out| view.write_id(out)).sorted_by(id_key),
@@ -59,9 +53,7 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('e', "endtime", "END_TIME", |view, out| view.write_end(out)).sorted_by(|view| moment_key(view.end_time())),
     column('V', "submittime", "SUBMIT_TIME", |view, out| view.scene.clock.write(view.job.submitted, out))
         .sorted_by(|view| number64(view.job.submitted.secs())),
-    column(NONE, "eligibletime", "ELIGIBLE_TIME", |view, out| {
-        view.scene.clock.write_or(view.job.eligible, "N/A", out)
-    }),
+    column(NONE, "eligibletime", "ELIGIBLE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
     column(NONE, "accruetime", "ACCRUE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
     column(NONE, "lastschedeval", "LAST_SCHED_EVAL", |view, out| {
         view.scene.clock.write_or(view.job.last_evaluated, "N/A", out)
@@ -147,50 +139,50 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         put(out, view.spec().size.tasks_per_node.unwrap_or_default())
     }),
     // What nobody can ask for here has one value for all.
-    fixed('v', "reservation", "RESERVATION", |_, out| out.push_str("(null)")),
-    fixed('W', "licenses", "LICENSES", |_, out| out.push_str("(null)")),
-    fixed('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
-    fixed('H', "sockets", "SOCKETS_PER_NODE", |_, out| out.push('*')),
-    fixed('I', "cores", "CORES_PER_SOCKET", |_, out| out.push('*')),
-    fixed('J', "threads", "THREADS_PER_CORE", |_, out| out.push('*')),
-    fixed('z', "sct", "S:C:T", |_, out| out.push_str("*:*:*")),
-    fixed('s', "selectjobinfo", "", |_, _| {}),
-    fixed(NONE, "admin_comment", "ADMIN_COMMENT", |_, out| out.push_str("(null)")),
-    fixed(NONE, "system_comment", "SYSTEM_COMMENT", |_, out| out.push_str("(null)")),
-    fixed(NONE, "associd", "ASSOC_ID", |_, out| out.push('0')),
-    fixed(NONE, "boardspernode", "BOARDS_PER_NODE", |_, out| out.push('0')),
-    fixed(NONE, "burstbuffer", "BURST_BUFFER", |_, out| out.push_str("(null)")),
-    fixed(NONE, "burstbufferstate", "BURST_BUFFER_STATE", |_, out| out.push_str("(null)")),
-    fixed(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
-    fixed(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
-    fixed(NONE, "cpus-per-tres", "CPUS_PER_TRES", |_, out| out.push_str("N/A")),
-    fixed(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
-    fixed(NONE, "hetjobid", "HET_JOB_ID", |_, out| out.push_str("N/A")),
-    fixed(NONE, "hetjobidset", "HET_JOB_ID_SET", |_, out| out.push_str("N/A")),
-    fixed(NONE, "hetjoboffset", "HET_JOB_OFFSET", |_, out| out.push_str("N/A")),
-    fixed(NONE, "mcslabel", "MCSLABEL", |_, out| out.push_str("(null)")),
-    fixed(NONE, "mem-per-tres", "MEM_PER_TRES", |_, out| out.push_str("N/A")),
-    fixed(NONE, "network", "NETWORK", |_, out| out.push_str("(null)")),
-    fixed(NONE, "ntperboard", "NTASKS_PER_BOARD", |_, out| out.push('0')),
-    fixed(NONE, "ntpercore", "NTASKS_PER_CORE", |_, out| out.push_str("N/A")),
-    fixed(NONE, "ntpersocket", "NTASKS_PER_SOCKET", |_, out| out.push_str("N/A")),
-    fixed(NONE, "origin", "ORIGIN", |_, out| out.push_str("NA")),
-    fixed(NONE, "originraw", "ORIGIN_RAW", |_, out| out.push_str("NA")),
-    fixed(NONE, "prefer", "PREFER", |_, out| out.push_str("(null)")),
-    fixed(NONE, "profile", "PROFILE", |_, out| out.push_str("NotSet")),
-    fixed(NONE, "reboot", "REBOOT", |_, out| out.push('0')),
-    fixed(NONE, "reqswitch", "REQ_SWITCH", |_, out| out.push('0')),
-    fixed(NONE, "siblingsactive", "ACTIVE_SIBLINGS", |_, out| out.push_str("NA")),
-    fixed(NONE, "siblingsactiveraw", "ACTIVE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
-    fixed(NONE, "siblingsviable", "VIABLE_SIBLINGS", |_, out| out.push_str("NA")),
-    fixed(NONE, "siblingsviableraw", "VIALBLE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
-    fixed(NONE, "sperboard", "SOCKETS_PER_BOARD", |_, out| out.push('0')),
-    fixed(NONE, "tres-bind", "TRES_BIND", |_, out| out.push_str("N/A")),
-    fixed(NONE, "tres-freq", "TRES_FREQ", |_, out| out.push_str("N/A")),
-    fixed(NONE, "tres-per-job", "TRES_PER_JOB", |_, out| out.push_str("N/A")),
-    fixed(NONE, "tres-per-socket", "TRES_PER_SOCKET", |_, out| out.push_str("N/A")),
-    fixed(NONE, "tres-per-task", "TRES_PER_TASK", |_, out| out.push_str("N/A")),
-    fixed(NONE, "wait4switch", "WAIT4SWITCH", |_, out| out.push_str("0:00")),
+    column('v', "reservation", "RESERVATION", |_, out| out.push_str("(null)")),
+    column('W', "licenses", "LICENSES", |_, out| out.push_str("(null)")),
+    column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
+    column('H', "sockets", "SOCKETS_PER_NODE", |_, out| out.push('*')),
+    column('I', "cores", "CORES_PER_SOCKET", |_, out| out.push('*')),
+    column('J', "threads", "THREADS_PER_CORE", |_, out| out.push('*')),
+    column('z', "sct", "S:C:T", |_, out| out.push_str("*:*:*")),
+    column('s', "selectjobinfo", "", |_, _| {}),
+    column(NONE, "admin_comment", "ADMIN_COMMENT", |_, out| out.push_str("(null)")),
+    column(NONE, "system_comment", "SYSTEM_COMMENT", |_, out| out.push_str("(null)")),
+    column(NONE, "associd", "ASSOC_ID", |_, out| out.push('0')),
+    column(NONE, "boardspernode", "BOARDS_PER_NODE", |_, out| out.push('0')),
+    column(NONE, "burstbuffer", "BURST_BUFFER", |_, out| out.push_str("(null)")),
+    column(NONE, "burstbufferstate", "BURST_BUFFER_STATE", |_, out| out.push_str("(null)")),
+    column(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
+    column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
+    column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |_, out| out.push_str("N/A")),
+    column(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
+    column(NONE, "hetjobid", "HET_JOB_ID", |_, out| out.push_str("N/A")),
+    column(NONE, "hetjobidset", "HET_JOB_ID_SET", |_, out| out.push_str("N/A")),
+    column(NONE, "hetjoboffset", "HET_JOB_OFFSET", |_, out| out.push_str("N/A")),
+    column(NONE, "mcslabel", "MCSLABEL", |_, out| out.push_str("(null)")),
+    column(NONE, "mem-per-tres", "MEM_PER_TRES", |_, out| out.push_str("N/A")),
+    column(NONE, "network", "NETWORK", |_, out| out.push_str("(null)")),
+    column(NONE, "ntperboard", "NTASKS_PER_BOARD", |_, out| out.push('0')),
+    column(NONE, "ntpercore", "NTASKS_PER_CORE", |_, out| out.push_str("N/A")),
+    column(NONE, "ntpersocket", "NTASKS_PER_SOCKET", |_, out| out.push_str("N/A")),
+    column(NONE, "origin", "ORIGIN", |_, out| out.push_str("NA")),
+    column(NONE, "originraw", "ORIGIN_RAW", |_, out| out.push_str("NA")),
+    column(NONE, "prefer", "PREFER", |_, out| out.push_str("(null)")),
+    column(NONE, "profile", "PROFILE", |_, out| out.push_str("NotSet")),
+    column(NONE, "reboot", "REBOOT", |_, out| out.push('0')),
+    column(NONE, "reqswitch", "REQ_SWITCH", |_, out| out.push('0')),
+    column(NONE, "siblingsactive", "ACTIVE_SIBLINGS", |_, out| out.push_str("NA")),
+    column(NONE, "siblingsactiveraw", "ACTIVE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
+    column(NONE, "siblingsviable", "VIABLE_SIBLINGS", |_, out| out.push_str("NA")),
+    column(NONE, "siblingsviableraw", "VIALBLE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
+    column(NONE, "sperboard", "SOCKETS_PER_BOARD", |_, out| out.push('0')),
+    column(NONE, "tres-bind", "TRES_BIND", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-freq", "TRES_FREQ", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-per-job", "TRES_PER_JOB", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-per-socket", "TRES_PER_SOCKET", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-per-task", "TRES_PER_TASK", |_, out| out.push_str("N/A")),
+    column(NONE, "wait4switch", "WAIT4SWITCH", |_, out| out.push_str("0:00")),
 ];
 
 fn array_id(view: &JobView) -> u32 {

@@ -33,7 +33,8 @@ pub fn rows<'a>(options: &Options, jobs: &'a [Job], scene: &'a Scene<'a>) -> Vec
 
 pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
     let spec = &job.spec;
-    let named = |list: &Option<Vec<String>>, name: &str| list.as_ref().is_none_or(|list| list.iter().any(|one| one == name));
+    let named =
+        |list: &Option<Vec<String>>, name: &str| list.as_ref().is_none_or(|list| list.iter().any(|one| one == name));
     !options.nothing_fits
         && options.jobs.as_ref().is_none_or(|refs| refs.iter().any(|one| is_meant(one, job)))
         && options.uids.as_ref().is_none_or(|uids| uids.contains(&spec.uid))
@@ -44,7 +45,8 @@ pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
         && named(&options.accounts, &spec.account)
         && named(&options.qos, &spec.qos)
         && options.nodes.as_ref().is_none_or(|nodes| {
-            job.phase != Phase::Pending && job.allocation.names().any(|name| nodes.iter().any(|one| one == name.as_str()))
+            job.phase != Phase::Pending
+                && job.allocation.names().any(|name| nodes.iter().any(|one| one == name.as_str()))
         })
 }
 
@@ -70,10 +72,16 @@ pub fn is_meant(wanted: &JobRef, job: &Job) -> bool {
     let is_array = job.array_id() == Some(wanted.job);
     match &wanted.tasks {
         None => job.id == wanted.job || is_array,
-        Some(tasks) => is_array && match job.array_task() {
-            Some(task) => tasks.contains(task),
-            None => job.waiting_tasks.as_ref().is_some_and(|waiting| tasks.iter().any(|task| waiting.contains(task))),
-        },
+        Some(tasks) => {
+            is_array
+                && match job.array_task() {
+                    Some(task) => tasks.contains(task),
+                    None => job
+                        .waiting_tasks
+                        .as_ref()
+                        .is_some_and(|waiting| tasks.iter().any(|task| waiting.contains(task))),
+                }
+        }
     }
 }
 
@@ -92,7 +100,10 @@ fn push_rows<'a>(options: &Options, view: JobView<'a>, rows: &mut Vec<JobView<'a
     if parts.is_empty() || !whole.is_empty() {
         return push_partitions(options, view, rows);
     }
-    for task in waiting.iter().filter(|task| parts.iter().any(|one| one.tasks.as_ref().is_some_and(|tasks| tasks.contains(*task)))) {
+    for task in waiting
+        .iter()
+        .filter(|task| parts.iter().any(|one| one.tasks.as_ref().is_some_and(|tasks| tasks.contains(*task))))
+    {
         push_partitions(options, JobView { task: Some(task), ..view }, rows);
     }
 }

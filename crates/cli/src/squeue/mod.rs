@@ -2,14 +2,13 @@
 use std::io::Write;
 use std::time::Duration;
 
-use model::Timestamp;
 use model::config::Config;
 use model::request::JobsPage;
 
 use crate::context;
 use crate::job_view::Scene;
 use crate::json;
-use crate::render::{Format, Sort, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
+use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
 use crate::zone::Clock;
 
 mod columns;

@@ -259,7 +259,8 @@ fn layout(parsed: &Parsed, environment: Environment) -> Result<Layout, Problem> 
     let long = parsed.has("long");
     if long && (letters.is_some() || names.is_some()) {
         let option = if letters.is_some() { "-o(--format)" } else { "-O(--Format)" };
-        let text = format!("fatal: Options {option} and -l(--long) are mutually exclusive. Please remove one and retry.");
+        let text =
+            format!("fatal: Options {option} and -l(--long) are mutually exclusive. Please remove one and retry.");
         return Err(vec![text]);
     }
     Ok(match (letters, names) {

@@ -4,12 +4,11 @@ use model::step::StepPhase;
 use model::{Job, Phase, Step, StepId, hostlist};
 
 use crate::job_view::{JobView, Scene, put};
-use crate::render::{Column, Cut, Key, View, column};
+use crate::render::{Column, Cut, Key, view};
 
-pub struct Steps;
-
-impl View for Steps {
-    type Row<'a> = StepView<'a>;
+view! {
+    /// The view of steps.
+    Steps of StepView
 }
 
 /// One step; the batch script is one too, though nobody asked for it as such.
