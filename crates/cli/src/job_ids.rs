@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Reads what users name: `12`, `12_3`, `12_[1-3,7]`, `12.0`, `12_3.batch`.
 use model::ranges::parse_array;
 use model::{JobId, JobRef, StepId};
@@ -5,10 +6,20 @@ use model::{JobId, JobRef, StepId};
 /// A job, tasks of an array, or one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
+=======
+//! Job, task and step ids as users write them: `12`, `12_3`, `12_[1-3,7]`, `12.0`, `12_3.batch`.
+use model::ranges::parse_array;
+use model::{JobId, JobRef, StepId};
+
+/// A job, some tasks of an array, or one step of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepRef {
+>>>>>>> show
     pub job: JobRef,
     pub step: Option<StepId>,
 }
 
+<<<<<<< HEAD
 pub fn parse(text: &str) -> Option<Target> {
     let (job, step) = match text.split_once('.') {
         None => (text, None),
@@ -19,10 +30,24 @@ pub fn parse(text: &str) -> Option<Target> {
 }
 
 /// A job or array tasks, without a step.
+=======
+/// Splits at commas that stand outside brackets.
+pub fn split_list(text: &str) -> Vec<&str> {
+    let mut depth = 0_i32;
+    let outside = move |sign: char| {
+        depth += i32::from(sign == '[') - i32::from(sign == ']');
+        sign == ',' && depth <= 0
+    };
+    text.split(outside).map(str::trim).filter(|item| !item.is_empty()).collect()
+}
+
+/// A job or some tasks of an array.
+>>>>>>> show
 pub fn parse_job(text: &str) -> Option<JobRef> {
     let (job, tasks) = match text.split_once('_') {
         None => (text, None),
         Some((job, "*")) => (job, None),
+<<<<<<< HEAD
         Some((job, tasks)) => match parse_array(tasks).ok()? {
             (tasks, None) => (job, Some(tasks)),
             (_, Some(_)) => return None,
@@ -34,12 +59,43 @@ pub fn parse_job(text: &str) -> Option<JobRef> {
 
 fn number(text: &str) -> Option<u32> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+=======
+        Some((job, tasks)) => (job, Some(tasks)),
+    };
+    let job = JobId(number(job).filter(|job| *job > 0)?);
+    let tasks = match tasks {
+        Some(tasks) if tasks.contains('%') => return None,
+        Some(tasks) => Some(parse_array(tasks).ok()?.0),
+        None => None,
+    };
+    Some(JobRef { job, tasks })
+}
+
+/// As `parse_job`, with an optional step after a dot.
+pub fn parse(text: &str) -> Option<StepRef> {
+    let Some((job, step)) = text.split_once('.') else {
+        return Some(StepRef { job: parse_job(text)?, step: None });
+    };
+    let step = match step {
+        "batch" => StepId::Batch,
+        step => StepId::Number(number(step)?),
+    };
+    Some(StepRef { job: parse_job(job)?, step: Some(step) })
+}
+
+fn number(digits: &str) -> Option<u32> {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+>>>>>>> show
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+<<<<<<< HEAD
     #[test]
     fn jobs_tasks_and_steps_are_told_apart() {
         let shown = |text: &str| {
@@ -58,5 +114,30 @@ mod tests {
         for bad in ["", "x", "1x", "0", "-1", "12_", "12_[1", "12.x", "12_1%2", "12+1", "99999999999"] {
             check(bad, None);
         }
+=======
+    fn check(text: &str, expected: &str) {
+        let shown = match parse(text) {
+            Some(StepRef { job, step: None }) => job.to_string(),
+            Some(StepRef { job, step: Some(step) }) => format!("{job}.{step}"),
+            None => "-".into(),
+        };
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn ids_are_read_in_every_form() {
+        check("12", "12");
+        check("0012", "12");
+        check("12_3", "12_3");
+        check("12_[1-3,7]", "12_1-3,7");
+        check("12_1-3", "12_1-3");
+        check("12_*", "12");
+        check("12.0", "12.0");
+        check("12_3.batch", "12_3.batch");
+        for bad in ["", "x", "0", "12_", "12_x", "12.x", "-1", "12_[1-3%2]", "12+1", " 12"] {
+            check(bad, "-");
+        }
+        assert_eq!(split_list("1,2_[3,4],,5 "), ["1", "2_[3,4]", "5"]);
+>>>>>>> show
     }
 }

@@ -1,0 +1,349 @@
+//! A job as its viewers see it: everything that is derived from the record rather than stored in it.
+use std::fmt::Write;
+
+use model::config::Config;
+use model::pattern::{self, PatternValues};
+use model::spec::{JobSpec, Memory, Sharing, TimeLimit};
+use model::{Job, JobKind, Phase, Timestamp, hostlist, size};
+
+use crate::zone::Clock;
+
+/// What all rows of one answer share.
+pub struct Scene<'a> {
+    pub clock: &'a Clock,
+    pub config: &'a Config,
+    /// The longest list of array tasks shown; SLURM_BITSTR_LEN.
+    pub tasks_width: usize,
+    /// Memory in the largest fitting unit; otherwise always in megabytes.
+    pub converts: bool,
+}
+
+/// Slurm's limit for lists of array tasks.
+pub const TASKS_WIDTH: usize = 64;
+
+/// One job, or one task that still waits inside its array's record.
+#[derive(Clone, Copy)]
+pub struct JobView<'a> {
+    pub job: &'a Job,
+    /// The task this row stands for, when an array's waiting part is spread out.
+    pub task: Option<u32>,
+    /// The partition this row stands for, when each of a job's has its own.
+    pub partition: Option<&'a str>,
+    pub scene: &'a Scene<'a>,
+}
+
+impl<'a> JobView<'a> {
+    pub fn new(job: &'a Job, scene: &'a Scene<'a>) -> Self {
+        JobView { job, task: None, partition: None, scene }
+    }
+
+    pub fn spec(&self) -> &'a JobSpec {
+        &self.job.spec
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.scene.clock.now()
+    }
+
+    /// `12`, `12_3`, `12_[1-5%2]`
+    pub fn write_id(&self, out: &mut String) {
+        match self.job.array_id() {
+            None => put(out, self.job.id),
+            Some(array) => {
+                put(out, array);
+                out.push('_');
+                match self.task.or(self.job.array_task()) {
+                    Some(task) => put(out, task),
+                    None => {
+                        out.push('[');
+                        self.write_waiting(out);
+                        out.push(']');
+                    }
+                }
+            }
+        }
+    }
+
+    /// `3`, `1-5%2` or `N/A`
+    pub fn write_task(&self, out: &mut String) {
+        match self.task.or(self.job.array_task()) {
+            Some(task) => put(out, task),
+            None if self.job.waiting_tasks.is_some() => self.write_waiting(out),
+            None => out.push_str("N/A"),
+        }
+    }
+
+    fn write_waiting(&self, out: &mut String) {
+        let Some(tasks) = &self.job.waiting_tasks else { return };
+        if self.scene.tasks_width == 0 {
+            put(out, tasks);
+        } else {
+            out.push_str(&tasks.show_within(self.scene.tasks_width));
+        }
+        if let Some(limit) = self.spec().array.as_ref().and_then(|array| array.limit) {
+            out.push('%');
+            put(out, limit);
+        }
+    }
+
+    pub fn has_nodes(&self) -> bool {
+        self.job.phase != Phase::Pending && !self.job.allocation.nodes.is_empty()
+    }
+
+    /// `n[1-3]`, empty while it has none.
+    pub fn node_list(&self) -> String {
+        if !self.has_nodes() {
+            return String::new();
+        }
+        match &self.job.allocation.nodes[..] {
+            [only] => only.node.to_string(),
+            nodes => hostlist::compress(nodes.iter().map(|share| &share.node)),
+        }
+    }
+
+    pub fn n_nodes(&self) -> u32 {
+        if self.has_nodes() {
+            return self.job.allocation.nodes.len() as u32;
+        }
+        let size = &self.spec().size;
+        let for_tasks = match (size.n_tasks, size.tasks_per_node) {
+            (Some(n_tasks), Some(per_node)) if per_node > 0 => n_tasks.div_ceil(per_node),
+            _ => 1,
+        };
+        size.min_nodes.max(for_tasks).max(1)
+    }
+
+    pub fn n_tasks(&self) -> u32 {
+        let size = &self.spec().size;
+        match (size.n_tasks, size.tasks_per_node) {
+            (Some(n_tasks), _) => n_tasks,
+            (None, Some(per_node)) => per_node * self.n_nodes(),
+            (None, None) => self.n_nodes(),
+        }
+    }
+
+    /// Held, or asked for while it waits.
+    pub fn n_cpus(&self) -> u32 {
+        if self.has_nodes() {
+            return self.job.allocation.n_cpus();
+        }
+        let size = &self.spec().size;
+        let per_node = size.min_cpus_per_node.unwrap_or(1) * self.n_nodes();
+        (self.n_tasks() * size.n_cpus_per_task()).max(per_node)
+    }
+
+    /// CPUs that every node must have.
+    pub fn min_cpus_per_node(&self) -> u32 {
+        let size = &self.spec().size;
+        let for_tasks = size.tasks_per_node.unwrap_or(1).max(1) * size.n_cpus_per_task();
+        size.min_cpus_per_node.unwrap_or(1).max(for_tasks)
+    }
+
+    /// What was asked for, with the defaults of partition and cluster.
+    pub fn memory(&self) -> Memory {
+        let spec = self.spec();
+        if spec.size.memory != Memory::Default {
+            return spec.size.memory;
+        }
+        let config = self.scene.config;
+        let partition = config.partition(&self.job.partition);
+        let per_cpu = partition
+            .and_then(|partition| partition.default_memory_per_cpu_mb)
+            .or(config.scheduler.default_memory_per_cpu_mb);
+        let per_node = partition
+            .and_then(|partition| partition.default_memory_per_node_mb)
+            .or(config.scheduler.default_memory_per_node_mb);
+        match (per_cpu, per_node) {
+            (Some(megabytes), _) => Memory::PerCpuMb(megabytes),
+            (None, Some(megabytes)) => Memory::PerNodeMb(megabytes),
+            (None, None) => Memory::Default,
+        }
+    }
+
+    pub fn min_memory_mb(&self) -> u64 {
+        match self.memory() {
+            Memory::Default | Memory::WholeNode => 0,
+            Memory::PerNodeMb(megabytes) | Memory::PerCpuMb(megabytes) => megabytes,
+        }
+    }
+
+    fn total_memory_mb(&self) -> u64 {
+        if self.has_nodes() {
+            return self.job.allocation.memory_mb();
+        }
+        match self.memory() {
+            Memory::Default | Memory::WholeNode => 0,
+            Memory::PerNodeMb(megabytes) => megabytes * u64::from(self.n_nodes()),
+            Memory::PerCpuMb(megabytes) => megabytes * u64::from(self.n_cpus()),
+        }
+    }
+
+    /// `cpu=1,mem=100M,node=1,billing=1,gres/gpu=1`
+    pub fn tres(&self) -> String {
+        let (cpus, nodes) = (self.n_cpus(), self.n_nodes());
+        let mut text = format!("cpu={cpus}");
+        let memory = self.total_memory_mb();
+        if memory > 0 {
+            write!(text, ",mem={}", size::show_megabytes(memory)).expect("a String takes everything");
+        }
+        write!(text, ",node={nodes},billing={cpus}").expect("a String takes everything");
+        for (name, count) in self.gres_totals() {
+            write!(text, ",gres/{name}={count}").expect("a String takes everything");
+        }
+        text
+    }
+
+    fn gres_totals(&self) -> Vec<(String, u32)> {
+        let mut totals: Vec<(String, u32)> = Vec::new();
+        let mut add = |name: String, count: u32| match totals.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, total)) => *total += count,
+            None => totals.push((name, count)),
+        };
+        let mut add_kinds = |name: &str, kind: &str, count: u32| {
+            add(name.to_string(), count);
+            if !kind.is_empty() {
+                add(format!("{name}:{kind}"), count);
+            }
+        };
+        if self.has_nodes() {
+            let held = self.job.allocation.nodes.iter().flat_map(|share| &share.gres);
+            held.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.units.len()));
+        } else {
+            let asked = self.spec().size.gres.iter();
+            asked.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.count * self.n_nodes()));
+        }
+        totals
+    }
+
+    /// `gres:gpu:2`, empty when nothing was asked for.
+    pub fn tres_per_node(&self) -> String {
+        let asked: Vec<String> = self.spec().size.gres.iter().map(|gres| format!("gres:{gres}")).collect();
+        asked.join(",")
+    }
+
+    /// Slurm resolves a missing limit by the partition when it shows it.
+    pub fn time_limit(&self) -> TimeLimit {
+        if let Some(limit) = self.spec().time_limit {
+            return limit;
+        }
+        let partition = self.scene.config.partition(&self.job.partition);
+        partition.and_then(|partition| partition.default_time.or(partition.max_time)).unwrap_or(TimeLimit::Unlimited)
+    }
+
+    /// Started, or expected to.
+    pub fn start_time(&self) -> Option<Timestamp> {
+        if self.job.phase == Phase::Pending {
+            return self.job.expected_start.or(self.spec().begin.filter(|begin| *begin > self.now()));
+        }
+        self.job.started
+    }
+
+    /// Ended, or expected to.
+    pub fn end_time(&self) -> Option<Timestamp> {
+        if self.job.phase != Phase::Pending {
+            return self.job.end_time();
+        }
+        Some(self.start_time()? + self.time_limit().span()?)
+    }
+
+    pub fn run_secs(&self) -> u64 {
+        if self.job.phase == Phase::Pending {
+            return 0;
+        }
+        self.job.run_time(self.now()).secs()
+    }
+
+    /// The reason's word, or the longer text where there is one.
+    pub fn reason(&self) -> &'a str {
+        match (&self.job.reason, self.job.reason_text.as_str()) {
+            (None, _) => "None",
+            (Some(reason), "") => reason.word(),
+            (Some(_), text) => text,
+        }
+    }
+
+    pub fn priority(&self) -> u32 {
+        if self.job.held.is_some() { 0 } else { self.job.priority }
+    }
+
+    /// `YES`, `NO` or `OK`: whether others may share what it holds.
+    pub fn oversubscribe(&self) -> &'static str {
+        match self.spec().size.sharing {
+            Sharing::Default if self.job.allocation.is_exclusive => "NO",
+            Sharing::Default => "OK",
+            Sharing::WholeNodes => "NO",
+            Sharing::Oversubscribe => "YES",
+        }
+    }
+
+    pub fn requeues(&self) -> bool {
+        self.spec().requeue.unwrap_or(self.scene.config.scheduler.requeues)
+    }
+
+    /// The script's path with its arguments; empty for scripts that came over stdin.
+    pub fn command(&self) -> String {
+        let spec = self.spec();
+        if !spec.is_batch() || spec.arguments.is_empty() {
+            return spec.command.clone();
+        }
+        format!("{} {}", spec.command, spec.arguments.join(" ")).trim_start().to_string()
+    }
+
+    /// The node that runs the script, or the host that asked.
+    pub fn batch_host(&self) -> Option<&'a str> {
+        match self.spec().kind {
+            JobKind::Batch { .. } if self.has_nodes() => self.job.allocation.first().map(|node| node.as_str()),
+            JobKind::Batch { .. } => None,
+            JobKind::Allocation | JobKind::Run(_) => Some(&self.spec().submit_host),
+        }
+    }
+
+    pub fn stdin(&self) -> String {
+        match &self.spec().stdin {
+            Some(pattern) => self.in_work_dir(pattern),
+            None => "/dev/null".into(),
+        }
+    }
+
+    /// A pattern of the user's own stays one, as Slurm shows it; only the default name is filled in.
+    pub fn stdout(&self) -> String {
+        if let Some(pattern) = &self.spec().stdout {
+            return self.in_work_dir(pattern);
+        }
+        let default = if self.job.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
+        let values = PatternValues {
+            job: self.job.id.0,
+            array_job: self.job.array_id().map(|id| id.0),
+            array_task: self.task.or(self.job.array_task()),
+            ..PatternValues::default()
+        };
+        self.in_work_dir(&pattern::expand(default, &values))
+    }
+
+    pub fn stderr(&self) -> String {
+        match &self.spec().stderr {
+            Some(pattern) => self.in_work_dir(pattern),
+            None => self.stdout(),
+        }
+    }
+
+    fn in_work_dir(&self, name: &str) -> String {
+        if name.starts_with('/') {
+            return name.to_string();
+        }
+        format!("{}/{name}", self.spec().work_dir.trim_end_matches('/'))
+    }
+
+    /// `afterok:12(unfulfilled)`, empty when there is nothing to wait for.
+    pub fn dependency(&self) -> String {
+        let dependency = &self.job.dependency;
+        let sign = if dependency.any_is_enough { "?" } else { "," };
+        let terms: Vec<String> = dependency.terms.iter().map(|term| format!("{term}(unfulfilled)")).collect();
+        terms.join(sign)
+    }
+}
+
+/// Appends anything that can be shown; a String takes everything.
+pub fn put(out: &mut String, value: impl std::fmt::Display) {
+    write!(out, "{value}").expect("a String takes everything");
+}

@@ -1,0 +1,187 @@
+//! A job in Slurm's JSON.
+use std::collections::BTreeMap;
+
+use model::spec::{Memory, Sharing, TimeLimit};
+use model::{JobKind, Timestamp, hostlist};
+
+use crate::job_view::JobView;
+
+use super::Json;
+
+/// Writes the fields of one job.
+pub fn write(view: &JobView, json: &mut Json) {
+    let (job, spec) = (view.job, view.spec());
+    let size = &spec.size;
+    let is_batch = matches!(spec.kind, JobKind::Batch { .. });
+    let secs = |moment: Option<Timestamp>| moment.map_or(0, Timestamp::secs);
+    let memory = view.memory();
+    let mut tasks = String::new();
+    if job.waiting_tasks.is_some() && view.task.is_none() {
+        view.write_task(&mut tasks);
+    }
+    json.field("account", &spec.account);
+    json.field("accrue_time", secs(job.eligible));
+    json.field("admin_comment", "");
+    json.field("array_job_id", job.array_id().map_or(0, |id| id.0));
+    json.field("array_task_id", view.task.or(job.array_task()));
+    json.field("array_max_tasks", spec.array.as_ref().and_then(|array| array.limit).unwrap_or(0));
+    json.field("array_task_string", &tasks);
+    json.field("association_id", 0_u32);
+    json.field("batch_features", "");
+    json.field("batch_flag", is_batch);
+    json.field("batch_host", view.batch_host().filter(|_| view.has_nodes()).unwrap_or(""));
+    json.list_field("flags", |_| {});
+    json.field("burst_buffer", "");
+    json.field("burst_buffer_state", "");
+    json.field("cluster", &view.scene.config.cluster_name);
+    json.field("cluster_features", "");
+    json.field("command", &view.command());
+    json.field("comment", &spec.comment);
+    json.field("container", "");
+    json.field("contiguous", size.contiguous);
+    json.field("core_spec", None::<u32>);
+    json.field("thread_spec", None::<u32>);
+    json.field("cores_per_socket", None::<u32>);
+    json.field("billable_tres", view.has_nodes().then(|| f64::from(view.n_cpus())));
+    json.field("cpus_per_task", size.cpus_per_task);
+    json.field("cpu_frequency_minimum", None::<u32>);
+    json.field("cpu_frequency_maximum", None::<u32>);
+    json.field("cpu_frequency_governor", None::<u32>);
+    json.field("cpus_per_tres", "");
+    json.field("deadline", secs(spec.deadline));
+    json.field("delay_boot", 0_u32);
+    json.field("dependency", &view.dependency());
+    json.field("derived_exit_code", job.derived_exit.to_wait_status());
+    json.field("eligible_time", secs(job.eligible));
+    json.field("end_time", secs(view.end_time()));
+    json.field("excluded_nodes", &hostlist::compress(&size.excluded));
+    json.field("exit_code", job.exit.to_wait_status());
+    json.field("features", &size.features);
+    json.field("federation_origin", "");
+    json.field("federation_siblings_active", "");
+    json.field("federation_siblings_viable", "");
+    json.list_field("gres_detail", |json| {
+        for share in job.allocation.nodes.iter().filter(|share| !share.gres.is_empty()) {
+            let held: Vec<String> = share.gres.iter().map(|gres| gres.to_string()).collect();
+            json.item(&held.join(","));
+        }
+    });
+    json.field("group_id", spec.gid);
+    json.field("group_name", &spec.group);
+    json.field("job_id", job.id.0);
+    if view.has_nodes() {
+        json.object_field("job_resources", |json| resources(view, json));
+    }
+    json.field("job_state", job.state().name());
+    json.field("last_sched_evaluation", secs(job.last_evaluated));
+    json.field("licenses", "");
+    json.field("max_cpus", 0_u32);
+    json.field("max_nodes", size.max_nodes.unwrap_or(0));
+    json.field("mcs_label", "");
+    json.field("memory_per_tres", "");
+    json.field("name", &spec.name);
+    json.field("nodes", &view.node_list());
+    json.field("nice", (spec.nice != 0).then_some(spec.nice));
+    json.field("tasks_per_core", None::<u32>);
+    json.field("tasks_per_node", size.tasks_per_node.unwrap_or(0));
+    json.field("tasks_per_socket", None::<u32>);
+    json.field("tasks_per_board", 0_u32);
+    json.field("cpus", view.n_cpus());
+    json.field("node_count", view.n_nodes());
+    json.field("tasks", view.n_tasks());
+    json.field("het_job_id", 0_u32);
+    json.field("het_job_id_set", "");
+    json.field("het_job_offset", 0_u32);
+    json.field("partition", view.partition.unwrap_or(&job.partition));
+    json.field("prefer", "");
+    json.field("memory_per_node", if let Memory::PerNodeMb(megabytes) = memory { Some(megabytes) } else { None });
+    json.field("memory_per_cpu", if let Memory::PerCpuMb(megabytes) = memory { Some(megabytes) } else { None });
+    json.field("minimum_cpus_per_node", view.min_cpus_per_node());
+    json.field("minimum_tmp_disk_per_node", size.tmp_disk_mb);
+    json.field("preempt_time", 0_u32);
+    json.field("pre_sus_time", job.run_before_suspend.secs());
+    json.field("priority", view.priority());
+    json.field("profile", None::<u32>);
+    json.field("qos", &spec.qos);
+    json.field("reboot", false);
+    json.field("required_nodes", &hostlist::compress(&size.nodes));
+    json.field("requeue", view.requeues());
+    json.field("resize_time", 0_u32);
+    json.field("restart_cnt", job.restarts);
+    json.field("resv_name", "");
+    json.field(
+        "shared",
+        match size.sharing {
+            Sharing::Default => None,
+            Sharing::WholeNodes => Some("none"),
+            Sharing::Oversubscribe => Some("oversubscribe"),
+        },
+    );
+    json.list_field("show_flags", |json| {
+        ["SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"].into_iter().for_each(|flag| json.item(flag));
+    });
+    json.field("sockets_per_board", 0_u32);
+    json.field("sockets_per_node", None::<u32>);
+    json.field("start_time", secs(view.start_time()));
+    json.field("state_description", &job.reason_text);
+    json.field("state_reason", job.reason.map_or("None", |reason| reason.word()));
+    json.field("standard_error", if is_batch { view.stderr() } else { String::new() }.as_str());
+    json.field("standard_input", if is_batch { view.stdin() } else { String::new() }.as_str());
+    json.field("standard_output", if is_batch { view.stdout() } else { String::new() }.as_str());
+    json.field("submit_time", job.submitted.secs());
+    json.field("suspend_time", secs(job.suspend_changed));
+    json.field("system_comment", "");
+    json.field(
+        "time_limit",
+        match view.time_limit() {
+            TimeLimit::Secs(secs) => Some(secs / 60),
+            TimeLimit::Unlimited => None,
+        },
+    );
+    json.field(
+        "time_minimum",
+        match spec.time_min {
+            Some(TimeLimit::Secs(secs)) => secs / 60,
+            Some(TimeLimit::Unlimited) | None => 0,
+        },
+    );
+    json.field("threads_per_core", None::<u32>);
+    json.field("tres_bind", "");
+    json.field("tres_freq", "");
+    json.field("tres_per_job", "");
+    json.field("tres_per_node", &view.tres_per_node());
+    json.field("tres_per_socket", "");
+    json.field("tres_per_task", "");
+    json.field("tres_req_str", &view.tres());
+    json.field("tres_alloc_str", if view.has_nodes() { view.tres() } else { String::new() }.as_str());
+    json.field("user_id", spec.uid);
+    json.field("user_name", &spec.user);
+    json.field("wckey", &spec.wckey);
+    json.field("current_working_directory", &spec.work_dir);
+}
+
+/// Each CPU counts as a socket with one core: machines are not described in more detail.
+fn resources(view: &JobView, json: &mut Json) {
+    let allocation = &view.job.allocation;
+    json.field("nodes", &view.node_list());
+    json.field("allocated_cpus", allocation.n_cpus());
+    json.field("allocated_hosts", allocation.nodes.len() as u32);
+    json.list_field("allocated_nodes", |json| {
+        for share in &allocation.nodes {
+            json.object(|json| {
+                let sockets: BTreeMap<u32, ()> = share.cpus.iter().map(|cpu| (cpu, ())).collect();
+                json.object_field("sockets", |json| {
+                    for socket in sockets.keys() {
+                        json.object_field(&socket.to_string(), |json| {
+                            json.object_field("cores", |json| json.field("0", "allocated"));
+                        });
+                    }
+                });
+                json.field("nodename", share.node.as_str());
+                json.field("cpus_used", 0_u32);
+                json.field("memory_used", 0_u32);
+                json.field("memory_allocated", share.memory_mb);
+            });
+        }
+    });
+}

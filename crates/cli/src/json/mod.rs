@@ -1,0 +1,39 @@
+//! Slurm's JSON: jobs, nodes and partitions in the shape its clients parse.
+use crate::job_view::JobView;
+
+mod job;
+mod write;
+
+pub use write::Json;
+
+use crate::version;
+
+/// What `--json` prints for jobs.
+pub fn jobs(rows: &[JobView]) -> String {
+    document("jobs", |json| rows.iter().for_each(|row| json.object(|json| job::write(row, json))))
+}
+
+/// The envelope that all answers share, around one list.
+fn document(name: &str, items: impl FnOnce(&mut Json)) -> String {
+    let mut json = Json::new();
+    json.object(|json| {
+        json.object_field("meta", |json| {
+            json.object_field("plugin", |json| {
+                json.field("type", "openapi/v0.0.38");
+                json.field("name", "Slurm OpenAPI v0.0.38");
+            });
+            json.object_field("Slurm", |json| {
+                let parts: Vec<u64> = version::SLURM.split('.').filter_map(|part| part.parse().ok()).collect();
+                json.object_field("version", |json| {
+                    json.field("major", parts[0]);
+                    json.field("micro", parts[2]);
+                    json.field("minor", parts[1]);
+                });
+                json.field("release", version::SLURM);
+            });
+        });
+        json.list_field("errors", |_| {});
+        json.list_field(name, items);
+    });
+    json.finish()
+}

@@ -1,0 +1,304 @@
+//! Every column of a job, by letter and by name.
+use std::borrow::Cow;
+
+use model::JobKind;
+use model::duration;
+use model::hostlist;
+use model::job_state::JobState;
+use model::size;
+use model::spec::TimeLimit;
+
+use crate::job_view::{JobView, put};
+use crate::render::{Column, Cut, Key, or_null, view};
+
+view! {
+    /// The view of jobs.
+    Jobs of JobView
+}
+
+/// The order in which `%all` shows the letters.
+pub const ALL: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+const NONE: char = '\0';
+
+pub static COLUMNS: &[Column<Jobs>] = &[
+    column('i', "jobarrayid", "JOBID", |view, out| view.write_id(out)).sorted_by(id_key),
+    column('A', "jobid", "JOBID", |view, out| put(out, view.job.id)).sorted_by(|view| number(view.job.id.0)),
+    column('F', "arrayjobid", "ARRAY_JOB_ID", |view, out| put(out, array_id(view)))
+        .sorted_by(|view| number(array_id(view))),
+    column('K', "arraytaskid", "ARRAY_TASK_ID", |view, out| view.write_task(out))
+        .sorted_by(|view| number(view.task.or(view.job.array_task()).unwrap_or(u32::MAX))),
+    column('j', "name", "NAME", |view, out| out.push_str(&view.spec().name)).sorted_by(|view| text(&view.spec().name)),
+    column('P', "partition", "PARTITION", |view, out| view.write_partition(out))
+        .sorted_by(|view| text(view.partition.unwrap_or(&view.job.partition))),
+    column('u', "username", "USER", |view, out| view.write_user(out)).sorted_by(|view| text(&view.spec().user)),
+    column('U', "userid", "UID", |view, out| put(out, view.spec().uid)).sorted_by(|view| number(view.spec().uid)),
+    column('g', "groupname", "GROUP", |view, out| view.write_group(out)),
+    column('G', "groupid", "GROUP", |view, out| put(out, view.spec().gid)).sorted_by(|view| number(view.spec().gid)),
+    column('t', "statecompact", "ST", |view, out| out.push_str(view.job.state().code()))
+        .sorted_by(|view| text(view.job.state().code())),
+    column('T', "state", "STATE", |view, out| out.push_str(view.job.state().name()))
+        .sorted_by(|view| text(view.job.state().name())),
+    column('M', "timeused", "TIME", |view, out| out.push_str(&duration::show_short(view.run_secs())))
+        .sorted_by(|view| number64(view.run_secs()))
+        .cutting(Cut::Titles),
+    column('l', "timelimit", "TIME_LIMIT", |view, out| write_limit(view.time_limit(), out))
+        .sorted_by(|view| limit_key(view.time_limit())),
+    column('L', "timeleft", "TIME_LEFT", write_time_left).sorted_by(|view| match view.time_limit() {
+        TimeLimit::Secs(secs) => Key::Number(secs as i64 - view.run_secs() as i64),
+        TimeLimit::Unlimited => Key::Number(i64::MAX),
+    }),
+    column('S', "starttime", "START_TIME", |view, out| view.scene.clock.write_or(view.start_time(), "N/A", out))
+        .sorted_by(|view| moment_key(view.start_time())),
+    column('e', "endtime", "END_TIME", |view, out| view.write_end(out)).sorted_by(|view| moment_key(view.end_time())),
+    column('V', "submittime", "SUBMIT_TIME", |view, out| view.scene.clock.write(view.job.submitted, out))
+        .sorted_by(|view| number64(view.job.submitted.secs())),
+    column(NONE, "eligibletime", "ELIGIBLE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
+    column(NONE, "accruetime", "ACCRUE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
+    column(NONE, "lastschedeval", "LAST_SCHED_EVAL", |view, out| {
+        view.scene.clock.write_or(view.job.last_evaluated, "N/A", out)
+    }),
+    column(NONE, "deadline", "DEADLINE", |view, out| view.scene.clock.write_or(view.spec().deadline, "N/A", out)),
+    column(NONE, "preempttime", "PREEMPT_TIME", |_, out| out.push_str("N/A")),
+    column(NONE, "resizetime", "RESIZE_TIME", |_, out| out.push_str("N/A")).cutting(Cut::Titles),
+    column(NONE, "pendingtime", "PENDING_TIME", |view, out| {
+        let until = view.job.started.unwrap_or(view.now());
+        put(out, (until - view.job.submitted).secs())
+    }),
+    column('D', "numnodes", "NODES", |view, out| put(out, view.n_nodes())).sorted_by(|view| number(view.n_nodes())),
+    column('C', "numcpus", "CPUS", |view, out| put(out, view.n_cpus())).sorted_by(|view| number(view.n_cpus())),
+    column(NONE, "numtasks", "TASKS", |view, out| put(out, view.n_tasks())),
+    column(NONE, "maxcpus", "MAX_CPUS", |view, out| put(out, view.n_cpus())),
+    column(NONE, "maxnodes", "MAX_NODES", |view, out| {
+        put(out, view.spec().size.max_nodes.filter(|_| !view.has_nodes()).unwrap_or(view.n_nodes()))
+    }),
+    column(NONE, "cpus-per-task", "CPUS_PER_TASK", |view, out| put(out, view.spec().size.n_cpus_per_task())),
+    column('c', "mincpus", "MIN_CPUS", |view, out| put(out, view.min_cpus_per_node()))
+        .sorted_by(|view| number(view.min_cpus_per_node())),
+    column('m', "minmemory", "MIN_MEMORY", |view, out| view.write_megabytes(view.min_memory_mb(), out))
+        .sorted_by(|view| number64(view.min_memory_mb())),
+    column('d', "mintmpdisk", "MIN_TMP_DISK", |view, out| put(out, view.spec().size.tmp_disk_mb))
+        .sorted_by(|view| number64(view.spec().size.tmp_disk_mb)),
+    column(NONE, "mintime", "TIME_MIN", |view, out| match view.spec().time_min {
+        Some(limit) => write_limit(limit, out),
+        None => out.push_str("0:00"),
+    }),
+    column('N', "nodelist", "NODELIST", |view, out| out.push_str(&view.node_list()))
+        .sorted_by(|view| match view.has_nodes() {
+            true => Key::Text(Cow::Owned(view.node_list())),
+            false => Key::Absent,
+        })
+        .cutting(Cut::Nothing),
+    column('R', "reasonlist", "NODELIST(REASON)", write_nodes_or_reason).cutting(Cut::Nothing),
+    column('r', "reason", "REASON", |view, out| out.push_str(view.reason())),
+    column('B', "batchhost", "EXEC_HOST", |view, out| out.push_str(view.batch_host().unwrap_or("n/a"))),
+    column(NONE, "allocnodes", "ALLOC_NODES", |view, out| or_null(&view.spec().submit_host, out)),
+    column(NONE, "allocsid", "ALLOC_SID", |_, out| out.push('0')),
+    column('n', "reqnodes", "REQ_NODES", |view, out| out.push_str(&hostlist::compress(&view.spec().size.nodes))),
+    column('x', "excnodes", "EXC_NODES", |view, out| out.push_str(&hostlist::compress(&view.spec().size.excluded))),
+    column('Y', "schednodes", "SCHEDNODES", |_, out| out.push_str("(null)")).cutting(Cut::Nothing),
+    column('f', "feature", "FEATURES", |view, out| or_null(&view.spec().size.features, out)),
+    column('b', "tres-per-node", "TRES_PER_NODE", |view, out| match view.tres_per_node() {
+        none if none.is_empty() => out.push_str("N/A"),
+        some => out.push_str(&some),
+    }),
+    column(NONE, "tres-alloc", "TRES_ALLOC", |view, out| out.push_str(&view.tres())),
+    column('h', "oversubscribe", "OVER_SUBSCRIBE", |view, out| out.push_str(view.oversubscribe())),
+    column('O', "contiguous", "CONTIGUOUS", |view, out| put(out, u8::from(view.spec().size.contiguous))),
+    column('p', "priority", "PRIORITY", |view, out| {
+        put(out, format_args!("{:.14}", f64::from(view.priority()) / f64::from(u32::MAX)))
+    })
+    .sorted_by(|view| number(view.priority())),
+    column('Q', "prioritylong", "PRIORITY", |view, out| put(out, view.priority()))
+        .sorted_by(|view| number(view.priority())),
+    column('y', "nice", "NICE", |view, out| put(out, view.spec().nice))
+        .sorted_by(|view| Key::Number(i64::from(view.spec().nice))),
+    column('a', "account", "ACCOUNT", |view, out| or_null(&view.spec().account, out)),
+    column('q', "qos", "QOS", |view, out| or_null(&view.spec().qos, out)),
+    column('w', "wckey", "WCKEY", |view, out| or_null(&view.spec().wckey, out)),
+    column('k', "comment", "COMMENT", |view, out| or_null(&view.spec().comment, out)),
+    column('E', "dependency", "DEPENDENCY", |view, out| or_null(&view.dependency(), out)),
+    column('o', "command", "COMMAND", |view, out| or_null(&view.command(), out)),
+    column('Z', "workdir", "WORK_DIR", |view, out| or_null(&view.spec().work_dir, out)),
+    column(NONE, "stdin", "STDIN", |view, out| match view.spec().is_batch() {
+        true => out.push_str(&view.stdin()),
+        false => out.push_str("(null)"),
+    }),
+    column(NONE, "stdout", "STDOUT", |view, out| out.push_str(&view.stdout())),
+    column(NONE, "stderr", "STDERR", |view, out| match view.spec().is_batch() {
+        true => out.push_str(&view.stderr()),
+        false => out.push_str("N/A"),
+    }),
+    column(NONE, "batchflag", "BATCH_FLAG", |view, out| put(out, u8::from(view.spec().is_batch()))),
+    column(NONE, "requeue", "REQUEUE", |view, out| put(out, u8::from(view.requeues()))),
+    column(NONE, "restartcnt", "RESTART_COUNT", |view, out| put(out, view.job.restarts)),
+    column(NONE, "exit_code", "EXIT_CODE", |view, out| put(out, view.job.exit.shell_code())),
+    column(NONE, "derivedec", "DERIVED_EC", |view, out| put(out, view.job.derived_exit.shell_code())),
+    column(NONE, "cluster", "CLUSTER", |view, out| out.push_str(&view.scene.config.cluster_name)),
+    column(NONE, "ntpernode", "NTASKS_PER_NODE", |view, out| {
+        put(out, view.spec().size.tasks_per_node.unwrap_or_default())
+    }),
+    // What nobody can ask for here has one value for all.
+    column('v', "reservation", "RESERVATION", |_, out| out.push_str("(null)")),
+    column('W', "licenses", "LICENSES", |_, out| out.push_str("(null)")),
+    column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
+    column('H', "sockets", "SOCKETS_PER_NODE", |_, out| out.push('*')),
+    column('I', "cores", "CORES_PER_SOCKET", |_, out| out.push('*')),
+    column('J', "threads", "THREADS_PER_CORE", |_, out| out.push('*')),
+    column('z', "sct", "S:C:T", |_, out| out.push_str("*:*:*")),
+    column('s', "selectjobinfo", "", |_, _| {}),
+    column(NONE, "admin_comment", "ADMIN_COMMENT", |_, out| out.push_str("(null)")),
+    column(NONE, "system_comment", "SYSTEM_COMMENT", |_, out| out.push_str("(null)")),
+    column(NONE, "associd", "ASSOC_ID", |_, out| out.push('0')),
+    column(NONE, "boardspernode", "BOARDS_PER_NODE", |_, out| out.push('0')),
+    column(NONE, "burstbuffer", "BURST_BUFFER", |_, out| out.push_str("(null)")),
+    column(NONE, "burstbufferstate", "BURST_BUFFER_STATE", |_, out| out.push_str("(null)")),
+    column(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
+    column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
+    column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |_, out| out.push_str("N/A")),
+    column(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
+    column(NONE, "hetjobid", "HET_JOB_ID", |_, out| out.push_str("N/A")),
+    column(NONE, "hetjobidset", "HET_JOB_ID_SET", |_, out| out.push_str("N/A")),
+    column(NONE, "hetjoboffset", "HET_JOB_OFFSET", |_, out| out.push_str("N/A")),
+    column(NONE, "mcslabel", "MCSLABEL", |_, out| out.push_str("(null)")),
+    column(NONE, "mem-per-tres", "MEM_PER_TRES", |_, out| out.push_str("N/A")),
+    column(NONE, "network", "NETWORK", |_, out| out.push_str("(null)")),
+    column(NONE, "ntperboard", "NTASKS_PER_BOARD", |_, out| out.push('0')),
+    column(NONE, "ntpercore", "NTASKS_PER_CORE", |_, out| out.push_str("N/A")),
+    column(NONE, "ntpersocket", "NTASKS_PER_SOCKET", |_, out| out.push_str("N/A")),
+    column(NONE, "origin", "ORIGIN", |_, out| out.push_str("NA")),
+    column(NONE, "originraw", "ORIGIN_RAW", |_, out| out.push_str("NA")),
+    column(NONE, "prefer", "PREFER", |_, out| out.push_str("(null)")),
+    column(NONE, "profile", "PROFILE", |_, out| out.push_str("NotSet")),
+    column(NONE, "reboot", "REBOOT", |_, out| out.push('0')),
+    column(NONE, "reqswitch", "REQ_SWITCH", |_, out| out.push('0')),
+    column(NONE, "siblingsactive", "ACTIVE_SIBLINGS", |_, out| out.push_str("NA")),
+    column(NONE, "siblingsactiveraw", "ACTIVE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
+    column(NONE, "siblingsviable", "VIABLE_SIBLINGS", |_, out| out.push_str("NA")),
+    column(NONE, "siblingsviableraw", "VIALBLE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
+    column(NONE, "sperboard", "SOCKETS_PER_BOARD", |_, out| out.push('0')),
+    column(NONE, "tres-bind", "TRES_BIND", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-freq", "TRES_FREQ", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-per-job", "TRES_PER_JOB", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-per-socket", "TRES_PER_SOCKET", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-per-task", "TRES_PER_TASK", |_, out| out.push_str("N/A")),
+    column(NONE, "wait4switch", "WAIT4SWITCH", |_, out| out.push_str("0:00")),
+];
+
+fn array_id(view: &JobView) -> u32 {
+    view.job.array_id().unwrap_or(view.job.id).0
+}
+
+/// The task of an array after the array, what waits of it last.
+fn id_key<'r>(view: &'r JobView) -> Key<'r> {
+    let task = match view.task.or(view.job.array_task()) {
+        Some(task) => i64::from(task),
+        None if view.job.array.is_some() => i64::from(u32::MAX),
+        None => 0,
+    };
+    Key::Number(i64::from(array_id(view)) << 32 | task)
+}
+
+fn text(text: &str) -> Key<'_> {
+    Key::Text(Cow::Borrowed(text))
+}
+
+fn number(number: u32) -> Key<'static> {
+    Key::Number(i64::from(number))
+}
+
+fn number64(number: u64) -> Key<'static> {
+    Key::Number(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn moment_key(moment: Option<model::Timestamp>) -> Key<'static> {
+    moment.map_or(Key::Absent, |moment| number64(moment.secs()))
+}
+
+fn limit_key(limit: TimeLimit) -> Key<'static> {
+    match limit {
+        TimeLimit::Secs(secs) => number64(secs),
+        TimeLimit::Unlimited => Key::Number(i64::MAX),
+    }
+}
+
+pub(super) fn write_limit(limit: TimeLimit, out: &mut String) {
+    match limit {
+        TimeLimit::Secs(secs) => out.push_str(&duration::show_short(secs)),
+        TimeLimit::Unlimited => out.push_str("UNLIMITED"),
+    }
+}
+
+fn write_time_left(view: &JobView, out: &mut String) {
+    match view.time_limit() {
+        TimeLimit::Secs(secs) => out.push_str(&duration::show_elapsed(secs as i64 - view.run_secs() as i64)),
+        TimeLimit::Unlimited => out.push_str("UNLIMITED"),
+    }
+}
+
+/// Nodes, or in parentheses why there are none, or why it failed.
+fn write_nodes_or_reason(view: &JobView, out: &mut String) {
+    let state = view.job.base_state();
+    let tells_why = matches!(
+        state,
+        JobState::Pending | JobState::Failed | JobState::Timeout | JobState::OutOfMemory | JobState::Deadline
+    );
+    if tells_why && view.job.state() != JobState::Completing {
+        out.push('(');
+        out.push_str(view.reason());
+        out.push(')');
+        return;
+    }
+    match &view.job.allocation.nodes[..] {
+        [only] if view.has_nodes() => out.push_str(only.node.as_str()),
+        _ => out.push_str(&view.node_list()),
+    }
+}
+
+impl JobView<'_> {
+    fn write_partition(&self, out: &mut String) {
+        if let Some(partition) = self.partition {
+            return out.push_str(partition);
+        }
+        let waiting = self.job.phase == model::Phase::Pending;
+        match &self.spec().partitions[..] {
+            many @ [_, _, ..] if waiting => out.push_str(&many.join(",")),
+            _ => out.push_str(&self.job.partition),
+        }
+    }
+
+    fn write_user(&self, out: &mut String) {
+        match self.spec().user.as_str() {
+            "" => put(out, self.spec().uid),
+            user => out.push_str(user),
+        }
+    }
+
+    fn write_group(&self, out: &mut String) {
+        match self.spec().group.as_str() {
+            "" => put(out, self.spec().gid),
+            group => out.push_str(group),
+        }
+    }
+
+    fn write_end(&self, out: &mut String) {
+        match self.end_time() {
+            Some(end) => self.scene.clock.write(end, out),
+            None if self.start_time().is_some() => out.push_str("NONE"),
+            None => out.push_str("N/A"),
+        }
+    }
+
+    fn write_megabytes(&self, megabytes: u64, out: &mut String) {
+        if self.scene.converts {
+            out.push_str(&size::show_megabytes(megabytes));
+        } else {
+            put(out, format_args!("{megabytes}M"));
+        }
+    }
+
+    /// A step made by `srun` itself runs the same program as its job.
+    pub fn is_run(&self) -> bool {
+        matches!(self.spec().kind, JobKind::Run(_))
+    }
+}

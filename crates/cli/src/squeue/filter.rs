@@ -1,0 +1,118 @@
+//! Which jobs, and which rows each of them gives.
+use model::config::Config;
+use model::request::JobFilter;
+use model::{Job, JobRef, Phase};
+
+use crate::job_view::{JobView, Scene};
+
+use super::options::{Options, States};
+
+/// What to ask the controller for; the rest is sorted out here.
+pub fn request(options: &Options) -> JobFilter {
+    let with_finished = match &options.states {
+        States::Live => false,
+        States::All => true,
+        States::Only(states) => states.iter().any(|state| state.is_finished()),
+    };
+    let jobs = match (&options.jobs, &options.steps) {
+        (Some(jobs), _) => jobs.clone(),
+        (None, Some(steps)) => steps.iter().map(|(job, _)| job.clone()).collect(),
+        (None, None) => Vec::new(),
+    };
+    JobFilter { jobs, uids: options.uids.clone().unwrap_or_default(), with_finished, with_steps: options.shows_steps }
+}
+
+/// The rows of the jobs that were asked for.
+pub fn rows<'a>(options: &Options, jobs: &'a [Job], scene: &'a Scene<'a>) -> Vec<JobView<'a>> {
+    let mut rows = Vec::with_capacity(jobs.len());
+    for job in jobs.iter().filter(|job| fits(options, job, scene.config)) {
+        push_rows(options, JobView::new(job, scene), &mut rows);
+    }
+    rows
+}
+
+pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
+    let spec = &job.spec;
+    let named =
+        |list: &Option<Vec<String>>, name: &str| list.as_ref().is_none_or(|list| list.iter().any(|one| one == name));
+    !options.nothing_fits
+        && options.jobs.as_ref().is_none_or(|refs| refs.iter().any(|one| is_meant(one, job)))
+        && options.uids.as_ref().is_none_or(|uids| uids.contains(&spec.uid))
+        && fits_state(&options.states, job)
+        && (!options.start || job.phase == Phase::Pending)
+        && fits_partition(options, job, config)
+        && named(&options.names, &spec.name)
+        && named(&options.accounts, &spec.account)
+        && named(&options.qos, &spec.qos)
+        && options.nodes.as_ref().is_none_or(|nodes| {
+            job.phase != Phase::Pending
+                && job.allocation.names().any(|name| nodes.iter().any(|one| one == name.as_str()))
+        })
+}
+
+fn fits_state(states: &States, job: &Job) -> bool {
+    match states {
+        States::Live => !job.state().is_finished(),
+        States::All => true,
+        States::Only(states) => states.contains(&job.state()) || states.contains(&job.base_state()),
+    }
+}
+
+fn fits_partition(options: &Options, job: &Job, config: &Config) -> bool {
+    let own = || job.spec.partitions.iter().map(String::as_str).chain([job.partition.as_str()]);
+    match &options.partitions {
+        Some(wanted) => own().any(|name| wanted.iter().any(|one| one == name)),
+        None if options.all => true,
+        None => !config.partition(&job.partition).is_some_and(|partition| partition.is_hidden),
+    }
+}
+
+/// An id names a job, one task by its own id, or all tasks of an array.
+pub fn is_meant(wanted: &JobRef, job: &Job) -> bool {
+    let is_array = job.array_id() == Some(wanted.job);
+    match &wanted.tasks {
+        None => job.id == wanted.job || is_array,
+        Some(tasks) => {
+            is_array
+                && match job.array_task() {
+                    Some(task) => tasks.contains(task),
+                    None => job
+                        .waiting_tasks
+                        .as_ref()
+                        .is_some_and(|waiting| tasks.iter().any(|task| waiting.contains(task))),
+                }
+        }
+    }
+}
+
+fn push_rows<'a>(options: &Options, view: JobView<'a>, rows: &mut Vec<JobView<'a>>) {
+    let job = view.job;
+    let Some(waiting) = &job.waiting_tasks else { return push_partitions(options, view, rows) };
+    if options.array {
+        for task in waiting.iter() {
+            push_partitions(options, JobView { task: Some(task), ..view }, rows);
+        }
+        return;
+    }
+    // Tasks that were asked for one by one are shown one by one.
+    let asked = options.jobs.iter().flatten().filter(|one| is_meant(one, job));
+    let (whole, parts): (Vec<&JobRef>, Vec<&JobRef>) = asked.partition(|one| one.tasks.is_none());
+    if parts.is_empty() || !whole.is_empty() {
+        return push_partitions(options, view, rows);
+    }
+    for task in waiting
+        .iter()
+        .filter(|task| parts.iter().any(|one| one.tasks.as_ref().is_some_and(|tasks| tasks.contains(*task))))
+    {
+        push_partitions(options, JobView { task: Some(task), ..view }, rows);
+    }
+}
+
+fn push_partitions<'a>(options: &Options, view: JobView<'a>, rows: &mut Vec<JobView<'a>>) {
+    let partitions = &view.job.spec.partitions;
+    if options.per_partition && view.job.phase == Phase::Pending && partitions.len() > 1 {
+        rows.extend(partitions.iter().map(|name| JobView { partition: Some(name), ..view }));
+    } else {
+        rows.push(view);
+    }
+}

@@ -1,0 +1,54 @@
+//! The texts of `squeue --help` and `--usage`, and the states it knows.
+
+pub const STATES: &str = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,\
+DEADLINE,OUT_OF_MEMORY,COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,\
+SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED";
+
+pub const USAGE: &str = "\
+Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
+              [-n name] [-o format] [-p partitions] [--qos qos]
+              [--reservation reservation] [--sort fields] [--start]
+              [--step step_id] [-t states] [-u user_name] [--usage]
+              [-L licenses] [-w nodes] [--federation] [--local] [--sibling]
+\t      [-ahjlrsv]
+";
+
+pub const HELP: &str = "\
+Usage: squeue [OPTIONS]
+Which jobs:
+  -j, --jobs=IDS            these jobs, arrays or array tasks (12,13_4)
+  -u, --user=NAMES          jobs of these users (names or numbers)
+      --me                  jobs of the caller
+  -p, --partitions=NAMES    jobs in these partitions
+  -t, --states=STATES       jobs in these states (PD, RUNNING, ..., all);
+                            without it: jobs that have not ended
+  -n, --name=NAMES          jobs with these names
+  -A, --account=NAMES       jobs of these accounts
+  -q, --qos=NAMES           jobs with these qualities of service
+  -w, --nodelist=NODES      jobs on these nodes
+  -L, --licenses=NAMES      jobs that use these licenses
+  -R, --reservation=NAME    jobs in this reservation
+  -a, --all                 also jobs in hidden partitions
+      --hide                not those (the default)
+  -s, --steps[=IDS]         steps instead of jobs (12.0)
+      --start               pending jobs with their expected start
+How they are shown:
+  -l, --long                more columns
+  -o, --format=FORMAT       %[.][width]letter with any text between
+  -O, --Format=FORMAT       name[:[.][width][suffix]],...
+  -S, --sort=FIELDS         letters of -o, each with - to turn it round
+  -r, --array               one line for each task of an array
+      --array-unique        the same
+  -P, --priority            one line for each partition of a pending job
+  -h, --noheader            no heading
+      --noconvert           memory in megabytes, not in larger units
+      --json                all that is known, as JSON
+  -i, --iterate=SECONDS     again and again
+Others:
+  -M, --clusters=NAME       the cluster to ask; only the configured one is known
+      --federation, --local, --sibling
+                            a cluster here is always alone: no difference
+  -v, --verbose             say which cluster is asked
+  -V, --version             the version
+      --help, --usage       this text, or a short one
+";

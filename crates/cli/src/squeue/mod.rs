@@ -1,0 +1,195 @@
+//! `squeue`: the jobs of the cluster, or their steps.
+use std::io::Write;
+use std::time::Duration;
+
+use model::config::Config;
+use model::request::JobsPage;
+
+use crate::context;
+use crate::job_view::Scene;
+use crate::json;
+use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
+use crate::zone::Clock;
+
+mod columns;
+mod filter;
+mod help;
+mod options;
+pub mod steps;
+
+pub use columns::{COLUMNS, Jobs};
+pub use filter::{fits, is_meant, request};
+pub use options::{Asked, Layout, Options, Refusal, States, parse};
+
+const DEFAULT: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
+const LONG: &str = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+const START: &str = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
+const STEPS: &str = "%.15i %.8j %.9P %.8u %.9M %N";
+const SORT: &str = "P,t,-p";
+const SORT_START: &str = "S";
+
+/// What came of rendering.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub text: String,
+    /// Lines for stderr.
+    pub complaints: Vec<String>,
+    /// Nothing can be shown.
+    pub failed: bool,
+}
+
+pub fn run(arguments: &[String]) -> i32 {
+    let options = match parse(arguments, &|name| std::env::var(name).ok()) {
+        Ok(Asked::Show(options)) => options,
+        Ok(Asked::Print(text)) => {
+            print(&text);
+            return 0;
+        }
+        Err(refusal) => {
+            print(&refusal.stdout);
+            eprint!("{}", refusal.stderr);
+            return 1;
+        }
+    };
+    for complaint in &options.complaints {
+        eprintln!("squeue: {complaint}");
+    }
+    match context::block_on(show(&options)) {
+        Ok(code) => code,
+        Err(problem) => {
+            eprintln!("slurm_load_jobs error: {problem}");
+            1
+        }
+    }
+}
+
+async fn show(options: &Options) -> Result<i32, String> {
+    let cluster = context::cluster()?;
+    if options.verbose {
+        eprintln!("squeue: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
+    }
+    if let Some(other) = options.clusters.iter().find(|name| **name != cluster.cluster_name && *name != "all") {
+        eprintln!(
+            "squeue: error: '{other}' can't be reached now, or it is an invalid entry for --cluster.  \
+             Use 'sacctmgr list clusters' to see available clusters."
+        );
+        return Ok(1);
+    }
+    let mut controller = context::controller(&cluster).await?;
+    let filter = request(options);
+    loop {
+        let config = controller.configuration().await.map_err(|error| error.to_string())?.config;
+        let page = controller.all_jobs(&filter).await.map_err(|error| error.to_string())?;
+        let clock = Clock::local(options.time_format.as_deref(), page.now);
+        let shown = render(options, &page, &config, &clock);
+        for complaint in &shown.complaints {
+            eprintln!("{complaint}");
+        }
+        if !print(&shown.text) || shown.failed {
+            return Ok(i32::from(shown.failed));
+        }
+        let Some(secs) = options.iterate_secs else { return Ok(0) };
+        if !print("\n") {
+            return Ok(0);
+        }
+        tokio::time::sleep(Duration::from_secs(secs)).await;
+    }
+}
+
+/// Everything `squeue` prints for one answer of the controller.
+pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock) -> Shown {
+    if let (Some([_]), [_]) = (options.jobs.as_deref(), &page.unknown[..]) {
+        let complaints = vec!["slurm_load_jobs error: Invalid job id specified".to_string()];
+        return Shown { complaints, failed: true, ..Shown::default() };
+    }
+    if let Some(unknown) = unknown_node(options, config) {
+        let complaints = vec![format!("squeue: error: Invalid node name {unknown}")];
+        return Shown { complaints, failed: true, ..Shown::default() };
+    }
+    let scene = Scene { clock, config, tasks_width: options.tasks_width, converts: options.converts };
+    if options.json {
+        let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
+        return Shown { text: json::jobs(&rows), ..Shown::default() };
+    }
+    let mut shown = Shown::default();
+    if !options.clusters.is_empty() {
+        shown.text.push_str(&format!("CLUSTER: {}\n", config.cluster_name));
+    }
+    if options.banner && options.heading {
+        shown.text.push_str(&clock.banner());
+        shown.text.push('\n');
+    }
+    if options.shows_steps {
+        let mut rows = steps::live_steps(&page.jobs, &page.steps, &scene);
+        rows.retain(|row| fits(options, row.job.job, config) && is_step_meant(options, row));
+        table(options, STEPS, steps::COLUMNS, "job step", None, rows, &mut shown);
+    } else {
+        let rows = filter::rows(options, &page.jobs, &scene);
+        let format = match (&options.layout, options.start) {
+            (Layout::Long, false) => LONG,
+            (_, true) => START,
+            (_, false) => DEFAULT,
+        };
+        let sort = if options.start { SORT_START } else { SORT };
+        table(options, format, COLUMNS, "job", Some(sort), rows, &mut shown);
+    }
+    shown
+}
+
+fn unknown_node<'a>(options: &'a Options, config: &Config) -> Option<&'a String> {
+    let known = |name: &String| config.nodes.iter().any(|node| node.name.as_str() == name.as_str());
+    options.nodes.iter().flatten().find(|name| !known(name))
+}
+
+fn is_step_meant(options: &Options, row: &steps::StepView) -> bool {
+    let Some(wanted) = &options.steps else { return true };
+    wanted.iter().any(|(job, step)| *step == row.id && is_meant(job, row.job.job))
+}
+
+fn table<V: View>(
+    options: &Options,
+    default: &str,
+    columns: &'static [crate::render::Column<V>],
+    what: &str,
+    sort: Option<&str>,
+    mut rows: Vec<V::Row<'_>>,
+    shown: &mut Shown,
+) {
+    let (format, unknown) = match &options.layout {
+        Layout::Letters(text) if text == "%all" => (all_letters(columns, columns::ALL), Vec::new()),
+        Layout::Letters(text) => parse_letters(columns, text),
+        Layout::Names(text) => parse_names(columns, text),
+        Layout::Default | Layout::Long => parse_letters(columns, default),
+    };
+    let complaint = |word: String| format!("squeue: error: Invalid {what} format specification: {word}");
+    shown.complaints.extend(unknown.into_iter().map(complaint));
+    match parse_sort(columns, options.sort.as_deref().or(sort).unwrap_or_default()) {
+        Ok(sorts) => sort_rows(&sorts, &mut rows),
+        Err(letter) => {
+            shown.complaints.push(format!("squeue: error: Invalid sort specification: {letter}"));
+            shown.failed = true;
+            return;
+        }
+    }
+    write_table(&format, &rows, options.heading, &mut shown.text);
+}
+
+fn write_table<V: View>(format: &Format<V>, rows: &[V::Row<'_>], heading: bool, out: &mut String) {
+    out.reserve(rows.len() * 96);
+    if heading {
+        format.heading(out);
+    }
+    let mut scratch = String::new();
+    for row in rows {
+        format.row(row, &mut scratch, out);
+    }
+}
+
+/// Writes to stdout; false when nobody reads any more.
+fn print(text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

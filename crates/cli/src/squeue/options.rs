@@ -1,0 +1,328 @@
+//! What `squeue` is asked: its arguments and environment, read without touching anything.
+use model::job_state::JobState;
+use model::{JobRef, StepId, hostlist};
+
+use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
+use crate::job_ids;
+use crate::users;
+use crate::version;
+
+use super::help;
+
+/// Looks up an environment variable.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+pub const FLAGS: &[Flag] = &[
+    flag("account", Some('A'), Value::Required),
+    flag("accounts", None, Value::Required),
+    flag("all", Some('a'), Value::None),
+    flag("array", Some('r'), Value::None),
+    flag("array-unique", None, Value::None),
+    flag("clusters", Some('M'), Value::Required),
+    flag("federation", None, Value::None),
+    flag("Format", Some('O'), Value::Required),
+    flag("format", Some('o'), Value::Required),
+    flag("help", None, Value::None),
+    flag("hide", None, Value::None),
+    flag("iterate", Some('i'), Value::Required),
+    flag("jobs", Some('j'), Value::Optional),
+    flag("json", None, Value::None),
+    flag("licenses", Some('L'), Value::Required),
+    flag("local", None, Value::None),
+    flag("long", Some('l'), Value::None),
+    flag("me", None, Value::None),
+    flag("name", Some('n'), Value::Required),
+    flag("noconvert", None, Value::None),
+    flag("nodelist", Some('w'), Value::Required),
+    flag("nodes", None, Value::Required),
+    flag("noheader", Some('h'), Value::None),
+    flag("partitions", Some('p'), Value::Required),
+    flag("priority", Some('P'), Value::None),
+    flag("qos", Some('q'), Value::Required),
+    flag("reservation", Some('R'), Value::Required),
+    flag("sibling", None, Value::None),
+    flag("sort", Some('S'), Value::Required),
+    flag("start", None, Value::None),
+    flag("states", Some('t'), Value::Required),
+    flag("steps", Some('s'), Value::Optional),
+    flag("usage", None, Value::None),
+    flag("user", Some('u'), Value::Required),
+    flag("users", None, Value::Required),
+    flag("verbose", Some('v'), Value::None),
+    flag("version", Some('V'), Value::None),
+    flag("yaml", None, Value::None),
+];
+
+/// What to do.
+pub enum Asked {
+    Show(Box<Options>),
+    /// Print this and end well.
+    Print(String),
+}
+
+/// Why nothing is shown: what goes to stdout and stderr; the exit code is 1.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    pub stdout: String,
+    pub stderr: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    pub jobs: Option<Vec<JobRef>>,
+    pub steps: Option<Vec<(JobRef, StepId)>>,
+    /// Steps instead of jobs.
+    pub shows_steps: bool,
+    pub uids: Option<Vec<u32>>,
+    pub states: States,
+    pub partitions: Option<Vec<String>>,
+    pub names: Option<Vec<String>>,
+    pub accounts: Option<Vec<String>>,
+    pub qos: Option<Vec<String>>,
+    pub nodes: Option<Vec<String>>,
+    /// Nothing has licences or reservations, so either filter leaves nothing.
+    pub nothing_fits: bool,
+    pub clusters: Vec<String>,
+    pub layout: Layout,
+    pub heading: bool,
+    /// The date above the heading.
+    pub banner: bool,
+    pub start: bool,
+    pub array: bool,
+    pub per_partition: bool,
+    pub all: bool,
+    pub iterate_secs: Option<u64>,
+    pub sort: Option<String>,
+    pub json: bool,
+    pub converts: bool,
+    pub verbose: bool,
+    pub tasks_width: usize,
+    pub time_format: Option<String>,
+    /// Lines for stderr that stop nothing.
+    pub complaints: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum States {
+    /// What has not ended.
+    #[default]
+    Live,
+    All,
+    Only(Vec<JobState>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Layout {
+    #[default]
+    Default,
+    Long,
+    Letters(String),
+    Names(String),
+}
+
+pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked, Refusal> {
+    let arguments = join_optional(arguments);
+    let parsed = read_options(FLAGS, Operands::Mixed, &arguments).map_err(|problem| Refusal {
+        stderr: format!("squeue: {problem}\nTry \"squeue --help\" for more information\n"),
+        ..Refusal::default()
+    })?;
+    if parsed.has("help") {
+        return Ok(Asked::Print(help::HELP.into()));
+    }
+    if parsed.has("usage") {
+        return Ok(Asked::Print(help::USAGE.into()));
+    }
+    if parsed.has("version") {
+        return Ok(Asked::Print(version::line()));
+    }
+    if let Some(extra) = parsed.operands.first() {
+        let stderr = format!("squeue: error: Unrecognized option: {extra}\n");
+        return Err(Refusal { stdout: help::USAGE.into(), stderr });
+    }
+    options(&parsed, environment).map(|options| Asked::Show(Box::new(options))).map_err(|lines| Refusal {
+        stderr: lines.iter().map(|line| format!("squeue: {line}\n")).collect(),
+        ..Refusal::default()
+    })
+}
+
+/// `-j 12`: the ids of these options may stand apart, though their value is optional.
+fn join_optional(arguments: &[String]) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let awaits = joined.last().is_some_and(|last| awaits_ids(last));
+        match joined.last_mut() {
+            Some(last) if awaits && !argument.starts_with('-') => {
+                if last.starts_with("--") {
+                    last.push('=');
+                }
+                last.push_str(argument);
+            }
+            _ => joined.push(argument.clone()),
+        }
+    }
+    joined
+}
+
+fn awaits_ids(argument: &str) -> bool {
+    if let Some(long) = argument.strip_prefix("--") {
+        let is_prefix = |name: &str, least: usize| long.len() >= least && name.starts_with(long);
+        return is_prefix("jobs", 2) || is_prefix("steps", 3);
+    }
+    let Some(letters) = argument.strip_prefix('-') else { return false };
+    let plain = |letter: char| FLAGS.iter().any(|flag| flag.short == Some(letter) && flag.value == Value::None);
+    let mut letters = letters.chars();
+    matches!(letters.next_back(), Some('j' | 's')) && letters.all(plain)
+}
+
+type Problem = Vec<String>;
+
+fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem> {
+    refuse_unsupported(parsed)?;
+    let mut complaints = Vec::new();
+    let list = |option: &str, alias: &str, variable: &str| -> Option<Vec<String>> {
+        let given = parsed.value(option).or(parsed.value(alias)).map(str::to_string);
+        given.or_else(|| environment(variable)).map(|text| words(&text))
+    };
+    let step_text = parsed.value("steps");
+    let shows_steps = parsed.has("steps");
+    let states = states(parsed.value("states").map(str::to_string).or_else(|| environment("SQUEUE_STATES")))?;
+    let users = list("user", "users", "SQUEUE_USERS");
+    let mut uids = users.map(|users| known_uids(&users, &mut complaints));
+    if parsed.has("me") {
+        uids = Some(vec![users::own_uid()]);
+    }
+    let layout = layout(parsed, environment)?;
+    let iterate_secs = match parsed.value("iterate") {
+        Some(text) => match text.parse() {
+            Ok(secs) if secs > 0 => Some(secs),
+            _ => return Err(vec![format!("error: --iterate={text}")]),
+        },
+        None => None,
+    };
+    let time_format = environment("SLURM_TIME_FORMAT").filter(|format| !format.is_empty());
+    if let Some(problem) = crate::zone::complaint(time_format.as_deref()) {
+        complaints.push(format!("error: {problem}"));
+    }
+    let banner = layout == Layout::Long || iterate_secs.is_some();
+    Ok(Options {
+        jobs: parsed.value("jobs").map(job_list).transpose()?,
+        steps: step_text.map(step_list).transpose()?,
+        shows_steps,
+        uids,
+        states,
+        partitions: list("partitions", "partitions", "SQUEUE_PARTITION"),
+        names: list("name", "name", "SQUEUE_NAMES"),
+        accounts: list("account", "accounts", "SQUEUE_ACCOUNT"),
+        qos: list("qos", "qos", "SQUEUE_QOS"),
+        nodes: parsed.value("nodelist").or(parsed.value("nodes")).map(node_list).transpose()?,
+        nothing_fits: parsed.has("reservation") || list("licenses", "licenses", "SQUEUE_LICENSES").is_some(),
+        clusters: list("clusters", "clusters", "SLURM_CLUSTERS").unwrap_or_default(),
+        layout,
+        heading: !parsed.has("noheader"),
+        banner,
+        start: parsed.has("start"),
+        array: parsed.has("array")
+            || parsed.has("array-unique")
+            || environment("SQUEUE_ARRAY").is_some()
+            || environment("SQUEUE_ARRAY_UNIQUE").is_some(),
+        per_partition: parsed.has("priority") || environment("SQUEUE_PRIORITY").is_some(),
+        all: (parsed.has("all") || environment("SQUEUE_ALL").is_some()) && !parsed.has("hide"),
+        iterate_secs,
+        sort: parsed.value("sort").map(str::to_string).or_else(|| environment("SQUEUE_SORT")),
+        json: parsed.has("json"),
+        converts: !parsed.has("noconvert"),
+        verbose: parsed.has("verbose"),
+        tasks_width: environment("SLURM_BITSTR_LEN")
+            .and_then(|width| width.parse().ok())
+            .unwrap_or(crate::job_view::TASKS_WIDTH),
+        time_format,
+        complaints,
+    })
+}
+
+fn refuse_unsupported(parsed: &Parsed) -> Result<(), Problem> {
+    if parsed.has("yaml") {
+        return Err(vec!["error: --yaml is not supported; use --json".into()]);
+    }
+    Ok(())
+}
+
+fn layout(parsed: &Parsed, environment: Environment) -> Result<Layout, Problem> {
+    let (letters, names) = (parsed.value("format"), parsed.value("Format"));
+    if letters.is_some() && names.is_some() {
+        let first = parsed.options.iter().find(|(name, _)| matches!(*name, "format" | "Format"));
+        return Err(vec![match first {
+            Some(("format", _)) => "error: -O (--Format) is incompatible with -o (--format)".into(),
+            _ => "error: -o (--format) is incompatible with -O (--Format)".into(),
+        }]);
+    }
+    let long = parsed.has("long");
+    if long && (letters.is_some() || names.is_some()) {
+        let option = if letters.is_some() { "-o(--format)" } else { "-O(--Format)" };
+        let text =
+            format!("fatal: Options {option} and -l(--long) are mutually exclusive. Please remove one and retry.");
+        return Err(vec![text]);
+    }
+    Ok(match (letters, names) {
+        (Some(letters), _) => Layout::Letters(letters.into()),
+        (None, Some(names)) => Layout::Names(names.into()),
+        (None, None) if long => Layout::Long,
+        (None, None) => match (environment("SQUEUE_FORMAT"), environment("SQUEUE_FORMAT2")) {
+            (Some(letters), _) => Layout::Letters(letters),
+            (None, Some(names)) => Layout::Names(names),
+            (None, None) => Layout::Default,
+        },
+    })
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_string).collect()
+}
+
+/// A user must exist, even when given by number.
+fn known_uids(names: &[String], complaints: &mut Vec<String>) -> Vec<u32> {
+    let mut uids = Vec::new();
+    for name in names {
+        match users::uid_of(name).filter(|uid| users::user_name(*uid).is_some()) {
+            Some(uid) => uids.push(uid),
+            None => complaints.push(format!("error: Invalid user: {name}")),
+        }
+    }
+    uids
+}
+
+fn states(text: Option<String>) -> Result<States, Problem> {
+    let Some(text) = text else { return Ok(States::Live) };
+    if text.eq_ignore_ascii_case("all") {
+        return Ok(States::All);
+    }
+    let mut states = Vec::new();
+    for word in words(&text) {
+        let Ok(state) = word.parse() else {
+            return Err(vec![
+                format!("error: Invalid job state specified: {word}"),
+                format!("error: Valid job states include: {}", help::STATES),
+            ]);
+        };
+        states.push(state);
+    }
+    Ok(States::Only(states))
+}
+
+fn job_list(text: &str) -> Result<Vec<JobRef>, Problem> {
+    let items = job_ids::split_list(text).into_iter();
+    items.map(|item| job_ids::parse_job(item).ok_or_else(|| vec![format!("error: Invalid job id: {item}")])).collect()
+}
+
+fn step_list(text: &str) -> Result<Vec<(JobRef, StepId)>, Problem> {
+    let read = |item: &str| match job_ids::parse(item) {
+        Some(job_ids::StepRef { job, step: Some(step) }) => Ok((job, step)),
+        _ if item.contains('.') => Err(vec![format!("error: Invalid job_step id: {item}")]),
+        _ => Err(vec![format!("error: Invalid job_step id: {item}.??")]),
+    };
+    job_ids::split_list(text).into_iter().map(read).collect()
+}
+
+fn node_list(text: &str) -> Result<Vec<String>, Problem> {
+    hostlist::expand(text).map_err(|_| vec![format!("error: Invalid node name {text}")])
+}
