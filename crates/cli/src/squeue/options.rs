@@ -316,7 +316,7 @@ fn job_list(text: &str) -> Result<Vec<JobRef>, Problem> {
 
 fn step_list(text: &str) -> Result<Vec<(JobRef, StepId)>, Problem> {
     let read = |item: &str| match job_ids::parse(item) {
-        Some(job_ids::StepRef { job, step: Some(step) }) => Ok((job, step)),
+        Some(job_ids::Target { job, step: Some(step) }) => Ok((job, step)),
         _ if item.contains('.') => Err(vec![format!("error: Invalid job_step id: {item}")]),
         _ => Err(vec![format!("error: Invalid job_step id: {item}.??")]),
     };
