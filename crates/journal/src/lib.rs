@@ -26,6 +26,17 @@ mod segments;
 mod snapshots;
 mod writer;
 
+#[cfg(test)]
+extern crate self as journal;
+#[cfg(test)]
+mod log_store_test;
+#[cfg(test)]
+mod segments_test;
+#[cfg(test)]
+#[path = "../tests/support/disk.rs"]
+#[allow(dead_code, reason = "the tests outside use all of it")]
+mod test_disk;
+
 pub use error::{Damage, OpenError, ProposeError};
 pub use front::{Journal, Leadership};
 pub use machine::Machine;

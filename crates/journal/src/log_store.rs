@@ -92,13 +92,21 @@ impl Index {
                 }
                 known.place.expect("an entry is in memory or on disk")
             };
-            for entry in self.read_frame(place)? {
-                if (next..to).contains(&entry.log_id.index) {
-                    size_bytes += size_of(&entry);
-                    next = entry.log_id.index + 1;
-                    entries.push(entry);
-                }
+            // Entries of this frame that were cut since are not the log's any more.
+            let frame = self.read_frame(place)?;
+            let tail = self.tail();
+            let is_wanted = |entry: &RaftEntry| {
+                let index = entry.log_id.index;
+                (next..to).contains(&index) && tail.get(index).is_some_and(|known| known.place == Some(place))
+            };
+            let wanted: Vec<RaftEntry> = frame.into_iter().filter(is_wanted).collect();
+            drop(tail);
+            if wanted.is_empty() {
+                break;
             }
+            next += wanted.len() as u64;
+            size_bytes += wanted.iter().map(size_of).sum::<usize>();
+            entries.extend(wanted);
         }
         Ok(entries)
     }
@@ -116,7 +124,11 @@ impl Index {
 
 impl Tail {
     fn first_index(&self) -> u64 {
-        self.purged.map_or(0, |id| id.index + 1)
+        match (self.entries.front(), self.purged) {
+            (Some(known), _) => known.log_id.index,
+            (None, Some(purged)) => purged.index + 1,
+            (None, None) => 0,
+        }
     }
 
     fn next_index(&self) -> u64 {
@@ -321,6 +333,9 @@ impl RaftLogStorage<Types> for LogStore {
     async fn purge(&mut self, last: LogId) -> Result<(), StorageError> {
         let is_in_log = {
             let mut tail = self.index.tail();
+            if tail.purged.is_some_and(|purged| purged.index > last.index) {
+                return Ok(());
+            }
             let is_in_log = tail.log_id_at(last.index) == Some(last);
             tail.purge(last);
             if !is_in_log {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use openraft::SnapshotMeta;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{LogId, take_u32};
+use crate::batch::take_u32;
 use crate::error::{Damage, OpenError};
 use crate::files::{self, Files};
 
@@ -25,6 +25,12 @@ pub(crate) struct Cover {
     pub n_entries: u64,
 }
 
+impl Cover {
+    fn last_index(&self) -> u64 {
+        self.meta.last_log_id.map_or(0, |id| id.index)
+    }
+}
+
 /// The snapshots of one journal. Only the newest is kept.
 #[derive(Clone)]
 pub(crate) struct Snapshots {
@@ -35,7 +41,7 @@ pub(crate) struct Snapshots {
 impl Snapshots {
     /// Makes the snapshot durable, and only then forgets the ones before it.
     pub fn save(&self, cover: &Cover, data: &[u8]) -> io::Result<()> {
-        let index = cover.meta.last_log_id.map_or(0, |id| id.index);
+        let index = cover.last_index();
         files::replace(&*self.files, &path(&self.dir, index), &encode(cover, data)?)?;
         self.remove_before(index)
     }
@@ -47,7 +53,7 @@ impl Snapshots {
         let path = path(&self.dir, newest);
         let bytes = self.files.read(&path).map_err(OpenError::io(&path))?;
         let (cover, data) = decode(&path, &bytes)?;
-        if cover.meta.last_log_id.is_none_or(|LogId { index, .. }| index != newest) {
+        if cover.last_index() != newest {
             return Err(Damage::new(&path, 0, "it covers other entries than its name says").into());
         }
         self.remove_before(newest).map_err(OpenError::io(&self.dir))?;
