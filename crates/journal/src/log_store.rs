@@ -336,7 +336,10 @@ impl RaftLogStorage<Types> for LogStore {
             if tail.purged.is_some_and(|purged| purged.index > last.index) {
                 return Ok(());
             }
-            let is_in_log = tail.log_id_at(last.index) == Some(last);
+            let is_in_log = match tail.log_id_at(last.index) {
+                Some(id) => id == last,
+                None => last.index < tail.next_index(),
+            };
             tail.purge(last);
             if !is_in_log {
                 tail.cut_from(0);
