@@ -13,7 +13,7 @@ use openraft::{EntryPayload, LogState, OptionalSend, RaftLogReader};
 use tokio::sync::oneshot;
 
 use crate::batch::{LogId, RaftEntry, StorageError, StorageIoError, Types, Vote};
-use crate::files::{self, Files};
+use crate::files::{self, Files, OpenFile};
 use crate::frame;
 use crate::segment::{self, Place};
 use crate::writer::{Done, Work};
@@ -28,6 +28,8 @@ pub(crate) struct Index {
     files: Arc<dyn Files>,
     dir: PathBuf,
     tail: Mutex<Tail>,
+    /// The segment that was read last; whoever reads one frame reads the next one too.
+    last_read: Mutex<Option<(u64, Arc<dyn OpenFile>)>>,
 }
 
 struct Tail {
@@ -58,7 +60,7 @@ impl Index {
             entries.into_iter().map(|(log_id, place)| Known { log_id, place: Some(place), in_memory: None }).collect();
         let mut tail = Tail { purged, entries, committed, first_in_memory: 0, bytes_in_memory: 0 };
         tail.first_in_memory = tail.next_index();
-        Index { files, dir, tail: Mutex::new(tail) }
+        Index { files, dir, tail: Mutex::new(tail), last_read: Mutex::new(None) }
     }
 
     /// The writer has put these entries on the disk.
@@ -113,8 +115,15 @@ impl Index {
 
     fn read_frame(&self, place: Place) -> io::Result<Vec<RaftEntry>> {
         let path = segment::path(&self.dir, place.segment);
+        let file = {
+            let mut last_read = self.last_read.lock().expect("no reader panics");
+            match &*last_read {
+                Some((segment, file)) if *segment == place.segment => file.clone(),
+                _ => last_read.insert((place.segment, Arc::from(self.files.open(&path)?))).1.clone(),
+            }
+        };
         let mut bytes = vec![0; place.size as usize];
-        files::read_exact(&*self.files.open(&path)?, &mut bytes, place.offset)?;
+        files::read_exact(&*file, &mut bytes, place.offset)?;
         match frame::decode(&bytes) {
             Ok(frame) => Ok(frame.entries),
             Err(flaw) => Err(io::Error::other(crate::Damage::new(&path, place.offset, flaw.describe()))),
@@ -331,6 +340,7 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn purge(&mut self, last: LogId) -> Result<(), StorageError> {
+        *self.index.last_read.lock().expect("no reader panics") = None;
         let is_in_log = {
             let mut tail = self.index.tail();
             if tail.purged.is_some_and(|purged| purged.index > last.index) {

@@ -42,7 +42,7 @@ impl Snapshots {
     /// Makes the snapshot durable, and only then forgets the ones before it.
     pub fn save(&self, cover: &Cover, data: &[u8]) -> io::Result<()> {
         let index = cover.last_index();
-        files::replace(&*self.files, &path(&self.dir, index), &encode(cover, data)?)?;
+        files::replace(&*self.files, &path(&self.dir, index), encode(cover, data)?)?;
         self.remove_before(index)
     }
 
@@ -80,20 +80,20 @@ fn index_of(name: &str) -> Option<u64> {
     name.strip_prefix("snapshot-").filter(|digits| digits.len() == 20)?.parse().ok()
 }
 
-fn encode(cover: &Cover, data: &[u8]) -> io::Result<Vec<u8>> {
+/// The file in parts of a chunk each, so that a large state is not held in memory twice.
+fn encode(cover: &Cover, data: &[u8]) -> io::Result<impl Iterator<Item = Vec<u8>>> {
     let cover = rmp_serde::to_vec_named(cover).map_err(io::Error::other)?;
-    let mut bytes = Vec::with_capacity(data.len() + data.len() / CHUNK * 8 + cover.len() + 64);
-    bytes.extend_from_slice(&MAGIC);
-    let mut n_chunks = 0u32;
-    for chunk in std::iter::once(&cover[..]).chain(data.chunks(CHUNK)) {
-        bytes.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&crc32fast::hash(chunk).to_le_bytes());
-        bytes.extend_from_slice(chunk);
-        n_chunks += 1;
-    }
-    bytes.extend_from_slice(&0u32.to_le_bytes());
-    bytes.extend_from_slice(&crc32fast::hash(&n_chunks.to_le_bytes()).to_le_bytes());
-    Ok(bytes)
+    let n_chunks = 1 + data.len().div_ceil(CHUNK) as u32;
+    let mut end = 0u32.to_le_bytes().to_vec();
+    end.extend_from_slice(&crc32fast::hash(&n_chunks.to_le_bytes()).to_le_bytes());
+    let first = [&MAGIC[..], &chunk(&cover)].concat();
+    Ok(std::iter::once(first).chain(data.chunks(CHUNK).map(chunk)).chain(std::iter::once(end)))
+}
+
+fn chunk(bytes: &[u8]) -> Vec<u8> {
+    let length = (bytes.len() as u32).to_le_bytes();
+    let crc = crc32fast::hash(bytes).to_le_bytes();
+    [&length[..], &crc, bytes].concat()
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<(Cover, Vec<u8>), Damage> {

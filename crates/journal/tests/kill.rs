@@ -12,7 +12,7 @@ use journal::{Journal, Options};
 use support::disk::Random;
 use support::{Memory, TempDir};
 
-const KILLS: u64 = 200;
+const KILLS: u64 = 150;
 const DIR: &str = "JOURNAL_KILL_TEST_DIR";
 const LIFE: &str = "JOURNAL_KILL_TEST_LIFE";
 
