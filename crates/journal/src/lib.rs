@@ -16,6 +16,7 @@ mod frame;
 mod front;
 mod gather;
 mod hard_state;
+mod index;
 mod log_store;
 mod machine;
 mod network;

@@ -117,11 +117,16 @@ async fn until_all_have(members: &BTreeMap<u64, Member>, expected: &[Vec<u8>]) {
 }
 
 async fn propose(members: &BTreeMap<u64, Member>, expected: &mut Vec<Vec<u8>>, n_entries: u64) {
-    let leader = &members[&leader_of(members).await].journal;
-    for _ in 0..n_entries {
+    let wanted = expected.len() as u64 + n_entries;
+    while (expected.len() as u64) < wanted {
+        let leader = &members[&leader_of(members).await].journal;
         let entry = numbered(expected.len() as u64);
-        leader.propose(entry.clone()).await.unwrap();
-        expected.push(entry);
+        match tokio::time::timeout(PATIENCE, leader.propose(entry.clone())).await.expect("nobody hangs") {
+            Ok(_) => expected.push(entry),
+            // On a busy machine a leader may be thought lost; nothing was kept.
+            Err(ProposeError::NotLeader { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
@@ -137,7 +142,7 @@ async fn three_members_survive_the_loss_of_their_leader_and_take_it_back() {
     let leader = leader_of(&members).await;
     let follower = members.keys().copied().find(|id| *id != leader).unwrap();
     let refused = members[&follower].journal.propose(b"wrong door".to_vec()).await;
-    assert_eq!(refused, Err(ProposeError::NotLeader { leader: Some(leader) }));
+    assert!(matches!(refused, Err(ProposeError::NotLeader { .. })), "{refused:?}");
 
     let lost = members.remove(&leader).unwrap();
     stop(&room, leader, lost).await;
