@@ -45,6 +45,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for n_proposers in [1, 4, 64, 512] {
         println!("  {n_proposers:>3} proposers  {}", proposals(&dir.join(n_proposers.to_string()), n_proposers).await?);
     }
+    println!("opening again");
+    for n_proposers in [1, 512] {
+        let begin = Instant::now();
+        let machine = Count(0);
+        let journal = Journal::open(Options::new(dir.join(n_proposers.to_string()), 1), machine).await?;
+        let n_entries = journal.propose(Vec::new()).await?;
+        println!("  after {n_entries} entries by {n_proposers:>3} proposers  {:?}", begin.elapsed());
+        journal.shutdown().await;
+    }
     std::fs::remove_dir_all(&dir)?;
     Ok(())
 }

@@ -12,7 +12,8 @@ use crate::applier::{Applier, Waiters};
 use crate::batch::{Batch, Raft};
 use crate::error::{OpenError, ProposeError};
 use crate::gather::{self, Proposal};
-use crate::log_store::{Index, LogStore};
+use crate::index::Index;
+use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::network::{self, Network};
 use crate::options::Options;
@@ -105,6 +106,7 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
     }
 
     /// Resolves when the entry is durable and applied; then gives the machine's reply.
+    /// A leader that has lost its majority cannot tell yet, and waits until it knows.
     pub async fn propose(&self, entry: Vec<u8>) -> Result<R, ProposeError> {
         if entry.len() > MAX_ENTRY_BYTES {
             return Err(ProposeError::TooLarge { size_bytes: entry.len(), max_bytes: MAX_ENTRY_BYTES });
@@ -215,20 +217,18 @@ fn config(options: &Options) -> Config {
 
 /// Tells who leads and asks for snapshots, as long as the journal runs.
 async fn keep(raft: Raft, snapshot_wanted: Arc<Notify>, leadership: watch::Sender<Leadership>) {
-    let mut metrics = raft.metrics();
+    // These change with elections only, not with every batch.
+    let mut metrics = raft.server_metrics();
     let mut leading_term = None;
     let mut barrier = JoinSet::new();
     loop {
-        let (state, term, leader, is_running) = {
+        let (state, term, leader) = {
             let now = metrics.borrow_and_update();
-            (now.state, now.current_term, now.current_leader, now.running_state.is_ok())
+            (now.state, now.vote.leader_id.term, now.current_leader.filter(|leader| *leader != now.id))
         };
-        if !is_running {
-            break;
-        }
         if state != ServerState::Leader {
             leading_term = None;
-            publish(&leadership, Leadership::Follower { leader: leader.filter(|id| *id != metrics.borrow().id) });
+            publish(&leadership, Leadership::Follower { leader });
         } else if leading_term != Some(term) {
             leading_term = Some(term);
             publish(&leadership, Leadership::Follower { leader: None });

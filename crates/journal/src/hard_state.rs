@@ -30,7 +30,7 @@ pub(crate) fn save(files: &dyn Files, dir: &Path, state: &HardState) -> io::Resu
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
     bytes.extend_from_slice(&body);
-    files::replace(files, &path(dir), &bytes)
+    files::replace(files, &path(dir), [bytes])
 }
 
 /// `None` in a directory where no journal was made yet.

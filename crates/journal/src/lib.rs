@@ -16,6 +16,7 @@ mod frame;
 mod front;
 mod gather;
 mod hard_state;
+mod index;
 mod log_store;
 mod machine;
 mod network;
@@ -25,6 +26,17 @@ mod segment;
 mod segments;
 mod snapshots;
 mod writer;
+
+#[cfg(test)]
+extern crate self as journal;
+#[cfg(test)]
+mod log_store_test;
+#[cfg(test)]
+mod segments_test;
+#[cfg(test)]
+#[path = "../tests/support/disk.rs"]
+#[allow(dead_code, reason = "the tests outside use all of it")]
+mod test_disk;
 
 pub use error::{Damage, OpenError, ProposeError};
 pub use front::{Journal, Leadership};

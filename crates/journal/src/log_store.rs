@@ -1,196 +1,22 @@
-//! openraft's view of the log: an index of what lies where, recent entries in memory, all else on disk.
+//! openraft's view of the log: hands writes to the writer thread, reads from the index.
 
-use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{EntryPayload, LogState, OptionalSend, RaftLogReader};
 use tokio::sync::oneshot;
 
 use crate::batch::{LogId, RaftEntry, StorageError, StorageIoError, Types, Vote};
-use crate::files::{self, Files};
 use crate::frame;
-use crate::segment::{self, Place};
+use crate::index::Index;
 use crate::writer::{Done, Work};
 
-/// Entries that every reader has seen stay in memory up to this size.
-const MEMORY_BYTES: usize = 4 << 20;
 /// A reader that is far behind gets about this much at once.
 const READ_BYTES: usize = 1 << 20;
-
-/// What the log holds. Shared by openraft's core, its replication tasks and the writer thread.
-pub(crate) struct Index {
-    files: Arc<dyn Files>,
-    dir: PathBuf,
-    tail: Mutex<Tail>,
-}
-
-struct Tail {
-    purged: Option<LogId>,
-    entries: VecDeque<Known>,
-    committed: Option<LogId>,
-    /// Entries before this index are not in memory.
-    first_in_memory: u64,
-    bytes_in_memory: usize,
-}
-
-struct Known {
-    log_id: LogId,
-    /// Unknown until the writer has put it there; until then it is in memory.
-    place: Option<Place>,
-    in_memory: Option<RaftEntry>,
-}
-
-impl Index {
-    pub fn new(
-        files: Arc<dyn Files>,
-        dir: PathBuf,
-        purged: Option<LogId>,
-        entries: VecDeque<(LogId, Place)>,
-        committed: Option<LogId>,
-    ) -> Self {
-        let entries: VecDeque<Known> =
-            entries.into_iter().map(|(log_id, place)| Known { log_id, place: Some(place), in_memory: None }).collect();
-        let mut tail = Tail { purged, entries, committed, first_in_memory: 0, bytes_in_memory: 0 };
-        tail.first_in_memory = tail.next_index();
-        Index { files, dir, tail: Mutex::new(tail) }
-    }
-
-    /// The writer has put these entries on the disk.
-    pub fn placed(&self, first_index: u64, n_entries: u64, place: Place) {
-        let mut tail = self.tail();
-        for index in first_index..first_index + n_entries {
-            if let Some(known) = tail.get_mut(index) {
-                known.place = Some(place);
-            }
-        }
-    }
-
-    fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().expect("no holder of the index panics")
-    }
-
-    /// The entries in the range that the log has, but no more than about `limit_bytes`.
-    fn read(&self, from: u64, to: u64, limit_bytes: usize) -> io::Result<Vec<RaftEntry>> {
-        let mut entries = Vec::new();
-        let mut size_bytes = 0;
-        let mut next = from.max(self.tail().first_index());
-        while next < to && size_bytes < limit_bytes {
-            let place = {
-                let tail = self.tail();
-                let Some(known) = tail.get(next) else { break };
-                if let Some(entry) = &known.in_memory {
-                    size_bytes += size_of(entry);
-                    entries.push(entry.clone());
-                    next += 1;
-                    continue;
-                }
-                known.place.expect("an entry is in memory or on disk")
-            };
-            for entry in self.read_frame(place)? {
-                if (next..to).contains(&entry.log_id.index) {
-                    size_bytes += size_of(&entry);
-                    next = entry.log_id.index + 1;
-                    entries.push(entry);
-                }
-            }
-        }
-        Ok(entries)
-    }
-
-    fn read_frame(&self, place: Place) -> io::Result<Vec<RaftEntry>> {
-        let path = segment::path(&self.dir, place.segment);
-        let mut bytes = vec![0; place.size as usize];
-        files::read_exact(&*self.files.open(&path)?, &mut bytes, place.offset)?;
-        match frame::decode(&bytes) {
-            Ok(frame) => Ok(frame.entries),
-            Err(flaw) => Err(io::Error::other(crate::Damage::new(&path, place.offset, flaw.describe()))),
-        }
-    }
-}
-
-impl Tail {
-    fn first_index(&self) -> u64 {
-        self.purged.map_or(0, |id| id.index + 1)
-    }
-
-    fn next_index(&self) -> u64 {
-        self.first_index() + self.entries.len() as u64
-    }
-
-    fn last_log_id(&self) -> Option<LogId> {
-        self.entries.back().map_or(self.purged, |known| Some(known.log_id))
-    }
-
-    fn get(&self, index: u64) -> Option<&Known> {
-        self.entries.get(index.checked_sub(self.first_index())? as usize)
-    }
-
-    fn get_mut(&mut self, index: u64) -> Option<&mut Known> {
-        let position = index.checked_sub(self.first_index())? as usize;
-        self.entries.get_mut(position)
-    }
-
-    /// The log id at `index`, if the log knows it.
-    fn log_id_at(&self, index: u64) -> Option<LogId> {
-        self.get(index).map(|known| known.log_id).or(self.purged.filter(|id| id.index == index))
-    }
-
-    fn push(&mut self, entry: RaftEntry) {
-        self.bytes_in_memory += size_of(&entry);
-        self.entries.push_back(Known { log_id: entry.log_id, place: None, in_memory: Some(entry) });
-    }
-
-    /// Forgets the oldest entries that are committed: those were read already by whoever applies them.
-    fn trim_memory(&mut self) {
-        let committed = self.committed.map_or(0, |id| id.index);
-        self.first_in_memory = self.first_in_memory.max(self.first_index());
-        while self.bytes_in_memory > MEMORY_BYTES && self.first_in_memory < committed {
-            let index = self.first_in_memory;
-            if let Some(known) = self.get_mut(index).filter(|known| known.place.is_some())
-                && let Some(entry) = known.in_memory.take()
-            {
-                self.bytes_in_memory -= size_of(&entry);
-            }
-            self.first_in_memory += 1;
-        }
-    }
-
-    fn forget(&mut self, known: Option<Known>) {
-        if let Some(entry) = known.and_then(|known| known.in_memory) {
-            self.bytes_in_memory -= size_of(&entry);
-        }
-    }
-
-    fn cut_from(&mut self, index: u64) {
-        while self.last_log_id().is_some_and(|id| id.index >= index) && !self.entries.is_empty() {
-            let known = self.entries.pop_back();
-            self.forget(known);
-        }
-        self.first_in_memory = self.first_in_memory.min(self.next_index());
-    }
-
-    fn purge(&mut self, last: LogId) {
-        while self.entries.front().is_some_and(|known| known.log_id.index <= last.index) {
-            let known = self.entries.pop_front();
-            self.forget(known);
-        }
-        self.purged = Some(last);
-        self.first_in_memory = self.first_in_memory.max(last.index + 1);
-    }
-}
-
-fn size_of(entry: &RaftEntry) -> usize {
-    64 + match &entry.payload {
-        EntryPayload::Normal(batch) => batch.size_bytes(),
-        EntryPayload::Blank | EntryPayload::Membership(_) => 0,
-    }
-}
 
 /// The log as openraft's core writes it.
 pub(crate) struct LogStore {
@@ -319,9 +145,16 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn purge(&mut self, last: LogId) -> Result<(), StorageError> {
+        self.index.forget_last_read();
         let is_in_log = {
             let mut tail = self.index.tail();
-            let is_in_log = tail.log_id_at(last.index) == Some(last);
+            if tail.purged.is_some_and(|purged| purged.index > last.index) {
+                return Ok(());
+            }
+            let is_in_log = match tail.log_id_at(last.index) {
+                Some(id) => id == last,
+                None => last.index < tail.next_index(),
+            };
             tail.purge(last);
             if !is_in_log {
                 tail.cut_from(0);

@@ -85,7 +85,7 @@ pub(crate) fn recover(options: &Options) -> Result<Recovered, OpenError> {
         return Err(OpenError::Missing { file: segment::path(dir, sequences[0]), what });
     }
     let newest = log.all.back().expect("there is at least one segment").0;
-    let segments = reopen(options, HardState { newest_segment: newest, ..state }, &mut log)?;
+    let segments = reopen(options, state, newest, &mut log)?;
     let committed = log.committed.and_then(|index| {
         let last = log.entries.back().map_or(0, |(id, _)| id.index);
         log.entries.iter().find(|(id, _)| id.index == index.min(last)).map(|(id, _)| *id)
@@ -180,9 +180,9 @@ fn read_segments(options: &Options, sequences: &[u64], state: &HardState) -> Res
 
 /// Opens the newest segment for appending. Its last frame may be in the page cache only (the process was killed
 /// before its sync, or the sync failed), so it is written and synced again before anybody relies on it.
-fn reopen(options: &Options, state: HardState, log: &mut Log) -> Result<Segments, OpenError> {
+fn reopen(options: &Options, mut state: HardState, newest: u64, log: &mut Log) -> Result<Segments, OpenError> {
     let Options { dir, files, .. } = options;
-    let path = segment::path(dir, state.newest_segment);
+    let path = segment::path(dir, newest);
     let end = log.newest.end;
     if log.newest.is_torn {
         tracing::warn!(
@@ -192,7 +192,7 @@ fn reopen(options: &Options, state: HardState, log: &mut Log) -> Result<Segments
             "the last write was torn by a crash; it was never acknowledged and is cut off"
         );
     }
-    let make_ready = || -> io::Result<Box<dyn files::OpenFile>> {
+    let make_ready = |state: &mut HardState| -> io::Result<Box<dyn files::OpenFile>> {
         let file = files.open(&path)?;
         let from = log.newest.last_frame.unwrap_or(0);
         let mut last_frame = vec![0; (end - from) as usize];
@@ -200,10 +200,13 @@ fn reopen(options: &Options, state: HardState, log: &mut Log) -> Result<Segments
         files::write_all(&*file, &last_frame, from)?;
         file.set_length(end)?;
         file.sync()?;
-        hard_state::save(&**files, dir, &state)?;
+        if state.newest_segment != newest {
+            state.newest_segment = newest;
+            hard_state::save(&**files, dir, state)?;
+        }
         Ok(file)
     };
-    let file = make_ready().map_err(OpenError::io(&path))?;
+    let file = make_ready(&mut state).map_err(OpenError::io(&path))?;
     Ok(Segments {
         files: Arc::clone(files) as Arc<dyn Files>,
         dir: dir.clone(),

@@ -106,6 +106,6 @@ pub(crate) fn create(
     follows: Follows,
 ) -> io::Result<Box<dyn OpenFile>> {
     let path = segment::path(dir, sequence);
-    files::replace(files, &path, &segment::encode_header(sequence, follows))?;
+    files::replace(files, &path, [segment::encode_header(sequence, follows).to_vec()])?;
     files.open(&path)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use openraft::SnapshotMeta;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{LogId, take_u32};
+use crate::batch::take_u32;
 use crate::error::{Damage, OpenError};
 use crate::files::{self, Files};
 
@@ -25,6 +25,12 @@ pub(crate) struct Cover {
     pub n_entries: u64,
 }
 
+impl Cover {
+    fn last_index(&self) -> u64 {
+        self.meta.last_log_id.map_or(0, |id| id.index)
+    }
+}
+
 /// The snapshots of one journal. Only the newest is kept.
 #[derive(Clone)]
 pub(crate) struct Snapshots {
@@ -35,8 +41,8 @@ pub(crate) struct Snapshots {
 impl Snapshots {
     /// Makes the snapshot durable, and only then forgets the ones before it.
     pub fn save(&self, cover: &Cover, data: &[u8]) -> io::Result<()> {
-        let index = cover.meta.last_log_id.map_or(0, |id| id.index);
-        files::replace(&*self.files, &path(&self.dir, index), &encode(cover, data)?)?;
+        let index = cover.last_index();
+        files::replace(&*self.files, &path(&self.dir, index), encode(cover, data)?)?;
         self.remove_before(index)
     }
 
@@ -47,7 +53,7 @@ impl Snapshots {
         let path = path(&self.dir, newest);
         let bytes = self.files.read(&path).map_err(OpenError::io(&path))?;
         let (cover, data) = decode(&path, &bytes)?;
-        if cover.meta.last_log_id.is_none_or(|LogId { index, .. }| index != newest) {
+        if cover.last_index() != newest {
             return Err(Damage::new(&path, 0, "it covers other entries than its name says").into());
         }
         self.remove_before(newest).map_err(OpenError::io(&self.dir))?;
@@ -74,20 +80,20 @@ fn index_of(name: &str) -> Option<u64> {
     name.strip_prefix("snapshot-").filter(|digits| digits.len() == 20)?.parse().ok()
 }
 
-fn encode(cover: &Cover, data: &[u8]) -> io::Result<Vec<u8>> {
+/// The file in parts of a chunk each, so that a large state is not held in memory twice.
+fn encode(cover: &Cover, data: &[u8]) -> io::Result<impl Iterator<Item = Vec<u8>>> {
     let cover = rmp_serde::to_vec_named(cover).map_err(io::Error::other)?;
-    let mut bytes = Vec::with_capacity(data.len() + data.len() / CHUNK * 8 + cover.len() + 64);
-    bytes.extend_from_slice(&MAGIC);
-    let mut n_chunks = 0u32;
-    for chunk in std::iter::once(&cover[..]).chain(data.chunks(CHUNK)) {
-        bytes.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&crc32fast::hash(chunk).to_le_bytes());
-        bytes.extend_from_slice(chunk);
-        n_chunks += 1;
-    }
-    bytes.extend_from_slice(&0u32.to_le_bytes());
-    bytes.extend_from_slice(&crc32fast::hash(&n_chunks.to_le_bytes()).to_le_bytes());
-    Ok(bytes)
+    let n_chunks = 1 + data.len().div_ceil(CHUNK) as u32;
+    let mut end = 0u32.to_le_bytes().to_vec();
+    end.extend_from_slice(&crc32fast::hash(&n_chunks.to_le_bytes()).to_le_bytes());
+    let first = [&MAGIC[..], &chunk(&cover)].concat();
+    Ok(std::iter::once(first).chain(data.chunks(CHUNK).map(chunk)).chain(std::iter::once(end)))
+}
+
+fn chunk(bytes: &[u8]) -> Vec<u8> {
+    let length = (bytes.len() as u32).to_le_bytes();
+    let crc = crc32fast::hash(bytes).to_le_bytes();
+    [&length[..], &crc, bytes].concat()
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<(Cover, Vec<u8>), Damage> {

@@ -9,7 +9,7 @@ use openraft::storage::LogFlushed;
 use tokio::sync::{oneshot, watch};
 
 use crate::batch::{LogId, Types, Vote};
-use crate::log_store::Index;
+use crate::index::Index;
 use crate::recovery::Lock;
 use crate::segments::Segments;
 

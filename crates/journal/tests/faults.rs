@@ -36,7 +36,7 @@ async fn a_proposal_costs_exactly_one_sync() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn power_loss_at_any_moment_loses_nothing_acknowledged() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut random = Random(seed);
         let mut disk = Disk::new(seed);
         let mut acknowledged: Vec<Vec<u8>> = Vec::new();

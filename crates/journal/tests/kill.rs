@@ -12,7 +12,7 @@ use journal::{Journal, Options};
 use support::disk::Random;
 use support::{Memory, TempDir};
 
-const KILLS: u64 = 200;
+const KILLS: u64 = 150;
 const DIR: &str = "JOURNAL_KILL_TEST_DIR";
 const LIFE: &str = "JOURNAL_KILL_TEST_LIFE";
 
@@ -84,15 +84,13 @@ fn run_and_kill(dir: &Path, life: u64, patience: Duration) -> Vec<String> {
         acknowledged
     });
     // Every third victim dies while it is opening.
-    if life % 3 == 2 {
-        std::thread::sleep(patience);
-    } else if told.recv_timeout(Duration::from_secs(20)).is_ok() {
-        std::thread::sleep(patience);
-    } else {
+    let is_told = life % 3 == 2 || told.recv_timeout(Duration::from_secs(20)).is_ok();
+    if !is_told {
         let _ = victim.kill();
         let output = victim.wait_with_output().unwrap();
         panic!("victim {life} acknowledged nothing: {}", String::from_utf8_lossy(&output.stderr));
     }
+    std::thread::sleep(patience);
     victim.kill().unwrap();
     victim.wait().unwrap();
     reader.join().unwrap()
