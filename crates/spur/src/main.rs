@@ -1,1 +1,38 @@
-fn main() {}
+//! One executable, many names: the table from a name to what it does.
+mod daemons;
+
+use std::path::Path;
+
+type Run = fn(&[String]) -> i32;
+
+/// Every name this executable answers to, by its own link or as `spur NAME`.
+const TABLE: &[(&str, Run)] = &[
+    ("spur", spur),
+    ("spurctld", daemons::controller),
+    ("spurd", daemons::agent),
+];
+
+fn main() {
+    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let called_as = arguments.next().unwrap_or_default();
+    let name = Path::new(&called_as).file_name().and_then(|name| name.to_str()).unwrap_or("spur").to_string();
+    let arguments: Vec<String> = arguments.collect();
+    let run = named(&name).unwrap_or(spur);
+    std::process::exit(run(&arguments));
+}
+
+fn named(name: &str) -> Option<Run> {
+    TABLE.iter().find(|(known, _)| *known == name).map(|(_, run)| *run)
+}
+
+/// `spur squeue -l` is `squeue -l`; anything else is a verb of `spur` itself.
+fn spur(arguments: &[String]) -> i32 {
+    if let Some((name, rest)) = arguments.split_first()
+        && name != "spur"
+        && let Some(run) = named(name)
+    {
+        return run(rest);
+    }
+    let names: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
+    cli::operate::run(arguments, &names)
+}

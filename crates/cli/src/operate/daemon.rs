@@ -82,26 +82,33 @@ impl Role {
     }
 }
 
-/// The daemons of this cluster that run now. What a process was started as is the kernel's word: a pid that was used
-/// again for something else is never mistaken, and a lost pid file hides nobody.
-pub fn running(conf: &Path) -> Vec<Daemon> {
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut found: Vec<Daemon> = processes
-        .filter_map(|entry| {
-            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            Some(Daemon { role: role_of(pid, conf)?, pid: Pid::from_raw(pid)? })
-        })
-        .collect();
-    found.sort_by(|a, b| a.role.cmp(&b.role));
-    found
+/// The daemons of this cluster that run now, also those of nodes that are no longer configured. A pid file alone proves
+/// nothing: the process must have been started as that very daemon, so a pid in use again for something else is not mistaken.
+pub fn running(conf: &Path, config: &Config) -> Vec<Daemon> {
+    let mut roles = Role::all(config);
+    roles.extend(remembered(&config.agent.pid_file));
+    roles.sort();
+    roles.dedup();
+    let is_running = |role: Role| {
+        let pid: i32 = fs::read_to_string(role.pid_file(config)).ok()?.trim().parse().ok()?;
+        let is_it = role_of(pid, conf).as_ref() == Some(&role);
+        is_it.then_some(Daemon { role, pid: Pid::from_raw(pid)? })
+    };
+    roles.into_iter().filter_map(is_running).collect()
+}
+
+/// Agents that have left a pid file; `pattern` is its path, with `%n` for the node.
+fn remembered(pattern: &str) -> Vec<Role> {
+    let path = Path::new(pattern);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let (Some((before, after)), Some(dir)) = (name.split_once("%n"), path.parent()) else { return Vec::new() };
+    let Ok(files) = fs::read_dir(dir) else { return Vec::new() };
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| Some(Role::Agent(name.strip_prefix(before)?.strip_suffix(after)?.into()))).collect()
 }
 
 fn role_of(pid: i32, conf: &Path) -> Option<Role> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    // Cheap for the many processes that are no daemons of ours.
-    if !line.starts_with(b"spur") {
-        return None;
-    }
     let words: Vec<&str> =
         line.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(str::from_utf8).collect::<Result<_, _>>().ok()?;
     Role::of(&words, conf)

@@ -42,7 +42,10 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
     let _lock = folder.lock()?;
     let conf = folder.conf();
     let config = config::load(&conf).map_err(|error| error.to_string());
-    let running = daemon::running(&conf);
+    let running = match &config {
+        Ok(config) => daemon::running(&conf, config),
+        Err(_) => daemon::running(&conf, &usual(folder)),
+    };
     // The controller goes with its agents: it must neither start a waiting job on a node that has just become free, nor take
     // the silence of an agent for the loss of a node.
     daemon::stop(&running, &conf, DAEMON_PATIENCE)?;
@@ -55,6 +58,13 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
     let _ = fs::remove_dir(folder.short_directory());
     machine_wide::withdraw(folder);
     Ok(running.len())
+}
+
+/// A configuration that at least knows where pid files are, for when the real one cannot be read.
+fn usual(folder: &Folder) -> Config {
+    let mut config = Config::default();
+    config::fill_in_places(&mut config, folder.places(""));
+    config
 }
 
 /// Ends every job of every node, all nodes at once.

@@ -5,6 +5,7 @@ mod demo;
 mod down;
 mod env;
 mod folder;
+mod interrupt;
 mod machine_wide;
 mod settle;
 mod status;

@@ -46,7 +46,7 @@ pub fn run(call: &Call) -> Result<i32, String> {
 
 fn look(folder: &Folder) -> Result<View, String> {
     let config = config::load(&folder.conf()).map_err(|error| error.to_string())?;
-    let running = daemon::running(&folder.conf());
+    let running = daemon::running(&folder.conf(), &config);
     let pid_of = |role: &Role| {
         let is_it = |daemon: &&Daemon| daemon.role == *role;
         running.iter().find(is_it).map(|daemon| daemon.pid.as_raw_nonzero().get())

@@ -14,7 +14,7 @@ use super::check::count;
 use super::daemon::{self, Daemon, Role};
 use super::folder::Folder;
 use super::settle::{self, Wanted};
-use super::{Call, directory, machine_wide, options};
+use super::{Call, directory, interrupt, machine_wide, options};
 use crate::context::block_on;
 use crate::getopt::{Flag, Value, flag};
 
@@ -34,28 +34,22 @@ pub fn run(call: &Call) -> Result<i32, String> {
     let parsed = options(FLAGS, call.arguments)?;
     let wanted = Wanted::read(&parsed)?;
     let folder = Folder::to_start(directory(&parsed).as_deref())?;
+    interrupt::note_signals();
     let began = Instant::now();
-    let config = bring_up(&folder, &wanted, call.command_names, Talk::Progress)?;
+    let config = bring_up(&folder, &wanted, call.command_names)?;
     let said = machine_wide::announce(&folder, call.command_names);
     report(&folder, &config, began.elapsed(), directory(&parsed).as_deref(), &said);
     Ok(0)
 }
 
-/// Whether the wait is shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Talk {
-    Progress,
-    Silent,
-}
-
 /// Starts whatever of the cluster is not running and waits until all nodes are there.
-pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str], talk: Talk) -> Result<Config, String> {
+pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Config, String> {
     folder.create()?;
     let _lock = folder.lock()?;
     let settled = settle::settle(folder, wanted)?;
     folder.link_commands(names)?;
     let (conf, config) = (folder.conf(), settled.config);
-    let running = daemon::running(&conf);
+    let running = daemon::running(&conf, &config);
     stop_removed(&running, &config, &conf)?;
     let mut started = start_missing(&running, &config, &conf)?;
     let is_told = !started.iter().any(|(role, _)| *role == Role::Controller) && settled.has_changed;
@@ -63,10 +57,10 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str], talk: Talk) ->
         if is_told {
             reconfigure(&config).await?;
         }
-        wait_for_nodes(&config, &mut started, talk).await
+        wait_for_nodes(&config, &mut started).await
     });
     if let Err(why) = waited {
-        let ours: Vec<Daemon> = daemon::running(&conf)
+        let ours: Vec<Daemon> = daemon::running(&conf, &config)
             .into_iter()
             .filter(|daemon| started.iter().any(|(role, _)| *role == daemon.role))
             .collect();
@@ -110,11 +104,11 @@ async fn reconfigure(config: &Config) -> Result<(), String> {
 }
 
 /// Returns when every node has registered since its agent, or the controller, was started.
-async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], talk: Talk) -> Result<(), String> {
+async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)]) -> Result<(), String> {
     let since = Since::now(started);
     let give_up = Instant::now() + PATIENCE;
     let mut controller: Option<Controller> = None;
-    let mut line = Line::new(talk);
+    let mut line = Line::new();
     loop {
         for (role, child) in started.iter_mut() {
             if let Ok(Some(status)) = child.try_wait() {
@@ -145,6 +139,10 @@ async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], talk: Ta
         if missing.as_ref().is_some_and(Vec::is_empty) {
             line.clear();
             return Ok(());
+        }
+        if interrupt::requested().is_some() {
+            line.clear();
+            return Err("interrupted".into());
         }
         if Instant::now() > give_up {
             line.clear();
@@ -241,8 +239,8 @@ struct Line {
 }
 
 impl Line {
-    fn new(talk: Talk) -> Self {
-        Line { is_shown: talk == Talk::Progress && std::io::stderr().is_terminal(), last: String::new() }
+    fn new() -> Self {
+        Line { is_shown: std::io::stderr().is_terminal(), last: String::new() }
     }
 
     fn show(&mut self, text: &str) {
