@@ -1,7 +1,12 @@
 //! Slurm's JSON: jobs, nodes and partitions in the shape its clients parse.
+use model::config::Config;
+use model::request::NodeView;
+
 use crate::job_view::JobView;
+use crate::users::Names;
 
 mod job;
+mod node;
 mod write;
 
 pub use write::Json;
@@ -11,6 +16,14 @@ use crate::version;
 /// What `--json` prints for jobs.
 pub fn jobs(rows: &[JobView]) -> String {
     document("jobs", |json| rows.iter().for_each(|row| json.object(|json| job::write(row, json))))
+}
+
+/// What `--json` prints for nodes.
+pub fn nodes(nodes: &[&NodeView], config: &Config) -> String {
+    let names = Names::default();
+    document("nodes", |json| {
+        nodes.iter().for_each(|view| json.object(|json| node::write(view, config, &names, json)));
+    })
 }
 
 /// The envelope that all answers share, around one list.

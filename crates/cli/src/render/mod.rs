@@ -49,7 +49,7 @@ macro_rules! view {
             title: &'static str,
             fill: for<'r, 'a, 's> fn(&'r $row<'a>, &'s mut String),
         ) -> $crate::render::Column<$view> {
-            $crate::render::Column { letter, name, title, fill, key: None, cut: $crate::render::Cut::Everything }
+            $crate::render::Column { letter, name, title, fill, key: None, cut: $crate::render::Cut::Everything, merge: $crate::render::Merge::Never }
         }
     };
 }
@@ -66,6 +66,7 @@ pub struct Column<V: View> {
     /// None: by its text.
     pub key: Option<V::KeyOf>,
     pub cut: Cut,
+    pub merge: Merge,
 }
 
 /// What may be cut to the width asked for. Values on the left are always cut, as Slurm does.
@@ -82,6 +83,18 @@ pub enum Cut {
     BeforeLast,
 }
 
+/// Whether rows that differ in a column may be shown as one, for views that gather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    Never,
+    /// The column tells of something larger than the row: the row's partition, not its nodes.
+    NeverAcross,
+    /// Differences become a range, unless exact rows are asked for.
+    UnlessExact,
+    /// A sum or a list.
+    Always,
+}
+
 /// A sort key; numbers of one column never meet texts of another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key<'a> {
@@ -94,6 +107,11 @@ pub enum Key<'a> {
 impl<V: View> Column<V> {
     pub const fn sorted_by(mut self, key: V::KeyOf) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    pub const fn merging(mut self, merge: Merge) -> Self {
+        self.merge = merge;
         self
     }
 

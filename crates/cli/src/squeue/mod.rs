@@ -1,5 +1,4 @@
 //! `squeue`: the jobs of the cluster, or their steps.
-use std::io::Write;
 use std::time::Duration;
 
 use model::config::Config;
@@ -8,6 +7,7 @@ use model::request::JobsPage;
 use crate::context;
 use crate::job_view::Scene;
 use crate::json;
+use crate::output::print;
 use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
 use crate::zone::Clock;
 
@@ -183,12 +183,6 @@ fn write_table<V: View>(format: &Format<V>, rows: &[V::Row<'_>], heading: bool, 
     for row in rows {
         format.row(row, &mut scratch, out);
     }
-}
-
-/// Writes to stdout; false when nobody reads any more.
-fn print(text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
 #[cfg(test)]

@@ -1,0 +1,110 @@
+//! A node as its viewers see it: what is derived from the record rather than stored in it.
+use model::NodeName;
+use model::config::Config;
+use model::gres::Gres;
+use model::node_state::Base;
+use model::request::NodeView;
+use model::size;
+
+/// The partitions a node belongs to, in configured order.
+pub fn partitions_of<'a>(config: &'a Config, node: &'a NodeName) -> impl Iterator<Item = &'a str> {
+    let own = config.partitions.iter().filter(move |partition| partition.nodes.contains(node));
+    own.map(|partition| partition.name.as_str())
+}
+
+/// Sockets, cores a socket, threads a core; what is not configured counts as one thread a socket.
+pub fn sockets(node: &NodeView) -> (u32, u32, u32) {
+    let config = &node.node.config;
+    let (cores, threads) = (config.cores_per_socket.max(1), config.threads_per_core.max(1));
+    let sockets = if config.sockets > 0 { config.sockets } else { config.cpus / (cores * threads) };
+    (sockets.max(1), cores, threads)
+}
+
+/// Where the machine is: as configured, or as it calls itself.
+pub fn address(node: &NodeView) -> &str {
+    match node.node.config.address.as_str() {
+        "" => host(node),
+        address => address,
+    }
+}
+
+pub fn host(node: &NodeView) -> &str {
+    match node.node.machine.hostname.as_str() {
+        "" => node.node.name.as_str(),
+        host => host,
+    }
+}
+
+/// `gpu:2`, or empty.
+pub fn gres(node: &NodeView) -> String {
+    let all: Vec<String> = node.node.config.gres.iter().map(Gres::to_string).collect();
+    all.join(",")
+}
+
+/// `gpu:1`, also where nothing of it is used.
+pub fn gres_used(node: &NodeView) -> String {
+    let used = |gres: &Gres| {
+        let free = node.node.free_gres(&gres.name, &gres.kind).len();
+        Gres { count: gres.count.saturating_sub(free), ..gres.clone() }.to_string()
+    };
+    let all: Vec<String> = node.node.config.gres.iter().map(used).collect();
+    all.join(",")
+}
+
+/// `cpu=8,mem=4000M,billing=8`
+pub fn configured_tres(node: &NodeView) -> String {
+    let config = &node.node.config;
+    let mut text = format!("cpu={0},mem={1},billing={0}", config.cpus, size::show_megabytes(config.memory_mb));
+    for gres in &config.gres {
+        text.push_str(&format!(",gres/{}={}", gres.name, gres.count));
+    }
+    text
+}
+
+/// `cpu=8,mem=800M`, empty when nothing is used.
+pub fn used_tres(node: &NodeView) -> String {
+    let used = &node.node.used;
+    let mut parts = Vec::new();
+    if !used.cpus.is_empty() {
+        parts.push(format!("cpu={}", used.cpus.len()));
+    }
+    if used.memory_mb > 0 {
+        parts.push(format!("mem={}", size::show_megabytes(used.memory_mb)));
+    }
+    let mut names: Vec<&str> = used.gres.iter().map(|gres| gres.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let count: u32 = used.gres.iter().filter(|gres| gres.name == name).map(|gres| gres.units.len()).sum();
+        parts.push(format!("gres/{name}={count}"));
+    }
+    parts.join(",")
+}
+
+/// How a node counts in `A/I/O/T`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    Allocated,
+    Idle,
+    Other,
+}
+
+pub fn usage(node: &NodeView) -> Usage {
+    let state = node.state();
+    let busy = matches!(state.base, Base::Allocated | Base::Mixed);
+    match state.base {
+        Base::Unknown | Base::Down => Usage::Other,
+        _ if busy || state.completing => Usage::Allocated,
+        _ if state.drain => Usage::Other,
+        _ => Usage::Idle,
+    }
+}
+
+/// Allocated, idle, other and all CPUs.
+pub fn cpu_counts(node: &NodeView) -> [u32; 4] {
+    let state = node.state();
+    let (all, used) = (node.node.config.cpus, node.node.used.cpus.len());
+    let rest = all.saturating_sub(used);
+    let unusable = state.drain || matches!(state.base, Base::Unknown | Base::Down);
+    if unusable { [used, 0, rest, all] } else { [used, rest, 0, all] }
+}
