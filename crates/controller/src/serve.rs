@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use journal::Journal;
+use journal::{Journal, Leadership};
 use model::{Caller, Command};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,6 +56,8 @@ async fn serve(options: Options) -> Result<()> {
     tokio::select! {
         served = served => served.context("the socket failed")?,
         () = told_to_stop() => tracing::info!("told to stop"),
+        // Whether the last entries were kept is known only when the journal is open again: a new process must look.
+        () = journal_failed(&journal) => anyhow::bail!("the journal has stopped; see the log above"),
     }
     journal.shutdown().await;
     // Others see at once that nobody answers here any more.
@@ -77,6 +79,12 @@ fn listen(socket: &Path) -> Result<UnixListener> {
     // Anyone on this machine may ask; the kernel tells who it is.
     fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
     Ok(listener)
+}
+
+async fn journal_failed<R: Send + Clone + std::fmt::Debug + 'static>(journal: &Journal<R>) {
+    let mut leadership = journal.leadership();
+    // The sender goes only with the journal.
+    let _ = leadership.wait_for(|now| *now == Leadership::Stopped).await;
 }
 
 async fn told_to_stop() {
