@@ -53,16 +53,14 @@ impl Cgroup {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        let directory =
-            fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
+        let directory = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
         Ok(Cgroup { path, directory })
     }
 
     /// An existing one, of a supervisor that died.
     pub fn open(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
-        let directory =
-            fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
+        let directory = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
         Ok(Cgroup { path, directory })
     }
 

@@ -52,7 +52,9 @@ impl Server {
         }
         let process = command.spawn()?;
         sys::set_nonblocking(near.as_fd())?;
-        Ok(Server { socket: AsyncFd::register_with_interest(near, Interest::WRITABLE)?, process })
+        // SAFETY: the descriptor is owned by what is registered, and closed only with it.
+        let socket = unsafe { AsyncFd::register_with_interest(near, Interest::WRITABLE)? };
+        Ok(Server { socket, process })
     }
 
     async fn give(&self, order: &Order) -> io::Result<()> {

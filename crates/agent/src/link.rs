@@ -50,8 +50,7 @@ async fn attend(agent: &Arc<Agent>, is_welcome: &mut bool) -> anyhow::Result<()>
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let (say, reports) = unbounded_channel();
     let runs = agent.table().live_runs();
-    let hello =
-        Report::Hello { node: agent.options.node.clone(), machine: Box::new(agent.machine.clone()), runs };
+    let hello = Report::Hello { node: agent.options.node.clone(), machine: Box::new(agent.machine.clone()), runs };
     say.send(hello).context("the stream has just been made")?;
     let mut orders = client.attend(encoded(reports)).await?.into_inner();
     let mut heartbeat = tokio::time::interval(agent.options.heartbeat);

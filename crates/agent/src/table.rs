@@ -109,7 +109,8 @@ impl Table {
     }
 
     pub fn of_run(&self, run: &Run, step: Option<StepId>) -> Vec<RunId> {
-        let is_meant = |id: &&RunId| id.job == run.job && id.attempt == run.attempt && step.is_none_or(|s| s == id.step);
+        let is_meant =
+            |id: &&RunId| id.job == run.job && id.attempt == run.attempt && step.is_none_or(|s| s == id.step);
         self.runs.keys().filter(is_meant).copied().collect()
     }
 

@@ -121,7 +121,8 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     if is_batch {
         taken.extend(OF_ONE_JOB.iter().map(|name| name.as_bytes()));
     }
-    let mut block = Block { bytes: Vec::with_capacity(launch.environment.len() + 8192), starts: Vec::new(), pids: [0; 2] };
+    let mut block =
+        Block { bytes: Vec::with_capacity(launch.environment.len() + 8192), starts: Vec::new(), pids: [0; 2] };
     let mut has = [false; DEFAULTS.len()];
     for entry in launch.environment.split(|byte| *byte == 0) {
         let Some(name) = entry.split(|byte| *byte == b'=').next().filter(|name| name.len() < entry.len()) else {

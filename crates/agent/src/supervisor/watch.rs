@@ -363,7 +363,11 @@ impl Watch {
             ToStep::Input { rank, data } => {
                 self.input_bytes += data.len() as u64;
                 let meant = |task: &&mut Task| rank.is_none_or(|rank| rank == task.rank);
-                self.tasks.iter_mut().filter(meant).filter_map(|task| task.input.as_mut()).for_each(|to| to.push(&data));
+                self.tasks
+                    .iter_mut()
+                    .filter(meant)
+                    .filter_map(|task| task.input.as_mut())
+                    .for_each(|to| to.push(&data));
             }
             ToStep::EndOfInput => self.tasks.iter_mut().filter_map(|task| task.input.as_mut()).for_each(InputPipe::end),
             ToStep::Resize { rows, columns } => {
