@@ -2,3 +2,6 @@
 pub mod context;
 pub mod getopt;
 pub mod operate;
+pub mod sbatch;
+pub mod submit;
+pub mod watch;

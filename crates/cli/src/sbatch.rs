@@ -1,0 +1,304 @@
+//! `sbatch`: hands a script to the cluster and says its number.
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use model::command::Blob;
+use model::request::JobFilter;
+use model::{Job, JobId, JobKind, JobSpec, Outcome, Reject};
+use wire::CallError;
+
+use crate::context;
+use crate::getopt::Parsed;
+use crate::submit::blobs::blob;
+use crate::submit::request::{Behaviour, Question};
+use crate::submit::spec::finish;
+use crate::submit::{Caller, Problem, Program, export, help, read};
+use crate::watch::Watch;
+
+const PROGRAM: Program = Program::Sbatch;
+
+/// What the arguments come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Built {
+    /// Something to print, nothing to submit.
+    Answer(String),
+    Submission(Box<Submission>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submission {
+    pub spec: JobSpec,
+    pub blobs: Vec<Blob>,
+    pub behaviour: Behaviour,
+    /// For stderr, each line without the command's name.
+    pub talk: String,
+    /// The cluster was named, so `--parsable` names it too.
+    pub names_cluster: bool,
+}
+
+/// Where the script is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    File(String),
+    Stdin,
+}
+
+/// A script as it was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Its whole path; empty for standard input.
+    pub path: String,
+    pub content: Vec<u8>,
+}
+
+/// Everything up to the call, without sockets. `fetch` reads the script.
+pub fn build(
+    arguments: &[String],
+    caller: &Caller,
+    fetch: impl FnOnce(&Source) -> Result<Script, Problem>,
+) -> Result<Built, Problem> {
+    let parsed = read::arguments(PROGRAM, arguments)?;
+    if let Some(question) = question(&parsed) {
+        return Ok(Built::Answer(help::answer(PROGRAM, question)));
+    }
+    let wrap = parsed.value("wrap");
+    let script = match (wrap, parsed.operands.first()) {
+        (Some(_), Some(_)) => return Err(Problem::error("Script arguments not permitted with --wrap option")),
+        (Some(command), None) => Script { path: String::new(), content: wrapped(command) },
+        (None, Some(file)) => fetch(&Source::File(file.clone()))?,
+        (None, None) => fetch(&Source::Stdin)?,
+    };
+    check(&script.content)?;
+    let text = String::from_utf8_lossy(&script.content);
+    let name = match (wrap, &script.path) {
+        (Some(_), _) => "wrap",
+        (None, path) if path.is_empty() => PROGRAM.name(),
+        (None, path) => path.rsplit('/').next().unwrap_or(path),
+    };
+    let request = read::request(PROGRAM, &parsed, caller, Some((name, &text)))?;
+    let finished = finish(PROGRAM, &request, caller)?;
+    let environment = blob(export::environment(PROGRAM, request.export.as_deref(), caller));
+    let name = name.to_string();
+    let script_blob = blob(script.content);
+    let mut spec = finished.spec;
+    if spec.name.is_empty() {
+        spec.name = name;
+    }
+    spec.command = script.path;
+    spec.arguments = parsed.operands.iter().skip(1).cloned().collect();
+    spec.environment = environment.id;
+    spec.kind = JobKind::Batch { script: script_blob.id };
+    let mut talk: String = finished.warnings.iter().map(|line| format!("sbatch: {line}\n")).collect();
+    if request.behaviour.verbosity > 0 {
+        talk.push_str(&help::defined_options(PROGRAM, &request));
+    }
+    Ok(Built::Submission(Box::new(Submission {
+        spec,
+        blobs: vec![script_blob, environment],
+        names_cluster: request.is_given("clusters"),
+        behaviour: request.behaviour,
+        talk,
+    })))
+}
+
+/// A question among the arguments is answered before anything is read.
+pub fn question(parsed: &Parsed) -> Option<Question> {
+    parsed.options.iter().find_map(|(long, value)| match (*long, value.as_deref()) {
+        ("help", _) => Some(Question::Help),
+        ("usage", _) => Some(Question::Usage),
+        ("version", _) => Some(Question::Version),
+        ("mpi", Some("list")) => Some(Question::MpiList),
+        _ => None,
+    })
+}
+
+fn wrapped(command: &str) -> Vec<u8> {
+    format!("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n").into_bytes()
+}
+
+/// Refuses what could not run as a script.
+fn check(script: &[u8]) -> Result<(), Problem> {
+    if script.is_empty() {
+        return Err(Problem::error("Batch script is empty!"));
+    }
+    if script.iter().all(u8::is_ascii_whitespace) {
+        return Err(Problem::error("Batch script contains only whitespace!"));
+    }
+    if !script.starts_with(b"#!") {
+        return Err(errors(&[
+            "This does not look like a batch script.  The first",
+            "line must start with #! followed by the path to an interpreter.",
+            "For instance: #!/bin/sh",
+        ]));
+    }
+    if script.contains(&0) {
+        return Err(errors(&["The Slurm controller does not allow scripts that", "contain a NULL character '\\0'."]));
+    }
+    if script.windows(2).any(|pair| pair == b"\r\n") {
+        return Err(errors(&[
+            "Batch script contains DOS line breaks (\\r\\n)",
+            "instead of expected UNIX line breaks (\\n).",
+        ]));
+    }
+    Ok(())
+}
+
+fn errors(lines: &[&str]) -> Problem {
+    let line = |text: &&str| crate::submit::problem::Line::Error(text.to_string());
+    Problem { lines: lines.iter().map(line).collect(), code: 1 }
+}
+
+/// Reads a script from its file or from standard input.
+pub fn fetch(source: &Source, caller: &Caller) -> Result<Script, Problem> {
+    match source {
+        Source::Stdin => {
+            let mut content = Vec::new();
+            std::io::stdin()
+                .read_to_end(&mut content)
+                .map_err(|error| Problem::error(format!("Unable to read the script: {error}")))?;
+            Ok(Script { path: String::new(), content })
+        }
+        Source::File(name) => {
+            let path = locate(name, caller);
+            let Ok(mut file) = std::fs::File::open(&path) else {
+                let shown = if Path::new(&path).exists() { &path } else { name };
+                return Err(Problem::error(format!("Unable to open file {shown}")));
+            };
+            let mut content = Vec::new();
+            // A directory opens but cannot be read; that is an empty script to Slurm.
+            if file.read_to_end(&mut content).is_err() {
+                content.clear();
+            }
+            Ok(Script { path, content })
+        }
+    }
+}
+
+/// The path as given, or for a bare name the first such file on `PATH`.
+fn locate(name: &str, caller: &Caller) -> String {
+    let here = caller.absolute(name);
+    if name.contains('/') || Path::new(&here).exists() {
+        return here;
+    }
+    let path = caller.environment.iter().find(|(known, _)| known == "PATH");
+    let folders = path.map(|(_, value)| value.as_bytes()).unwrap_or_default();
+    for folder in folders.split(|byte| *byte == b':') {
+        let file = Path::new(std::ffi::OsStr::from_bytes(folder)).join(name);
+        if file.is_file() {
+            return file.to_string_lossy().into_owned();
+        }
+    }
+    here
+}
+
+pub fn run(arguments: &[String]) -> i32 {
+    let caller = match Caller::current("") {
+        Ok(caller) => caller,
+        Err(why) => return fail(&Problem::error(why)),
+    };
+    let cluster = context::cluster();
+    let caller = match &cluster {
+        Ok(cluster) => Caller { cluster_name: cluster.cluster_name.clone(), ..caller },
+        Err(_) => caller,
+    };
+    match build(arguments, &caller, |source| fetch(source, &caller)) {
+        Err(problem) => fail(&problem),
+        Ok(Built::Answer(text)) => {
+            print(&text);
+            0
+        }
+        Ok(Built::Submission(submission)) => match cluster {
+            Ok(cluster) => context::block_on(submit(&cluster, &submission)),
+            Err(why) => fail(&Problem::error(why)),
+        },
+    }
+}
+
+async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
+    let Submission { spec, blobs, behaviour, .. } = submission;
+    eprint!("{}", submission.talk);
+    let mut controller = match wire::Controller::connect(&cluster.controller_socket).await {
+        Ok(controller) => controller,
+        Err(error) => return refused(spec, &error),
+    };
+    if behaviour.is_test {
+        return match controller.test_submit(spec, blobs).await {
+            Ok(text) => {
+                eprintln!("sbatch: {text}");
+                0
+            }
+            Err(error) => {
+                eprintln!("allocation failure: {error}");
+                error_code(1)
+            }
+        };
+    }
+    let job = match controller.submit(spec, blobs).await {
+        Ok(job) => job,
+        Err(error) => return refused(spec, &error),
+    };
+    if !behaviour.is_quiet {
+        print(&announcement(job, submission, &cluster.cluster_name));
+    }
+    if behaviour.waits { wait(cluster, controller, job).await } else { 0 }
+}
+
+fn announcement(job: JobId, submission: &Submission, cluster_name: &str) -> String {
+    match (submission.behaviour.is_parsable, submission.names_cluster) {
+        (true, true) => format!("{job};{cluster_name}\n"),
+        (true, false) => format!("{job}\n"),
+        (false, true) => format!("Submitted batch job {job} on cluster {cluster_name}\n"),
+        (false, false) => format!("Submitted batch job {job}\n"),
+    }
+}
+
+/// Waits for the job, or all tasks of the array; the exit code is the highest of them.
+async fn wait(cluster: &config::Client, controller: wire::Controller, job: JobId) -> i32 {
+    let filter = JobFilter { jobs: vec![job.into()], with_finished: true, ..JobFilter::default() };
+    let mut watch = Watch::new(cluster, filter, Some(controller));
+    let mut code = 0;
+    loop {
+        let page = match watch.next().await {
+            Ok(page) => page,
+            Err(CallError::Refused(Reject::NoSuchJob)) => return code,
+            Err(error) => return fail(&Problem::error(format!("Unable to wait for job {job}: {error}"))),
+        };
+        if page.jobs.is_empty() {
+            return code;
+        }
+        code = page.jobs.iter().filter(|job| job.is_over()).map(wait_code).fold(code, i32::max);
+        if page.jobs.iter().all(Job::is_over) {
+            return code;
+        }
+    }
+}
+
+fn wait_code(job: &Job) -> i32 {
+    match job.outcome {
+        Some(Outcome::Cancelled) => 0,
+        _ => i32::from(job.exit.wait_code()),
+    }
+}
+
+fn refused(spec: &JobSpec, error: &CallError) -> i32 {
+    if let (CallError::Refused(Reject::NoSuchPartition), [only]) = (error, &spec.partitions[..]) {
+        eprintln!("sbatch: error: invalid partition specified: {only}");
+    }
+    fail(&Problem::error(format!("{}: {error}", PROGRAM.refusal())))
+}
+
+fn fail(problem: &Problem) -> i32 {
+    eprint!("{}", problem.show(PROGRAM));
+    error_code(problem.code)
+}
+
+/// A site may choose what errors exit with.
+pub fn error_code(code: i32) -> i32 {
+    std::env::var("SLURM_EXIT_ERROR").ok().and_then(|text| text.parse().ok()).unwrap_or(code)
+}
+
+/// Data for the user; a reader that has gone is no error of ours.
+pub fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

@@ -1,0 +1,97 @@
+//! `#SBATCH` lines: the comments before a script's first command that hold options.
+use super::Problem;
+
+const MAGIC: &str = "#SBATCH";
+
+/// The words of all directives of a script. `name` is the script's, for messages.
+pub fn words(name: &str, script: &str) -> Result<Vec<String>, Problem> {
+    let mut words = Vec::new();
+    for (index, line) in script.lines().enumerate() {
+        let bare = line.trim();
+        if !bare.is_empty() && !bare.starts_with('#') {
+            break;
+        }
+        let Some(options) = line.strip_prefix(MAGIC) else { continue };
+        if options.starts_with(|next: char| !next.is_whitespace()) {
+            continue;
+        }
+        split(options, &mut words).map_err(|(quote, rest)| {
+            Problem::fatal(format!("{name}: line {}: Unmatched `{quote}` in [{rest}]", index + 1))
+        })?;
+    }
+    Ok(words)
+}
+
+/// What to say of a word that is no option.
+pub fn stray(word: &str) -> Problem {
+    if word == "hetjob" || word == "packjob" {
+        return Problem::error("heterogeneous jobs (#SBATCH hetjob) are not supported by this version of Spur");
+    }
+    Problem::error(format!("Invalid directive found in batch script: {word}"))
+}
+
+/// Splits as a shell would: quotes, backslashes, a comment at the start of a word. The error is the quote
+/// without a partner and what follows the last whole word.
+fn split<'a>(line: &'a str, words: &mut Vec<String>) -> Result<(), (char, &'a str)> {
+    let mut letters = line.chars().peekable();
+    loop {
+        let rest: usize = letters.clone().map(char::len_utf8).sum();
+        while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
+        match letters.peek() {
+            None | Some('#') => return Ok(()),
+            Some(_) => {}
+        }
+        let mut word = String::new();
+        let mut quote = None;
+        while let Some(letter) = letters.next_if(|letter| quote.is_some() || !letter.is_whitespace()) {
+            match (letter, quote) {
+                ('\\', None | Some('"')) => word.extend(letters.next()),
+                ('"' | '\'', None) => quote = Some(letter),
+                (letter, Some(open)) if letter == open => quote = None,
+                (letter, _) => word.push(letter),
+            }
+        }
+        if let Some(open) = quote {
+            return Err((open, &line[line.len() - rest..]));
+        }
+        words.push(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(script: &str) -> String {
+        match words("x.sh", script) {
+            Ok(words) => words.join("|"),
+            Err(problem) => problem.show(crate::submit::Program::Sbatch),
+        }
+    }
+
+    #[test]
+    fn directives_end_at_the_first_command() {
+        assert_eq!(
+            read("#!/bin/sh\n#SBATCH -J first\n# comment\n\n#SBATCH -N2\necho x\n#SBATCH -J second\n"),
+            "-J|first|-N2"
+        );
+    }
+
+    #[test]
+    fn words_are_split_as_a_shell_would() {
+        assert_eq!(
+            read("#!/bin/sh\n#SBATCH -J one -N 2 --time 5 # trailing\n ## no\n#SBATCH   --comment=\"x y\" -J \"a:b c\"\n"),
+            "-J|one|-N|2|--time|5|--comment=x y|-J|a:b c"
+        );
+        assert_eq!(read("#!/bin/sh\n##SBATCH -N4\n# SBATCH -N5\n#sbatch -N6\n #SBATCH -N7\n#SBATCHX -N8\n"), "");
+        assert_eq!(read("#SBATCH -J a\\ b --comment='c \"d\"'"), "-J|a b|--comment=c \"d\"");
+    }
+
+    #[test]
+    fn an_open_quote_is_named_with_its_line() {
+        assert_eq!(
+            read("#!/bin/sh\n#SBATCH -J \"unclosed\ntrue\n"),
+            "sbatch: fatal: x.sh: line 2: Unmatched `\"` in [ \"unclosed]\n"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! `--help`, `--usage`, `--version` and the listing of `-v`, made from the table of options.
+use crate::getopt::Value;
+
+use super::request::Question;
+use super::{Program, Request, table};
+
+/// What scripts that look for a version expect to read.
+pub const VERSION: &str = concat!("slurm ", "22.05.8");
+
+/// The answer to a question that stands in the options.
+pub fn answer(program: Program, question: Question) -> String {
+    match question {
+        Question::Help => help(program),
+        Question::Usage => usage(program),
+        Question::Version => format!("{VERSION}\n"),
+        Question::MpiList => "MPI plugin types are...\n\tnone\n".to_string(),
+    }
+}
+
+fn operands(program: Program) -> &'static str {
+    match program {
+        Program::Sbatch => "[OPTIONS...] script [args...]",
+        Program::Salloc => "[OPTIONS...] [command [args...]]",
+        Program::Srun => "[OPTIONS...] executable [args...]",
+    }
+}
+
+fn help(program: Program) -> String {
+    let mut text = format!("Usage: {} {}\n\n", program.name(), operands(program));
+    for option in table::of(program).filter(|option| !option.help.is_empty()) {
+        let short = option.short.map_or("    ".to_string(), |letter| format!("-{letter}, "));
+        let value = match option.value {
+            Value::None => "",
+            Value::Required => "=value",
+            Value::Optional => "[=value]",
+        };
+        let names = format!("{short}--{}{value}", option.long);
+        text.push_str(&format!("  {names:<30} {}\n", option.help));
+    }
+    text
+}
+
+const USAGE_COLUMNS: usize = 80;
+
+fn usage(program: Program) -> String {
+    let start = format!("Usage: {}", program.name());
+    let mut text = start.clone();
+    let mut column = text.len();
+    for option in table::of(program).filter(|option| !option.help.is_empty()) {
+        let word = match option.value {
+            Value::None => format!(" [--{}]", option.long),
+            Value::Required => format!(" [--{}=value]", option.long),
+            Value::Optional => format!(" [--{}[=value]]", option.long),
+        };
+        if column + word.len() > USAGE_COLUMNS {
+            text.push('\n');
+            text.push_str(&" ".repeat(start.len()));
+            column = start.len();
+        }
+        column += word.len();
+        text.push_str(&word);
+    }
+    text.push('\n');
+    text.push_str(&format!("{} {}\n", " ".repeat(start.len()), operands(program)));
+    text
+}
+
+/// The options that were given, as `-v` lists them.
+pub fn defined_options(program: Program, request: &Request) -> String {
+    let name = program.name();
+    let rule = format!("{name}: -------------------- --------------------\n");
+    let mut text = format!("{name}: defined options\n{rule}");
+    for (long, given) in &request.given {
+        let takes_value = table::find(program, long).is_some_and(|option| option.takes_value());
+        let value = match (*long, &given.value) {
+            ("verbose", _) => request.behaviour.verbosity.to_string(),
+            (_, Some(value)) if takes_value => value.clone(),
+            _ => "set".to_string(),
+        };
+        text.push_str(&format!("{name}: {long:<20}: {value}\n"));
+    }
+    text.push_str(&rule);
+    text.push_str(&format!("{name}: end of defined options\n"));
+    text
+}

@@ -1,0 +1,109 @@
+//! What the user asked for, gathered from all sources: the job, the step, and how the command itself is to behave.
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::duration::Limit;
+use model::gres::GresRequest;
+use model::{JobId, JobSpec};
+
+/// Everything that options set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    pub spec: JobSpec,
+    pub behaviour: Behaviour,
+    pub step: StepRequest,
+    pub gpus: Gpus,
+    /// `--export`, as written.
+    pub export: Option<String>,
+    pub propagate: Option<String>,
+    /// Options as given, by name, for `-v` and for the checks that need to know whether.
+    pub given: BTreeMap<&'static str, Given>,
+}
+
+/// What an option was given, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    pub value: Option<String>,
+    pub source: Source,
+}
+
+/// Where an option stands. A later one overrides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Script,
+    Environment,
+    Arguments,
+}
+
+/// What the command does besides asking for a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Behaviour {
+    pub verbosity: u32,
+    pub is_quiet: bool,
+    pub is_parsable: bool,
+    pub waits: bool,
+    pub is_test: bool,
+    pub wrap: Option<String>,
+    /// Give up when resources have not come after this long.
+    pub immediate: Option<Duration>,
+    pub no_shell: bool,
+    pub bell: Bell,
+    /// What the user's command gets when the allocation goes (`salloc -K`).
+    pub kill_command: Option<u32>,
+    pub asks: Option<Question>,
+}
+
+/// Questions that a command answers instead of doing anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    Help,
+    Usage,
+    Version,
+    MpiList,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bell {
+    /// When it took long.
+    #[default]
+    AfterDelay,
+    Always,
+    Never,
+}
+
+/// What only a step has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepRequest {
+    pub job: Option<JobId>,
+    pub labels: bool,
+    pub unbuffered: bool,
+    pub pty: bool,
+    pub overlaps: bool,
+    pub kill_on_bad_exit: Option<bool>,
+    /// `-W`: how long the others may go on after the first task has ended.
+    pub wait: Option<Duration>,
+    pub ignores_status_key: bool,
+    pub quits_on_interrupt: bool,
+    pub relative: Option<u32>,
+    pub time_limit: Option<Limit>,
+}
+
+/// GPUs asked for otherwise than on each node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gpus {
+    pub per_job: Option<Vec<GresRequest>>,
+    pub per_task: Option<Vec<GresRequest>>,
+    pub per_node: Option<Vec<GresRequest>>,
+    pub gres: Option<Vec<GresRequest>>,
+}
+
+impl Request {
+    pub fn is_given(&self, option: &str) -> bool {
+        self.given.contains_key(option)
+    }
+
+    /// The option stands in the arguments themselves, not only in an inherited environment.
+    pub fn is_argument(&self, option: &str) -> bool {
+        self.given.get(option).is_some_and(|given| given.source == Source::Arguments)
+    }
+}
