@@ -81,7 +81,7 @@ fn long_option<'a>(
         Some((name, value)) => (name, Some(value.to_string())),
         None => (text, None),
     };
-    let flag = find(flags, name)?;
+    let flag = find(flags, name, text)?;
     let value = match (flag.value, glued) {
         (Value::None, Some(_)) => return Err(format!("option '--{}' doesn't allow an argument", flag.long)),
         (Value::None, None) => None,
@@ -95,17 +95,18 @@ fn long_option<'a>(
     Ok(())
 }
 
-fn find<'a>(flags: &'a [Flag], name: &str) -> Result<&'a Flag, String> {
+/// `written` is the whole word, which getopt repeats in its messages.
+fn find<'a>(flags: &'a [Flag], name: &str, written: &str) -> Result<&'a Flag, String> {
     if let Some(exact) = flags.iter().find(|flag| flag.long == name) {
         return Ok(exact);
     }
     let fitting: Vec<&Flag> = flags.iter().filter(|flag| !name.is_empty() && flag.long.starts_with(name)).collect();
     match fitting[..] {
-        [] => Err(format!("unrecognized option '--{name}'")),
+        [] => Err(format!("unrecognized option '--{written}'")),
         [only] => Ok(only),
         _ => {
             let names: Vec<String> = fitting.iter().map(|flag| format!("'--{}'", flag.long)).collect();
-            Err(format!("option '--{name}' is ambiguous; possibilities: {}", names.join(" ")))
+            Err(format!("option '--{written}' is ambiguous; possibilities: {}", names.join(" ")))
         }
     }
 }

@@ -80,7 +80,9 @@ mod tests {
     #[test]
     fn words_are_split_as_a_shell_would() {
         assert_eq!(
-            read("#!/bin/sh\n#SBATCH -J one -N 2 --time 5 # trailing\n ## no\n#SBATCH   --comment=\"x y\" -J \"a:b c\"\n"),
+            read(
+                "#!/bin/sh\n#SBATCH -J one -N 2 --time 5 # trailing\n ## no\n#SBATCH   --comment=\"x y\" -J \"a:b c\"\n"
+            ),
             "-J|one|-N|2|--time|5|--comment=x y|-J|a:b c"
         );
         assert_eq!(read("#!/bin/sh\n##SBATCH -N4\n# SBATCH -N5\n#sbatch -N6\n #SBATCH -N7\n#SBATCHX -N8\n"), "");

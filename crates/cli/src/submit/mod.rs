@@ -19,6 +19,8 @@ pub mod set_size;
 pub mod set_step;
 pub mod spec;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use caller::Caller;
 pub use problem::Problem;

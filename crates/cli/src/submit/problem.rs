@@ -4,13 +4,13 @@ use model::Reject;
 use super::Program;
 
 /// Lines for stderr and an exit code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     pub lines: Vec<Line>,
     pub code: i32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     /// `sbatch: error: …`
     Error(String),

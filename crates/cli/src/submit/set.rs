@@ -298,8 +298,7 @@ pub fn parsable(request: &mut Request, _: &Argument) -> Done {
 }
 
 pub fn partition(request: &mut Request, given: &Argument) -> Done {
-    request.spec.partitions =
-        given.text().split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
+    request.spec.partitions = given.text().split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
     Ok(())
 }
 
@@ -348,11 +347,8 @@ pub fn signal(request: &mut Request, given: &Argument) -> Done {
         Some((name, secs)) => (name, secs.parse().map_err(|_| given.invalid())?),
     };
     let signal = signal::parse(name).filter(|_| secs <= WARNING_MAX_SECS).ok_or_else(|| given.invalid())?;
-    request.spec.warning = Some(Warning {
-        signal: signal.number().into(),
-        before: Span::from_secs(secs),
-        batch_only: flags == "B",
-    });
+    request.spec.warning =
+        Some(Warning { signal: signal.number().into(), before: Span::from_secs(secs), batch_only: flags == "B" });
     Ok(())
 }
 

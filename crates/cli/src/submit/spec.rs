@@ -51,9 +51,7 @@ fn settle_nodes(program: Program, size: &mut Size, warnings: &mut Vec<String>) -
         && program != Program::Salloc
     {
         let asked = size.min_nodes;
-        warnings.push(format!(
-            "Warning: can't run {n_tasks} processes on {asked} nodes, setting nnodes to {n_tasks}"
-        ));
+        warnings.push(format!("Warning: can't run {n_tasks} processes on {asked} nodes, setting nnodes to {n_tasks}"));
         size.min_nodes = n_tasks;
         size.max_nodes = Some(max.min(n_tasks));
     }
@@ -112,8 +110,6 @@ fn tasks_unknown() -> Problem {
     let mut problem = Problem::error(
         "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed.",
     );
-    problem
-        .lines
-        .push(super::problem::Line::Error("Invalid generic resource (gres) specification".to_string()));
+    problem.lines.push(super::problem::Line::Error("Invalid generic resource (gres) specification".to_string()));
     problem
 }

@@ -1,0 +1,517 @@
+//! `scancel`: ends or signals jobs, by number or by what they are.
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use model::command::JobResult;
+use model::request::{JobFilter, SignalRequest, SignalScope};
+use model::signal::{self, Signal};
+use model::{Command, Job, JobRef, Reject, StepId, hostlist, job_state::JobState};
+use wire::{CallError, Controller};
+
+use crate::context;
+use crate::getopt::{self, Flag, Operands, Value, flag};
+use crate::job_ids::{self, Target};
+use crate::submit::help::VERSION;
+
+#[rustfmt::skip]
+const FLAGS: &[Flag] = &[
+    flag("account", Some('A'), Value::Required),
+    flag("batch", Some('b'), Value::None),
+    flag("clusters", Some('M'), Value::Required),
+    flag("ctld", Some('c'), Value::None),
+    flag("full", Some('f'), Value::None),
+    flag("help", None, Value::None),
+    flag("hurry", Some('H'), Value::None),
+    flag("interactive", Some('i'), Value::None),
+    flag("jobname", None, Value::Required),
+    flag("me", None, Value::None),
+    flag("name", Some('n'), Value::Required),
+    flag("nodelist", Some('w'), Value::Required),
+    flag("partition", Some('p'), Value::Required),
+    flag("qos", Some('q'), Value::Required),
+    flag("quiet", Some('Q'), Value::None),
+    flag("reservation", Some('R'), Value::Required),
+    flag("sibling", None, Value::Required),
+    flag("signal", Some('s'), Value::Required),
+    flag("state", Some('t'), Value::Required),
+    flag("usage", None, Value::None),
+    flag("user", Some('u'), Value::Required),
+    flag("verbose", Some('v'), Value::None),
+    flag("version", Some('V'), Value::None),
+    flag("wckey", None, Value::Required),
+];
+
+/// What is to be done, and to which jobs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub targets: Vec<Target>,
+    pub filter: Filter,
+    /// None ends the job.
+    pub signal: Option<Signal>,
+    pub scope: Scope,
+    pub asks: bool,
+    pub verbosity: u32,
+    pub is_quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    #[default]
+    Steps,
+    BatchShell,
+    Everything,
+}
+
+/// Which jobs, besides those that are named. Nothing is no restriction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    pub uid: Option<u32>,
+    pub account: Option<String>,
+    pub name: Option<String>,
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    pub wckey: Option<String>,
+    pub reservation: Option<String>,
+    pub state: Option<JobState>,
+    pub nodes: Vec<String>,
+}
+
+impl Filter {
+    fn is_empty(&self) -> bool {
+        *self == Filter::default()
+    }
+
+    fn passes(&self, job: &Job) -> bool {
+        let is = |asked: &Option<String>, has: &str| asked.as_deref().is_none_or(|asked| asked == has);
+        let is_there = |name: &&String| job.holds_nodes() && job.allocation.share(name).is_some();
+        self.uid.is_none_or(|uid| uid == job.spec.uid)
+            && is(&self.account, &job.spec.account)
+            && is(&self.name, &job.spec.name)
+            && is(&self.qos, &job.spec.qos)
+            && is(&self.wckey, &job.spec.wckey)
+            && self.partition.as_ref().is_none_or(|asked| in_partition(job, asked))
+            && self.reservation.is_none()
+            && self.state.is_none_or(|state| state == job.base_state())
+            && (self.nodes.is_empty() || self.nodes.iter().any(|name| is_there(&name)))
+    }
+}
+
+fn in_partition(job: &Job, asked: &str) -> bool {
+    job.partition == asked
+        || (job.base_state() == JobState::Pending && job.spec.partitions.iter().any(|name| name == asked))
+}
+
+/// What the arguments come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Built {
+    Answer(String),
+    Plan(Box<Plan>),
+}
+
+/// What to tell the user instead; the whole text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake(pub String);
+
+fn error(text: impl std::fmt::Display) -> Mistake {
+    Mistake(format!("scancel: error: {text}\n"))
+}
+
+/// Everything up to the first call. `uid_of` knows the users.
+pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option<u32>) -> Result<Built, Mistake> {
+    let parsed = getopt::parse(FLAGS, Operands::Mixed, arguments)
+        .map_err(|text| Mistake(format!("scancel: {text}\nTry \"scancel --help\" for more information\n")))?;
+    let mut plan = Plan::default();
+    for (long, value) in &parsed.options {
+        let value = value.as_deref().unwrap_or_default();
+        let owned = || Some(value.to_string());
+        match *long {
+            "account" => plan.filter.account = owned(),
+            "batch" => plan.scope = Scope::BatchShell,
+            "full" => plan.scope = Scope::Everything,
+            "help" => return Ok(Built::Answer(HELP.to_string())),
+            "usage" => return Ok(Built::Answer(USAGE.to_string())),
+            "version" => return Ok(Built::Answer(format!("{VERSION}\n"))),
+            "interactive" => plan.asks = true,
+            "me" => plan.filter.uid = Some(own_uid),
+            "name" | "jobname" => plan.filter.name = owned(),
+            "nodelist" => {
+                plan.filter.nodes =
+                    hostlist::expand(value).map_err(|why| error(format!("Invalid node list: {why}")))?;
+            }
+            "partition" => plan.filter.partition = owned(),
+            "qos" => plan.filter.qos = owned(),
+            "quiet" => plan.is_quiet = true,
+            "reservation" => plan.filter.reservation = owned(),
+            "signal" => {
+                let signal = signal::parse(value).ok_or_else(|| Mistake(format!("Unknown job signal: {value}\n")))?;
+                plan.signal = Some(signal);
+            }
+            "state" => plan.filter.state = Some(state(value)?),
+            "user" => {
+                plan.filter.uid = Some(uid_of(value).ok_or_else(|| error(format!("Invalid user name: {value}")))?);
+            }
+            "verbose" => plan.verbosity += 1,
+            "wckey" => plan.filter.wckey = owned(),
+            "clusters" | "sibling" => return Err(error(format!("--{long} is not supported by this version of Spur"))),
+            // Requests always go through the controller, and there is no stage-out to hurry past.
+            "ctld" | "hurry" => {}
+            other => unreachable!("{other} is not in the table"),
+        }
+    }
+    for word in parsed.operands.iter().flat_map(|operand| split(operand)) {
+        plan.targets.push(job_ids::parse(word).ok_or_else(|| error(format!("Invalid job id {word}")))?);
+    }
+    if plan.targets.is_empty() && plan.filter.is_empty() {
+        return Err(error("No job identification provided"));
+    }
+    if plan.is_quiet {
+        plan.verbosity = 0;
+    }
+    Ok(Built::Plan(Box::new(plan)))
+}
+
+/// Splits at commas and blanks outside brackets.
+fn split(list: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let outside = move |letter: char| {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        depth <= 0 && (letter == ',' || letter.is_whitespace())
+    };
+    let words: Vec<&str> = list.split(outside).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { vec![list] } else { words }
+}
+
+fn state(text: &str) -> Result<JobState, Mistake> {
+    let known = text.parse().ok();
+    known.filter(|state| matches!(state, JobState::Pending | JobState::Running | JobState::Suspended)).ok_or_else(
+        || {
+            Mistake(format!(
+                "Invalid job state specified: {text}\nValid job states are PENDING, RUNNING, and SUSPENDED\n"
+            ))
+        },
+    )
+}
+
+pub fn run(arguments: &[String]) -> i32 {
+    let own_uid = rustix::process::getuid().as_raw();
+    let plan = match build(arguments, own_uid, uid_of) {
+        Ok(Built::Answer(text)) => {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return 0;
+        }
+        Ok(Built::Plan(plan)) => plan,
+        Err(Mistake(text)) => {
+            eprint!("{text}");
+            return 1;
+        }
+    };
+    context::block_on(carry_out(*plan)).unwrap_or_else(|why| {
+        eprintln!("scancel: error: {why}");
+        1
+    })
+}
+
+async fn carry_out(mut plan: Plan) -> Result<i32, String> {
+    let cluster = context::cluster()?;
+    let mut controller = context::controller(&cluster).await?;
+    if !plan.filter.is_empty() || plan.asks {
+        plan.targets = chosen(&mut controller, &plan).await?;
+    }
+    let mut code = 0;
+    let mut jobs = Vec::new();
+    for target in plan.targets.clone() {
+        match target.step {
+            Some(step) => code = code.max(one_step(&mut controller, &plan, &target.job, step).await),
+            None => jobs.push(target.job),
+        }
+    }
+    if !jobs.is_empty() {
+        code = code.max(whole_jobs(&mut controller, &plan, jobs).await?);
+    }
+    Ok(code)
+}
+
+/// The targets that pass the filter, each confirmed where the user wants to be asked.
+async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>, String> {
+    let filter = JobFilter {
+        jobs: plan.targets.iter().map(|target| target.job.clone()).collect(),
+        uids: plan.filter.uid.into_iter().collect(),
+        ..JobFilter::default()
+    };
+    let jobs = match controller.all_jobs(&filter).await {
+        Ok(page) => page.jobs,
+        Err(CallError::Refused(Reject::NoSuchJob)) => Vec::new(),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut targets = Vec::new();
+    for job in jobs.iter().filter(|job| !job.is_over() && plan.filter.passes(job)) {
+        let steps: Vec<StepId> =
+            plan.targets.iter().filter(|target| names(&target.job, job)).filter_map(|target| target.step).collect();
+        if steps.is_empty() {
+            let target = Target { job: reference(job), step: None };
+            if !plan.asks || confirm(&format!("job_id={}", target.job), job) {
+                targets.push(target);
+            }
+        }
+        for step in steps {
+            if !plan.asks || confirm(&format!("step_id={}.{step}", reference(job)), job) {
+                targets.push(Target { job: job.id.into(), step: Some(step) });
+            }
+        }
+    }
+    Ok(targets)
+}
+
+fn names(named: &JobRef, job: &Job) -> bool {
+    let is_task = |tasks: &model::TaskSet| job.array_task().is_some_and(|task| tasks.contains(task));
+    match &named.tasks {
+        None => named.job == job.id || Some(named.job) == job.array_id(),
+        Some(tasks) => Some(named.job) == job.array_id() && (is_task(tasks) || job.waiting_tasks.is_some()),
+    }
+}
+
+/// How the record is addressed so that exactly it is meant.
+fn reference(job: &Job) -> JobRef {
+    match (job.array_id(), job.array_task(), &job.waiting_tasks) {
+        (Some(array), Some(task), _) => {
+            let mut tasks = model::TaskSet::new();
+            tasks.insert(task);
+            JobRef { job: array, tasks: Some(tasks) }
+        }
+        (Some(array), None, Some(waiting)) => JobRef { job: array, tasks: Some(waiting.clone()) },
+        _ => job.id.into(),
+    }
+}
+
+fn confirm(what: &str, job: &Job) -> bool {
+    let mut answer = String::new();
+    loop {
+        print!("Cancel {what} name={} partition={} [y/n]? ", job.spec.name, job.partition);
+        let _ = std::io::stdout().flush();
+        answer.clear();
+        match std::io::stdin().read_line(&mut answer) {
+            Ok(0) | Err(_) => return false,
+            Ok(_) => match answer.trim().chars().next() {
+                Some('y' | 'Y') => return true,
+                Some('n' | 'N') => return false,
+                _ => {}
+            },
+        }
+    }
+}
+
+/// All jobs in one call.
+async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>) -> Result<i32, String> {
+    let ends = match (plan.signal, plan.scope) {
+        (None, Scope::Steps | Scope::Everything) => true,
+        (Some(Signal::KILL), Scope::Steps | Scope::Everything) => true,
+        (None | Some(_), _) => false,
+    };
+    if plan.verbosity > 0 {
+        for job in &jobs {
+            match ends {
+                true => eprintln!("scancel: Terminating job {job}"),
+                false => eprintln!("scancel: Signal {} to job {job}", signal_of(plan).number()),
+            }
+        }
+    }
+    let answer = if ends {
+        controller.command_each(Command::Cancel { jobs: jobs.clone() }).await
+    } else {
+        let scope = match plan.scope {
+            Scope::Steps => SignalScope::Steps,
+            Scope::BatchShell => SignalScope::BatchShell,
+            Scope::Everything => SignalScope::Everything,
+        };
+        let request = SignalRequest { jobs: jobs.clone(), signal: signal_of(plan).number().into(), scope };
+        controller.signal(&request).await
+    };
+    let results = match answer {
+        Ok(results) => results,
+        // One job that cannot be had may be refused as a whole.
+        Err(CallError::Refused(reject)) => {
+            jobs.into_iter().map(|job| JobResult { job, result: Err(reject.clone()) }).collect()
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let is_tolerant = ends && plan.signal.is_none();
+    Ok(report(&results, is_tolerant, plan.verbosity > 0, plan.is_quiet))
+}
+
+fn signal_of(plan: &Plan) -> Signal {
+    plan.signal.unwrap_or(Signal::KILL)
+}
+
+/// Says what failed; a job that is over, or unknown, is no failure for someone who wants it gone.
+fn report(results: &[JobResult], is_tolerant: bool, is_verbose: bool, is_quiet: bool) -> i32 {
+    let mut code = 0;
+    let mut said = BTreeSet::new();
+    for JobResult { job, result } in results {
+        let Err(reject) = result else { continue };
+        let is_gone = matches!(reject, Reject::NoSuchJob | Reject::AlreadyOver);
+        let line = format!("scancel: error: Kill job error on job id {job}: {reject}");
+        if (!(is_gone && is_tolerant) || is_verbose) && !(is_quiet && is_gone) && said.insert(line.clone()) {
+            eprintln!("{line}");
+        }
+        if !(is_gone && is_tolerant) {
+            code = 1;
+        }
+    }
+    code
+}
+
+async fn one_step(controller: &mut Controller, plan: &Plan, job: &JobRef, step: StepId) -> i32 {
+    match step_call(controller, plan, job, step).await {
+        Ok(()) => 0,
+        Err(CallError::Refused(reject)) => {
+            if !plan.is_quiet {
+                eprintln!("scancel: error: Kill job error on job step id {job}.{step}: {reject}");
+            }
+            1
+        }
+        Err(error) => {
+            eprintln!("scancel: error: {error}");
+            1
+        }
+    }
+}
+
+async fn step_call(controller: &mut Controller, plan: &Plan, job: &JobRef, step: StepId) -> Result<(), CallError> {
+    if let (None | Some(Signal::KILL), StepId::Number(_)) = (plan.signal, step) {
+        let id = match job.tasks {
+            None => job.job,
+            Some(_) => task_id(controller, job).await?,
+        };
+        if plan.verbosity > 0 {
+            eprintln!("scancel: Terminating step {job}.{step}");
+        }
+        controller.command(Command::CancelStep { job: id, step }).await?;
+        return Ok(());
+    }
+    let scope = match step {
+        StepId::Batch => SignalScope::BatchShell,
+        StepId::Number(_) => SignalScope::Step(step),
+    };
+    let request = SignalRequest { jobs: vec![job.clone()], signal: signal_of(plan).number().into(), scope };
+    for JobResult { result, .. } in controller.signal(&request).await? {
+        result.map_err(CallError::Refused)?;
+    }
+    Ok(())
+}
+
+async fn task_id(controller: &mut Controller, job: &JobRef) -> Result<model::JobId, CallError> {
+    let filter = JobFilter { jobs: vec![job.clone()], ..JobFilter::default() };
+    let page = controller.all_jobs(&filter).await?;
+    let task = page.jobs.iter().find(|job| job.array_task().is_some());
+    task.map(|job| job.id).ok_or(CallError::Refused(Reject::NoSuchJob))
+}
+
+fn uid_of(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    let mut buffer = vec![0; 1 << 14];
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    let by_name = |buffer: &mut Vec<_>, found: &mut *mut libc::passwd, entry: *mut libc::passwd| {
+        // SAFETY: all pointers are valid for the lengths given; the entry is read only when the call has set `found`.
+        unsafe {
+            libc::getpwnam_r(name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found);
+            found.as_ref().map(|entry| entry.pw_uid)
+        }
+    };
+    by_name(&mut buffer, &mut found, entry.as_mut_ptr()).or_else(|| {
+        let uid: u32 = name.to_str().ok()?.parse().ok()?;
+        // SAFETY: as above.
+        unsafe {
+            libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
+            found.as_ref().map(|entry| entry.pw_uid)
+        }
+    })
+}
+
+const USAGE: &str = "\
+Usage: scancel [-A account] [--batch] [--full] [--interactive] [-n job_name]
+               [-p partition] [-Q] [-q qos] [-R reservation] [-s signal | integer]
+               [-t PENDING | RUNNING | SUSPENDED] [--usage] [-u user_name]
+               [--hurry] [-V] [-v] [-w hosts...] [--wckey=wckey]
+               [job_id[_array_id][.step_id]]
+";
+
+const HELP: &str = "\
+Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
+
+  -A, --account=account           only jobs of this account
+  -b, --batch                     signal the batch shell only
+  -f, --full                      signal the batch shell and all steps
+  -H, --hurry                     no stage-out (there is none)
+  -i, --interactive               ask before each job
+      --me                        only own jobs
+  -n, --name=job_name             only jobs with this name
+  -p, --partition=partition       only jobs in this partition
+  -Q, --quiet                     no messages about jobs that are gone
+  -q, --qos=qos                   only jobs of this quality of service
+  -R, --reservation=reservation   only jobs in this reservation
+  -s, --signal=name | integer     send this signal instead of ending the job
+  -t, --state=state               only jobs that are PENDING, RUNNING or SUSPENDED
+  -u, --user=user_name            only jobs of this user
+  -V, --version                   show the version
+  -v, --verbose                   say what is done
+  -w, --nodelist                  only jobs on these nodes
+      --wckey=wckey               only jobs with this workload key
+      --help                      show this text
+      --usage                     show the options in short
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Result<&str, &str>) {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        let known = |name: &str| (name == "root").then_some(0);
+        let shown = match build(&arguments, 7, known) {
+            Ok(Built::Answer(text)) => Ok(text),
+            Ok(Built::Plan(plan)) => {
+                let target = |target: &Target| match target.step {
+                    Some(step) => format!("{}.{step}", target.job),
+                    None => target.job.to_string(),
+                };
+                Ok(plan.targets.iter().map(target).collect::<Vec<_>>().join(" "))
+            }
+            Err(Mistake(text)) => Err(text),
+        };
+        assert_eq!(shown.as_ref().map(String::as_str).map_err(String::as_str), expected, "{line}");
+    }
+
+    #[test]
+    fn jobs_are_named_in_every_form() {
+        check("12 13", Ok("12 13"));
+        check("1,2", Ok("1 2"));
+        check("12_3 12.0", Ok("12_3 12.0"));
+        check("-u root", Ok(""));
+        check("--me -t PD", Ok(""));
+    }
+
+    #[test]
+    fn mistakes_are_told_as_slurm_tells_them() {
+        check("", Err("scancel: error: No job identification provided\n"));
+        check("x", Err("scancel: error: Invalid job id x\n"));
+        check("1 x", Err("scancel: error: Invalid job id x\n"));
+        check("0", Err("scancel: error: Invalid job id 0\n"));
+        check("999999_[1", Err("scancel: error: Invalid job id 999999_[1\n"));
+        check("-1", Err("scancel: invalid option -- '1'\nTry \"scancel --help\" for more information\n"));
+        check(
+            "--nosuch",
+            Err("scancel: unrecognized option '--nosuch'\nTry \"scancel --help\" for more information\n"),
+        );
+        check("-s", Err("scancel: option requires an argument -- 's'\nTry \"scancel --help\" for more information\n"));
+        check("-s NOSUCH 1", Err("Unknown job signal: NOSUCH\n"));
+        check("-s 0 1", Err("Unknown job signal: 0\n"));
+        let states = "Valid job states are PENDING, RUNNING, and SUSPENDED";
+        check("-t nosuch", Err(&format!("Invalid job state specified: nosuch\n{states}\n")));
+        check("-u nosuch", Err("scancel: error: Invalid user name: nosuch\n"));
+    }
+}

@@ -1,0 +1,239 @@
+//! The option table, driven from outside as a user drives it; wordings and codes as a Slurm 22.05 gave them.
+use model::command::Blob;
+use model::{JobKind, JobSpec, Timestamp};
+
+use super::request::Source;
+use super::{Caller, Problem, Program, Request, read, table};
+use crate::sbatch::{self, Built, Script, Submission};
+
+fn caller(environment: &[(&str, &str)]) -> Caller {
+    Caller {
+        uid: 1000,
+        gid: 1000,
+        user: "ada".into(),
+        work_dir: "/home/ada".into(),
+        host: "login".into(),
+        umask: 0o022,
+        now: Timestamp::from_secs(1_794_744_000),
+        cluster_name: "spur".into(),
+        ..Caller::default()
+    }
+    .with_environment(environment)
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_string).collect()
+}
+
+fn submit(arguments: &str, environment: &[(&str, &str)], script: &str) -> Result<Submission, String> {
+    let fetch = |_: &sbatch::Source| {
+        Ok::<_, Problem>(Script { path: "/home/ada/job.sh".into(), content: script.as_bytes().to_vec() })
+    };
+    match sbatch::build(&words(arguments), &caller(environment), fetch) {
+        Ok(Built::Submission(submission)) => Ok(*submission),
+        Ok(Built::Answer(text)) => Err(text),
+        Err(problem) => Err(format!("{}={}", problem.show(Program::Sbatch), problem.code)),
+    }
+}
+
+fn spec(arguments: &str) -> JobSpec {
+    submit(&format!("{arguments} job.sh"), &[], "#!/bin/sh\n").unwrap_or_else(|text| panic!("{arguments}: {text}")).spec
+}
+
+/// The message and exit code for `sbatch ARGUMENTS job.sh`.
+fn refused(arguments: &str, expected: &str) {
+    let shown = submit(&format!("{arguments} job.sh"), &[], "#!/bin/sh\n");
+    assert_eq!(shown.map(|submission| submission.spec.name), Err(expected.to_string()), "{arguments}");
+}
+
+#[test]
+fn the_names_are_in_order_and_each_program_knows_a_letter_once() {
+    for program in [Program::Sbatch, Program::Salloc, Program::Srun] {
+        let names: Vec<&str> = table::of(program).map(|option| option.long).collect();
+        assert!(names.is_sorted(), "{program:?}");
+        let letters: Vec<char> = table::of(program).filter_map(|option| option.short).collect();
+        for letter in &letters {
+            assert_eq!(letters.iter().filter(|other| *other == letter).count(), 1, "{program:?} -{letter}");
+        }
+    }
+}
+
+#[test]
+fn an_option_that_is_not_carried_out_is_refused_by_name() {
+    let refused_options: Vec<_> = table::of(Program::Sbatch).filter(|option| option.is_refused()).collect();
+    assert!(!refused_options.is_empty());
+    for option in refused_options {
+        let value = if option.takes_value() { "=1" } else { "" };
+        let text = format!("sbatch: error: --{} is not supported by this version of Spur\n=1", option.long);
+        refused(&format!("--{}{value}", option.long), &text);
+    }
+}
+
+#[test]
+fn values_that_make_no_sense_are_told_as_slurm_tells_them() {
+    let numeric =
+        |value: &str, name: &str| format!("sbatch: error: Invalid numeric value \"{value}\" for --{name}.\n=1");
+    let invalid = |name: &str| format!("sbatch: error: Invalid --{name} specification\n=255");
+    let failed = |why: &str| format!("sbatch: error: Batch job submission failed: {why}\n=1");
+    for value in ["0", "-1", "x", "2x"] {
+        refused(&format!("-n{value}"), &numeric(value, "ntasks"));
+    }
+    refused("-c0", &numeric("0", "cpus-per-task"));
+    refused("--ntasks-per-node=x", &numeric("x", "ntasks-per-node"));
+    for value in ["x", "1:2:3:4", "1h"] {
+        refused(&format!("-t {value}"), &invalid("time"));
+    }
+    refused("--time-min=x", &invalid("time-min"));
+    for value in ["x", "-1", "1X", "1.5G"] {
+        refused(&format!("--mem={value}"), &invalid("mem"));
+    }
+    refused("--mem-per-cpu=x", &invalid("mem-per-cpu"));
+    refused("--tmp=x", &invalid("tmp"));
+    refused("--open-mode=x", &invalid("open-mode"));
+    refused("--exclusive=x", &invalid("exclusive"));
+    refused("--kill-on-invalid-dep=x", &invalid("kill-on-invalid-dep"));
+    refused("--distribution=x", &invalid("distribution"));
+    for value in ["x", "USR1@x", "B:10@99999"] {
+        refused(&format!("--signal={value}"), &invalid("signal"));
+    }
+    for value in ["x", "1-", "5-1", "1-5:0", "-1"] {
+        refused(&format!("-a {value}"), &failed("Invalid job array specification"));
+    }
+    for value in ["x", "afterok", "afterok:", "afterok:x", "after:1+x"] {
+        refused(&format!("-d {value}"), &failed("Job dependency problem"));
+    }
+    refused("-w n[1", &failed("Invalid node name specified"));
+    refused("-N0", &failed("Node count specification invalid"));
+    refused("-N x", "sbatch: error: \"x\" is not a valid node count\n=255");
+    refused("-N 1,3", "sbatch: error: \"1,3\" is not a valid node count\n=255");
+    refused("-N 3-1", "sbatch: error: Maximum node count 1 is less than minimum node count 3\n=255");
+    refused("-N 2-", "sbatch: error: Maximum node count -1 is less than minimum node count 2\n=255");
+    refused("-w n1,n2 -N1", "sbatch: error: invalid number of nodes (-N 2-1)\n=1");
+    refused("--begin=x", "Invalid time specification (pos=0): x\nsbatch: error: Invalid --begin specification\n=255");
+    refused("--propagate=x", "sbatch: error: Bad rlimit name: x\nsbatch: error: --propagate=x is not valid.\n=1");
+    refused("--uid=root", "sbatch: error: --uid only permitted by root user\n=255");
+    let exclusive = "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n=1";
+    refused("--mem=100 --mem-per-cpu=100", exclusive);
+    let hint = "Try \"sbatch --help\" for more information\n=255";
+    refused("--nosuch", &format!("sbatch: unrecognized option '--nosuch'\n{hint}"));
+    refused("-Z", &format!("sbatch: invalid option -- 'Z'\n{hint}"));
+    refused("--parsable=x", &format!("sbatch: option '--parsable' doesn't allow an argument\n{hint}"));
+    let possible = "possibilities: '--time' '--time-min'";
+    refused("--tim=5", &format!("sbatch: option '--tim=5' is ambiguous; {possible}\n{hint}"));
+    let possible = "possibilities: '--nodefile' '--nodelist' '--nodes'";
+    refused("--nod=2", &format!("sbatch: option '--nod=2' is ambiguous; {possible}\n{hint}"));
+    refused("--TIME=5", &format!("sbatch: unrecognized option '--TIME=5'\n{hint}"));
+}
+
+#[test]
+fn options_fill_the_spec() {
+    use model::spec::{Memory, OpenMode, Sharing, TimeLimit};
+    assert_eq!((spec("-N2").size.min_nodes, spec("-N2").size.max_nodes), (2, Some(2)));
+    assert_eq!((spec("-N1-3").size.min_nodes, spec("-N1-3").size.max_nodes), (1, Some(3)));
+    assert_eq!((spec("").size.min_nodes, spec("").size.max_nodes), (1, None));
+    assert_eq!(spec("-w n[1-2]").size.min_nodes, 2);
+    assert_eq!(spec("-t 1:30").time_limit, Some(TimeLimit::Secs(120)));
+    assert_eq!(spec("-t 1-").time_limit, Some(TimeLimit::Secs(86_400)));
+    assert_eq!(spec("-t 0").time_limit, Some(TimeLimit::Unlimited));
+    assert_eq!(spec("--mem=1G").size.memory, Memory::PerNodeMb(1024));
+    assert_eq!(spec("--mem=0").size.memory, Memory::WholeNode);
+    assert_eq!(spec("--mem-per-cpu=50").size.memory, Memory::PerCpuMb(50));
+    assert_eq!(spec("--exclusive").size.sharing, Sharing::WholeNodes);
+    assert_eq!(spec("--open-mode=append").open_mode, OpenMode::Append);
+    assert_eq!(spec("-p debug,short").partitions, ["debug", "short"]);
+    assert_eq!(spec("--nice").nice, 100);
+    assert_eq!(spec("--nice=-5").nice, -5);
+    assert_eq!(spec("-D sub").work_dir, "/home/ada/sub");
+    assert_eq!(spec("-o none").stdout.as_deref(), Some("/dev/null"));
+    assert_eq!(spec("-a 1-3,7%2").array.unwrap().limit, Some(2));
+    assert_eq!(spec("--begin=2030-01-01T00:00:00").begin.map(|at| at.secs() / 86_400), Some(21_915));
+    assert_eq!(spec("--gpus=4 -N2").size.gres[0].count, 2);
+    assert_eq!(spec("--gpus-per-task=a100:1 -n3").size.gres[0].to_string(), "gpu:a100:3");
+    assert_eq!(spec("-J=x").name, "=x");
+    let warning = spec("--signal=B:USR1@10").warning.unwrap();
+    assert_eq!((warning.signal, warning.before.secs(), warning.batch_only), (10, 10, true));
+}
+
+#[test]
+fn arguments_win_over_the_environment_and_that_over_the_script() {
+    let script = "#!/bin/sh\n#SBATCH -p from_script -J script_name --mem=1\n";
+    let environment = [("SBATCH_PARTITION", "from_environment"), ("SBATCH_MEM_PER_CPU", "2")];
+    let partition = |arguments: &str, environment: &[(&str, &str)]| {
+        let submission = submit(arguments, environment, script).unwrap();
+        (submission.spec.partitions.join(","), submission.spec.name, submission.spec.size.memory)
+    };
+    use model::spec::Memory::{PerCpuMb, PerNodeMb};
+    assert_eq!(partition("job.sh", &[]), ("from_script".into(), "script_name".into(), PerNodeMb(1)));
+    assert_eq!(partition("job.sh", &environment), ("from_environment".into(), "script_name".into(), PerCpuMb(2)));
+    let from_arguments = partition("-p from_arguments --mem=3 job.sh", &environment);
+    assert_eq!(from_arguments, ("from_arguments".into(), "script_name".into(), PerNodeMb(3)));
+}
+
+#[test]
+fn scripts_that_cannot_run_are_refused() {
+    let check = |script: &str, expected: &str| {
+        let shown = submit("job.sh", &[], script).map(|submission| submission.spec.name);
+        assert_eq!(shown, Err(expected.to_string()), "{script:?}");
+    };
+    let unlike = "sbatch: error: This does not look like a batch script.  The first\n\
+                  sbatch: error: line must start with #! followed by the path to an interpreter.\n\
+                  sbatch: error: For instance: #!/bin/sh\n=1";
+    check("echo hi\n", unlike);
+    check("", "sbatch: error: Batch script is empty!\n=1");
+    check(" \n\t\n", "sbatch: error: Batch script contains only whitespace!\n=1");
+    let dos = "sbatch: error: Batch script contains DOS line breaks (\\r\\n)\n\
+               sbatch: error: instead of expected UNIX line breaks (\\n).\n=1";
+    check("#!/bin/sh\r\n", dos);
+    let null = "sbatch: error: The Slurm controller does not allow scripts that\n\
+                sbatch: error: contain a NULL character '\\0'.\n=1";
+    check("#!/bin/sh\n\0", null);
+    check("#!/bin/sh\n#SBATCH -N 2 stray\n", "sbatch: error: Invalid directive found in batch script: stray\n=1");
+}
+
+#[test]
+fn a_job_is_named_after_its_script() {
+    let name = |arguments: &str| submit(arguments, &[], "#!/bin/sh\n").unwrap().spec.name;
+    assert_eq!(name("job.sh a b"), "job.sh");
+    assert_eq!(name("--wrap=true"), "wrap");
+    assert_eq!(name("--wrap=true -J x"), "x");
+    assert_eq!(submit("job.sh a b", &[], "#!/bin/sh\n").unwrap().spec.arguments, ["a", "b"]);
+    let both = submit("--wrap=x job.sh", &[], "#!/bin/sh\n").map(|submission| submission.spec.name);
+    assert_eq!(both, Err("sbatch: error: Script arguments not permitted with --wrap option\n=1".into()));
+}
+
+#[test]
+fn content_is_named_by_its_hash() {
+    let submission = submit("job.sh", &[("A", "1")], "#!/bin/sh\n").unwrap();
+    let Submission { spec, blobs, .. } = &submission;
+    let [Blob { id: script, content }, environment] = &blobs[..] else { panic!("two blobs go along") };
+    assert_eq!(spec.kind, JobKind::Batch { script: *script });
+    assert_eq!(content, b"#!/bin/sh\n");
+    assert_eq!((spec.environment, &environment.content[..]), (environment.id, &b"A=1\0"[..]));
+    assert_eq!(submit("job.sh", &[("A", "1")], "#!/bin/sh\n").unwrap().blobs, *blobs);
+}
+
+#[test]
+fn verbose_lists_what_was_given() {
+    let submission = submit("--wrap=true -H", &[("SBATCH_DEBUG", "1")], "").unwrap();
+    let expected = "sbatch: defined options\n\
+                    sbatch: -------------------- --------------------\n\
+                    sbatch: hold                : set\n\
+                    sbatch: verbose             : 1\n\
+                    sbatch: wrap                : true\n\
+                    sbatch: -------------------- --------------------\n\
+                    sbatch: end of defined options\n";
+    assert_eq!(submission.talk, expected);
+}
+
+#[test]
+fn every_variable_goes_through_the_option_of_its_table_line() {
+    let parsed = read::arguments(Program::Srun, &words("true")).unwrap();
+    let read = |environment: &[(&str, &str)]| -> Request {
+        read::request(Program::Srun, &parsed, &caller(environment), None).unwrap()
+    };
+    let request = read(&[("SLURM_NTASKS", "3"), ("SLURM_NPROCS", "9"), ("SLURM_JOB_ID", "17"), ("SLURM_LABELIO", "1")]);
+    assert_eq!(request.spec.size.n_tasks, Some(3));
+    assert_eq!(request.step.job.map(|job| job.0), Some(17));
+    assert!(request.step.labels);
+    assert_eq!(request.given["ntasks"].source, Source::Environment);
+}
