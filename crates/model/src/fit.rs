@@ -1,4 +1,5 @@
-//! How much of a node a job needs: the arithmetic that submission, scheduling and adoption share.
+//! How much of a node a job needs, and which nodes together are enough: the arithmetic that submission, scheduling and
+//! adoption share.
 use crate::Node;
 use crate::gres::GresRequest;
 use crate::node::NodeConfig;
@@ -11,6 +12,24 @@ pub struct Room {
     pub memory_mb: u64,
 }
 
+/// What a job gets of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub n_cpus: u32,
+    pub memory_mb: u64,
+}
+
+/// A node that could take part in a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The node's place in natural name order; neighbours differ by one.
+    pub rank: u32,
+    /// Tasks it can take; at least one.
+    pub n_tasks: u32,
+    /// The job named it.
+    pub is_required: bool,
+}
+
 impl NodeConfig {
     pub fn room(&self) -> Room {
         Room { cpus: self.cpus, memory_mb: self.memory_mb }
@@ -18,11 +37,7 @@ impl NodeConfig {
 
     /// The whole node has the units asked for.
     pub fn has_gres(&self, wanted: &[GresRequest]) -> bool {
-        wanted.iter().all(|request| {
-            let fitting = self.gres.iter().filter(|gres| gres.name == request.name);
-            let fitting = fitting.filter(|gres| request.kind.is_empty() || gres.kind == request.kind);
-            fitting.map(|gres| gres.count).sum::<u32>() >= request.count
-        })
+        wanted.is_empty() || self.pick_gres(&[], wanted).is_some()
     }
 }
 
@@ -32,7 +47,7 @@ impl Node {
     }
 
     pub fn has_free_gres(&self, wanted: &[GresRequest]) -> bool {
-        wanted.iter().all(|request| self.free_gres(&request.name, &request.kind).len() >= request.count)
+        wanted.is_empty() || self.config.pick_gres(&self.used.gres, wanted).is_some()
     }
 
     /// The node may ever serve the job: features, exclusions, disk, devices.
@@ -66,7 +81,17 @@ impl Size {
         }
     }
 
-    /// How many tasks a node with `room` can take; `whole_mb` is the node's memory. None: not even one.
+    /// What the job gets of a node on which `n_tasks` of its tasks are laid out.
+    pub fn part_of(&self, node: &NodeConfig, n_tasks: u32) -> Part {
+        if self.wants_whole_nodes() {
+            let memory_mb = self.memory_mb_for(node.cpus, node.memory_mb).min(node.memory_mb);
+            return Part { n_cpus: node.cpus, memory_mb };
+        }
+        let n_cpus = self.cpus_for(n_tasks);
+        Part { n_cpus, memory_mb: self.memory_mb_for(n_cpus, node.memory_mb) }
+    }
+
+    /// How many tasks a node with `room` can take; `whole_mb` is the node's memory. None: it cannot serve at all.
     pub fn n_tasks_fitting(&self, room: Room, whole_mb: u64) -> Option<u32> {
         let by_cpus = match self.overcommit {
             true => u32::MAX,
@@ -81,13 +106,144 @@ impl Size {
         };
         let n_tasks = by_cpus.min(by_memory).min(self.tasks_per_node.unwrap_or(u32::MAX));
         let cpus = self.cpus_for(1);
-        let fits = n_tasks > 0 && cpus <= room.cpus && self.memory_mb_for(cpus, whole_mb) <= room.memory_mb;
+        let is_enough = n_tasks >= self.n_tasks_each().unwrap_or(1).max(1);
+        let fits = is_enough && cpus <= room.cpus && self.memory_mb_for(cpus, whole_mb) <= room.memory_mb;
         fits.then_some(n_tasks)
+    }
+
+    /// Tasks that every node gets, where the job does not say how many there are in all.
+    pub fn n_tasks_each(&self) -> Option<u32> {
+        match self.n_tasks {
+            Some(_) => None,
+            None => Some(self.tasks_per_node.unwrap_or(1)),
+        }
     }
 
     /// The fewest nodes it may have, and the most.
     pub fn node_bounds(&self) -> (u32, u32) {
         let min = self.min_nodes.max(1).max(self.nodes.len() as u32);
         (min, self.max_nodes.unwrap_or(u32::MAX).max(min))
+    }
+
+    /// How many nodes it would rather have, within `bounds`: as many as it said it could use, and tasks can fill.
+    pub fn n_nodes_wanted(&self, (min, max): (u32, u32)) -> u32 {
+        match (self.max_nodes, self.n_tasks) {
+            (None, _) => min,
+            (Some(_), None) => max,
+            (Some(_), Some(n_tasks)) => max.min(n_tasks).max(min),
+        }
+    }
+
+    /// Whether nodes that take `n_tasks` together are enough.
+    fn is_filled_by(&self, n_tasks: u64) -> bool {
+        self.n_tasks.is_none_or(|wanted| u64::from(wanted) <= n_tasks)
+    }
+
+    /// Picks the roomiest of the candidates (in natural order of nodes), and no more than it needs; finds a way if there is one.
+    /// Gives their places in the list, in order.
+    pub fn choose(&self, bounds: (u32, u32), candidates: &[Candidate]) -> Option<Vec<usize>> {
+        let n_required = candidates.iter().filter(|candidate| candidate.is_required).count();
+        if n_required < self.nodes.len() {
+            return None;
+        }
+        if self.contiguous {
+            return self.choose_neighbours(bounds, candidates, n_required);
+        }
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
+        let roominess = |at: &usize| (!candidates[*at].is_required, std::cmp::Reverse(candidates[*at].n_tasks));
+        order.sort_by_key(roominess);
+        let mut chosen = Vec::new();
+        let mut n_tasks = 0;
+        let wanted = self.n_nodes_wanted(bounds) as usize;
+        for at in order {
+            let is_enough = chosen.len() >= wanted.max(n_required) && self.is_filled_by(n_tasks);
+            if is_enough || chosen.len() >= bounds.1 as usize {
+                break;
+            }
+            chosen.push(at);
+            n_tasks += u64::from(candidates[at].n_tasks);
+        }
+        chosen.sort_unstable();
+        (chosen.len() >= bounds.0 as usize && self.is_filled_by(n_tasks)).then_some(chosen)
+    }
+
+    fn choose_neighbours(
+        &self,
+        (min, max): (u32, u32),
+        candidates: &[Candidate],
+        n_required: usize,
+    ) -> Option<Vec<usize>> {
+        let mut fewest: Option<std::ops::Range<usize>> = None;
+        for first in 0..candidates.len() {
+            let (mut n_tasks, mut required_here) = (0, 0);
+            for last in first..candidates.len() {
+                let n_nodes = last - first + 1;
+                let is_neighbour = last == first || candidates[last].rank == candidates[last - 1].rank + 1;
+                if !is_neighbour || n_nodes > max as usize {
+                    break;
+                }
+                n_tasks += u64::from(candidates[last].n_tasks);
+                required_here += usize::from(candidates[last].is_required);
+                if n_nodes >= min as usize && required_here == n_required && self.is_filled_by(n_tasks) {
+                    if fewest.as_ref().is_none_or(|range| n_nodes < range.len()) {
+                        fewest = Some(first..last + 1);
+                    }
+                    break;
+                }
+            }
+        }
+        fewest.map(Iterator::collect)
+    }
+
+    /// Lays the tasks out over nodes that can take so many each: one a node, then the first nodes are filled.
+    /// None if they do not fit.
+    pub fn lay_out(&self, capacities: &[u32]) -> Option<Vec<u32>> {
+        let Some(n_tasks) = self.n_tasks else {
+            let fills = self.wants_whole_nodes() && self.tasks_per_node.is_none() && !self.overcommit;
+            let each = self.tasks_per_node.unwrap_or(1);
+            return Some(capacities.iter().map(|capacity| if fills { *capacity } else { each }).collect());
+        };
+        let mut left = n_tasks;
+        let mut counts: Vec<u32> = Vec::with_capacity(capacities.len());
+        for _ in capacities {
+            counts.push(left.min(1));
+            left -= left.min(1);
+        }
+        for (count, capacity) in counts.iter_mut().zip(capacities) {
+            let more = left.min(capacity.saturating_sub(*count));
+            *count += more;
+            left -= more;
+        }
+        (left == 0).then_some(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_laid_out_as_slurm_does() {
+        // Recorded on Slurm 22.05: nodes of eight CPUs.
+        let laid = |n_tasks, n_nodes| {
+            let size = Size { n_tasks, ..Default::default() };
+            size.lay_out(&vec![8; n_nodes]).unwrap()
+        };
+        assert_eq!(laid(Some(4), 2), [3, 1]);
+        assert_eq!(laid(Some(5), 2), [4, 1]);
+        assert_eq!(laid(Some(6), 3), [4, 1, 1]);
+        assert_eq!(laid(Some(16), 2), [8, 8]);
+        assert_eq!(laid(Some(1), 2), [1, 0]);
+        assert_eq!(laid(None, 4), [1, 1, 1, 1]);
+        let whole = Size { sharing: Sharing::WholeNodes, ..Default::default() };
+        assert_eq!(whole.lay_out(&[8]).unwrap(), [8]);
+    }
+
+    #[test]
+    fn neighbours_are_chosen_without_gaps() {
+        let size = Size { contiguous: true, min_nodes: 2, ..Default::default() };
+        let candidates = [1, 3, 4, 9].map(|rank| Candidate { rank, n_tasks: 1, is_required: false });
+        assert_eq!(size.choose((2, 2), &candidates), Some(vec![1, 2]));
+        assert_eq!(size.choose((3, 3), &candidates), None);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::CpuSet;
+use crate::node::NodeConfig;
 
 record! {
     /// What a node has: `gpu:a100:4`.
@@ -81,6 +82,53 @@ fn parse_count(text: &str) -> Option<u32> {
     digits.parse::<u32>().ok()?.checked_mul(factor)
 }
 
+impl NodeConfig {
+    /// Units for every request out of those that are not in `used`, lowest first; none if there are too few.
+    /// Units of each kind are held apart, so that they show as `gpu:a100:2`.
+    pub fn pick_gres(&self, used: &[GresUnits], wanted: &[GresRequest]) -> Option<Vec<GresUnits>> {
+        let mut picked: Vec<GresUnits> = Vec::new();
+        // Those who want a certain kind choose before those who take any.
+        let (any, certain): (Vec<_>, Vec<_>) = wanted.iter().partition(|request| request.kind.is_empty());
+        for request in certain.into_iter().chain(any) {
+            let mut left = request.count;
+            let mut first = 0;
+            for gres in self.gres.iter().filter(|gres| gres.name == request.name) {
+                let numbers = first..first + gres.count;
+                first += gres.count;
+                if !request.kind.is_empty() && gres.kind != request.kind {
+                    continue;
+                }
+                let is_held = |list: &[GresUnits], unit| {
+                    list.iter().any(|held| held.name == request.name && held.units.contains(unit))
+                };
+                let free = numbers.filter(|unit| !is_held(used, *unit) && !is_held(&picked, *unit));
+                let units: Vec<u32> = free.take(left as usize).collect();
+                left -= units.len() as u32;
+                hold_units(&mut picked, gres, &units);
+            }
+            if left > 0 {
+                return None;
+            }
+        }
+        Some(picked)
+    }
+}
+
+fn hold_units(picked: &mut Vec<GresUnits>, gres: &Gres, units: &[u32]) {
+    if units.is_empty() {
+        return;
+    }
+    let same = |held: &&mut GresUnits| held.name == gres.name && held.kind == gres.kind;
+    let at = match picked.iter_mut().find(same) {
+        Some(held) => held,
+        None => {
+            picked.push(GresUnits { name: gres.name.clone(), kind: gres.kind.clone(), ..Default::default() });
+            picked.last_mut().expect("just pushed")
+        }
+    };
+    units.iter().for_each(|unit| at.units.insert(*unit));
+}
+
 fn show(out: &mut fmt::Formatter, name: &str, kind: &str, count: u32) -> fmt::Result {
     match kind {
         "" => write!(out, "{name}:{count}"),
@@ -121,5 +169,22 @@ mod tests {
         assert!(shown("gpu:a100:x").is_err());
         assert!(shown("gpu:1x").is_err());
         assert!(shown("none").unwrap().is_empty());
+    }
+
+    #[test]
+    fn two_requests_never_share_a_unit_and_certain_kinds_go_first() {
+        let gres = |kind: &str, count| Gres { name: "gpu".into(), kind: kind.into(), count, ..Default::default() };
+        let node = NodeConfig { gres: vec![gres("a100", 2), gres("h100", 1)], ..Default::default() };
+        let picked = |text, used: &[GresUnits]| node.pick_gres(used, &parse_list(text).unwrap());
+        let shown = |text| {
+            let picked = picked(text, &[])?;
+            Some(picked.iter().map(|held| format!("{held}={}", held.units)).collect::<Vec<_>>())
+        };
+        assert_eq!(shown("gpu:1,gpu:a100:2"), Some(vec!["gpu:a100:2=0-1".into(), "gpu:h100:1=2".into()]));
+        assert_eq!(shown("gpu:3"), Some(vec!["gpu:a100:2=0-1".into(), "gpu:h100:1=2".into()]));
+        assert_eq!(shown("gpu:4"), None);
+        let used = picked("gpu:a100:1", &[]).unwrap();
+        assert_eq!(picked("gpu:a100:2", &used), None);
+        assert_eq!(picked("gpu:1", &used).unwrap()[0].units.to_string(), "1");
     }
 }

@@ -9,6 +9,8 @@ use crate::{CpuSet, JobId, NodeName, Timestamp};
 record! {
     pub struct Node {
         pub name: NodeName,
+        /// Its place among the configured nodes in natural name order.
+        pub rank: u32,
         pub config: NodeConfig,
         /// What the agent said last.
         pub machine: Machine,
@@ -109,21 +111,5 @@ impl Node {
 
     pub fn free_memory_mb(&self) -> u64 {
         self.config.memory_mb.saturating_sub(self.used.memory_mb)
-    }
-
-    /// Units of `name` (of `kind`, or of any) that nobody holds, by their numbers.
-    pub fn free_gres(&self, name: &str, kind: &str) -> CpuSet {
-        let mut free = CpuSet::default();
-        let mut first = 0;
-        for gres in self.config.gres.iter().filter(|gres| gres.name == name) {
-            if kind.is_empty() || gres.kind == kind {
-                (first..first + gres.count).for_each(|unit| free.insert(unit));
-            }
-            first += gres.count;
-        }
-        for held in self.used.gres.iter().filter(|held| held.name == name) {
-            held.units.iter().for_each(|unit| free.remove(unit));
-        }
-        free
     }
 }

@@ -1,35 +1,55 @@
 //! Who holds which resources. The only writer of `Node::used`, `Node::jobs`, and of a job's allocation.
-use model::gres::{GresRequest, GresUnits};
+use std::collections::BTreeSet;
+
 use model::node::Used;
 use model::plan::{Grant, Start};
-use model::{Allocation, CpuSet, JobId, JobSpec, Node, NodeShare};
+use model::spec::Size;
+use model::{Allocation, CpuSet, JobId, JobSpec, Node, NodeName, NodeShare};
 
 use crate::Cluster;
 
-/// The grants are there to be taken, and are what the job asked for.
+/// The grants are there to be taken, and are what the job asks for now.
 pub(crate) fn fits(cluster: &Cluster, spec: &JobSpec, start: &Start) -> bool {
-    let (min, max) = spec.size.node_bounds();
+    let size = &spec.size;
+    let (min, max) = size.node_bounds();
     let n_nodes = start.nodes.len() as u32;
-    let distinct = start.nodes.windows(2).all(|pair| pair[0].node != pair[1].node);
-    distinct
+    let names: BTreeSet<&NodeName> = start.nodes.iter().map(|grant| &grant.node).collect();
+    let n_tasks: u64 = start.nodes.iter().map(|grant| u64::from(grant.n_tasks)).sum();
+    let tasks_are_right = match size.n_tasks {
+        Some(wanted) => n_tasks == u64::from(wanted),
+        None => start.nodes.iter().all(|grant| grant.n_tasks >= size.tasks_per_node.unwrap_or(1)),
+    };
+    names.len() == start.nodes.len()
         && (min..=max).contains(&n_nodes)
-        && spec.size.nodes.iter().all(|name| start.nodes.iter().any(|grant| grant.node == *name))
+        && tasks_are_right
+        && start.is_exclusive == size.wants_whole_nodes()
+        && size.nodes.iter().all(|name| names.contains(name))
         && start.nodes.iter().all(|grant| match cluster.nodes.get(&grant.node) {
-            Some(node) => node_has(cluster, node, spec, start, grant),
+            Some(node) => node_has(cluster, node, size, grant),
             None => false,
         })
+        && (!size.contiguous || are_neighbours(cluster, start))
 }
 
-fn node_has(cluster: &Cluster, node: &Node, spec: &JobSpec, start: &Start, grant: &Grant) -> bool {
+fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant) -> bool {
+    let part = size.part_of(&node.config, grant.n_tasks);
     let memory_fits = !cluster.config.scheduler.tracks_memory || grant.memory_mb <= node.free_memory_mb();
     node.is_usable()
         && node.exclusive_job.is_none()
-        && (!start.is_exclusive || node.jobs.is_empty())
+        && (!size.wants_whole_nodes() || node.jobs.is_empty())
+        && (grant.n_cpus, grant.memory_mb) == (part.n_cpus, part.memory_mb)
+        && size.tasks_per_node.is_none_or(|most| grant.n_tasks <= most)
         && 0 < grant.n_cpus
         && grant.n_cpus <= node.free_cpus()
         && memory_fits
-        && node.suits(&spec.size)
-        && node.has_free_gres(&spec.size.gres)
+        && node.suits(size)
+        && node.has_free_gres(&size.gres)
+}
+
+fn are_neighbours(cluster: &Cluster, start: &Start) -> bool {
+    let mut ranks: Vec<u32> = start.nodes.iter().map(|grant| cluster.nodes[&grant.node].rank).collect();
+    ranks.sort_unstable();
+    ranks.windows(2).all(|pair| pair[1] == pair[0] + 1)
 }
 
 /// Gives the job what the plan granted; picks the CPUs and units, lowest first.
@@ -39,7 +59,7 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     for grant in &start.nodes {
         let node = cluster.node_mut(grant.node.as_str());
         let cpus = lowest_free(node, grant.n_cpus);
-        let gres: Vec<GresUnits> = spec.size.gres.iter().flat_map(|request| pick_units(node, request)).collect();
+        let gres = node.config.pick_gres(&node.used.gres, &spec.size.gres).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
         node.used.memory_mb += grant.memory_mb;
         node.used.gres.extend(gres.iter().cloned());
@@ -93,27 +113,5 @@ fn lowest_free(node: &Node, n_cpus: u32) -> CpuSet {
     let mut picked = CpuSet::default();
     let free = (0..node.config.cpus).filter(|cpu| !node.used.cpus.contains(*cpu));
     free.take(n_cpus as usize).for_each(|cpu| picked.insert(cpu));
-    picked
-}
-
-/// Units of each kind are held apart, so that they show as `gpu:a100:2`.
-fn pick_units(node: &Node, request: &GresRequest) -> Vec<GresUnits> {
-    let mut kinds: Vec<&str> =
-        node.config.gres.iter().filter(|gres| gres.name == request.name).map(|gres| gres.kind.as_str()).collect();
-    kinds.dedup();
-    let mut wanted = request.count;
-    let mut picked = Vec::new();
-    for kind in kinds.into_iter().filter(|kind| request.kind.is_empty() || request.kind == *kind) {
-        let free = match kind {
-            "" => node.free_gres(&request.name, ""),
-            kind => node.free_gres(&request.name, kind),
-        };
-        let mut units = CpuSet::default();
-        free.iter().take(wanted as usize).for_each(|unit| units.insert(unit));
-        wanted -= units.len();
-        if units.len() > 0 {
-            picked.push(GresUnits { name: request.name.clone(), kind: kind.to_string(), units });
-        }
-    }
     picked
 }

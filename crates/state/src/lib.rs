@@ -23,6 +23,7 @@ mod step_layout;
 mod step_life;
 
 pub use cluster::{Cluster, QueueKey};
+pub use features::partition_refusal;
 pub use on::submit::admissible;
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.

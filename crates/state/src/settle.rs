@@ -66,7 +66,10 @@ fn step_when_free(job: &Job) -> Option<Step> {
 fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
     let now = cluster.now;
     if cluster.jobs[&id].phase == Phase::Pending {
-        cluster.job_mut(id).eligible.get_or_insert(now);
+        let job = cluster.job_mut(id);
+        job.eligible.get_or_insert(now);
+        // Until the scheduler has looked, and finds it to be the next.
+        job.reason.get_or_insert(Reason::Priority);
         let key = cluster.queue_key(&cluster.jobs[&id]);
         cluster.queue.insert(key);
     }
@@ -76,7 +79,9 @@ fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
 fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {
     wakes.extend(look_again.map(Wake::At));
     if cluster.jobs[&id].phase == Phase::Pending {
-        cluster.job_mut(id).reason = reason;
+        let job = cluster.job_mut(id);
+        job.reason = reason;
+        job.reason_text.clear();
     }
     watch(cluster, id, wakes);
 }

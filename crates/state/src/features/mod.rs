@@ -10,7 +10,7 @@ pub(crate) mod dependency;
 mod held;
 mod launch;
 mod partition;
-pub(crate) use partition::refusal as partition_refusal;
+pub use partition::refusal as partition_refusal;
 mod retention;
 mod suspend;
 mod time_limit;

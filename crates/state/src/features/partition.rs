@@ -22,7 +22,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
 }
 
 /// Why the partition would not start the job now, whatever is free.
-pub(crate) fn refusal(partition: &Partition, job: &Job) -> Option<Reason> {
+pub fn refusal(partition: &Partition, job: &Job) -> Option<Reason> {
     let (min_nodes, _) = job.spec.size.node_bounds();
     let too_long =
         match (job.spec.time_limit.and_then(|limit| limit.span()), partition.max_time.and_then(|max| max.span())) {

@@ -1,12 +1,12 @@
 //! Nodes come, go silent, come back, are drained, taken down and resumed.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::node::{Machine, Node, NodePhase, NodeReason, Run};
 use model::update::NodeChange;
 use model::{
     Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepPhase,
-    Task,
+    Task, hostlist,
 };
 
 use super::Answer;
@@ -222,15 +222,20 @@ fn changed(cluster: &mut Cluster, name: &NodeName) {
 pub(crate) fn configure(cluster: &mut Cluster) {
     let config = cluster.config.clone();
     let wanted: BTreeSet<&NodeName> = config.nodes.iter().map(|node| &node.name).collect();
+    let mut in_order: Vec<&NodeName> = wanted.iter().copied().collect();
+    in_order.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
+    let ranks: BTreeMap<&NodeName, u32> = in_order.into_iter().zip(0..).collect();
     for named in &config.nodes {
+        let rank = ranks[&named.name];
         match cluster.nodes.get_mut(&named.name) {
             Some(node) => {
                 let node = Arc::make_mut(node);
                 node.config = named.config.clone();
+                node.rank = rank;
                 node.is_removed = false;
             }
             None => {
-                let node = Node { name: named.name.clone(), config: named.config.clone(), ..Default::default() };
+                let node = Node { name: named.name.clone(), rank, config: named.config.clone(), ..Default::default() };
                 cluster.nodes.insert(named.name.clone(), Arc::new(node));
             }
         }

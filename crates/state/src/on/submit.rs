@@ -3,9 +3,10 @@ use std::sync::Arc;
 
 use model::command::Blob;
 use model::dependency::Term;
+use model::fit::Candidate;
 use model::job::ArrayPlace;
 use model::spec::{Memory, TimeLimit};
-use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Partition, Reject, Reply};
+use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reject, Reply};
 
 use super::Answer;
 use crate::{Cluster, arrays, blobs, job_life};
@@ -144,21 +145,17 @@ fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
 fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     let Some(partition) = cluster.config.partition(partition) else { return false };
     let size = &spec.size;
-    let (min, max) = size.node_bounds();
     let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
-    let mut capacities: Vec<u32> = nodes
-        .clone()
-        .filter_map(|node| {
-            let mut room = node.config.room();
-            if !cluster.config.scheduler.tracks_memory {
-                room.memory_mb = u64::MAX;
-            }
-            size.n_tasks_fitting(room, node.config.memory_mb)
-        })
-        .collect();
-    let has_named = size.nodes.iter().all(|name| partition.nodes.contains(name));
-    capacities.sort_unstable_by_key(|capacity| std::cmp::Reverse(*capacity));
-    let n_nodes = (capacities.len() as u32).min(max);
-    let n_tasks: u64 = capacities.iter().take(n_nodes as usize).map(|n| u64::from(*n)).sum();
-    has_named && min <= n_nodes && u64::from(size.n_tasks_on(min)) <= n_tasks
+    let candidate = |node: &Arc<Node>| {
+        let mut room = node.config.room();
+        if !cluster.config.scheduler.tracks_memory {
+            room.memory_mb = u64::MAX;
+        }
+        let n_tasks = size.n_tasks_fitting(room, node.config.memory_mb)?;
+        Some(Candidate { rank: node.rank, n_tasks, is_required: size.nodes.contains(&node.name) })
+    };
+    let mut candidates: Vec<Candidate> = nodes.filter_map(candidate).collect();
+    candidates.sort_unstable_by_key(|candidate| candidate.rank);
+    candidates.dedup_by_key(|candidate| candidate.rank);
+    size.choose(size.node_bounds(), &candidates).is_some()
 }

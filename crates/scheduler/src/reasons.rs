@@ -1,0 +1,70 @@
+//! Why a job stays: the first that finds no room in a partition waits for resources, those behind it for their turn.
+use std::collections::BTreeSet;
+
+use model::plan::WaitReason;
+use model::{Job, NodeName, Partition, Plan, Reason, hostlist};
+use state::Cluster;
+
+use crate::pick;
+use crate::room::{PoolId, Room};
+
+const NODES_ARE_DOWN: &str =
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+
+/// Looking at every node of a partition is dear; so many times a pass it is done.
+const N_CLOSE_LOOKS: u32 = 64;
+
+pub(crate) struct Reasons<'a> {
+    cluster: &'a Cluster,
+    /// Partitions in which a job already waits for resources.
+    blocked: BTreeSet<PoolId>,
+    n_close_looks: u32,
+}
+
+impl<'a> Reasons<'a> {
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Reasons { cluster, blocked: BTreeSet::new(), n_close_looks: 0 }
+    }
+
+    /// Notes in the plan why the job stays, if that is news.
+    pub fn of_blocked(&mut self, room: &mut Room<'a>, job: &'a Job, plan: &mut Plan) {
+        let (reason, text) = self.reason(room, job);
+        if job.reason != Some(reason) || job.reason_text != text {
+            plan.reasons.push(WaitReason { job: job.id, reason: Some(reason), text, expected_start: None });
+        }
+    }
+
+    fn reason(&mut self, room: &mut Room<'a>, job: &'a Job) -> (Reason, String) {
+        if let Some(text) = self.unavailable(job) {
+            return (Reason::ReqNodeNotAvail, text);
+        }
+        let partitions = job.spec.partitions.iter().filter_map(|name| self.cluster.config().partition(name));
+        let partitions: Vec<&Partition> =
+            partitions.filter(|partition| state::partition_refusal(partition, job).is_none()).collect();
+        let pools: Vec<PoolId> = partitions.iter().map(|partition| room.pool(partition)).collect();
+        let can_start = |(partition, pool): (&&Partition, &PoolId)| {
+            room.is_complete(*pool) || pick::could_start(room, *pool, partition, &job.spec.size)
+        };
+        let is_sure = pools.iter().any(|pool| room.is_complete(*pool)) || self.n_close_looks >= N_CLOSE_LOOKS;
+        if !is_sure {
+            self.n_close_looks += 1;
+            if !partitions.iter().zip(&pools).any(can_start) {
+                return (Reason::Resources, NODES_ARE_DOWN.into());
+            }
+        }
+        let mut is_first = false;
+        for pool in pools {
+            is_first |= self.blocked.insert(pool);
+        }
+        let reason = if is_first { Reason::Resources } else { Reason::Priority };
+        (reason, String::new())
+    }
+
+    /// Nodes that the job named, but that take no jobs now.
+    fn unavailable(&self, job: &Job) -> Option<String> {
+        let is_unusable = |name: &&NodeName| self.cluster.node(name.as_str()).is_none_or(|node| !node.is_usable());
+        let unusable: Vec<&NodeName> = job.spec.size.nodes.iter().filter(is_unusable).collect();
+        let named = || hostlist::compress(unusable.iter().map(|name| name.as_str()));
+        (!unusable.is_empty()).then(|| format!("ReqNodeNotAvail, UnavailableNodes:{}", named()))
+    }
+}

@@ -1,0 +1,310 @@
+//! The scheduler through its front door: a cluster built by commands, and the plan made for it.
+use model::config::NamedNode;
+use model::node::NodeConfig;
+use model::spec::{ArraySpec, JobSpec, Memory, Sharing, Size};
+use model::update::NodeChange;
+use model::{Caller, Command, Config, Entry, JobId, JobRef, Partition, Plan, Reason, Reply, Timestamp};
+use proptest::prelude::*;
+use state::{Cluster, apply};
+
+struct World {
+    cluster: Cluster,
+}
+
+fn partition(name: &str, nodes: &[&str]) -> Partition {
+    Partition {
+        name: name.into(),
+        nodes: nodes.iter().map(|name| (*name).into()).collect(),
+        is_default: name == "debug",
+        ..Default::default()
+    }
+}
+
+impl World {
+    fn new(nodes: Vec<(&str, NodeConfig)>, mut partitions: Vec<Partition>) -> World {
+        let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
+        partitions.push(partition("debug", &names));
+        let nodes = nodes.into_iter().map(|(name, config)| NamedNode { name: name.into(), config });
+        let config = Config { nodes: nodes.collect(), partitions, ..Default::default() };
+        let mut world = World { cluster: Cluster::default() };
+        world.apply(Command::Reconfigure { config: Box::new(config) });
+        for name in names {
+            let command =
+                Command::RegisterNode { node: name.into(), machine: Default::default(), runs: Default::default() };
+            world.apply(command);
+        }
+        world
+    }
+
+    /// n1 … n`count`, alike.
+    fn alike(count: u32, cpus: u32, memory_mb: u64) -> World {
+        let names: Vec<String> = (1..=count).map(|number| format!("n{number}")).collect();
+        let config = NodeConfig { cpus, memory_mb, ..Default::default() };
+        World::new(names.iter().map(|name| (name.as_str(), config.clone())).collect(), Vec::new())
+    }
+
+    fn apply(&mut self, command: Command) -> Reply {
+        let entry = Entry { at: Timestamp::from_secs(1), by: Caller::SYSTEM, command };
+        let reply = apply(&mut self.cluster, &entry).reply.expect("the command is accepted");
+        state::check::check(&self.cluster).unwrap();
+        reply
+    }
+
+    fn submit(&mut self, size: Size) -> JobId {
+        self.submit_spec(JobSpec { size, ..Default::default() })
+    }
+
+    fn submit_spec(&mut self, spec: JobSpec) -> JobId {
+        match self.apply(Command::Submit { spec: Box::new(spec), blobs: Vec::new() }) {
+            Reply::Submitted(id) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Plans and adopts; every start must be accepted.
+    fn schedule(&mut self) -> Plan {
+        let plan = scheduler::plan(&self.cluster);
+        let n_planned = plan.starts.len() as u32;
+        let reply = self.apply(Command::AdoptPlan(plan.clone()));
+        assert_eq!(reply, Reply::Adopted { n_started: n_planned, n_stale: 0 });
+        plan
+    }
+
+    /// `n1:2x1 n2:1x1`: CPUs and tasks of a started job.
+    fn placement(&self, job: JobId) -> String {
+        let allocation = &self.cluster.job(job).unwrap().allocation;
+        let shares = allocation.nodes.iter();
+        let shares = shares.map(|share| format!("{}:{}x{}", share.node, share.cpus.len(), share.n_tasks));
+        shares.collect::<Vec<_>>().join(" ")
+    }
+
+    fn reason(&self, job: JobId) -> (Option<Reason>, &str) {
+        let job = self.cluster.job(job).unwrap();
+        (job.reason, &job.reason_text)
+    }
+}
+
+fn tasks(n_tasks: u32) -> Size {
+    Size { n_tasks: Some(n_tasks), ..Default::default() }
+}
+
+#[test]
+fn requests_are_placed_as_slurm_places_them_on_idle_nodes() {
+    let exact = |n_nodes| Size { min_nodes: n_nodes, max_nodes: Some(n_nodes), ..Default::default() };
+    let cases: Vec<(Size, &str)> = vec![
+        (Size::default(), "n1:1x1"),
+        (Size { n_tasks: Some(4), ..exact(2) }, "n1:3x3 n2:1x1"),
+        (tasks(4), "n1:4x4"),
+        (tasks(12), "n1:8x8 n2:4x4"),
+        (Size { tasks_per_node: Some(2), ..exact(2) }, "n1:2x2 n2:2x2"),
+        (Size { n_tasks: Some(6), ..exact(3) }, "n1:4x4 n2:1x1 n3:1x1"),
+        (Size { min_nodes: 2, max_nodes: Some(4), ..Default::default() }, "n1:1x1 n2:1x1 n3:1x1 n4:1x1"),
+        (Size { n_tasks: Some(3), cpus_per_task: Some(2), ..Default::default() }, "n1:6x3"),
+        (Size { sharing: Sharing::WholeNodes, ..Default::default() }, "n1:8x8"),
+        (Size { sharing: Sharing::WholeNodes, n_tasks: Some(4), ..Default::default() }, "n1:8x4"),
+        (Size { overcommit: true, n_tasks: Some(3), ..Default::default() }, "n1:1x3"),
+        (Size { n_tasks: Some(2), ..exact(2) }, "n1:1x1 n2:1x1"),
+        (Size { nodes: vec!["n2".into(), "n3".into()], ..exact(3) }, "n1:1x1 n2:1x1 n3:1x1"),
+        (Size { excluded: vec!["n1".into()], ..Default::default() }, "n2:1x1"),
+        (Size { contiguous: true, nodes: vec!["n3".into()], ..exact(2) }, "n2:1x1 n3:1x1"),
+        (Size { min_cpus_per_node: Some(4), ..Default::default() }, "n1:4x1"),
+        (Size { n_tasks: Some(4), tasks_per_node: Some(1), ..Default::default() }, "n1:1x1 n2:1x1 n3:1x1 n4:1x1"),
+    ];
+    for (size, expected) in cases {
+        let mut world = World::alike(4, 8, 4000);
+        let job = world.submit(size.clone());
+        world.schedule();
+        assert_eq!(world.placement(job), expected, "{size:?}");
+    }
+}
+
+#[test]
+fn small_jobs_fill_the_fullest_node_that_fits() {
+    let mut world = World::alike(3, 8, 4000);
+    let wide = world.submit(Size { n_tasks: Some(6), nodes: vec!["n2".into()], ..Default::default() });
+    let two = world.submit(tasks(2));
+    let three = world.submit(tasks(3));
+    world.schedule();
+    assert_eq!([wide, two, three].map(|job| world.placement(job)), ["n2:6x6", "n2:2x2", "n1:3x3"]);
+}
+
+#[test]
+fn lighter_nodes_go_first_among_equals_and_n10_comes_after_n9() {
+    let node = |weight| NodeConfig { cpus: 1, weight, ..Default::default() };
+    let mut world = World::new(vec![("n10", node(1)), ("n9", node(1)), ("n1", node(5))], Vec::new());
+    let jobs: Vec<JobId> = (0..3).map(|_| world.submit(Size::default())).collect();
+    world.schedule();
+    let placed: Vec<String> = jobs.into_iter().map(|job| world.placement(job)).collect();
+    assert_eq!(placed, ["n9:1x1", "n10:1x1", "n1:1x1"]);
+}
+
+#[test]
+fn memory_is_shared_out_like_cpus() {
+    let mut world = World::alike(1, 8, 1000);
+    let size = Size { memory: Memory::PerNodeMb(600), ..Default::default() };
+    let (first, second) = (world.submit(size.clone()), world.submit(size));
+    let small = world.submit(Size { memory: Memory::PerCpuMb(100), n_tasks: Some(4), ..Default::default() });
+    world.schedule();
+    assert_eq!([first, second, small].map(|job| world.placement(job)), ["n1:1x1", "", "n1:4x4"]);
+}
+
+#[test]
+fn devices_are_given_out_once() {
+    let gres = model::gres::Gres { name: "gpu".into(), count: 2, ..Default::default() };
+    let with = NodeConfig { cpus: 8, gres: vec![gres], ..Default::default() };
+    let mut world = World::new(vec![("n1", NodeConfig { cpus: 8, ..Default::default() }), ("n2", with)], Vec::new());
+    let size = Size { gres: model::gres::parse_list("gpu:1").unwrap(), ..Default::default() };
+    let jobs = [0; 3].map(|_| world.submit(size.clone()));
+    world.schedule();
+    assert_eq!(jobs.map(|job| world.placement(job)), ["n2:1x1", "n2:1x1", ""]);
+}
+
+#[test]
+fn the_first_that_finds_no_room_waits_for_resources_and_the_rest_for_their_turn() {
+    let mut world = World::alike(2, 4, 1000);
+    let wide = world.submit(tasks(8));
+    let second = world.submit(tasks(8));
+    let third = world.submit(tasks(8));
+    world.schedule();
+    assert_eq!(world.placement(wide), "n1:4x4 n2:4x4");
+    assert_eq!(world.reason(second), (Some(Reason::Resources), ""));
+    assert_eq!(world.reason(third), (Some(Reason::Priority), ""));
+    assert_eq!(world.schedule(), Plan::default(), "a plan tells only news");
+}
+
+#[test]
+fn jobs_that_need_nodes_which_are_down_say_so() {
+    let mut world = World::alike(2, 4, 1000);
+    let drain = NodeChange::Drain { reason: "disk".into() };
+    world.apply(Command::UpdateNodes { nodes: vec!["n1".into()], change: drain });
+    let named = world.submit(Size { nodes: vec!["n1".into()], ..Default::default() });
+    let both = world.submit(tasks(8));
+    let small = world.submit(tasks(1));
+    world.schedule();
+    assert_eq!(world.reason(named), (Some(Reason::ReqNodeNotAvail), "ReqNodeNotAvail, UnavailableNodes:n1"));
+    let text = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+    assert_eq!(world.reason(both), (Some(Reason::Resources), text));
+    assert_eq!(world.placement(small), "n2:1x1");
+}
+
+#[test]
+fn a_job_uses_the_first_of_its_partitions_that_has_room() {
+    let node = NodeConfig { cpus: 2, ..Default::default() };
+    let nodes = vec![("n1", node.clone()), ("n2", node)];
+    let mut world = World::new(nodes, vec![partition("a", &["n1"]), partition("b", &["n2"])]);
+    let jobs = [0; 2].map(|_| {
+        let partitions = vec!["a".into(), "b".into()];
+        world.submit_spec(JobSpec { size: tasks(2), partitions, ..Default::default() })
+    });
+    world.schedule();
+    assert_eq!(jobs.map(|job| world.placement(job)), ["n1:2x2", "n2:2x2"]);
+    assert_eq!(world.cluster.job(jobs[1]).unwrap().partition, "b");
+}
+
+#[test]
+fn an_array_starts_as_many_tasks_as_fit_and_its_limit_allows() {
+    let array = |limit| {
+        let (tasks, _) = model::ranges::parse_array("0-999999").unwrap();
+        JobSpec { array: Some(ArraySpec { tasks, limit }), ..Default::default() }
+    };
+    let mut world = World::alike(2, 4, 1000);
+    let limited = world.submit_spec(array(Some(3)));
+    let free = world.submit_spec(array(None));
+    let plan = world.schedule();
+    assert_eq!(plan.starts.len(), 8);
+    assert_eq!(world.cluster.array(limited).unwrap().n_live, 3);
+    assert_eq!(world.cluster.array(free).unwrap().n_live, 5);
+    assert_eq!(world.reason(limited).0, Some(Reason::JobArrayTaskLimit));
+    assert_eq!(world.reason(free).0, Some(Reason::Resources));
+    let first = world.cluster.array(limited).unwrap().tasks[&0];
+    world.apply(Command::Cancel { jobs: vec![JobRef::from(first)] });
+    let duty = world.cluster.duties().find(|duty| duty.owner == model::Owner::Job(first)).unwrap().clone();
+    world.apply(Command::DutyDone { duty, result: model::command::DutyResult::Done });
+    assert_eq!(world.schedule().starts[0].task, Some(3));
+}
+
+fn node() -> impl Strategy<Value = NodeConfig> {
+    (1..9u32, 1..5u64, 0..3u32, any::<bool>()).prop_map(|(cpus, memory, gpus, fast)| NodeConfig {
+        cpus,
+        memory_mb: memory * 500,
+        gres: vec![model::gres::Gres { name: "gpu".into(), count: gpus, ..Default::default() }],
+        features: if fast { vec!["fast".into()] } else { Vec::new() },
+        ..Default::default()
+    })
+}
+
+fn maybe(values: std::ops::Range<u32>) -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(values)
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    let counts = (1..4u32, maybe(0..4), maybe(1..20), maybe(1..5), maybe(1..4), maybe(1..6));
+    let memory = prop_oneof![
+        Just(Memory::Default),
+        Just(Memory::WholeNode),
+        (1..2000u64).prop_map(Memory::PerNodeMb),
+        (1..500u64).prop_map(Memory::PerCpuMb),
+    ];
+    let flags = (any::<bool>(), proptest::bool::weighted(0.2), proptest::bool::weighted(0.2), any::<bool>());
+    let lists = (proptest::collection::btree_set(1..5u32, 0..3), proptest::option::weighted(0.2, 1..5u32), 0..2u32);
+    (counts, memory, flags, lists).prop_map(|(counts, memory, flags, lists)| {
+        let (min_nodes, extra, n_tasks, tasks_per_node, cpus_per_task, min_cpus_per_node) = counts;
+        let (whole, overcommit, contiguous, fast) = flags;
+        let name = |number: u32| format!("n{number}").as_str().into();
+        Size {
+            min_nodes,
+            max_nodes: extra.map(|extra| min_nodes + extra),
+            n_tasks,
+            tasks_per_node,
+            cpus_per_task,
+            min_cpus_per_node,
+            memory,
+            sharing: if whole { Sharing::WholeNodes } else { Sharing::Default },
+            overcommit,
+            contiguous,
+            gres: vec![model::gres::GresRequest { name: "gpu".into(), count: lists.2, ..Default::default() }],
+            constraint: fast.then(|| model::features::parse("fast").unwrap()),
+            nodes: lists.0.into_iter().map(name).collect(),
+            excluded: lists.1.map(name).into_iter().collect(),
+            ..Default::default()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
+
+    /// What submission lets in can start on an empty cluster, and adoption takes what the scheduler gives.
+    #[test]
+    fn an_admissible_job_starts_on_an_empty_cluster(nodes in proptest::collection::vec(node(), 4), size in size()) {
+        let names = ["n1", "n2", "n3", "n4"];
+        let mut world = World::new(names.into_iter().zip(nodes).collect(), Vec::new());
+        let spec = JobSpec { size, ..Default::default() };
+        let entry = Entry {
+            at: Timestamp::from_secs(1),
+            by: Caller::SYSTEM,
+            command: Command::Submit { spec: Box::new(spec), blobs: Vec::new() },
+        };
+        if apply(&mut world.cluster, &entry).reply.is_ok() {
+            prop_assert_eq!(world.schedule().starts.len(), 1);
+        }
+    }
+
+    /// However full the cluster is, every planned start is adopted.
+    #[test]
+    fn whatever_is_planned_is_adopted(
+        nodes in proptest::collection::vec(node(), 4),
+        sizes in proptest::collection::vec(size(), 1..12),
+    ) {
+        let names = ["n1", "n2", "n3", "n4"];
+        let mut world = World::new(names.into_iter().zip(nodes).collect(), Vec::new());
+        for size in sizes {
+            let spec = Box::new(JobSpec { size, ..Default::default() });
+            let command = Command::Submit { spec, blobs: Vec::new() };
+            let _ = apply(&mut world.cluster, &Entry { at: Timestamp::from_secs(1), by: Caller::SYSTEM, command });
+        }
+        world.schedule();
+        let again = scheduler::plan(&world.cluster);
+        prop_assert!(again.starts.is_empty(), "what fits starts in the first pass: {:?}", again.starts);
+    }
+}
