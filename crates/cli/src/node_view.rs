@@ -44,8 +44,8 @@ pub fn gres(node: &NodeView) -> String {
 /// `gpu:1`, also where nothing of it is used.
 pub fn gres_used(node: &NodeView) -> String {
     let used = |gres: &Gres| {
-        let free = node.node.free_gres(&gres.name, &gres.kind).len();
-        Gres { count: gres.count.saturating_sub(free), ..gres.clone() }.to_string()
+        let held = node.node.used.gres.iter().filter(|held| held.name == gres.name && held.kind == gres.kind);
+        Gres { count: held.map(|held| held.units.len()).sum(), ..gres.clone() }.to_string()
     };
     let all: Vec<String> = node.node.config.gres.iter().map(used).collect();
     all.join(",")
