@@ -19,7 +19,7 @@ pub fn agent(arguments: &[String]) -> i32 {
         let (_, config) = given.load()?;
         let options = agent_options(&config, given.node(&config)?);
         if given.clear {
-            let n_ended = agent::clear(options).map_err(|error| format!("{error:#}"))?;
+            let n_ended = agent::clear(&options).map_err(|error| format!("{error:#}"))?;
             tracing::info!(n_ended, "no job is left");
             return Ok(());
         }

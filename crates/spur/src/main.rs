@@ -2,6 +2,7 @@
 mod daemons;
 
 use std::path::Path;
+use std::process::ExitCode;
 
 type Run = fn(&[String]) -> i32;
 
@@ -10,13 +11,20 @@ const TABLE: &[(&str, Run)] = &[
     ("spur", spur),
     ("spurctld", daemons::controller),
     ("spurd", daemons::agent),
+    ("sbatch", cli::sbatch::run),
+    ("scancel", cli::scancel::run),
+    ("sinfo", cli::sinfo::run),
+    ("squeue", cli::squeue::run),
 ];
 
-fn main() {
+fn main() -> ExitCode {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let called_as = arguments.next().unwrap_or_default();
     let name = Path::new(&called_as).file_name().and_then(|name| name.to_str()).unwrap_or("spur").to_string();
     let arguments: Vec<String> = arguments.collect();
+    if name == "spurstepd" {
+        return agent::supervise(std::env::args_os().skip(1));
+    }
     let run = named(&name).unwrap_or(spur);
     std::process::exit(run(&arguments));
 }
