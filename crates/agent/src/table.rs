@@ -122,8 +122,9 @@ impl Table {
                 return;
             }
             entry.has_ended = true;
-            entry.on_end.drain(..).for_each(|waiter| drop(waiter.send(())));
-            entry.on_done.drain().for_each(|(_, waiter)| drop(waiter.send(())));
+            for waiter in entry.on_end.drain(..).chain(entry.on_done.drain().map(|(_, waiter)| waiter)) {
+                let _ = waiter.send(());
+            }
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;

@@ -128,17 +128,20 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         let Some(name) = entry.split(|byte| *byte == b'=').next().filter(|name| name.len() < entry.len()) else {
             continue;
         };
-        if taken.contains(name) || (is_batch && is_outer_twin(name)) {
+        if taken.contains(name) || is_stale_twin(name, is_batch) {
             continue;
         }
         if let Some(index) = DEFAULTS.iter().position(|default| default.as_bytes() == name) {
             has[index] = true;
         }
         push(&mut block, entry, b"");
+        push_twin(&mut block, entry);
     }
     for (name, has) in DEFAULTS.into_iter().zip(has) {
         if !has && let Some(value) = default(name, start, identity) {
-            push(&mut block, format!("{name}={value}").as_bytes(), b"");
+            let entry = format!("{name}={value}");
+            push(&mut block, entry.as_bytes(), b"");
+            push_twin(&mut block, entry.as_bytes());
         }
     }
     for (name, value) in &own.0 {
@@ -150,6 +153,9 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     }
     block
 }
+
+/// Said by the client, and passed on.
+const FROM_CLIENT: [&str; 4] = ["SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "SLURM_PRIO_PROCESS", "SLURM_UMASK"];
 
 /// Set only where the submitter's environment leaves them open.
 const DEFAULTS: [&str; 9] = [
@@ -181,9 +187,18 @@ fn default(name: &str, start: &Start, identity: &Identity) -> Option<String> {
     }
 }
 
-fn is_outer_twin(name: &[u8]) -> bool {
+/// The client's own words get their twin here, whatever twin came along.
+fn push_twin(block: &mut Block, entry: &[u8]) {
+    let is_clients = |name: &&str| entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+    if FROM_CLIENT.iter().any(|name| is_clients(&name)) {
+        push(block, b"SPUR_", &entry[6..]);
+    }
+}
+
+fn is_stale_twin(name: &[u8], is_batch: bool) -> bool {
     let Some(rest) = name.strip_prefix(b"SPUR_") else { return false };
-    OF_ONE_JOB.iter().any(|own| &own.as_bytes()[6..] == rest)
+    let outer = if is_batch { &OF_ONE_JOB[..] } else { &[] };
+    FROM_CLIENT.iter().chain(outer).any(|own| &own.as_bytes()[6..] == rest)
 }
 
 fn push(block: &mut Block, head: &[u8], tail: &[u8]) {

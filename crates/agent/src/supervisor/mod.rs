@@ -42,6 +42,9 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCo
         libc::setsid();
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         libc::fcntl(SERVER_FD, libc::F_SETFD, libc::FD_CLOEXEC);
+        // Whoever started the agent may have left descriptors open; jobs must not see them.
+        libc::syscall(libc::SYS_close_range, SERVER_FD + 1, u32::MAX, 0);
+        libc::prctl(libc::PR_SET_NAME, c"spurstepd".as_ptr());
     }
     let mut identities: HashMap<(u32, u32, String), (Instant, Identity)> = HashMap::new();
     let mut buffer = vec![0; 4096];

@@ -160,6 +160,8 @@ impl Watch {
     }
 
     fn attend(&mut self) {
+        // What came along with the first frame makes no descriptor ready.
+        self.obey();
         loop {
             self.advance();
             if self.phase == Phase::Over {
