@@ -13,6 +13,7 @@ const TABLE: &[(&str, Run)] = &[
     ("spurd", daemons::agent),
     ("sbatch", cli::sbatch::run),
     ("scancel", cli::scancel::run),
+    ("scontrol", cli::scontrol::run),
     ("sinfo", cli::sinfo::run),
     ("squeue", cli::squeue::run),
 ];

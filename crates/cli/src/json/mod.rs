@@ -1,4 +1,5 @@
 //! Slurm's JSON: jobs, nodes and partitions in the shape its clients parse.
+use model::Partition;
 use model::config::Config;
 use model::request::NodeView;
 
@@ -7,6 +8,7 @@ use crate::users::Names;
 
 mod job;
 mod node;
+mod partition;
 mod write;
 
 pub use write::Json;
@@ -23,6 +25,13 @@ pub fn nodes(nodes: &[&NodeView], config: &Config) -> String {
     let names = Names::default();
     document("nodes", |json| {
         nodes.iter().for_each(|view| json.object(|json| node::write(view, config, &names, json)));
+    })
+}
+
+/// What `--json` prints for partitions; `nodes` are all the cluster's.
+pub fn partitions(partitions: &[&Partition], nodes: &[NodeView]) -> String {
+    document("partitions", |json| {
+        partitions.iter().for_each(|one| json.object(|json| partition::write(one, nodes, json)));
     })
 }
 

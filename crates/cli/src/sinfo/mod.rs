@@ -10,6 +10,7 @@ use crate::json;
 use crate::output::print;
 use crate::render::{Format, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
 use crate::squeue::Shown;
+use crate::trouble::{Trouble, connect};
 use crate::users::Names;
 use crate::zone::Clock;
 
@@ -40,15 +41,19 @@ pub fn run(arguments: &[String]) -> i32 {
     }
     match context::block_on(show(&options)) {
         Ok(code) => code,
-        Err(problem) => {
-            eprintln!("slurm_load_partitions: {problem}");
+        Err(Trouble::NoCluster(text)) => {
+            eprintln!("sinfo: error: {text}");
+            1
+        }
+        Err(Trouble::Call(text)) => {
+            eprintln!("slurm_load_partitions: {text}");
             1
         }
     }
 }
 
-async fn show(options: &Options) -> Result<i32, String> {
-    let cluster = context::cluster()?;
+async fn show(options: &Options) -> Result<i32, Trouble> {
+    let (cluster, mut controller) = connect().await?;
     if options.verbose {
         eprintln!("sinfo: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
     }
@@ -59,10 +64,9 @@ async fn show(options: &Options) -> Result<i32, String> {
         );
         return Ok(1);
     }
-    let mut controller = context::controller(&cluster).await?;
     loop {
-        let configuration = controller.configuration().await.map_err(|error| error.to_string())?;
-        let nodes = controller.nodes().await.map_err(|error| error.to_string())?;
+        let configuration = controller.configuration().await?;
+        let nodes = controller.nodes().await?;
         let clock = Clock::local(options.time_format.as_deref(), configuration.now);
         let shown = render(options, &nodes, &configuration.config, &clock);
         for complaint in &shown.complaints {

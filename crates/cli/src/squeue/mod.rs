@@ -9,6 +9,7 @@ use crate::job_view::Scene;
 use crate::json;
 use crate::output::print;
 use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
+use crate::trouble::{Trouble, connect};
 use crate::zone::Clock;
 
 mod columns;
@@ -56,15 +57,19 @@ pub fn run(arguments: &[String]) -> i32 {
     }
     match context::block_on(show(&options)) {
         Ok(code) => code,
-        Err(problem) => {
-            eprintln!("slurm_load_jobs error: {problem}");
+        Err(Trouble::NoCluster(text)) => {
+            eprintln!("squeue: error: {text}");
+            1
+        }
+        Err(Trouble::Call(text)) => {
+            eprintln!("slurm_load_jobs error: {text}");
             1
         }
     }
 }
 
-async fn show(options: &Options) -> Result<i32, String> {
-    let cluster = context::cluster()?;
+async fn show(options: &Options) -> Result<i32, Trouble> {
+    let (cluster, mut controller) = connect().await?;
     if options.verbose {
         eprintln!("squeue: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
     }
@@ -75,11 +80,10 @@ async fn show(options: &Options) -> Result<i32, String> {
         );
         return Ok(1);
     }
-    let mut controller = context::controller(&cluster).await?;
     let filter = request(options);
     loop {
-        let config = controller.configuration().await.map_err(|error| error.to_string())?.config;
-        let page = controller.all_jobs(&filter).await.map_err(|error| error.to_string())?;
+        let config = controller.configuration().await?.config;
+        let page = controller.all_jobs(&filter).await?;
         let clock = Clock::local(options.time_format.as_deref(), page.now);
         let shown = render(options, &page, &config, &clock);
         for complaint in &shown.complaints {

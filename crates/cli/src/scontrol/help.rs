@@ -1,0 +1,35 @@
+//! What `scontrol help` prints.
+
+pub const HELP: &str = "\
+scontrol [OPTION...] [COMMAND]       without a command: commands are read from stdin
+
+Options:
+  -a, --all        also hidden partitions
+  -d, --details    more about each thing shown
+  -o, --oneliner   each thing on one line
+      --json       JSON instead of text, for show job, node and partition
+  -Q, --quiet      no messages about what failed; the exit code tells
+  -h, --help       this text
+  -V, --version    the version
+      --hide, --local, --federation, --sibling
+                   as without them: a cluster here is always alone
+
+Commands:
+  show ENTITY [ID]             job, step, node, partition, config, hostnames, hostlist, hostlistsorted,
+                               reservation, licenses, daemons, aliases, topology, federation, burstbuffer
+  hold JOBS                    keeps pending jobs from starting; ids, or name=NAME
+  uhold JOBS                   the same, as a hold the owner may release
+  release JOBS                 lets held jobs start
+  requeue JOBS                 runs batch jobs anew
+  requeuehold JOBS             the same, but held
+  suspend JOBS, resume JOBS    stops running jobs for a while
+  update KEY=VALUE...          changes a job (JobId=), nodes (NodeName=) or a partition (PartitionName=)
+  write batch_script ID [FILE] a job's script, into slurm-ID.sh, FILE or - for stdout
+  reconfigure                  has the controller read its configuration again
+  ping                         says whether the controller answers
+  version, help, quit
+  all, details, hide, oneliner, quiet, verbose
+                               as the options, for the commands that follow
+
+Commands and keywords may be abbreviated; their case does not matter.
+";

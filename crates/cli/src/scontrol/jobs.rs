@@ -1,0 +1,173 @@
+//! Commands about jobs: hold, release, requeue, suspend … and how their answers are told.
+use model::command::JobResult;
+use model::request::JobFilter;
+use model::{Command, JobRef, Reject};
+use wire::{CallError, Controller};
+
+use crate::job_ids;
+use crate::trouble;
+
+/// What is to be done with jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Hold,
+    UserHold,
+    Release,
+    Requeue,
+    RequeueHold,
+    Suspend,
+    Resume,
+    Update,
+}
+
+impl Verb {
+    pub fn command(self, job: JobRef) -> Option<Command> {
+        let jobs = vec![job];
+        match self {
+            Verb::Hold => Some(Command::Hold { jobs, by_user: false }),
+            Verb::UserHold => Some(Command::Hold { jobs, by_user: true }),
+            Verb::Release => Some(Command::Release { jobs }),
+            Verb::Requeue => Some(Command::Requeue { jobs, hold: false }),
+            Verb::RequeueHold => Some(Command::Requeue { jobs, hold: true }),
+            Verb::Suspend => Some(Command::Suspend { jobs }),
+            Verb::Resume => Some(Command::Resume { jobs }),
+            Verb::Update => None,
+        }
+    }
+
+    /// Slurm words the same refusals differently for different commands.
+    fn wording(self, reject: &Reject) -> String {
+        let holds = matches!(self, Verb::Hold | Verb::UserHold | Verb::Release | Verb::Update);
+        match reject {
+            Reject::AlreadyOver if holds => "Job has already finished".into(),
+            Reject::NotPermitted if holds && self != Verb::Release => "Invalid user id".into(),
+            _ => reject.to_string(),
+        }
+    }
+
+    /// A second line that Slurm adds for these.
+    fn echoes(self) -> bool {
+        matches!(self, Verb::Hold | Verb::UserHold | Verb::Release)
+    }
+}
+
+/// The items of all arguments: ids, each perhaps behind `jobid=`.
+pub fn items(arguments: &[String]) -> Vec<String> {
+    let mut items = Vec::new();
+    for argument in arguments {
+        let ids = match argument.split_once('=') {
+            Some((key, ids)) if key.eq_ignore_ascii_case("jobid") || key.eq_ignore_ascii_case("job") => ids,
+            _ => argument.as_str(),
+        };
+        if is_name(ids) {
+            items.push(ids.to_string());
+        } else {
+            items.extend(job_ids::split_list(ids).into_iter().map(str::to_string));
+        }
+    }
+    items
+}
+
+fn is_name(item: &str) -> bool {
+    item.split_once('=').is_some_and(|(key, _)| key.eq_ignore_ascii_case("name") || key.eq_ignore_ascii_case("jobname"))
+}
+
+/// Does it for one item; the lines for stderr, none when all went well.
+pub async fn act(controller: &mut Controller, verb: Verb, item: &str) -> Result<Vec<String>, CallError> {
+    if is_name(item) {
+        return act_by_name(controller, verb, item.split_once('=').map_or("", |(_, name)| name)).await;
+    }
+    let Some(command) = job_ids::parse_job(item).and_then(|job| verb.command(job)) else {
+        return Ok(refused(verb, item, &Reject::NoSuchJob));
+    };
+    match controller.command_each(command).await {
+        Ok(results) => Ok(tell(verb, item, &results)),
+        Err(CallError::Refused(reject)) => Ok(refused(verb, item, &reject)),
+        Err(other) => Err(other),
+    }
+}
+
+/// All jobs of that name that have not ended; none at all is no failure.
+async fn act_by_name(controller: &mut Controller, verb: Verb, name: &str) -> Result<Vec<String>, CallError> {
+    let page = controller.all_jobs(&JobFilter::default()).await?;
+    let mut lines = Vec::new();
+    for job in page.jobs.iter().filter(|job| job.spec.name == name && !job.is_over()) {
+        let item = job.array_id().unwrap_or(job.id).to_string();
+        let Some(command) = verb.command(job.id.into()) else { continue };
+        match controller.command_each(command).await {
+            Ok(results) => lines.extend(tell(verb, &item, &results)),
+            Err(CallError::Refused(reject)) => lines.extend(refused(verb, &item, &reject)),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(lines)
+}
+
+pub fn refused(verb: Verb, item: &str, reject: &Reject) -> Vec<String> {
+    let message = verb.wording(reject);
+    // Tasks are answered for by their numbers.
+    if item.contains('_') && *reject == Reject::NoSuchJob && verb != Verb::Suspend && verb != Verb::Resume {
+        return vec![format!("{item}: {message}")];
+    }
+    let mut lines = vec![format!("{message} for job {item}")];
+    if verb.echoes() {
+        lines.push(format!("slurm_suspend error: {message}"));
+    }
+    lines
+}
+
+/// One job: its message. Several: every group of results, those that went well too, if any did not.
+pub fn tell(verb: Verb, item: &str, results: &[JobResult]) -> Vec<String> {
+    if results.iter().all(|one| one.result.is_ok()) {
+        return Vec::new();
+    }
+    if let [JobResult { job, result: Err(reject) }] = results
+        && job.tasks.is_none()
+    {
+        return refused(verb, item, reject);
+    }
+    let line = |one: &JobResult| match &one.result {
+        Ok(()) => format!("{}: No error", one.job),
+        Err(reject) => format!("{}: {}", one.job, verb.wording(reject)),
+    };
+    results.iter().map(line).collect()
+}
+
+/// The lines for a call that gave no answer.
+pub fn unanswered(item: &str, error: &CallError) -> Vec<String> {
+    vec![format!("{} for job {item}", trouble::text(error))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(job: &str, result: Result<(), Reject>) -> JobResult {
+        JobResult { job: job_ids::parse_job(job).expect("an id"), result }
+    }
+
+    #[test]
+    fn answers_are_told_as_slurm_tells_them() {
+        assert!(tell(Verb::Hold, "5", &[result("5", Ok(()))]).is_empty());
+        assert_eq!(
+            tell(Verb::Hold, "5", &[result("5", Err(Reject::AlreadyOver))]),
+            ["Job has already finished for job 5", "slurm_suspend error: Job has already finished"]
+        );
+        assert_eq!(
+            tell(Verb::Suspend, "5", &[result("5", Err(Reject::AlreadyOver))]),
+            ["Job/step already completing or completed for job 5"]
+        );
+        assert_eq!(
+            tell(Verb::Suspend, "43", &[result("43_[1-16]", Ok(())), result("43_[17-20]", Err(Reject::JobPending))]),
+            ["43_1-16: No error", "43_17-20: Job is pending execution"]
+        );
+        assert_eq!(refused(Verb::Hold, "9_99", &Reject::NoSuchJob), ["9_99: Invalid job id specified"]);
+        assert_eq!(refused(Verb::Requeue, "x", &Reject::NoSuchJob), ["Invalid job id specified for job x"]);
+    }
+
+    #[test]
+    fn items_come_from_all_arguments() {
+        let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(items(&words("1,2 jobid=3,4_[1,2] name=a,b")), ["1", "2", "3", "4_[1,2]", "name=a,b"]);
+    }
+}

@@ -1,0 +1,429 @@
+//! `scontrol`: shows and changes what is in the cluster.
+use std::io::{BufRead, IsTerminal, Write};
+
+use model::Command;
+use model::NodeName;
+use model::request::JobFilter;
+use wire::{CallError, Controller};
+
+use crate::context::block_on;
+use crate::getopt::{Flag, Operands, Value, flag, parse as read_options};
+use crate::output::print;
+use crate::trouble::{self, Trouble, connect};
+use crate::version;
+use crate::zone::Clock;
+
+mod help;
+mod hosts;
+mod jobs;
+mod keyword;
+mod record;
+mod script;
+pub mod show;
+mod show_config;
+mod show_job;
+mod show_node;
+pub mod update;
+mod update_job;
+
+pub use jobs::Verb;
+pub use keyword::{Entity, Keyword};
+pub use record::Style;
+
+const FLAGS: &[Flag] = &[
+    flag("all", Some('a'), Value::None),
+    flag("clusters", Some('M'), Value::Required),
+    flag("details", Some('d'), Value::None),
+    flag("federation", None, Value::None),
+    flag("future", Some('F'), Value::None),
+    flag("help", Some('h'), Value::None),
+    flag("hide", None, Value::None),
+    flag("json", None, Value::None),
+    flag("local", None, Value::None),
+    flag("oneliner", Some('o'), Value::None),
+    flag("quiet", Some('Q'), Value::None),
+    flag("sibling", None, Value::None),
+    flag("uid", Some('u'), Value::Required),
+    flag("usage", None, Value::None),
+    flag("verbose", Some('v'), Value::None),
+    flag("version", Some('V'), Value::None),
+    flag("yaml", None, Value::None),
+];
+
+/// What holds for the commands that follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mode {
+    style: Style,
+    all: bool,
+    quiet: bool,
+    json: bool,
+}
+
+/// What a command prints, and its exit code.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    pub out: String,
+    pub err: String,
+    pub code: i32,
+}
+
+impl Reply {
+    pub fn text(out: String) -> Self {
+        Reply { out, ..Reply::default() }
+    }
+
+    pub fn failed(line: &str) -> Self {
+        Reply { err: format!("{line}\n"), code: 1, ..Reply::default() }
+    }
+
+    pub fn failed_lines(lines: &[String]) -> Self {
+        Reply { err: lines.iter().map(|line| format!("{line}\n")).collect(), code: 1, ..Reply::default() }
+    }
+}
+
+pub fn run(arguments: &[String]) -> i32 {
+    let parsed = match read_options(FLAGS, Operands::Mixed, arguments) {
+        Ok(parsed) => parsed,
+        Err(problem) => {
+            eprintln!("scontrol: {problem}\nTry \"scontrol --help\" for more information");
+            return 1;
+        }
+    };
+    if parsed.has("help") || parsed.has("usage") {
+        print(help::HELP);
+        return 0;
+    }
+    if parsed.has("version") {
+        print(&version::line());
+        return 0;
+    }
+    for refused in ["uid", "yaml", "future"] {
+        if parsed.has(refused) {
+            eprintln!("scontrol: error: --{refused} is not supported");
+            return 1;
+        }
+    }
+    if let Some(cluster) = parsed.value("clusters")
+        && !crate::context::cluster().is_ok_and(|own| own.cluster_name == cluster)
+    {
+        eprintln!("scontrol: error: '{cluster}' can't be reached now, or it is an invalid entry for --cluster.");
+        return 1;
+    }
+    let mut mode = Mode {
+        style: Style { one_line: parsed.has("oneliner"), details: parsed.has("details") },
+        all: parsed.has("all") && !parsed.has("hide"),
+        quiet: parsed.has("quiet"),
+        json: parsed.has("json"),
+    };
+    if parsed.operands.is_empty() {
+        return converse(&mut mode);
+    }
+    execute(&parsed.operands, &mut mode).unwrap_or(0)
+}
+
+/// Reads commands until `quit` or the end of input; the exit code is that of the worst.
+fn converse(mode: &mut Mode) -> i32 {
+    let mut worst = 0;
+    let is_terminal = std::io::stdin().is_terminal();
+    let prompt = |line: &str| print(&format!("scontrol: {line}"));
+    if is_terminal {
+        prompt("");
+    }
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if !is_terminal {
+            prompt(&format!("{line}\n"));
+        }
+        let words = words(&line);
+        if !words.is_empty() {
+            match execute(&words, mode) {
+                Some(code) => worst = worst.max(code),
+                None => break,
+            }
+        }
+        if is_terminal {
+            prompt("");
+        }
+    }
+    worst
+}
+
+/// Splits at blanks that stand outside quotes.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for sign in line.chars() {
+        match (quote, sign) {
+            (Some(open), sign) if sign == open => quote = None,
+            (None, '"' | '\'') => quote = Some(sign),
+            (None, sign) if sign.is_whitespace() => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            (_, sign) => word.push(sign),
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// Carries out one command; none is the wish to stop.
+fn execute(words: &[String], mode: &mut Mode) -> Option<i32> {
+    let (first, rest) = words.split_first()?;
+    let keyword = Keyword::parse(first);
+    if keyword == Some(Keyword::Quit) {
+        return None;
+    }
+    let reply = match keyword {
+        None => Reply::failed(&format!("invalid keyword: {first}")),
+        Some(keyword) => obey(keyword, first, rest, mode),
+    };
+    print(&reply.out);
+    if !mode.quiet {
+        let _ = std::io::stderr().lock().write_all(reply.err.as_bytes());
+    }
+    Some(reply.code)
+}
+
+fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply {
+    let too_few = || Reply::failed(&format!("too few arguments for keyword:{word}"));
+    match keyword {
+        Keyword::Quit => Reply::default(),
+        Keyword::Help => Reply::text(help::HELP.into()),
+        Keyword::Version => Reply::text(version::line()),
+        Keyword::All => switch(|| mode.all = true),
+        Keyword::Hide => switch(|| mode.all = false),
+        Keyword::Details => switch(|| mode.style.details = true),
+        Keyword::OneLiner => switch(|| mode.style.one_line = true),
+        Keyword::Quiet => switch(|| mode.quiet = true),
+        Keyword::Verbose => switch(|| mode.quiet = false),
+        Keyword::Ping => ping(),
+        Keyword::Reconfigure => reconfigure(),
+        Keyword::Show if rest.is_empty() => too_few(),
+        Keyword::Show => show_any(word, rest, *mode),
+        Keyword::Job(_) if rest.is_empty() => too_few(),
+        Keyword::Job(verb) => job_command(verb, rest),
+        Keyword::Update => update_any(rest),
+        Keyword::Write => script::write(rest),
+        Keyword::Unsupported(name) => {
+            Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
+        }
+    }
+}
+
+fn switch(change: impl FnOnce()) -> Reply {
+    change();
+    Reply::default()
+}
+
+/// Asks the controller; trouble on the way becomes the reply.
+fn asking(what: &str, ask: impl AsyncFnOnce(&mut Controller, &config::Client) -> Result<Reply, CallError>) -> Reply {
+    let outcome = block_on(async {
+        let (cluster, mut controller) = connect().await?;
+        Ok::<Reply, Trouble>(ask(&mut controller, &cluster).await?)
+    });
+    match outcome {
+        Ok(reply) => reply,
+        Err(Trouble::NoCluster(text)) => Reply::failed(&format!("scontrol: error: {text}")),
+        Err(Trouble::Call(text)) => Reply::failed(&format!("{what}: {text}")),
+    }
+}
+
+fn ping() -> Reply {
+    let outcome = block_on(async {
+        let (_, mut controller) = connect().await?;
+        Ok::<_, Trouble>(controller.ping().await?)
+    });
+    match outcome {
+        Ok(answer) => Reply::text(format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host)),
+        Err(Trouble::NoCluster(text)) => Reply::failed(&format!("scontrol: error: {text}")),
+        Err(Trouble::Call(_)) => {
+            let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            let stars = "*".repeat(41);
+            let out = format!(
+                "Slurmctld(primary) at {host} is DOWN\n{stars}\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n{stars}\n"
+            );
+            Reply { code: 1, ..Reply::text(out) }
+        }
+    }
+}
+
+fn reconfigure() -> Reply {
+    asking("slurm_reconfigure error", async |controller, _| {
+        controller.reconfigure().await?;
+        Ok(Reply::default())
+    })
+}
+
+fn job_command(verb: Verb, rest: &[String]) -> Reply {
+    if matches!(verb, Verb::Requeue | Verb::RequeueHold)
+        && let Some(word) = rest.iter().find(|word| word.eq_ignore_ascii_case("incomplete") || word.contains("State="))
+    {
+        return Reply::failed(&format!("scontrol: error: requeue {word} is not supported"));
+    }
+    asking("scontrol: error", async |controller, _| {
+        let mut lines = Vec::new();
+        for item in jobs::items(rest) {
+            lines.extend(jobs::act(controller, verb, &item).await?);
+        }
+        Ok(if lines.is_empty() { Reply::default() } else { Reply::failed_lines(&lines) })
+    })
+}
+
+fn update_any(rest: &[String]) -> Reply {
+    let clock = now();
+    let moment = update_job::Now { unix_secs: clock.now().secs() as i64, zone: &clock };
+    let update = match update::parse(rest, &moment) {
+        Ok(update) => update,
+        Err(lines) => return Reply::failed_lines(&lines),
+    };
+    asking("slurm_update error", async |controller, _| match update {
+        update::Update::Job { ids, changes } => {
+            let mut lines = Vec::new();
+            for (item, job) in ids {
+                let Some(job) = job else {
+                    lines.extend(jobs::refused(Verb::Update, &item, &model::Reject::NoSuchJob));
+                    continue;
+                };
+                match controller.command_each(Command::UpdateJob { job, changes: changes.clone() }).await {
+                    Ok(results) => lines.extend(jobs::tell(Verb::Update, &item, &results)),
+                    Err(CallError::Refused(reject)) => lines.extend(jobs::refused(Verb::Update, &item, &reject)),
+                    Err(other) => lines.extend(jobs::unanswered(&item, &other)),
+                }
+            }
+            Ok(if lines.is_empty() { Reply::default() } else { Reply::failed_lines(&lines) })
+        }
+        update::Update::Nodes { nodes, changes } => {
+            let nodes: Vec<NodeName> = match nodes {
+                Some(names) => names.into_iter().map(NodeName::from).collect(),
+                None => controller.nodes().await?.into_iter().map(|view| view.node.name).collect(),
+            };
+            for change in changes {
+                controller.command(Command::UpdateNodes { nodes: nodes.clone(), change }).await?;
+            }
+            Ok(Reply::default())
+        }
+        update::Update::Partition { name, changes } => {
+            controller.command(Command::UpdatePartition { name, changes: Box::new(changes) }).await?;
+            Ok(Reply::default())
+        }
+    })
+}
+
+/// This machine's clock: for relative times in arguments.
+fn now() -> Clock {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let format = std::env::var("SLURM_TIME_FORMAT").ok().filter(|format| !format.is_empty());
+    Clock::local(format.as_deref(), model::Timestamp(since.as_micros() as u64))
+}
+
+fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
+    let (entity, glued) = match rest[0].split_once('=') {
+        Some((entity, id)) => (entity, Some(id.to_string())),
+        None => (rest[0].as_str(), None),
+    };
+    let Some(entity) = Entity::parse(entity) else {
+        return Reply::failed(&format!("invalid entity:{entity} for keyword:{word} "));
+    };
+    if rest.len() > 2 || rest.len() == 2 && glued.is_some() {
+        return Reply::failed(&format!("too many arguments for keyword:{word}"));
+    }
+    let id = glued.or_else(|| rest.get(1).cloned());
+    let id = id.as_deref();
+    if mode.json && !matches!(entity, Entity::Job | Entity::Node | Entity::Partition) {
+        return Reply::failed(&format!("scontrol: error: --json is not supported for show {}", rest[0]));
+    }
+    match entity {
+        Entity::HostNames | Entity::HostList | Entity::HostListSorted => hosts(entity, id),
+        Entity::Job => show_jobs(id, mode),
+        Entity::Step => asking("slurm_get_job_steps error", async |controller, _| {
+            let filter = JobFilter { with_steps: true, ..JobFilter::default() };
+            let config = controller.configuration().await?.config;
+            let page = controller.all_jobs(&filter).await?;
+            Ok(show::steps(id, &page, &config, &now().at(page.now), mode.style))
+        }),
+        Entity::Node => asking("slurm_load_node error", async |controller, _| {
+            let configuration = controller.configuration().await?;
+            let nodes = controller.nodes().await?;
+            let clock = now().at(configuration.now);
+            Ok(show::nodes(id, &nodes, &configuration.config, &clock, mode.style, mode.json))
+        }),
+        Entity::Partition => asking("slurm_load_partitions error", async |controller, _| {
+            let config = controller.configuration().await?.config;
+            let nodes = controller.nodes().await?;
+            Ok(show::partitions(id, &nodes, &config, mode.style, mode.all, mode.json))
+        }),
+        Entity::Config => show_config_reply(),
+        Entity::Aliases => asking("slurm_load_node error", async |controller, _| {
+            let nodes = controller.nodes().await?;
+            let fits = |view: &&model::request::NodeView| {
+                id.is_none_or(|id| id == view.node.machine.hostname || id == view.node.name.as_str())
+            };
+            let names: Vec<&str> = nodes.iter().filter(fits).map(|view| view.node.name.as_str()).collect();
+            Ok(Reply::text(if names.is_empty() { String::new() } else { names.join(" ") + "\n" }))
+        }),
+        Entity::Daemons => Reply::text("slurmctld slurmd\n".into()),
+        Entity::Reservation => match id {
+            Some(name) => Reply { code: 1, ..Reply::text(format!("Reservation {name} not found\n")) },
+            None => Reply::text("No reservations in the system\n".into()),
+        },
+        Entity::Licenses => Reply::text("No licenses configured in Slurm.\n".into()),
+        Entity::Topology => Reply { code: 0, ..Reply::failed("scontrol: error: No topology information available") },
+        Entity::BurstBuffer | Entity::Federation => Reply::default(),
+        Entity::Unsupported(name) => {
+            Reply::failed(&format!("scontrol: error: show {name} is not supported; see docs/compat.md"))
+        }
+    }
+}
+
+fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {
+    let filter = match show::job_request(id) {
+        Ok(filter) => filter,
+        Err(line) => return Reply::failed(&line),
+    };
+    asking("slurm_load_jobs error", async |controller, _| {
+        let config = controller.configuration().await?.config;
+        let page = controller.all_jobs(&filter).await?;
+        Ok(show::jobs(id, &page, &config, &now().at(page.now), mode.style, mode.json))
+    })
+}
+
+fn show_config_reply() -> Reply {
+    asking("slurm_load_ctl_conf error", async |controller, cluster| {
+        let configuration = controller.configuration().await?;
+        let clock = now().at(configuration.now);
+        let mut out = show_config::text(&configuration, &cluster.file.display().to_string(), &clock);
+        let answer = controller.ping().await?;
+        out.push_str(&format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host));
+        Ok(Reply::text(out))
+    })
+}
+
+fn hosts(entity: Entity, id: Option<&str>) -> Reply {
+    let own = || ["SLURM_NODELIST", "SLURM_JOB_NODELIST"].iter().find_map(|name| std::env::var(name).ok());
+    let answer = match (entity, id) {
+        (Entity::HostNames, Some(list)) => hosts::names(list),
+        (Entity::HostNames, None) => match own() {
+            Some(list) => hosts::names(&list),
+            None => Err("scontrol: error: host list is empty".into()),
+        },
+        (_, None) => return Reply { out: help::HELP.into(), ..Reply::failed("invalid encode argument") },
+        (Entity::HostListSorted, Some(text)) => hosts::list_sorted(text),
+        (_, Some(text)) => hosts::list(text),
+    };
+    match answer {
+        Ok(text) => Reply::text(text),
+        // Slurm complains, but does not fail.
+        Err(line) => Reply { code: 0, ..Reply::failed(&line) },
+    }
+}
+
+/// The text of an error, for commands that word it themselves.
+fn text_of(error: &CallError) -> String {
+    trouble::text(error)
+}
+
+#[cfg(test)]
+mod tests;

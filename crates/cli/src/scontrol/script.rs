@@ -1,0 +1,50 @@
+//! `scontrol write batch_script`.
+use std::path::PathBuf;
+
+use model::JobKind;
+use model::request::JobFilter;
+
+use crate::job_ids;
+use crate::output::print;
+
+use super::update_job::is_short_for as short;
+use super::{Reply, asking, text_of};
+
+pub fn write(rest: &[String]) -> Reply {
+    let Some(what) = rest.first() else {
+        return Reply::failed("too few arguments for write keyword");
+    };
+    if short(what, "config", 1) {
+        return Reply::failed("scontrol: error: write config is not supported");
+    }
+    if !short(what, "batch_script", 1) {
+        return Reply::failed(&format!("invalid write argument:{what}"));
+    }
+    let (Some(id), file) = (rest.get(1), rest.get(2)) else {
+        return Reply::failed("too few arguments for write batch_script keyword");
+    };
+    let retrieval_failed =
+        |why: &str| Reply { code: 0, ..Reply::failed(&format!("job script retrieval failed: {why}")) };
+    let Some(job) = job_ids::parse_job(id) else { return retrieval_failed("Invalid job id specified") };
+    asking("job script retrieval failed", async |controller, _| {
+        let filter = JobFilter { jobs: vec![job.clone()], with_finished: true, ..JobFilter::default() };
+        let page = controller.all_jobs(&filter).await?;
+        let Some(job) = page.jobs.first() else { return Ok(retrieval_failed("Invalid job id specified")) };
+        let JobKind::Batch { script } = job.spec.kind else {
+            return Ok(retrieval_failed("Only batch jobs are accepted or processed"));
+        };
+        let content = match controller.blob(script, job.id).await {
+            Ok(content) => content,
+            Err(error) => return Ok(retrieval_failed(&text_of(&error))),
+        };
+        if file.is_some_and(|file| file == "-") {
+            print(&String::from_utf8_lossy(&content));
+            return Ok(Reply::default());
+        }
+        let path = file.map_or_else(|| PathBuf::from(format!("slurm-{}.sh", job.id)), PathBuf::from);
+        Ok(match std::fs::write(&path, content) {
+            Ok(()) => Reply::text(format!("batch script for job {} written to {}\n", job.id, path.display())),
+            Err(error) => Reply::failed(&format!("failed to write batch script {}: {error}", path.display())),
+        })
+    })
+}

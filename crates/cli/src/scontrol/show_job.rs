@@ -1,0 +1,233 @@
+//! `scontrol show job` and `show step`.
+use model::resources::NodeShare;
+use model::spec::{Memory, TimeLimit};
+use model::{Phase, duration, hostlist, size};
+
+use crate::job_view::JobView;
+use crate::squeue::steps::StepView;
+
+use super::record::{Style, close, or_null};
+
+/// Appends one job.
+pub fn write_job(view: &JobView, style: Style, out: &mut String) {
+    let mut lines = Vec::with_capacity(32);
+    identity(view, &mut lines);
+    course(view, style, &mut lines);
+    times(view, &mut lines);
+    place(view, style, &mut lines);
+    program(view, &mut lines);
+    close(style, &lines, out);
+}
+
+fn identity(view: &JobView, lines: &mut Vec<String>) {
+    let (job, spec) = (view.job, view.spec());
+    let mut first = format!("JobId={} ", job.id);
+    if let Some(array) = job.array_id() {
+        let mut task = String::new();
+        view.write_task(&mut task);
+        first.push_str(&format!("ArrayJobId={array} ArrayTaskId={task} "));
+        if let Some(limit) = spec.array.as_ref().and_then(|array| array.limit) {
+            first.push_str(&format!("ArrayTaskThrottle={limit} "));
+        }
+    }
+    lines.push(first + "JobName=" + &spec.name);
+    let (user, group) = (named(&spec.user, spec.uid), named(&spec.group, spec.gid));
+    lines.push(format!("UserId={user} GroupId={group} MCS_label=N/A"));
+    lines.push(format!(
+        "Priority={} Nice={} Account={} QOS={}{}",
+        view.priority(),
+        spec.nice,
+        or_null(&spec.account),
+        or_null(&spec.qos),
+        if spec.wckey.is_empty() { String::new() } else { format!(" WCKey={}", spec.wckey) },
+    ));
+}
+
+fn named(name: &str, number: u32) -> String {
+    match name {
+        "" => format!("{number}({number})"),
+        name => format!("{name}({number})"),
+    }
+}
+
+fn course(view: &JobView, style: Style, lines: &mut Vec<String>) {
+    let (job, spec) = (view.job, view.spec());
+    lines.push(format!(
+        "JobState={} Reason={} Dependency={}",
+        job.state().name(),
+        view.reason().replace(' ', "_"),
+        or_null(&view.dependency()),
+    ));
+    lines.push(format!(
+        "Requeue={} Restarts={} BatchFlag={} Reboot=0 ExitCode={}",
+        u8::from(view.requeues()),
+        job.restarts,
+        u8::from(spec.is_batch()),
+        job.exit,
+    ));
+    if style.details {
+        lines.push(format!("DerivedExitCode={}", job.derived_exit));
+    }
+}
+
+fn times(view: &JobView, lines: &mut Vec<String>) {
+    let (job, spec, clock) = (view.job, view.spec(), view.scene.clock);
+    lines.push(format!(
+        "RunTime={} TimeLimit={} TimeMin={}",
+        duration::show(view.run_secs()),
+        limit(view.time_limit()),
+        spec.time_min.map_or("N/A".into(), limit),
+    ));
+    let eligible = clock.show_or(job.eligible, "Unknown");
+    lines.push(format!("SubmitTime={} EligibleTime={eligible}", clock.show(job.submitted)));
+    lines.push(format!("AccrueTime={eligible}"));
+    lines.push(format!(
+        "StartTime={} EndTime={} Deadline={}",
+        clock.show_or(view.start_time(), "Unknown"),
+        clock.show_or(view.end_time(), "Unknown"),
+        clock.show_or(spec.deadline, "N/A"),
+    ));
+    lines.push(format!(
+        "SuspendTime={} SecsPreSuspend={} LastSchedEval={} Scheduler=Main",
+        clock.show_or(job.suspend_changed, "None"),
+        job.run_before_suspend.secs(),
+        clock.show_or(job.last_evaluated, "Unknown"),
+    ));
+}
+
+fn limit(limit: TimeLimit) -> String {
+    match limit {
+        TimeLimit::Secs(secs) => duration::show(secs),
+        TimeLimit::Unlimited => "UNLIMITED".into(),
+    }
+}
+
+fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
+    let (job, spec) = (view.job, view.spec());
+    let size = &spec.size;
+    let partition = match &spec.partitions[..] {
+        many @ [_, _, ..] if job.phase == Phase::Pending => many.join(","),
+        _ => job.partition.clone(),
+    };
+    lines.push(format!("Partition={partition} AllocNode:Sid={}:0", or_null(&spec.submit_host)));
+    lines.push(format!(
+        "ReqNodeList={} ExcNodeList={}",
+        or_null(&hostlist::compress(&size.nodes)),
+        or_null(&hostlist::compress(&size.excluded)),
+    ));
+    lines.push(format!("NodeList={}", view.node_list()));
+    if let Some(host) = view.batch_host().filter(|_| spec.is_batch()) {
+        lines.push(format!("BatchHost={host}"));
+    }
+    let n_nodes = match size.max_nodes {
+        Some(most) if !view.has_nodes() => format!("{}-{most}", view.n_nodes()),
+        _ => view.n_nodes().to_string(),
+    };
+    lines.push(format!(
+        "NumNodes={n_nodes} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:0:*:*",
+        view.n_cpus(),
+        view.n_tasks(),
+        size.n_cpus_per_task(),
+    ));
+    lines.push(format!("TRES={}", view.tres()));
+    lines.push(format!("Socks/Node=* NtasksPerN:B:S:C={}:0:*:* CoreSpec=*", size.tasks_per_node.unwrap_or(0)));
+    if style.details && view.has_nodes() {
+        details(view, lines);
+    }
+    let memory = match view.memory() {
+        Memory::PerCpuMb(megabytes) => format!("MinMemoryCPU={}", size::show_megabytes(megabytes)),
+        Memory::PerNodeMb(megabytes) => format!("MinMemoryNode={}", size::show_megabytes(megabytes)),
+        Memory::Default | Memory::WholeNode => "MinMemoryNode=0".into(),
+    };
+    lines.push(format!(
+        "MinCPUsNode={} {memory} MinTmpDiskNode={}",
+        view.min_cpus_per_node(),
+        size::show_megabytes(size.tmp_disk_mb),
+    ));
+    lines.push(format!("Features={} DelayBoot=00:00:00", or_null(&size.features)));
+    lines.push(format!(
+        "OverSubscribe={} Contiguous={} Licenses=(null) Network=(null)",
+        view.oversubscribe(),
+        u8::from(size.contiguous),
+    ));
+}
+
+/// What it holds on each node; nodes that are alike share a line.
+fn details(view: &JobView, lines: &mut Vec<String>) {
+    let shares = &view.job.allocation.nodes;
+    let held = |share: &NodeShare| {
+        let units = |gres: &model::gres::GresUnits| format!("{gres}(IDX:{})", gres.units);
+        share.gres.iter().map(units).collect::<Vec<_>>().join(",")
+    };
+    let mut totals: Vec<(String, u32)> = Vec::new();
+    for gres in shares.iter().flat_map(|share| &share.gres) {
+        let name = if gres.kind.is_empty() { gres.name.clone() } else { format!("{}:{}", gres.name, gres.kind) };
+        match totals.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += gres.units.len(),
+            None => totals.push((name, gres.units.len())),
+        }
+    }
+    let total: Vec<String> = totals.iter().map(|(name, count)| format!("{name}:{count}")).collect();
+    lines.push(format!("JOB_GRES={}", or_null(&total.join(","))));
+    let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
+    for share in shares {
+        let text = format!("CPU_IDs={} Mem={} GRES={}", share.cpus, share.memory_mb, held(share));
+        match alike.last_mut() {
+            Some((known, names)) if *known == text => names.push(share.node.as_str()),
+            _ => alike.push((text, vec![share.node.as_str()])),
+        }
+    }
+    lines.extend(alike.iter().map(|(text, names)| format!("  Nodes={} {text}", hostlist::compress(names))));
+}
+
+fn program(view: &JobView, lines: &mut Vec<String>) {
+    let spec = view.spec();
+    lines.push(format!("Command={}", or_null(&view.command())));
+    lines.push(format!("WorkDir={}", spec.work_dir));
+    if !spec.comment.is_empty() {
+        lines.push(format!("Comment={} ", spec.comment));
+    }
+    if spec.is_batch() {
+        lines.push(format!("StdErr={}", view.stderr()));
+        lines.push(format!("StdIn={}", view.stdin()));
+        lines.push(format!("StdOut={}", view.stdout()));
+    }
+    lines.push("Power=".into());
+    if !spec.size.gres.is_empty() {
+        lines.push(format!("TresPerNode={}", view.tres_per_node()));
+    }
+    lines.push(String::new());
+}
+
+/// Appends one step.
+pub fn write_step(view: &StepView, style: Style, out: &mut String) {
+    let mut id = String::new();
+    view.job.write_id(&mut id);
+    let clock = view.job.scene.clock;
+    let started = view.step.map_or(view.job.job.started, |step| step.started);
+    let (n_cpus, n_tasks) = view.step.map_or((0, 1), |step| (view.n_cpus(), step.n_tasks));
+    let tres = view.step.map_or("(null)".into(), |step| {
+        let memory: u64 = step.shares.iter().map(|share| share.memory_mb).sum();
+        let memory = if memory > 0 { format!(",mem={}", size::show_megabytes(memory)) } else { String::new() };
+        format!("cpu={n_cpus}{memory},node={}", view.n_nodes())
+    });
+    let (distribution, host) = match view.step {
+        Some(step) => (" Dist=Block", format!("{}:0", or_null(&step.spec.submit_host))),
+        None => ("", "(null):0".to_string()),
+    };
+    let lines = [
+        format!(
+            "StepId={id}.{} UserId={} StartTime={} TimeLimit=UNLIMITED",
+            view.id,
+            view.job.spec().uid,
+            clock.show_or(started, "Unknown"),
+        ),
+        format!("State={} Partition={} NodeList={}", view.state(), view.job.job.partition, view.nodes()),
+        format!("Nodes={} CPUs={n_cpus} Tasks={n_tasks} Name={} Network=(null)", view.n_nodes(), view.name()),
+        format!("TRES={tres}"),
+        "ResvPorts=(null)".to_string(),
+        format!("CPUFreqReq=Default{distribution}"),
+        format!("SrunHost:Pid={host}"),
+    ];
+    close(style, &lines, out);
+}

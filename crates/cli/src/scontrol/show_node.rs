@@ -1,0 +1,125 @@
+//! `scontrol show node` and `show partition`.
+use model::Partition;
+use model::config::Config;
+use model::duration;
+use model::hostlist;
+use model::request::NodeView;
+use model::size;
+use model::spec::TimeLimit;
+
+use crate::node_view;
+use crate::users::Names;
+use crate::version;
+use crate::zone::Clock;
+
+use super::record::{Style, close, or_null, yes};
+
+/// Appends one node.
+pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style, out: &mut String) {
+    let node = &view.node;
+    let (sockets, cores, threads) = node_view::sockets(view);
+    let features = node.config.features.join(",");
+    let used = node.used.cpus.len();
+    let partitions: Vec<&str> = node_view::partitions_of(config, &node.name).collect();
+    let mut lines = vec![
+        match node.machine.architecture.as_str() {
+            "" => format!("NodeName={} CoresPerSocket={cores} ", node.name),
+            architecture => format!("NodeName={} Arch={architecture} CoresPerSocket={cores} ", node.name),
+        },
+        format!("CPUAlloc={used} CPUEfctv={0} CPUTot={0} CPULoad=N/A", node.config.cpus),
+        format!("AvailableFeatures={}", or_null(&features)),
+        format!("ActiveFeatures={}", or_null(&features)),
+        format!("Gres={}", or_null(&node_view::gres(view))),
+    ];
+    if style.details {
+        lines.push("GresDrain=N/A".into());
+        lines.push(format!("GresUsed={}", or_null(&node_view::gres_used(view))));
+    }
+    let registered = !node.machine.version.is_empty();
+    let version = if registered { format!(" Version={}", version::SLURM) } else { String::new() };
+    lines
+        .push(format!("NodeAddr={} NodeHostName={} Port=0{version}", node_view::address(view), node_view::host(view),));
+    if !node.machine.system.is_empty() {
+        lines.push(format!("OS={} ", node.machine.system));
+    }
+    lines.push(format!(
+        "RealMemory={} AllocMem={} FreeMem=N/A Sockets={sockets} Boards=1",
+        node.config.memory_mb, node.used.memory_mb,
+    ));
+    lines.push(format!(
+        "State={} ThreadsPerCore={threads} TmpDisk={} Weight={} Owner=N/A MCS_label=N/A",
+        view.state().long(),
+        node.config.tmp_disk_mb,
+        node.config.weight,
+    ));
+    if !partitions.is_empty() {
+        lines.push(format!("Partitions={} ", partitions.join(",")));
+    }
+    lines.push(format!(
+        "BootTime={} SlurmdStartTime={}",
+        clock.show_or(node.machine.booted, "None"),
+        clock.show_or(node.machine.agent_started, "None"),
+    ));
+    lines.push(format!("LastBusyTime={}", clock.show_or(node.last_busy, "Unknown")));
+    lines.push(format!("CfgTRES={}", node_view::configured_tres(view)));
+    lines.push(format!("AllocTRES={}", node_view::used_tres(view)));
+    lines.push("CapWatts=n/a".into());
+    lines.push("CurrentWatts=0 AveWatts=0".into());
+    lines.push("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s".into());
+    if let Some(reason) = &node.reason {
+        let user = Names::default().user(reason.by_uid);
+        lines.push(format!("Reason={} [{user}@{}]", reason.text, clock.show(reason.at)));
+    }
+    close(style, &lines, out);
+}
+
+/// Appends one partition; `nodes` are all the cluster's.
+pub fn write_partition(partition: &Partition, nodes: &[NodeView], style: Style, out: &mut String) {
+    let own: Vec<&NodeView> = nodes.iter().filter(|node| partition.nodes.contains(&node.node.name)).collect();
+    let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();
+    let memory_mb: u64 = own.iter().map(|node| node.node.config.memory_mb).sum();
+    let n_nodes = partition.nodes.len();
+    let groups = partition.allow_groups.join(",");
+    let number = |number: Option<u64>| number.map_or("UNLIMITED".into(), |number| number.to_string());
+    let default_memory = match (partition.default_memory_per_cpu_mb, partition.default_memory_per_node_mb) {
+        (Some(megabytes), _) => format!("DefMemPerCPU={megabytes}"),
+        (None, per_node) => format!("DefMemPerNode={}", number(per_node)),
+    };
+    let lines = [
+        format!("PartitionName={}", partition.name),
+        format!("AllowGroups={} AllowAccounts=ALL AllowQos=ALL", if groups.is_empty() { "ALL" } else { &groups }),
+        format!("AllocNodes=ALL Default={} QoS=N/A", yes(partition.is_default)),
+        format!(
+            "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden={}",
+            partition.default_time.map_or("NONE".into(), limit),
+            yes(partition.is_hidden),
+        ),
+        format!(
+            "MaxNodes={} MaxTime={} MinNodes={} LLN=NO MaxCPUsPerNode=UNLIMITED",
+            number(partition.max_nodes.map(u64::from)),
+            partition.max_time.map_or("UNLIMITED".into(), limit),
+            partition.min_nodes,
+        ),
+        format!("Nodes={}", or_null(&hostlist::compress(&partition.nodes))),
+        format!(
+            "PriorityJobFactor={} PriorityTier={} RootOnly={} ReqResv=NO OverSubscribe={}",
+            partition.priority_job_factor,
+            partition.priority_tier,
+            yes(partition.root_only),
+            if partition.exclusive_nodes { "EXCLUSIVE" } else { "NO" },
+        ),
+        "OverTimeLimit=NONE PreemptMode=OFF".to_string(),
+        format!("State={} TotalCPUs={n_cpus} TotalNodes={n_nodes} SelectTypeParameters=NONE", partition.state.word(),),
+        "JobDefaults=(null)".to_string(),
+        format!("{default_memory} MaxMemPerNode={}", number(partition.max_memory_per_node_mb)),
+        format!("TRES=cpu={n_cpus},mem={},node={n_nodes},billing={n_cpus}", size::show_megabytes(memory_mb),),
+    ];
+    close(style, &lines, out);
+}
+
+fn limit(limit: TimeLimit) -> String {
+    match limit {
+        TimeLimit::Secs(secs) => duration::show(secs),
+        TimeLimit::Unlimited => "UNLIMITED".into(),
+    }
+}

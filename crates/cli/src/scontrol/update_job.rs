@@ -1,0 +1,284 @@
+//! Reads `scontrol update JobId=… Key=value …` into changes.
+use model::calendar::Zone;
+use model::dependency;
+use model::duration::{self, Limit};
+use model::gres;
+use model::hostlist;
+use model::size;
+use model::spec::{Memory, TimeLimit};
+use model::update::{JobChanges, TimeLimitChange};
+use model::when::{self, Lean};
+use model::{NodeName, Timestamp};
+
+/// What a job's key means.
+type Apply = fn(&mut JobChanges, &str, &Now) -> Result<(), String>;
+
+/// What relative times count from.
+pub struct Now<'a> {
+    pub unix_secs: i64,
+    pub zone: &'a dyn ZoneDyn,
+}
+
+/// A zone behind a pointer.
+pub trait ZoneDyn {
+    fn moment(&self, text: &str, now: i64) -> Option<i64>;
+}
+
+impl<Z: Zone> ZoneDyn for Z {
+    fn moment(&self, text: &str, now: i64) -> Option<i64> {
+        when::parse(text, now, self, Lean::Future)
+    }
+}
+
+/// Keys with the fewest letters that name them, in the order in which abbreviations are tried.
+const KEYS: &[(&str, usize, Apply)] = &[
+    ("Account", 2, |changes, value, _| {
+        changes.account = Some(value.into());
+        Ok(())
+    }),
+    ("ArrayTaskThrottle", 10, |changes, value, _| {
+        changes.array_limit = Some(number(value, "ArrayTaskThrottle")?);
+        Ok(())
+    }),
+    ("Comment", 3, |changes, value, _| {
+        changes.comment = Some(value.into());
+        Ok(())
+    }),
+    ("CPUsPerTask", 9, |changes, value, _| {
+        changes.cpus_per_task = Some(number(value, "CPUsPerTask")?);
+        Ok(())
+    }),
+    ("Deadline", 3, |changes, value, now| {
+        changes.deadline = Some(moment(value, now)?);
+        Ok(())
+    }),
+    ("Dependency", 3, |changes, value, _| {
+        changes.dependency = Some(match value {
+            "" => Default::default(),
+            value => dependency::parse(value).map_err(|_| "\u{1}Job dependency problem".to_string())?,
+        });
+        Ok(())
+    }),
+    ("ExcNodeList", 3, |changes, value, _| {
+        changes.excluded = Some(nodes(value)?);
+        Ok(())
+    }),
+    ("Features", 1, |changes, value, _| {
+        changes.features = Some(value.into());
+        Ok(())
+    }),
+    ("Gres", 2, |changes, value, _| {
+        let list = gres::parse_list(value);
+        changes.gres = Some(list.map_err(|_| "\u{1}Invalid generic resource (gres) specification".to_string())?);
+        Ok(())
+    }),
+    ("JobName", 4, set_name),
+    ("MinMemoryCPU", 10, |changes, value, _| {
+        changes.memory = Some(Memory::PerCpuMb(memory(value, "MinMemoryCPU")?));
+        Ok(())
+    }),
+    ("MinMemoryNode", 10, |changes, value, _| {
+        changes.memory = Some(match memory(value, "MinMemoryNode")? {
+            0 => Memory::WholeNode,
+            megabytes => Memory::PerNodeMb(megabytes),
+        });
+        Ok(())
+    }),
+    ("Name", 2, set_name),
+    ("Nice", 2, |changes, value, _| {
+        changes.nice = Some(
+            value
+                .parse()
+                .map_err(|_| format!("Invalid nice value, must be between -2147483645 and 2147483645: {value}"))?,
+        );
+        Ok(())
+    }),
+    ("NodeList", 5, set_nodes),
+    ("NumNodes", 4, set_node_count),
+    ("NumTasks", 4, |changes, value, _| {
+        changes.n_tasks = Some(number(value, "NumTasks")?);
+        Ok(())
+    }),
+    ("Partition", 2, |changes, value, _| {
+        changes.partitions = Some(value.split(',').map(str::to_string).collect());
+        Ok(())
+    }),
+    ("Priority", 2, |changes, value, _| {
+        changes.priority = Some(number(value, "Priority")?);
+        Ok(())
+    }),
+    ("QOS", 1, |changes, value, _| {
+        changes.qos = Some(value.into());
+        Ok(())
+    }),
+    ("ReqNodeList", 8, set_nodes),
+    ("ReqNodes", 8, set_node_count),
+    ("ReqProcs", 8, |changes, value, _| {
+        changes.n_tasks = Some(number(value, "NumTasks")?);
+        Ok(())
+    }),
+    ("Requeue", 4, |changes, value, _| {
+        changes.requeue = Some(number(value, "Requeue")? != 0);
+        Ok(())
+    }),
+    ("StartTime", 2, |changes, value, now| {
+        changes.begin = Some(moment(value, now)?);
+        Ok(())
+    }),
+    ("StdErr", 4, |changes, value, _| {
+        changes.stderr = Some(value.into());
+        Ok(())
+    }),
+    ("StdIn", 4, |changes, value, _| {
+        changes.stdin = Some(value.into());
+        Ok(())
+    }),
+    ("StdOut", 4, |changes, value, _| {
+        changes.stdout = Some(value.into());
+        Ok(())
+    }),
+    ("TimeLimit", 5, |changes, value, _| {
+        changes.time_limit = Some(time_limit(value)?);
+        Ok(())
+    }),
+    ("WCKey", 1, |changes, value, _| {
+        changes.wckey = Some(value.into());
+        Ok(())
+    }),
+    ("WorkDir", 2, |changes, value, _| {
+        changes.work_dir = Some(value.into());
+        Ok(())
+    }),
+];
+
+/// Why a change cannot be asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Lines as they are, before anything is sent.
+    Lines(Vec<String>),
+    /// What Slurm's controller would have said of the job.
+    OfJob(String),
+}
+
+/// Notes one `Key=value`.
+pub fn note(changes: &mut JobChanges, key: &str, value: &str, now: &Now) -> Result<(), Problem> {
+    let fits = |(name, least, _): &&(&str, usize, Apply)| is_short_for(key, name, *least);
+    let Some((_, _, apply)) = KEYS.iter().find(fits) else {
+        return Err(Problem::Lines(vec![
+            format!("Update of this parameter is not supported: {key}={value}"),
+            "Request aborted".into(),
+        ]));
+    };
+    apply(changes, value, now).map_err(|problem| match problem.strip_prefix('\u{1}') {
+        Some(of_job) => Problem::OfJob(of_job.into()),
+        None if problem.starts_with("Invalid time spec") => {
+            Problem::Lines(vec![problem, "No changes specified".into()])
+        }
+        None => Problem::Lines(vec![format!("scontrol: error: {problem}")]),
+    })
+}
+
+/// `TIMEL` is TimeLimit: any case, at least so many letters.
+pub fn is_short_for(word: &str, name: &str, least: usize) -> bool {
+    word.len() >= least && name.len() >= word.len() && name[..word.len()].eq_ignore_ascii_case(word)
+}
+
+fn set_name(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String> {
+    changes.name = Some(value.into());
+    Ok(())
+}
+
+fn set_nodes(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String> {
+    changes.nodes = Some(nodes(value)?);
+    Ok(())
+}
+
+fn set_node_count(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String> {
+    let read =
+        |text: &str| text.parse().map_err(|_| format!("Invalid numeric value \"{text}\" for requested node count."));
+    let (least, most) = value.split_once('-').unwrap_or((value, value));
+    changes.min_nodes = Some(read(least)?);
+    changes.max_nodes = Some(read(most)?);
+    Ok(())
+}
+
+fn number(value: &str, name: &str) -> Result<u32, String> {
+    value.parse().map_err(|_| format!("Invalid {name} value: {value}"))
+}
+
+fn memory(value: &str, name: &str) -> Result<u64, String> {
+    size::parse_megabytes(value).ok_or_else(|| format!("Invalid {name} value: {value}"))
+}
+
+fn nodes(value: &str) -> Result<Vec<NodeName>, String> {
+    let names = hostlist::expand(value).map_err(|_| "\u{1}Invalid node name specified".to_string())?;
+    Ok(names.into_iter().map(NodeName::from).collect())
+}
+
+fn moment(value: &str, now: &Now) -> Result<Timestamp, String> {
+    let moment = now.zone.moment(value, now.unix_secs).and_then(|moment| u64::try_from(moment).ok());
+    moment.map(Timestamp::from_secs).ok_or_else(|| format!("Invalid time specification (pos=0): {value}"))
+}
+
+fn time_limit(value: &str) -> Result<TimeLimitChange, String> {
+    let invalid = || "Invalid TimeLimit value".to_string();
+    let secs = |text: &str| match duration::parse(text).map(Limit::in_whole_minutes) {
+        Some(Limit::Seconds(secs)) => Ok(secs),
+        Some(Limit::Unlimited) | None => Err(invalid()),
+    };
+    if let Some(more) = value.strip_prefix('+') {
+        return Ok(TimeLimitChange::LongerBySecs(secs(more)?));
+    }
+    if let Some(less) = value.strip_prefix('-').filter(|less| *less != "1") {
+        return Ok(TimeLimitChange::ShorterBySecs(secs(less)?));
+    }
+    match duration::parse(value).map(Limit::in_whole_minutes) {
+        Some(Limit::Seconds(secs)) => Ok(TimeLimitChange::To(TimeLimit::Secs(secs))),
+        Some(Limit::Unlimited) => Ok(TimeLimitChange::To(TimeLimit::Unlimited)),
+        None => Err(invalid()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::calendar::UTC;
+
+    fn check(pair: &str, expected: &str) {
+        let (key, value) = pair.split_once('=').expect("a pair");
+        let mut changes = JobChanges::default();
+        let now = Now { unix_secs: 1_794_744_000, zone: &UTC };
+        let shown = match note(&mut changes, key, value, &now) {
+            Ok(()) => {
+                let all = format!("{changes:?}");
+                let set = all.split(", ").filter(|field| !field.ends_with("None") && !field.ends_with("None }"));
+                set.collect::<Vec<_>>().join(", ").replace("JobChanges { ", "").replace(" }", "")
+            }
+            Err(Problem::Lines(lines)) => lines.join(" / "),
+            Err(Problem::OfJob(text)) => format!("{text} for job"),
+        };
+        assert_eq!(shown, expected, "{pair}");
+    }
+
+    #[test]
+    fn keys_are_read_as_slurm_reads_them() {
+        check("timelimit=20", "time_limit: Some(To(Secs(1200)))");
+        check("TIMEL=8", "time_limit: Some(To(Secs(480)))");
+        check("TimeLimit=+30", "time_limit: Some(LongerBySecs(1800))");
+        check("timelimit=-30", "time_limit: Some(ShorterBySecs(1800))");
+        check("timelimit=x", "scontrol: error: Invalid TimeLimit value");
+        check("name=new name", "name: Some(\"new name\")");
+        check("jobname=x", "name: Some(\"x\")");
+        check("numnodes=2-4", "min_nodes: Some(2), max_nodes: Some(4)");
+        check("numnodes=x", "scontrol: error: Invalid numeric value \"x\" for requested node count.");
+        check("priority=x", "scontrol: error: Invalid Priority value: x");
+        check("minmemorynode=x", "scontrol: error: Invalid MinMemoryNode value: x");
+        check("minmemorycpu=50", "memory: Some(PerCpuMb(50))");
+        check("dependency=x", "Job dependency problem for job");
+        check("starttime=x", "Invalid time specification (pos=0): x / No changes specified");
+        check("starttime=now+60", "begin: Some(Timestamp(1794744060000000))");
+        check("gres=gpu:a:b:c", "Invalid generic resource (gres) specification for job");
+        check("foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
+        check("state=x", "Update of this parameter is not supported: state=x / Request aborted");
+    }
+}
