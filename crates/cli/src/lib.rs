@@ -1,4 +1,5 @@
 //! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
+pub mod allocation;
 pub mod context;
 pub mod getopt;
 pub mod job_ids;
@@ -8,11 +9,13 @@ pub mod node_view;
 pub mod operate;
 pub mod output;
 pub mod render;
+pub mod salloc;
 pub mod sbatch;
 pub mod scancel;
 pub mod scontrol;
 pub mod sinfo;
 pub mod squeue;
+pub mod srun;
 pub mod submit;
 pub mod trouble;
 pub mod users;

@@ -212,6 +212,7 @@ impl Opt {
             (Program::Srun, "ntasks") => "SLURM_NPROCS",
             (Program::Srun, "nodes") => "SLURM_JOB_NUM_NODES",
             (Program::Srun, "chdir") => "SLURM_WORKING_DIR",
+            (Program::Srun, "jobid") => "SLURM_JOBID",
             _ => "",
         };
         let newer = if (program, self.long) == (Program::Srun, "export") { "SRUN_EXPORT_ENV" } else { "" };

@@ -1,0 +1,206 @@
+//! Asks for resources and waits for them, for salloc and for srun outside an allocation.
+use std::time::Duration;
+
+use config::Client;
+use model::command::Blob;
+use model::request::{JobFilter, JobsPage};
+use model::{Command, Job, JobId, JobSpec, Phase, Reason, Reject};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+use wire::{CallError, Controller};
+
+use crate::sbatch::error_code;
+use crate::submit::Program;
+use crate::submit::request::Behaviour;
+use crate::watch::Watch;
+
+/// A start that takes no longer than this is not worth a word.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// What Slurm gives up after when it is asked for an immediate start without a time.
+const DISTANT: Duration = Duration::from_secs(86_400 * 365);
+
+/// Resources that were given, with the watch that goes on.
+pub struct Granted {
+    pub job: Job,
+    pub page: JobsPage,
+    pub watch: Watch,
+    pub waited: Duration,
+}
+
+/// Says what stands in the way and gives the exit code.
+pub struct Failed(pub i32);
+
+/// Submits and waits until the job has its nodes. Signals while waiting withdraw the request.
+pub async fn obtain(
+    program: Program,
+    cluster: &Client,
+    spec: &JobSpec,
+    blobs: &[Blob],
+    behaviour: &Behaviour,
+) -> Result<Granted, Failed> {
+    let mut controller = match Controller::connect(&cluster.controller_socket).await {
+        Ok(controller) => controller,
+        Err(error) => return Err(refused(program, spec, &error)),
+    };
+    let mut signals = Interruptions::new();
+    let id = match controller.submit(spec, blobs).await {
+        Ok(id) => id,
+        Err(error) => return Err(refused(program, spec, &error)),
+    };
+    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps: true, ..JobFilter::default() };
+    let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
+    let begun = Instant::now();
+    let give_up = begun + behaviour.immediate.unwrap_or(DISTANT);
+    let mut talk = Talk { program, id, is_quiet: behaviour.is_quiet, has_spoken: false };
+    let mut job = None;
+    loop {
+        tokio::select! {
+            page = watch.next() => {
+                let page = match page {
+                    Ok(page) => page,
+                    Err(error) => return Err(refused(program, spec, &error)),
+                };
+                let Some(now) = page.jobs.first().cloned() else { return Err(gone(program)) };
+                if now.is_over() || (now.phase > Phase::Suspended && !now.requeue) {
+                    return Err(gone(program));
+                }
+                if now.holds_nodes() {
+                    talk.allocated();
+                    return Ok(Granted { job: now, page, watch, waited: begun.elapsed() });
+                }
+                if now.reason.is_some() {
+                    talk.waiting(&now);
+                }
+                job = Some(now);
+            }
+            () = sleep_until(begun + PATIENCE), if !talk.has_spoken => {
+                talk.has_spoken = job.is_none();
+                if let Some(job) = &job {
+                    talk.waiting(job);
+                }
+            }
+            () = sleep_until(give_up) => {
+                withdraw(&mut controller, id).await;
+                return Err(too_late(program, behaviour));
+            }
+            () = signals.next() => {
+                withdraw(&mut controller, id).await;
+                return Err(interrupted(program, id));
+            }
+        }
+    }
+}
+
+/// Takes a request back, or ends what it has become.
+pub async fn withdraw(controller: &mut Controller, id: JobId) {
+    // Whatever goes wrong, the job is either gone or the controller cannot be reached.
+    let _ = controller.command(Command::Cancel { jobs: vec![id.into()] }).await;
+}
+
+struct Talk {
+    program: Program,
+    id: JobId,
+    is_quiet: bool,
+    has_spoken: bool,
+}
+
+impl Talk {
+    fn waiting(&mut self, job: &Job) {
+        if self.has_spoken {
+            return;
+        }
+        self.has_spoken = true;
+        if self.is_quiet {
+            return;
+        }
+        let (name, id) = (self.program.name(), self.id);
+        if let Some(why) = obstacle(job.reason) {
+            eprintln!("{name}: {why}");
+        }
+        if self.program == Program::Salloc {
+            eprintln!("{name}: Pending job allocation {id}");
+        }
+        eprintln!("{name}: job {id} queued and waiting for resources");
+    }
+
+    fn allocated(&self) {
+        if self.has_spoken && !self.is_quiet {
+            eprintln!("{}: job {} has been allocated resources", self.program.name(), self.id);
+        }
+    }
+}
+
+/// What Slurm says first when waiting alone will not help.
+fn obstacle(reason: Option<Reason>) -> Option<&'static str> {
+    match reason? {
+        Reason::JobHeldUser | Reason::JobHeldAdmin => Some("Job is in held state, pending scheduler release"),
+        Reason::PartitionDown => Some("Partition in DOWN state"),
+        Reason::PartitionInactive => Some("Partition in INACTIVE state"),
+        Reason::PartitionNodeLimit | Reason::PartitionTimeLimit | Reason::PartitionConfig => {
+            Some("Requested partition configuration not available now")
+        }
+        _ => None,
+    }
+}
+
+/// The controller's refusal, as each command words it.
+pub fn refused(program: Program, spec: &JobSpec, error: &CallError) -> Failed {
+    let name = program.name();
+    if let (CallError::Refused(Reject::NoSuchPartition), [only]) = (error, &spec.partitions[..]) {
+        eprintln!("{name}: error: invalid partition specified: {only}");
+    }
+    eprintln!("{name}: error: {}: {error}", program.refusal());
+    Failed(error_code(1))
+}
+
+fn gone(program: Program) -> Failed {
+    let name = program.name();
+    eprintln!("{name}: Job has been cancelled");
+    eprintln!("{name}: error: {}: {}", program.refusal(), Reject::AlreadyOver);
+    Failed(error_code(1))
+}
+
+fn too_late(program: Program, behaviour: &Behaviour) -> Failed {
+    let named_a_time = behaviour.immediate.is_some_and(|time| time != Duration::from_secs(5));
+    let why = match (program, named_a_time) {
+        (Program::Salloc, true) => "Connection timed out",
+        _ => "Requested nodes are busy",
+    };
+    eprintln!("{}: error: Unable to allocate resources: {why}", program.name());
+    let chosen = std::env::var("SLURM_EXIT_IMMEDIATE").ok().and_then(|text| text.parse().ok());
+    Failed(chosen.unwrap_or_else(|| error_code(1)))
+}
+
+fn interrupted(program: Program, id: JobId) -> Failed {
+    match program {
+        Program::Salloc => {
+            eprintln!("salloc: Job allocation {id} has been revoked.");
+            eprintln!("salloc: Job aborted due to signal");
+        }
+        Program::Srun | Program::Sbatch => {
+            eprintln!("srun: Job allocation {id} has been revoked");
+            eprintln!("srun: Force Terminated JobId={id}");
+        }
+    }
+    Failed(1)
+}
+
+/// Signals that take a waiting request back.
+struct Interruptions {
+    signals: Vec<Signal>,
+}
+
+impl Interruptions {
+    fn new() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+        Interruptions { signals: kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect() }
+    }
+
+    async fn next(&mut self) {
+        let any = self.signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+        match any.len() {
+            0 => std::future::pending().await,
+            _ => drop(futures::future::select_all(any).await),
+        }
+    }
+}

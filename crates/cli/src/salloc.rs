@@ -1,0 +1,326 @@
+//! `salloc`: holds an allocation while the user's command, or a shell, runs in it.
+use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus as ProcessStatus, Stdio};
+use std::time::Duration;
+
+use config::Client;
+use model::command::Blob;
+use model::spec::Memory;
+use model::{Command, ExitStatus, Job, JobKind, JobSpec, hostlist};
+use tokio::process::Child;
+use wire::Controller;
+
+use crate::allocation::{self, Failed, Granted};
+use crate::context;
+use crate::sbatch::{error_code, print, question};
+use crate::submit::blobs::blob;
+use crate::submit::request::{Behaviour, Bell};
+use crate::submit::spec::finish;
+use crate::submit::{Caller, Problem, Program, export, help, read};
+use crate::watch::Watch;
+
+const PROGRAM: Program = Program::Salloc;
+/// A wait that is worth a bell.
+const BELL_AFTER: Duration = Duration::from_secs(10);
+
+/// What the arguments come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Built {
+    Answer(String),
+    Allocate(Box<Plan>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub spec: JobSpec,
+    pub blobs: Vec<Blob>,
+    pub behaviour: Behaviour,
+    /// The user's command, or the shell.
+    pub command: Vec<String>,
+    /// For stderr.
+    pub talk: String,
+}
+
+/// Everything up to the first call, without sockets.
+pub fn build(arguments: &[String], caller: &Caller) -> Result<Built, Problem> {
+    let parsed = read::arguments(PROGRAM, arguments)?;
+    if let Some(question) = question(&parsed) {
+        return Ok(Built::Answer(help::answer(PROGRAM, question)));
+    }
+    let request = read::request(PROGRAM, &parsed, caller, None)?;
+    if parsed.operands.iter().any(|word| word == ":") {
+        return Err(Problem::error("heterogeneous jobs (\":\") are not supported by this version of Spur"));
+    }
+    let finished = finish(PROGRAM, &request, caller)?;
+    let environment = blob(export::environment(PROGRAM, None, caller));
+    let mut spec = finished.spec;
+    if spec.name.is_empty() {
+        let name = if request.behaviour.no_shell { "no-shell" } else { "interactive" };
+        spec.name = name.to_string();
+    }
+    spec.environment = environment.id;
+    spec.kind = JobKind::Allocation;
+    let mut talk: String = finished.warnings.iter().map(|line| format!("salloc: {line}\n")).collect();
+    if request.behaviour.verbosity > 0 {
+        talk.push_str(&help::defined_options(PROGRAM, &request));
+    }
+    let command = match parsed.operands.is_empty() {
+        false => parsed.operands,
+        true => vec![shell(caller)],
+    };
+    Ok(Built::Allocate(Box::new(Plan { spec, blobs: vec![environment], behaviour: request.behaviour, command, talk })))
+}
+
+fn shell(caller: &Caller) -> String {
+    let own = caller.variable("SHELL").unwrap_or(&caller.shell);
+    if own.is_empty() { "/bin/sh".to_string() } else { own.to_string() }
+}
+
+pub fn run(arguments: &[String]) -> i32 {
+    let cluster = context::cluster();
+    let cluster_name = cluster.as_ref().map(|cluster| cluster.cluster_name.clone()).unwrap_or_default();
+    let built = Caller::current(&cluster_name).map_err(Problem::error).and_then(|caller| build(arguments, &caller));
+    match built {
+        Err(problem) => {
+            eprint!("{}", problem.show(PROGRAM));
+            error_code(problem.code)
+        }
+        Ok(Built::Answer(text)) => {
+            print(&text);
+            0
+        }
+        Ok(Built::Allocate(plan)) => match cluster {
+            Ok(cluster) => context::block_on(carry_out(&cluster, *plan)),
+            Err(why) => {
+                eprintln!("salloc: error: {why}");
+                error_code(1)
+            }
+        },
+    }
+}
+
+async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
+    eprint!("{}", plan.talk);
+    let Plan { spec, blobs, behaviour, command, .. } = &plan;
+    let granted = match allocation::obtain(PROGRAM, cluster, spec, blobs, behaviour).await {
+        Ok(granted) => granted,
+        Err(Failed(code)) => return code,
+    };
+    ring(behaviour.bell, granted.waited);
+    let id = granted.job.id;
+    say(behaviour, &format!("Granted job allocation {id}"));
+    if behaviour.no_shell {
+        return 0;
+    }
+    let Granted { job, watch, .. } = granted;
+    let variables = variables(&job, spec, &cluster.cluster_name);
+    let child = match spawn(command, &job, variables) {
+        Ok(child) => child,
+        Err(why) => {
+            eprintln!("salloc: error: {why}");
+            relinquish(cluster, &job, behaviour, ExitStatus::exited(1)).await;
+            return error_code(1);
+        }
+    };
+    let (status, is_revoked) = attend(child, watch, &job, behaviour).await;
+    let exit = ExitStatus::from_wait_status(status.into_raw());
+    if is_revoked {
+        return code(exit);
+    }
+    relinquish(cluster, &job, behaviour, exit).await;
+    code(exit)
+}
+
+/// A command that a signal ended gives what Slurm's salloc gives.
+fn code(exit: ExitStatus) -> i32 {
+    match exit.signal {
+        0 => exit.code.into(),
+        signal if i32::from(signal) == libc::SIGKILL => 0,
+        _ => 1,
+    }
+}
+
+fn ring(bell: Bell, waited: Duration) {
+    let is_due = match bell {
+        Bell::Always => true,
+        Bell::AfterDelay => waited >= BELL_AFTER,
+        Bell::Never => false,
+    };
+    if is_due && std::io::stdout().is_terminal() {
+        print("\x07");
+    }
+}
+
+fn say(behaviour: &Behaviour, text: &str) {
+    if !behaviour.is_quiet {
+        eprintln!("salloc: {text}");
+    }
+}
+
+fn spawn(command: &[String], job: &Job, variables: Vec<(String, String)>) -> Result<Child, String> {
+    let program = &command[0];
+    let mut process = tokio::process::Command::new(program);
+    process.args(&command[1..]).envs(variables).current_dir(&job.spec.work_dir).stdin(Stdio::inherit());
+    process.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("_fork_command: Unable to find command \"{program}\""),
+        _ => format!("_fork_command: Unable to run command \"{program}\": {error}"),
+    })
+}
+
+/// Waits for the command; tells the user, and the command if it is to know, when the allocation goes first.
+async fn attend(mut child: Child, mut watch: Watch, job: &Job, behaviour: &Behaviour) -> (ProcessStatus, bool) {
+    let mut signals = crate::srun::signals::Signals::new();
+    let mut is_revoked = false;
+    let mut is_watching = true;
+    loop {
+        tokio::select! {
+            biased;
+            status = child.wait() => {
+                return (status.unwrap_or_else(|_| ProcessStatus::from_raw(1 << 8)), is_revoked);
+            }
+            heard = signals.next() => {
+                use crate::srun::signals::Heard;
+                match heard {
+                    // The terminal gives these to the command as well.
+                    Heard::Interrupt | Heard::End(libc::SIGQUIT) | Heard::Resized => {}
+                    Heard::End(signal) | Heard::Forward(signal) => signal_child(&child, signal),
+                }
+            }
+            page = watch.next(), if is_watching && !is_revoked => match page {
+                Ok(page) => {
+                    let now = page.jobs.iter().find(|known| known.id == job.id);
+                    if now.is_none_or(|now| now.is_over()) {
+                        is_revoked = true;
+                        say(behaviour, &format!("Job allocation {} has been revoked.", job.id));
+                        if let Some(signal) = behaviour.kill_command {
+                            signal_child(&child, signal as i32);
+                        }
+                    }
+                }
+                Err(_) => is_watching = false,
+            },
+        }
+    }
+}
+
+fn signal_child(child: &Child, signal: i32) {
+    if let Some(pid) = child.id() {
+        // SAFETY: a plain system call; the child is not reaped while its id is known.
+        unsafe { libc::kill(pid as i32, signal) };
+    }
+}
+
+async fn relinquish(cluster: &Client, job: &Job, behaviour: &Behaviour, exit: ExitStatus) {
+    say(behaviour, &format!("Relinquishing job allocation {}", job.id));
+    let command = Command::Complete { job: job.id, exit };
+    let done = match Controller::connect(&cluster.controller_socket).await {
+        Ok(mut controller) => controller.command(command).await.map(drop),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(()) | Err(wire::CallError::Refused(model::Reject::AlreadyOver | model::Reject::NoSuchJob)) => {}
+        Err(error) => eprintln!("salloc: error: Unable to clean up job allocation {}: {error}", job.id),
+    }
+}
+
+/// What the command finds in its environment, each name with a `SPUR_` twin.
+pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, String)> {
+    let nodes = hostlist::compress_in_order(job.allocation.names().map(|name| name.as_str()));
+    let n_nodes = job.allocation.nodes.len().to_string();
+    let id = job.id.to_string();
+    let cpus = by_node(job.allocation.nodes.iter().map(|share| share.cpus.len()));
+    let tasks = by_node(job.allocation.nodes.iter().map(|share| share.n_tasks.max(1)));
+    let mut known: Vec<(&str, String)> = vec![
+        ("CLUSTER_NAME", cluster_name.to_string()),
+        ("JOBID", id.clone()),
+        ("JOB_CPUS_PER_NODE", cpus),
+        ("JOB_ID", id),
+        ("JOB_NAME", spec.name.clone()),
+        ("JOB_NODELIST", nodes.clone()),
+        ("JOB_NUM_NODES", n_nodes.clone()),
+        ("JOB_PARTITION", job.partition.clone()),
+        ("NNODES", n_nodes),
+        ("NODELIST", nodes),
+        ("NODE_ALIASES", "(null)".to_string()),
+        ("SUBMIT_DIR", std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned()),
+        ("SUBMIT_HOST", spec.submit_host.clone()),
+        ("TASKS_PER_NODE", tasks),
+    ];
+    let size = &spec.size;
+    let mut add = |name: &'static str, value: Option<String>| known.extend(value.map(|value| (name, value)));
+    let n_tasks =
+        size.n_tasks.or_else(|| size.tasks_per_node.map(|per_node| per_node * job.allocation.nodes.len() as u32));
+    add("NTASKS", n_tasks.map(|count| count.to_string()));
+    add("NPROCS", n_tasks.map(|count| count.to_string()));
+    add("NTASKS_PER_NODE", size.tasks_per_node.map(|count| count.to_string()));
+    add("CPUS_PER_TASK", size.cpus_per_task.map(|count| count.to_string()));
+    add("JOB_ACCOUNT", Some(spec.account.clone()).filter(|account| !account.is_empty()));
+    add("JOB_QOS", Some(spec.qos.clone()).filter(|qos| !qos.is_empty()));
+    match size.memory {
+        Memory::PerNodeMb(megabytes) => add("MEM_PER_NODE", Some(megabytes.to_string())),
+        Memory::PerCpuMb(megabytes) => add("MEM_PER_CPU", Some(megabytes.to_string())),
+        Memory::Default | Memory::WholeNode => {}
+    }
+    known
+        .into_iter()
+        .flat_map(|(name, value)| [(format!("SLURM_{name}"), value.clone()), (format!("SPUR_{name}"), value)])
+        .collect()
+}
+
+/// `2(x3),1`: equal neighbours are counted.
+fn by_node(counts: impl Iterator<Item = u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for count in counts {
+        match runs.last_mut() {
+            Some((known, times)) if *known == count => *times += 1,
+            _ => runs.push((count, 1)),
+        }
+    }
+    let show = |(count, times): &(u32, u32)| match times {
+        1 => count.to_string(),
+        times => format!("{count}(x{times})"),
+    };
+    runs.iter().map(show).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        let caller = Caller { work_dir: "/home/ada".into(), shell: "/bin/zsh".into(), ..Caller::default() };
+        match build(&arguments, &caller) {
+            Ok(Built::Allocate(plan)) => Ok(*plan),
+            Ok(Built::Answer(text)) => Err(text),
+            Err(problem) => Err(format!("{}={}", problem.show(PROGRAM), problem.code)),
+        }
+    }
+
+    #[test]
+    fn without_a_command_it_is_the_shell() {
+        assert_eq!(plan("-n2").unwrap().command, ["/bin/zsh"]);
+        assert_eq!(plan("-n2").unwrap().spec.name, "interactive");
+        assert_eq!(plan("-n2 srun -n1 true").unwrap().command, ["srun", "-n1", "true"]);
+        assert_eq!(plan("--no-shell").unwrap().spec.name, "no-shell");
+    }
+
+    #[test]
+    fn mistakes_are_told_as_slurm_tells_them() {
+        let check = |line: &str, expected: &str| assert_eq!(plan(line).unwrap_err(), expected, "{line}");
+        let hint = "Try \"salloc --help\" for more information\n=255";
+        check("--nosuch true", &format!("salloc: unrecognized option '--nosuch'\n{hint}"));
+        check("--parsable true", &format!("salloc: unrecognized option '--parsable'\n{hint}"));
+        check("-a 1 true", &format!("salloc: invalid option -- 'a'\n{hint}"));
+        check("-n0 true", "salloc: error: Invalid numeric value \"0\" for --ntasks.\n=1");
+        check("-w n[1 true", "salloc: error: Job submit/allocate failed: Invalid node name specified\n=1");
+        check("--wait=5 true", "salloc: error: Invalid --wait-all-nodes specification\n=255");
+    }
+
+    #[test]
+    fn equal_neighbours_are_counted() {
+        assert_eq!(by_node([2, 2, 2, 1].into_iter()), "2(x3),1");
+        assert_eq!(by_node([4].into_iter()), "4");
+    }
+}

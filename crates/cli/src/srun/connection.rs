@@ -1,0 +1,149 @@
+//! One node's end of a step: the agent's stream, opened again whenever it breaks.
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::attach::{FromStep, ToStep};
+use model::{ExitStatus, codec};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use wire::CallError;
+use wire::channel::{self, MAX_MESSAGE_BYTES};
+use wire::proto::{self, agent_client::AgentClient};
+
+use super::output::Piece;
+
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Messages on their way to a node.
+const QUEUE: usize = 8;
+
+/// What a node says, besides output, which goes straight to the writer.
+#[derive(Debug)]
+pub enum News {
+    Started {
+        n_tasks: usize,
+    },
+    Ended {
+        rank: u32,
+        exit: ExitStatus,
+    },
+    /// Everything is over there, and all output has been passed on.
+    Finished,
+    /// Nothing will come from there; why.
+    Failed(String),
+}
+
+/// Keeps the stream to one node until the step has ended there.
+pub struct Connection {
+    pub socket: PathBuf,
+    pub open: ToStep,
+    pub node: usize,
+    pub output: mpsc::Sender<Piece>,
+    pub news: mpsc::UnboundedSender<(usize, News)>,
+}
+
+enum Parting {
+    Over,
+    Broken,
+}
+
+impl Connection {
+    /// Starts it; what is sent goes to the node.
+    pub fn start(self) -> (mpsc::Sender<ToStep>, tokio::task::AbortHandle) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(self.keep(receiver));
+        (sender, task.abort_handle())
+    }
+
+    async fn keep(self, mut outgoing: mpsc::Receiver<ToStep>) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            if let Parting::Over = self.serve(&mut outgoing, &mut pause).await {
+                return;
+            }
+            // An agent that restarts is back within moments; the step's own life ends the waiting otherwise.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn serve(&self, outgoing: &mut mpsc::Receiver<ToStep>, pause: &mut Duration) -> Parting {
+        let Ok(channel) = channel::connect(&self.socket).await else { return Parting::Broken };
+        let (requests, stream) = mpsc::channel(QUEUE);
+        if requests.send(encode(&self.open)).await.is_err() {
+            return Parting::Broken;
+        }
+        let mut client = AgentClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+        let mut answers = match client.attach(ReceiverStream::new(stream)).await {
+            Ok(answers) => answers.into_inner(),
+            Err(status) => return self.refused(CallError::from(status)),
+        };
+        let forward = async {
+            while let Some(message) = outgoing.recv().await {
+                if requests.send(encode(&message)).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending::<()>().await
+        };
+        let listen = async {
+            loop {
+                match answers.message().await {
+                    Ok(Some(answer)) => {
+                        *pause = PAUSE_MIN;
+                        let Ok(message) = codec::decode(&answer.message) else { return Parting::Broken };
+                        if self.hear(message).await {
+                            return Parting::Over;
+                        }
+                    }
+                    Ok(None) => return Parting::Broken,
+                    Err(status) => return self.refused(CallError::from(status)),
+                }
+            }
+        };
+        // Both at once: input that waits for the tasks must never keep their output waiting.
+        tokio::select! {
+            () = forward => Parting::Broken,
+            parting = listen => parting,
+        }
+    }
+
+    fn refused(&self, error: CallError) -> Parting {
+        match error {
+            CallError::Broken(_) | CallError::Unreachable { .. } => Parting::Broken,
+            CallError::Refused(_) | CallError::Other(_) => {
+                self.tell(News::Failed(error.to_string()));
+                Parting::Over
+            }
+        }
+    }
+
+    /// True when that was the last.
+    async fn hear(&self, message: FromStep) -> bool {
+        match message {
+            FromStep::Output { rank, stream, data } => {
+                let _ = self.output.send(Piece { rank, stream, data }).await;
+                false
+            }
+            FromStep::Started { tasks } => self.tell(News::Started { n_tasks: tasks.len() }),
+            FromStep::TaskExited { rank, exit } => self.tell(News::Ended { rank, exit }),
+            FromStep::Finished => {
+                self.tell(News::Finished);
+                true
+            }
+            FromStep::Failed { why } => {
+                self.tell(News::Failed(why));
+                true
+            }
+        }
+    }
+
+    fn tell(&self, news: News) -> bool {
+        let _ = self.news.send((self.node, news));
+        false
+    }
+}
+
+fn encode(message: &ToStep) -> proto::ToStep {
+    proto::ToStep { message: codec::encode(message).into() }
+}

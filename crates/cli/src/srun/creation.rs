@@ -1,0 +1,124 @@
+//! A new step in an existing allocation: asked for, and asked for again while others hold what it needs.
+use std::time::Duration;
+
+use config::Client;
+use model::request::JobFilter;
+use model::{Job, JobId, Reject, Step, StepId, StepSpec};
+use tokio::time::{Instant, sleep_until};
+use wire::{CallError, Controller};
+
+use super::fail;
+use super::plan::Plan;
+use crate::allocation::Failed;
+use crate::watch::Watch;
+
+/// Without `--immediate` the step waits as long as its job lives.
+const DISTANT: Duration = Duration::from_secs(86_400 * 365);
+
+/// Creates the step and waits until its place is known.
+pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, Step, Watch), Failed> {
+    let mut controller = match Controller::connect(&cluster.controller_socket).await {
+        Ok(controller) => controller,
+        Err(error) => return Err(fail(&format!("Unable to create step for job {id}: {error}"))),
+    };
+    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps: true, ..JobFilter::default() };
+    let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
+    let mut spec = plan.step.clone();
+    if let Some(first) = plan.options.relative {
+        restrict(&mut spec, id, first, &mut watch).await?;
+    }
+    let step = wait_for_room(&mut controller, &mut watch, id, spec, plan).await?;
+    loop {
+        let page = watch.next().await.map_err(|error| refused(id, &error))?;
+        let job = page.jobs.into_iter().find(|job| job.id == id);
+        let found = page.steps.into_iter().find(|known| known.id == step && known.job == id);
+        match (job, found) {
+            (Some(job), Some(found)) => return Ok((job, found, watch)),
+            (None, _) => return Err(refused(id, &CallError::Refused(Reject::AlreadyOver))),
+            (Some(_), None) => {}
+        }
+    }
+}
+
+/// `-r`: only nodes from the n-th of the allocation on.
+async fn restrict(spec: &mut StepSpec, id: JobId, first: u32, watch: &mut Watch) -> Result<(), Failed> {
+    let page = watch.next().await.map_err(|error| refused(id, &error))?;
+    let job = page.jobs.iter().find(|job| job.id == id);
+    let names = job.map(|job| job.allocation.names().skip(first as usize).cloned().collect()).unwrap_or_default();
+    spec.nodes = names;
+    if spec.nodes.is_empty() {
+        return Err(fail(&format!("Unable to create step for job {id}: {}", Reject::StepTooLarge)));
+    }
+    spec.min_nodes = spec.min_nodes.min(spec.nodes.len() as u32);
+    Ok(())
+}
+
+async fn wait_for_room(
+    controller: &mut Controller,
+    watch: &mut Watch,
+    id: JobId,
+    spec: StepSpec,
+    plan: &Plan,
+) -> Result<StepId, Failed> {
+    let give_up = Instant::now() + plan.behaviour.immediate.unwrap_or(DISTANT);
+    let mut has_waited = false;
+    loop {
+        match controller.create_step(id, spec.clone(), plan.blobs.clone()).await {
+            Ok(step) => {
+                if has_waited && !plan.behaviour.is_quiet {
+                    eprintln!("srun: Step created for job {id}");
+                }
+                return Ok(step);
+            }
+            Err(CallError::Refused(Reject::StepMustWait)) => {
+                if !has_waited && plan.behaviour.immediate.is_none() && !plan.behaviour.is_quiet {
+                    let why = Reject::StepMustWait;
+                    eprintln!("srun: Job {id} step creation temporarily disabled, retrying ({why})");
+                }
+                has_waited = true;
+            }
+            Err(CallError::Refused(Reject::StepTooLarge)) => return Err(too_large(controller, id, &spec).await),
+            Err(error) => return Err(refused(id, &error)),
+        }
+        tokio::select! {
+            page = watch.next() => {
+                page.map_err(|error| refused(id, &error))?;
+            }
+            () = sleep_until(give_up) => {
+                return Err(fail(&format!("Unable to create step for job {id}: {}", Reject::StepMustWait)));
+            }
+        }
+    }
+}
+
+/// Says which of the allocation's bounds was met.
+async fn too_large(controller: &mut Controller, id: JobId, spec: &StepSpec) -> Failed {
+    let filter = JobFilter { jobs: vec![id.into()], ..JobFilter::default() };
+    let jobs = controller.all_jobs(&filter).await.map(|page| page.jobs).unwrap_or_default();
+    if let Some(job) = jobs.first() {
+        let n_nodes = job.allocation.nodes.len() as u32;
+        if spec.min_nodes > n_nodes {
+            return fail(&format!("Only allocated {n_nodes} nodes asked for {}", spec.min_nodes));
+        }
+        let n_cpus = spec.n_tasks.unwrap_or(spec.min_nodes) * spec.cpus_per_task.unwrap_or(1);
+        if n_cpus > job.allocation.n_cpus() {
+            return fail(&format!("Unable to create step for job {id}: More processors requested than permitted"));
+        }
+    }
+    fail(&format!("Unable to create step for job {id}: {}", Reject::StepTooLarge))
+}
+
+fn refused(id: JobId, error: &CallError) -> Failed {
+    match error {
+        CallError::Refused(Reject::NoSuchJob | Reject::AlreadyOver | Reject::JobPending) => {
+            eprintln!("srun: error: Unable to confirm allocation for job {id}: {error}");
+            eprintln!("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {id}");
+            Failed(crate::sbatch::error_code(1))
+        }
+        CallError::Refused(Reject::NoSuchNode(_)) => {
+            let why = Reject::NeverFits;
+            fail(&format!("Unable to create step for job {id}: {why}"))
+        }
+        _ => fail(&format!("Unable to create step for job {id}: {error}")),
+    }
+}

@@ -1,0 +1,64 @@
+//! Files that srun itself reads and writes for its tasks: those whose name is the same for all of them.
+use std::fs::{File, OpenOptions};
+
+use model::pattern::{self, PatternValues};
+use model::{Job, Step};
+
+use super::input::Source;
+use super::output::Sink;
+use super::plan::{Local, Streams};
+
+pub struct Files {
+    pub stdin: Source,
+    pub stdout: Sink,
+    /// None: with stdout.
+    pub stderr: Option<Sink>,
+}
+
+/// The error is what to print after `error: `.
+pub fn open(streams: &Streams, appends: bool, job: &Job, step: &Step) -> Result<Files, String> {
+    let name = |text: &str| pattern::expand(text, &values(job, step));
+    let output = |text: &str, what: &str| {
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).append(appends).truncate(!appends);
+        options.open(name(text)).map_err(|error| format!("Could not open {what} file: {}", reason(&error)))
+    };
+    let stdin = match &streams.stdin {
+        None => Source::Stdin,
+        Some(text) => {
+            let file = File::open(name(text));
+            Source::File(file.map_err(|error| format!("Could not open stdin file: {}", reason(&error)))?)
+        }
+    };
+    let stdout = match &streams.stdout {
+        Local::Own | Local::WithStdout => Sink::Stdout,
+        Local::File(text) => Sink::File(output(text, "stdout")?),
+    };
+    let stderr = match (&streams.stderr, &streams.stdout) {
+        (Local::WithStdout, _) => None,
+        (Local::Own, _) => Some(Sink::Stderr),
+        // Two descriptors on one file would overwrite each other.
+        (Local::File(text), Local::File(same)) if text == same => None,
+        (Local::File(text), _) => Some(Sink::File(output(text, "stderr")?)),
+    };
+    Ok(Files { stdin, stdout, stderr })
+}
+
+fn values(job: &Job, step: &Step) -> PatternValues {
+    PatternValues {
+        job: job.id.0,
+        array_job: job.array_id().map(|array| array.0),
+        array_task: job.array_task(),
+        step: Some(step.id.to_string()),
+        node_name: step.shares.first().map(|share| share.node.to_string()).unwrap_or_default(),
+        user: job.spec.user.clone(),
+        job_name: job.spec.name.clone(),
+        ..PatternValues::default()
+    }
+}
+
+/// The system's words, without the number that Rust adds.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
+}

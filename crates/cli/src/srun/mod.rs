@@ -1,0 +1,133 @@
+//! `srun`: runs a program as the tasks of a step, and carries their streams.
+//!
+//! ```text
+//! arguments ─ plan ─► place: a job of its own (allocation) or a step in one (creation)
+//!                        │
+//!      stdin ─► session ◄┴─► one connection a node ─► agents
+//!     stdout ◄─ writer
+//! ```
+pub mod connection;
+pub mod creation;
+pub mod files;
+pub mod input;
+pub mod output;
+pub mod plan;
+pub mod session;
+pub mod signals;
+pub mod tasks;
+pub mod terminal;
+
+pub use plan::{Built, build};
+
+use config::Client;
+use model::{Job, Step, StepId};
+use wire::Controller;
+
+use crate::allocation::{self, Failed, Granted};
+use crate::context;
+use crate::sbatch::{error_code, print};
+use crate::submit::{Caller, Problem, Program};
+use crate::watch::Watch;
+use plan::{Place, Plan};
+use session::Session;
+
+const PROGRAM: Program = Program::Srun;
+
+pub fn run(arguments: &[String]) -> i32 {
+    let cluster = context::cluster();
+    let cluster_name = cluster.as_ref().map(|cluster| cluster.cluster_name.clone()).unwrap_or_default();
+    let built = Caller::current(&cluster_name)
+        .map_err(Problem::error)
+        .and_then(|caller| build(arguments, &caller, terminal::size));
+    match built {
+        Err(problem) => {
+            eprint!("{}", problem.show(PROGRAM));
+            error_code(problem.code)
+        }
+        Ok(Built::Answer(text)) => {
+            print(&text);
+            0
+        }
+        Ok(Built::Run(plan)) => match cluster {
+            Ok(cluster) => context::block_on(carry_out(&cluster, *plan)),
+            Err(why) => {
+                eprintln!("srun: error: {why}");
+                error_code(1)
+            }
+        },
+    }
+}
+
+async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
+    eprint!("{}", plan.talk);
+    let begun = match &plan.place {
+        Place::Alone(spec) if plan.behaviour.is_test => return test(cluster, spec, &plan).await,
+        Place::Inside(_) if plan.behaviour.is_test => Err(fail("--test-only is for jobs, not for steps")),
+        Place::Alone(spec) => match allocation::obtain(PROGRAM, cluster, spec, &plan.blobs, &plan.behaviour).await {
+            Ok(granted) => first_step(granted).await,
+            Err(failed) => Err(failed),
+        },
+        Place::Inside(job) => creation::create(cluster, *job, &plan).await,
+    };
+    let (job, step, watch) = match begun {
+        Ok(begun) => begun,
+        Err(Failed(code)) => return code,
+    };
+    match Session::open(cluster, &plan, job, step.clone()) {
+        Ok(session) => session.carry(watch).await,
+        Err(why) => {
+            withdraw(cluster, &step).await;
+            fail(&why).0
+        }
+    }
+}
+
+/// The step that a job of its own is.
+async fn first_step(granted: Granted) -> Result<(Job, Step, Watch), Failed> {
+    let Granted { job, mut page, mut watch, .. } = granted;
+    loop {
+        if let Some(step) = page.steps.iter().find(|step| step.id == StepId::Number(0) && step.job == job.id) {
+            let now = page.jobs.iter().find(|known| known.id == job.id).cloned();
+            return Ok((now.unwrap_or(job), step.clone(), watch));
+        }
+        page = match watch.next().await {
+            Ok(page) => page,
+            Err(error) => return Err(fail(&format!("{}: {error}", PROGRAM.refusal()))),
+        };
+        if page.jobs.iter().all(Job::is_over) && page.steps.is_empty() {
+            eprintln!("srun: Job has been cancelled");
+            return Err(fail(&format!("{}: {}", PROGRAM.refusal(), model::Reject::AlreadyOver)));
+        }
+    }
+}
+
+async fn test(cluster: &Client, spec: &model::JobSpec, plan: &Plan) -> i32 {
+    let mut controller = match Controller::connect(&cluster.controller_socket).await {
+        Ok(controller) => controller,
+        Err(error) => return fail(&error.to_string()).0,
+    };
+    match controller.test_submit(spec, &plan.blobs).await {
+        Ok(text) => {
+            eprintln!("srun: {text}");
+            0
+        }
+        Err(error) => {
+            eprintln!("allocation failure: {error}");
+            error_code(1)
+        }
+    }
+}
+
+/// Ends a step that cannot be carried.
+async fn withdraw(cluster: &Client, step: &Step) {
+    if let Ok(mut controller) = Controller::connect(&cluster.controller_socket).await {
+        let command = model::Command::CancelStep { job: step.job, step: step.id };
+        // If it is over already, so much the better.
+        let _ = controller.command(command).await;
+    }
+}
+
+fn fail(text: &str) -> Failed {
+    eprintln!("srun: error: {text}");
+    Failed(error_code(1))
+}

@@ -1,0 +1,253 @@
+//! From srun's arguments to a step, and to a job around it where there is no allocation to run in.
+use model::command::Blob;
+use model::spec::OpenMode;
+use model::step::{StepStream, TerminalSize};
+use model::{JobId, JobKind, JobSpec, StepSpec, pattern};
+
+use crate::sbatch::question;
+use crate::submit::blobs::blob;
+use crate::submit::request::{Behaviour, Source, StepRequest};
+use crate::submit::spec::finish;
+use crate::submit::{Caller, Problem, Program, Request, export, help, read};
+
+const PROGRAM: Program = Program::Srun;
+
+/// What the arguments come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Built {
+    /// Something to print, nothing to run.
+    Answer(String),
+    Run(Box<Plan>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub place: Place,
+    pub step: StepSpec,
+    pub blobs: Vec<Blob>,
+    pub behaviour: Behaviour,
+    pub options: StepRequest,
+    pub streams: Streams,
+    /// For stderr.
+    pub talk: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// In this job's allocation.
+    Inside(JobId),
+    /// In a job of its own.
+    Alone(Box<JobSpec>),
+}
+
+/// Where the streams that srun carries end up on its own side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streams {
+    /// A file to read instead of standard input.
+    pub stdin: Option<String>,
+    pub stdout: Local,
+    pub stderr: Local,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Local {
+    /// srun's own stream.
+    #[default]
+    Own,
+    /// A file name pattern that is the same for all tasks.
+    File(String),
+    /// Wherever stdout goes.
+    WithStdout,
+}
+
+/// Everything up to the first call, without sockets. `terminal` is the size of the user's.
+pub fn build(arguments: &[String], caller: &Caller, terminal: impl Fn() -> TerminalSize) -> Result<Built, Problem> {
+    let parsed = read::arguments(PROGRAM, arguments)?;
+    if let Some(question) = question(&parsed) {
+        return Ok(Built::Answer(help::answer(PROGRAM, question)));
+    }
+    let request = read::request(PROGRAM, &parsed, caller, None)?;
+    let command = &parsed.operands;
+    let Some(program) = command.first() else { return Err(Problem::fatal("No command given to execute.")) };
+    if command.iter().any(|word| word == ":") {
+        return Err(Problem::error("heterogeneous steps (\":\") are not supported by this version of Spur"));
+    }
+    let finished = finish(PROGRAM, &request, caller)?;
+    let mut spec = finished.spec;
+    let (step_streams, streams) = streams(&request);
+    let environment = blob(export::environment(PROGRAM, request.export.as_deref(), caller));
+    let basename = program.rsplit('/').next().unwrap_or(program).to_string();
+    let is_inside = request.step.job.is_some();
+    let is_named = !spec.name.is_empty()
+        && (!is_inside || request.given.get("job-name").is_some_and(|given| given.source == Source::Arguments));
+    let name = if is_named { spec.name.clone() } else { basename };
+    let step = StepSpec {
+        name: name.clone(),
+        arguments: command.clone(),
+        environment: environment.id,
+        work_dir: spec.work_dir.clone(),
+        n_tasks: spec.size.n_tasks,
+        min_nodes: spec.size.min_nodes,
+        tasks_per_node: spec.size.tasks_per_node,
+        cpus_per_task: spec.size.cpus_per_task,
+        memory: spec.size.memory,
+        nodes: spec.size.nodes.clone(),
+        excluded: spec.size.excluded.clone(),
+        stdin: step_streams.stdin,
+        stdout: step_streams.stdout,
+        stderr: step_streams.stderr,
+        appends: spec.open_mode == OpenMode::Append,
+        overlaps: request.step.overlaps,
+        pty: request.step.pty.then(terminal),
+        kill_on_bad_exit: request.step.kill_on_bad_exit.unwrap_or(false),
+        submit_host: caller.host.clone(),
+    };
+    let place = match request.step.job {
+        Some(job) => {
+            check_step_options(&request)?;
+            Place::Inside(job)
+        }
+        None if request.step.relative.is_some() => {
+            return Err(Problem::fatal("--relative option invalid for job allocation request"));
+        }
+        None => {
+            spec.name = name;
+            spec.command = program.clone();
+            spec.environment = environment.id;
+            (spec.stdin, spec.stdout, spec.stderr) = (None, None, None);
+            spec.kind = JobKind::Run(Box::new(step.clone()));
+            Place::Alone(Box::new(spec))
+        }
+    };
+    let mut talk: String = finished.warnings.iter().map(|line| format!("srun: {line}\n")).collect();
+    if request.behaviour.verbosity > 0 {
+        talk.push_str(&help::defined_options(PROGRAM, &request));
+    }
+    Ok(Built::Run(Box::new(Plan {
+        place,
+        step,
+        blobs: vec![environment],
+        behaviour: request.behaviour,
+        options: request.step,
+        streams,
+        talk,
+    })))
+}
+
+/// Options that a job can have and a step cannot yet; inherited ones are the job's own and do no harm.
+fn check_step_options(request: &Request) -> Result<(), Problem> {
+    for option in ["gres", "gpus", "gpus-per-node", "gpus-per-task", "overcommit"] {
+        if request.is_argument(option) {
+            return Err(Problem::error(format!(
+                "--{option} for a step of an allocation is not supported by this version of Spur"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct StepStreams {
+    stdin: StepStream,
+    stdout: StepStream,
+    stderr: StepStream,
+}
+
+/// Files that tell tasks apart are opened where the tasks are; one file for all is opened here.
+fn streams(request: &Request) -> (StepStreams, Streams) {
+    let spec = &request.spec;
+    let (stdin, stdin_file) = match spec.stdin.as_deref().map(place) {
+        None => (StepStream::Client, Local::Own),
+        Some(placed) => placed,
+    };
+    let (stdout, stdout_file) = match spec.stdout.as_deref().map(place) {
+        None => (StepStream::Client, Local::Own),
+        Some(placed) => placed,
+    };
+    let (stderr, stderr_file) = match (spec.stderr.as_deref().map(place), &spec.stdout) {
+        (Some(placed), _) => placed,
+        (None, None) => (StepStream::Client, Local::Own),
+        (None, Some(_)) if stdout_file == Local::Own => (stdout.clone(), Local::Own),
+        (None, Some(_)) => (stdout.clone(), Local::WithStdout),
+    };
+    let stdin_file = match stdin_file {
+        Local::File(pattern) => Some(pattern),
+        Local::Own | Local::WithStdout => None,
+    };
+    (StepStreams { stdin, stdout, stderr }, Streams { stdin: stdin_file, stdout: stdout_file, stderr: stderr_file })
+}
+
+fn place(text: &str) -> (StepStream, Local) {
+    if text.eq_ignore_ascii_case("all") {
+        return (StepStream::Client, Local::Own);
+    }
+    if text == "/dev/null" {
+        return (StepStream::Nothing, Local::Own);
+    }
+    if let Ok(rank) = text.parse() {
+        return (StepStream::ClientTask(rank), Local::Own);
+    }
+    if pattern::varies_by_task(text) || pattern::varies_by_node(text) {
+        return (StepStream::File(text.to_string()), Local::Own);
+    }
+    (StepStream::Client, Local::File(text.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str, environment: &[(&str, &str)]) -> Result<Plan, String> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        let caller = Caller { work_dir: "/home/ada".into(), ..Caller::default() }.with_environment(environment);
+        match build(&arguments, &caller, || TerminalSize { rows: 24, columns: 80 }) {
+            Ok(Built::Run(plan)) => Ok(*plan),
+            Ok(Built::Answer(text)) => Err(text),
+            Err(problem) => Err(format!("{}={}", problem.show(PROGRAM), problem.code)),
+        }
+    }
+
+    #[test]
+    fn streams_go_where_they_are_sent() {
+        let sent = |line: &str| {
+            let plan = plan(&format!("{line} true"), &[]).unwrap();
+            (plan.step.stdout, plan.streams.stdout, plan.step.stderr, plan.streams.stderr)
+        };
+        let file = |name: &str| StepStream::File(name.to_string());
+        let here = |name: &str| Local::File(name.to_string());
+        assert_eq!(sent(""), (StepStream::Client, Local::Own, StepStream::Client, Local::Own));
+        assert_eq!(sent("-o o.%t"), (file("o.%t"), Local::Own, file("o.%t"), Local::Own));
+        assert_eq!(sent("-o o -e e"), (StepStream::Client, here("o"), StepStream::Client, here("e")));
+        assert_eq!(sent("-o o"), (StepStream::Client, here("o"), StepStream::Client, Local::WithStdout));
+        assert_eq!(sent("-o none"), (StepStream::Nothing, Local::Own, StepStream::Nothing, Local::Own));
+        assert_eq!(sent("-e none"), (StepStream::Client, Local::Own, StepStream::Nothing, Local::Own));
+        assert_eq!(sent("-o 1").0, StepStream::ClientTask(1));
+        assert_eq!(plan("-i in.txt cat", &[]).unwrap().streams.stdin.as_deref(), Some("in.txt"));
+        assert_eq!(plan("-i none cat", &[]).unwrap().step.stdin, StepStream::Nothing);
+    }
+
+    #[test]
+    fn inside_a_job_a_step_is_named_after_its_program() {
+        let environment = [("SLURM_JOB_ID", "17"), ("SLURM_JOB_NAME", "batch"), ("SLURM_NTASKS", "4")];
+        let inside = plan("/bin/hostname -f", &environment).unwrap();
+        assert_eq!(inside.place, Place::Inside(JobId(17)));
+        assert_eq!((inside.step.name.as_str(), inside.step.n_tasks), ("hostname", Some(4)));
+        assert_eq!(inside.step.arguments, ["/bin/hostname", "-f"]);
+        assert_eq!(plan("-J x true", &environment).unwrap().step.name, "x");
+        let Place::Alone(spec) = plan("-n2 true", &[]).unwrap().place else { panic!("no job to be in") };
+        assert_eq!((spec.name.as_str(), spec.size.n_tasks), ("true", Some(2)));
+    }
+
+    #[test]
+    fn mistakes_are_told_as_slurm_tells_them() {
+        let check = |line: &str, expected: &str| assert_eq!(plan(line, &[]).unwrap_err(), expected, "{line}");
+        check("", "srun: fatal: No command given to execute.\n=1");
+        check("-n0 true", "srun: error: Invalid numeric value \"0\" for --ntasks.\n=1");
+        check("-r 1 true", "srun: fatal: --relative option invalid for job allocation request\n=1");
+        check("--jobid=x true", "srun: error: Invalid numeric value \"x\" for --jobid.\n=1");
+        let unknown = "srun: error: Invalid MPI type 'nosuch', --mpi=list for acceptable types\n=1";
+        check("--mpi=nosuch true", unknown);
+        let warning = "srun: Warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n";
+        assert_eq!(plan("-N2 -n1 true", &[]).unwrap().talk, warning);
+    }
+}

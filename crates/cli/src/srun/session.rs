@@ -1,0 +1,431 @@
+//! A running step as srun sees it: news from its nodes, the user's signals, deadlines, and the end.
+use std::time::{Duration, Instant};
+
+use config::Client;
+use model::attach::ToStep;
+use model::request::{SignalRequest, SignalScope};
+use model::step::StepStream;
+use model::{Command, Job, Phase, Step, StepId, StepPhase};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep_until, timeout};
+use wire::Controller;
+
+use super::connection::{Connection, News};
+use super::files;
+use super::output::{self, Lines};
+use super::plan::Plan;
+use super::signals::{Heard, Signals};
+use super::tasks::Tasks;
+use super::{input, terminal};
+use crate::watch::Watch;
+
+/// After the controller has the step as ended, its nodes get this long to say so themselves.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Two interrupts within this end the step.
+const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
+/// What Slurm adds to KillWait when it says how long it will wait.
+const KILL_WAIT_MARGIN_SECS: u64 = 2;
+/// A call that matters less than the step itself.
+const CALL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One step, carried by srun from its start to its end.
+pub struct Session<'a> {
+    cluster: &'a Client,
+    plan: &'a Plan,
+    /// `17.0`
+    name: String,
+    step: Step,
+    nodes: Vec<NodeEnd>,
+    tasks: Tasks,
+    news: mpsc::UnboundedReceiver<(usize, News)>,
+    written: oneshot::Receiver<()>,
+    broken: Option<oneshot::Receiver<()>>,
+    /// "Job step aborted" was said.
+    is_aborted: bool,
+    /// The user asked for the end, and needs no report of it.
+    is_unwanted: bool,
+    has_failed: bool,
+    is_terminating: bool,
+    interrupted_at: Option<Instant>,
+    give_up_at: Option<Instant>,
+    started_at: Instant,
+}
+
+struct NodeEnd {
+    name: String,
+    to: mpsc::Sender<ToStep>,
+    task: AbortHandle,
+    is_finished: bool,
+}
+
+impl<'a> Session<'a> {
+    /// Opens files and connections. The error is ready to print.
+    pub fn open(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step) -> Result<Self, String> {
+        let files = files::open(&plan.streams, plan.step.appends, &job, &step)?;
+        let lines = Lines::new(step.n_tasks, plan.options.labels, plan.options.unbuffered || plan.options.pty);
+        let writer = output::start(lines, files.stdout, files.stderr);
+        let (news_in, news) = mpsc::unbounded_channel();
+        let mut nodes = Vec::new();
+        for (index, share) in step.shares.iter().enumerate() {
+            let connection = Connection {
+                socket: cluster.agent_socket_of(share.node.as_str()),
+                open: ToStep::Open { job: step.job, attempt: step.attempt, step: step.id },
+                node: index,
+                output: writer.pieces.clone(),
+                news: news_in.clone(),
+            };
+            let (to, task) = connection.start();
+            nodes.push(NodeEnd { name: share.node.to_string(), to, task, is_finished: false });
+        }
+        if plan.step.stdin != StepStream::Nothing && !matches!(plan.step.stdin, StepStream::File(_)) {
+            carry_input(&plan.step.stdin, &step, &nodes, files.stdin);
+        }
+        Ok(Session {
+            cluster,
+            plan,
+            name: format!("{}.{}", step.job, step.id),
+            tasks: Tasks::new(step.n_tasks),
+            step,
+            nodes,
+            news,
+            written: writer.done,
+            broken: Some(writer.broken),
+            is_aborted: false,
+            is_unwanted: false,
+            has_failed: false,
+            is_terminating: false,
+            interrupted_at: None,
+            give_up_at: None,
+            started_at: Instant::now(),
+        })
+    }
+
+    /// Until all tasks have ended and all output is written; gives the exit code.
+    pub async fn carry(mut self, mut watch: Watch) -> i32 {
+        let _raw = if self.plan.options.pty { terminal::RawTerminal::enter() } else { None };
+        let mut signals = Signals::new();
+        let mut is_watching = true;
+        while self.nodes.iter().any(|node| !node.is_finished) {
+            let (wait_ends_at, limit_ends_at) = (self.wait_ends_at(), self.limit_ends_at());
+            tokio::select! {
+                biased;
+                news = self.news.recv() => match news {
+                    Some((node, news)) => self.hear(node, news).await,
+                    None => break,
+                },
+                heard = signals.next() => self.on_signal(heard).await,
+                () = at(self.tasks.tell_at()) => {
+                    let told = self.tasks.tell(Instant::now());
+                    self.report(told);
+                }
+                () = at(wait_ends_at) => self.on_stragglers().await,
+                () = at(limit_ends_at) => self.on_time_limit().await,
+                () = at(self.give_up_at) => {
+                    self.give_up();
+                    break;
+                }
+                () = broken(&mut self.broken) => {
+                    self.broken = None;
+                    self.signal(libc::SIGPIPE as u32).await;
+                }
+                page = watch.next(), if is_watching => match page {
+                    Ok(page) => {
+                        let job = page.jobs.iter().find(|job| job.id == self.step.job);
+                        let step = page.steps.iter().find(|step| step.id == self.step.id && step.job == self.step.job);
+                        self.on_change(job, step).await;
+                    }
+                    // Refused for good: the nodes' own word is all that is left.
+                    Err(_) => is_watching = false,
+                },
+            }
+        }
+        self.finish().await
+    }
+
+    async fn hear(&mut self, node: usize, news: News) {
+        match news {
+            News::Started { n_tasks } => {
+                let name = &self.nodes[node].name;
+                self.debug(&format!("launch/slurm: _task_start: Node {name}, {n_tasks} tasks started"));
+            }
+            News::Ended { rank, exit } => {
+                let name = self.nodes[node].name.clone();
+                let is_new = self.tasks.ended(&name, rank, exit, Instant::now());
+                let ends_all = self.plan.options.kill_on_bad_exit == Some(true);
+                if is_new && ends_all && !exit.is_success() && !self.is_terminating && !self.tasks.all_ended() {
+                    let told = self.tasks.tell_all();
+                    self.report(told);
+                    self.terminate().await;
+                }
+            }
+            News::Finished => self.nodes[node].is_finished = true,
+            News::Failed(why) => {
+                self.nodes[node].is_finished = true;
+                if !self.tasks.all_ended() && !self.is_terminating && !self.is_aborted {
+                    self.has_failed = true;
+                    let name = &self.nodes[node].name;
+                    eprintln!("srun: error: {name}: task launch failed: {why}");
+                }
+            }
+        }
+    }
+
+    /// What the controller knows of the step.
+    async fn on_change(&mut self, job: Option<&Job>, step: Option<&Step>) {
+        let job_ends = job.is_none_or(|job| job.phase > Phase::Suspended);
+        let step_phase = step.map_or(StepPhase::Done, |step| step.phase);
+        if let Some(step) = step {
+            self.step = step.clone();
+        }
+        let was_ended = step_phase == StepPhase::Ending || (job_ends && step_phase != StepPhase::Done);
+        if was_ended && !self.tasks.all_ended() && !self.is_terminating {
+            self.say_aborted().await;
+        }
+        if step_phase == StepPhase::Done || job.is_none() {
+            self.give_up_at.get_or_insert_with(|| Instant::now() + LAST_WORDS);
+        }
+    }
+
+    async fn on_signal(&mut self, heard: Heard) {
+        match heard {
+            Heard::Interrupt => self.on_interrupt().await,
+            Heard::End(signal) => {
+                if signal == libc::SIGQUIT {
+                    self.say("Quit");
+                }
+                self.force(libc::SIGKILL as u32).await;
+            }
+            Heard::Forward(signal) => self.signal(signal as u32).await,
+            Heard::Resized => {
+                if self.plan.options.pty {
+                    let size = terminal::size();
+                    self.send(&ToStep::Resize { rows: size.rows, columns: size.columns });
+                }
+            }
+        }
+    }
+
+    async fn on_interrupt(&mut self) {
+        let now = Instant::now();
+        let is_second = self.interrupted_at.is_some_and(|at| now - at < INTERRUPT_AGAIN);
+        self.interrupted_at = Some(now);
+        let options = &self.plan.options;
+        if options.ignores_status_key {
+            self.say(&format!("sending Ctrl-C to StepId={}", self.name));
+            self.signal(libc::SIGINT as u32).await;
+            return;
+        }
+        if !is_second && !options.quits_on_interrupt {
+            self.say("interrupt (one more within 1 sec to abort)");
+            for line in self.tasks.status(&self.name) {
+                self.say(&line);
+            }
+            return;
+        }
+        self.say(&format!("sending Ctrl-C to StepId={}", self.name));
+        self.is_unwanted = true;
+        self.signal(libc::SIGINT as u32).await;
+        self.force(libc::SIGTERM as u32).await;
+    }
+
+    /// Ends the step because the user says so.
+    async fn force(&mut self, signal: u32) {
+        self.say("forcing job termination");
+        self.say_aborted().await;
+        self.is_terminating = true;
+        if signal == libc::SIGKILL as u32 {
+            self.signal(signal).await;
+        }
+        self.cancel().await;
+    }
+
+    /// Ends the step because of what a task did.
+    async fn terminate(&mut self) {
+        self.is_terminating = true;
+        self.say(&format!("launch/slurm: _step_signal: Terminating StepId={}", self.name));
+        self.cancel().await;
+    }
+
+    /// `-W`: the first task ended a while ago and others go on.
+    async fn on_stragglers(&mut self) {
+        let secs = self.plan.options.wait.unwrap_or_default().as_secs();
+        self.say(&format!("First task exited {secs}s ago"));
+        for line in self.tasks.status(&self.name) {
+            self.say(&line);
+        }
+        self.is_terminating = true;
+        self.say(&format!("launch/slurm: _step_signal: Terminating StepId={}", self.name));
+        self.say_aborted().await;
+        self.signal(libc::SIGKILL as u32).await;
+        self.cancel().await;
+    }
+
+    fn wait_ends_at(&self) -> Option<Instant> {
+        let wait = self.plan.options.wait.filter(|_| !self.is_terminating && !self.tasks.all_ended())?;
+        Some(self.tasks.first_end()? + wait)
+    }
+
+    /// A step's own time limit, inside an allocation; a job's is the controller's business.
+    fn limit_ends_at(&self) -> Option<Instant> {
+        if self.is_terminating || !matches!(self.plan.place, super::plan::Place::Inside(_)) {
+            return None;
+        }
+        let secs = self.plan.options.time_limit?.seconds()?;
+        Some(self.started_at + Duration::from_secs(secs))
+    }
+
+    async fn on_time_limit(&mut self) {
+        eprintln!("srun: error: *** STEP {} CANCELLED DUE TO TIME LIMIT ***", self.name);
+        self.say_aborted().await;
+        self.is_terminating = true;
+        self.cancel().await;
+    }
+
+    /// The step is over and some nodes have not said so.
+    fn give_up(&mut self) {
+        for node in self.nodes.iter().filter(|node| !node.is_finished) {
+            node.task.abort();
+            self.has_failed = true;
+            if !self.tasks.all_ended() && !self.is_aborted {
+                eprintln!("srun: error: Node failure on {}", node.name);
+            }
+        }
+    }
+
+    async fn finish(mut self) -> i32 {
+        for node in self.nodes.drain(..) {
+            node.task.abort();
+        }
+        let _ = self.written.await;
+        if self.is_unwanted {
+            self.tasks.keep_quiet();
+        }
+        for line in self.tasks.tell_all() {
+            eprintln!("srun: error: {line}");
+        }
+        if self.tasks.any_forced() && !self.is_aborted && !self.plan.behaviour.is_quiet {
+            eprintln!("srun: Force Terminated StepId={}", self.name);
+        }
+        let code = self.tasks.code();
+        let known = i32::from(self.step.exit.shell_code());
+        match code {
+            0 if self.has_failed => known.max(1),
+            code => code,
+        }
+    }
+
+    fn report(&self, lines: Vec<String>) {
+        if !self.is_unwanted {
+            for line in lines {
+                eprintln!("srun: error: {line}");
+            }
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.plan.behaviour.is_quiet {
+            eprintln!("srun: {text}");
+        }
+    }
+
+    fn debug(&self, text: &str) {
+        if self.plan.behaviour.verbosity > 0 {
+            eprintln!("srun: {text}");
+        }
+    }
+
+    async fn say_aborted(&mut self) {
+        if std::mem::replace(&mut self.is_aborted, true) {
+            return;
+        }
+        let secs = self.kill_wait_secs().await + KILL_WAIT_MARGIN_SECS;
+        self.say(&format!("Job step aborted: Waiting up to {secs} seconds for job step to finish."));
+    }
+
+    async fn kill_wait_secs(&self) -> u64 {
+        let asked = timeout(CALL_PATIENCE, async {
+            let mut controller = Controller::connect(&self.cluster.controller_socket).await.ok()?;
+            Some(controller.configuration().await.ok()?.config.agent.kill_wait.secs())
+        });
+        asked.await.ok().flatten().unwrap_or(model::config::AgentConfig::default().kill_wait.secs())
+    }
+
+    /// Through the controller, which is not held up by input that tasks do not read; straight to the nodes if it is away.
+    async fn signal(&self, signal: u32) {
+        let request =
+            SignalRequest { jobs: vec![self.step.job.into()], signal, scope: SignalScope::Step(self.step.id) };
+        let asked = timeout(CALL_PATIENCE, async {
+            let mut controller = Controller::connect(&self.cluster.controller_socket).await.ok()?;
+            controller.signal(&request).await.ok()
+        });
+        if !matches!(asked.await, Ok(Some(_))) {
+            self.send(&ToStep::Signal { signal });
+        }
+    }
+
+    async fn cancel(&self) {
+        let StepId::Number(_) = self.step.id else { return };
+        let command = Command::CancelStep { job: self.step.job, step: self.step.id };
+        let asked = timeout(CALL_PATIENCE, async {
+            let mut controller = Controller::connect(&self.cluster.controller_socket).await.ok()?;
+            // A refusal means that it is over already.
+            Some(controller.command(command).await)
+        });
+        if !matches!(asked.await, Ok(Some(_))) {
+            self.send(&ToStep::Signal { signal: libc::SIGKILL as u32 });
+        }
+    }
+
+    /// To every node that still listens; a full queue means it cannot listen now.
+    fn send(&self, message: &ToStep) {
+        for node in self.nodes.iter().filter(|node| !node.is_finished) {
+            let _ = node.to.try_send(message.clone());
+        }
+    }
+}
+
+/// Passes input on to the nodes that have readers of it, and its end.
+fn carry_input(stream: &StepStream, step: &Step, nodes: &[NodeEnd], source: input::Source) {
+    let only = match stream {
+        StepStream::ClientTask(rank) => Some(*rank),
+        StepStream::Client | StepStream::Nothing | StepStream::File(_) => None,
+    };
+    let ranks = step.first_ranks();
+    let has_it = |index: usize| {
+        let first = ranks[index];
+        only.is_none_or(|rank| (first..first + step.shares[index].n_tasks).contains(&rank))
+    };
+    let targets: Vec<(bool, mpsc::Sender<ToStep>)> =
+        nodes.iter().enumerate().map(|(index, node)| (has_it(index), node.to.clone())).collect();
+    let mut pieces = input::start(source);
+    tokio::spawn(async move {
+        while let Some(data) = pieces.recv().await {
+            for (_, node) in targets.iter().filter(|(has_it, _)| *has_it) {
+                let _ = node.send(ToStep::Input { rank: only, data: data.clone() }).await;
+            }
+        }
+        for (_, node) in &targets {
+            let _ = node.send(ToStep::EndOfInput).await;
+        }
+    });
+}
+
+/// Sleeps until a moment, or for ever.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn broken(word: &mut Option<oneshot::Receiver<()>>) {
+    match word {
+        // The writer's end without a word is no news.
+        Some(receiver) => match receiver.await {
+            Ok(()) => {}
+            Err(_) => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
