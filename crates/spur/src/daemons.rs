@@ -45,6 +45,10 @@ fn run(name: &str, body: impl FnOnce() -> Result<(), String>) -> i32 {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| EnvFilter::new("info,openraft=warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    // As `ps` and `top` show it; the executable may be called anything.
+    if let Ok(name) = std::ffi::CString::new(name) {
+        let _ = rustix::thread::set_name(&name);
+    }
     match body() {
         Ok(()) => 0,
         Err(message) => {

@@ -49,6 +49,9 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     let settled = settle::settle(folder, wanted)?;
     folder.link_commands(names)?;
     let (conf, config) = (folder.conf(), settled.config);
+    if Path::new(&config.controller.socket).starts_with(folder.short_directory()) {
+        folder.create_short_directory()?;
+    }
     let running = daemon::running(&conf, &config);
     stop_removed(&running, &config, &conf)?;
     let mut started = start_missing(&running, &config, &conf)?;
