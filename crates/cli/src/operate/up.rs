@@ -218,8 +218,9 @@ fn report(folder: &Folder, config: &Config, took: Duration, dir: Option<&Path>, 
     let first = &config.nodes[0].config;
     let is_uniform =
         config.nodes.iter().all(|node| (node.config.cpus, node.config.memory_mb) == (first.cpus, first.memory_mb));
+    let each = if n_nodes > 1 { " each" } else { "" };
     let sizes = match is_uniform {
-        true => format!(", {} and {} each", count(first.cpus as usize, "CPU"), size::show_megabytes(first.memory_mb)),
+        true => format!(", {} and {}{each}", count(first.cpus as usize, "CPU"), size::show_megabytes(first.memory_mb)),
         false => String::new(),
     };
     eprintln!(
