@@ -122,11 +122,11 @@ impl Places {
             controller_socket: DEFAULT_CONTROLLER_SOCKET.into(),
             state_dir: "/var/lib/spur/state".into(),
             controller_pid_file: "/run/spur/controller.pid".into(),
-            controller_log_file: "/var/log/spur/controller.log".into(),
+            controller_log_file: String::new(),
             agent_socket: DEFAULT_AGENT_SOCKET.into(),
             spool_dir: "/var/spool/spur/%n".into(),
             agent_pid_file: "/run/spur/agent-%n.pid".into(),
-            agent_log_file: "/var/log/spur/agent-%n.log".into(),
+            agent_log_file: String::new(),
         }
     }
 }

@@ -64,11 +64,14 @@ fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode
     times(section, &mut partition);
     sizes(section, &mut partition);
     section.number("priority_tier", 0..=65_535, &mut partition.priority_tier);
-    section.number("priority_job_factor", 0..=65_535, &mut partition.priority_job_factor);
     section.flag("hidden", &mut partition.is_hidden);
     section.flag("root_only", &mut partition.root_only);
     section.flag("exclusive_nodes", &mut partition.exclusive_nodes);
-    section.words("allow_groups", &mut partition.allow_groups);
+    for key in
+        ["allow_groups", "allow_accounts", "allow_qos", "max_memory_per_node_mb", "preempt_mode", "priority_job_factor"]
+    {
+        section.not_yet(key);
+    }
     partition
 }
 
@@ -134,7 +137,6 @@ fn sizes(section: &mut Section, partition: &mut Partition) {
     }
     partition.default_memory_per_node_mb = section.megabytes("default_memory_per_node_mb");
     partition.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
-    partition.max_memory_per_node_mb = section.megabytes("max_memory_per_node_mb");
 }
 
 fn blank() -> Partition {

@@ -1,7 +1,6 @@
 //! A configuration as a complete, readable `spur.conf`: what `spur up` writes.
 use std::fmt::{Display, Write};
 
-use model::config::SuspendCpus;
 use model::duration;
 use model::hostlist;
 use model::node::NodeConfig;
@@ -59,11 +58,6 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.optional("default_memory_per_cpu_mb", scheduler.default_memory_per_cpu_mb);
     text.value("requeues", scheduler.requeues);
     text.value("kill_on_invalid_dependency", scheduler.kill_on_invalid_dependency);
-    let word = match scheduler.suspend_cpus {
-        SuspendCpus::Retain => "retain",
-        SuspendCpus::Release => "release",
-    };
-    text.string("suspend_cpus", word);
     text.value("allow_owner_suspend", scheduler.allow_owner_suspend);
 }
 
@@ -99,14 +93,11 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("min_nodes", partition.min_nodes);
     text.optional("max_nodes", partition.max_nodes);
     text.value("priority_tier", partition.priority_tier);
-    text.value("priority_job_factor", partition.priority_job_factor);
     text.optional("default_memory_per_node_mb", partition.default_memory_per_node_mb);
     text.optional("default_memory_per_cpu_mb", partition.default_memory_per_cpu_mb);
-    text.optional("max_memory_per_node_mb", partition.max_memory_per_node_mb);
     text.value("hidden", partition.is_hidden);
     text.value("root_only", partition.root_only);
     text.value("exclusive_nodes", partition.exclusive_nodes);
-    text.strings("allow_groups", &partition.allow_groups);
 }
 
 fn seconds(span: Span) -> String {

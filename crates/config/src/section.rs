@@ -65,6 +65,13 @@ impl<'a> Section<'a> {
         Some(Found { item, at: start(item.span()).unwrap_or(key_at), key_at })
     }
 
+    /// A key that is known, but whose part of Spur this version does not have: refused rather than ignored.
+    pub fn not_yet(&mut self, key: &'static str) {
+        if let Some(found) = self.take(key) {
+            self.notes.add(found.key_at, format!("`{key}` is not supported by this version yet"));
+        }
+    }
+
     /// The table under `key`.
     pub fn section(&mut self, key: &'static str) -> Option<Section<'a>> {
         let found = self.take(key)?;

@@ -1,7 +1,7 @@
 //! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`.
-use model::config::{AgentConfig, ControllerConfig, SchedulerConfig, SuspendCpus};
+use model::config::{AgentConfig, ControllerConfig, SchedulerConfig};
 
-use crate::section::{Section, set};
+use crate::section::Section;
 
 pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig) {
     section.word("host", &mut controller.host);
@@ -50,12 +50,7 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     }
     section.flag("requeues", &mut scheduler.requeues);
     section.flag("kill_on_invalid_dependency", &mut scheduler.kill_on_invalid_dependency);
-    let suspend_cpus = section.read("suspend_cpus", "\"retain\" or \"release\"", |item| match item.as_str()? {
-        "retain" => Some(SuspendCpus::Retain),
-        "release" => Some(SuspendCpus::Release),
-        _ => None,
-    });
-    set(&mut scheduler.suspend_cpus, suspend_cpus);
+    section.not_yet("suspend_cpus");
     section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
     section.finish();
 }

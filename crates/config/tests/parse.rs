@@ -61,11 +61,11 @@ fn wrong_values_say_what_would_be_right() {
         ],
     );
     after_nodes(
-        "[agent]\nkill_wait = \"soon\"\nsocket = \"/run/a.sock\"\n[scheduler]\nsuspend_cpus = \"keep\"\nrequeues = 1\n",
+        "[agent]\nkill_wait = \"soon\"\nsocket = \"/run/a.sock\"\n[scheduler]\ndepth = 0\nrequeues = 1\n",
         &[
             "c:6:13: `kill_wait` must be a number of seconds, not \"soon\"",
             "c:7:10: `socket` must contain %n, the node's name: every agent needs its own",
-            "c:9:16: `suspend_cpus` must be \"retain\" or \"release\", not \"keep\"",
+            "c:9:9: `depth` must be a whole number from 1, not 0",
             "c:10:12: `requeues` must be true or false, not 1",
         ],
     );
@@ -135,6 +135,13 @@ fn sections_of_later_versions_are_refused_not_ignored() {
             "c:8:2: [accounting] is not supported by this version yet",
         ],
     );
+    after_nodes(
+        "[scheduler]\nsuspend_cpus = \"release\"\n[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\nallow_groups = [\"staff\"]\n",
+        &[
+            "c:6:1: `suspend_cpus` is not supported by this version yet",
+            "c:10:1: `allow_groups` is not supported by this version yet",
+        ],
+    );
 }
 
 #[test]
@@ -157,12 +164,11 @@ fn the_only_partition_is_the_default_unless_it_says_otherwise() {
 fn what_is_rendered_reads_the_same() {
     let text = format!(
         "cluster_name = \"ant\"\n[controller]\nsocket = \"/a \\\"b\\\"/c.sock\"\nmin_job_age = 2.5\nadmins = \"ann,bob\"\n\
-         [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nsuspend_cpus = \"release\"\n\
+         [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nrequeues = false\n\
          default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:4,fpga:1\"\nfeatures = [\"fast\", \"ib\"]\n\
          [[nodes]]\nnames = \"m[01-02]\"\nsockets = 2\ncores_per_socket = 4\nthreads_per_core = 2\nweight = 5\n\
          [[partitions]]\nname = \"p\"\nnodes = \"n[1-2],m01\"\nmax_time = \"1-00:00:00\"\nmax_nodes = 2\n\
-         [[partitions]]\nname = \"q\"\nnodes = \"ALL\"\ndefault = true\nstate = \"drain\"\nhidden = true\n\
-         allow_groups = [\"staff\"]\n"
+         [[partitions]]\nname = \"q\"\nnodes = \"ALL\"\ndefault = true\nstate = \"drain\"\nhidden = true\n"
     );
     let config = parse(&text, "c").unwrap();
     assert_eq!(config.nodes[3].config.cpus, 16);

@@ -1,4 +1,5 @@
 //! How the daemons are started: their arguments, their configuration, their log.
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use model::{Config, NodeName};
@@ -8,6 +9,7 @@ pub fn controller(arguments: &[String]) -> i32 {
     run("spurctld", || {
         let given = Given::read(arguments, &["--config"])?;
         let (config_file, config) = given.load()?;
+        log_to(&config.controller.log_file)?;
         controller::run(controller::Options { config_file, config }).map_err(|error| format!("{error:#}"))
     })
 }
@@ -18,6 +20,7 @@ pub fn agent(arguments: &[String]) -> i32 {
         let given = Given::read(arguments, &["--config", "--node", "--clear"])?;
         let (_, config) = given.load()?;
         let options = agent_options(&config, given.node(&config)?);
+        log_to(&Config::for_node(&config.agent.log_file, options.node.as_str()))?;
         if given.clear {
             let n_ended = agent::clear(&options).map_err(|error| format!("{error:#}"))?;
             tracing::info!(n_ended, "no job is left");
@@ -40,11 +43,31 @@ fn agent_options(config: &Config, node: NodeName) -> agent::Options {
     }
 }
 
-/// A daemon logs to standard error: to the file that `spur up` opened, or to whoever else started it.
+/// Sends standard output and error to the log file, if the configuration names one.
+fn log_to(file: &str) -> Result<(), String> {
+    if file.is_empty() {
+        return Ok(());
+    }
+    let log =
+        std::fs::File::options().create(true).append(true).open(file).map_err(|error| format!("{file}: {error}"))?;
+    for standard in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: both descriptors are open, and nobody else runs yet.
+        if unsafe { libc::dup2(log.as_raw_fd(), standard) } < 0 {
+            return Err(format!("{file}: {}", std::io::Error::last_os_error()));
+        }
+    }
+    Ok(())
+}
+
+/// A daemon logs to standard error, wherever that leads.
 fn run(name: &str, body: impl FnOnce() -> Result<(), String>) -> i32 {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| EnvFilter::new("info,openraft=warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    // As `ps` and `top` show it; the executable may be called anything.
+    if let Ok(name) = std::ffi::CString::new(name) {
+        let _ = rustix::thread::set_name(&name);
+    }
     match body() {
         Ok(()) => 0,
         Err(message) => {

@@ -13,11 +13,11 @@ pub fn run(call: &Call) -> Result<i32, String> {
     match config::load(Path::new(file)) {
         Ok(config) => {
             let (n_nodes, n_partitions) = (config.nodes.len(), config.partitions.len());
-            println!("{file}: good ({}, {})", count(n_nodes, "node"), count(n_partitions, "partition"));
+            say!("{file}: good ({}, {})", count(n_nodes, "node"), count(n_partitions, "partition"));
             Ok(0)
         }
         Err(problems) => {
-            println!("{problems}");
+            say!("{problems}");
             eprintln!("{}", count(problems.list.len(), "problem"));
             Ok(1)
         }

@@ -3,12 +3,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use model::Config;
+use model::request::JobFilter;
+use model::{Command, Config, JobRef};
+use wire::{CallError, Controller};
 
 use super::check::count;
-use super::daemon::{self, Role};
+use super::daemon::{self, Daemon, Role};
 use super::folder::{Folder, cannot};
 use super::{Call, directory, machine_wide, options};
+use crate::context::block_on;
 use crate::getopt::{Value, flag};
 
 /// Daemons have nothing to finish that takes longer.
@@ -25,7 +28,7 @@ pub fn run(call: &Call) -> Result<i32, String> {
     if parsed.has("purge") {
         machine_wide::unlink_commands(&folder, call.command_names);
         purge(&folder)?;
-        eprintln!("Cluster stopped ({}) and {dir} removed.", count(n_stopped, "daemon"));
+        eprintln!("Cluster stopped ({}) and forgotten: nothing of it is left in {dir}.", count(n_stopped, "daemon"));
         return Ok(0);
     }
     match n_stopped {
@@ -46,9 +49,14 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
         Ok(config) => daemon::running(&conf, config),
         Err(_) => daemon::running(&conf, &usual(folder)),
     };
-    // The controller goes with its agents: it must neither start a waiting job on a node that has just become free, nor take
-    // the silence of an agent for the loss of a node.
-    daemon::stop(&running, &conf, DAEMON_PATIENCE)?;
+    // Agents first: without them nothing starts on a node that becomes free, while the running jobs are recorded as cancelled.
+    let (controller, agents): (Vec<Daemon>, Vec<Daemon>) =
+        running.iter().cloned().partition(|daemon| daemon.role == Role::Controller);
+    daemon::stop(&agents, &conf, DAEMON_PATIENCE)?;
+    if let (Ok(config), false) = (&config, controller.is_empty()) {
+        cancel_running(config);
+    }
+    daemon::stop(&controller, &conf, DAEMON_PATIENCE)?;
     let config = config?;
     clear(&config, &conf)?;
     for role in Role::all(&config) {
@@ -58,6 +66,25 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
     let _ = fs::remove_dir(folder.short_directory());
     machine_wide::withdraw(folder);
     Ok(running.len())
+}
+
+/// Jobs that are about to be killed are cancelled jobs, not failed ones. A controller that cannot be asked any more only costs
+/// them that word: they are ended all the same.
+fn cancel_running(config: &Config) {
+    let cancel = async {
+        let mut controller = Controller::connect(Path::new(&config.controller.socket)).await?;
+        let jobs = controller.all_jobs(&JobFilter::default()).await?.jobs;
+        let running: Vec<JobRef> = jobs.iter().filter(|job| job.holds_nodes()).map(|job| job.id.into()).collect();
+        if !running.is_empty() {
+            controller.command(Command::Cancel { jobs: running }).await?;
+        }
+        Ok::<(), CallError>(())
+    };
+    match block_on(async { tokio::time::timeout(DAEMON_PATIENCE, cancel).await }) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => eprintln!("spur: running jobs could not be cancelled in order: {error}"),
+        Err(_) => eprintln!("spur: running jobs could not be cancelled in order: no answer"),
+    }
 }
 
 /// A configuration that at least knows where pid files are, for when the real one cannot be read.

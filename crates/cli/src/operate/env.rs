@@ -8,7 +8,7 @@ use crate::getopt::{Value, flag};
 pub fn run(call: &Call) -> Result<i32, String> {
     let parsed = options(&[flag("dir", Some('d'), Value::Required)], call.arguments)?;
     let folder = Folder::to_find(directory(&parsed).as_deref())?;
-    print!("{}", lines(&folder.bin(), &folder.conf()));
+    crate::output::print(&lines(&folder.bin(), &folder.conf()));
     Ok(0)
 }
 

@@ -1,4 +1,11 @@
 //! `spur <verb>`: clusters on this machine, started, shown, stopped and tried out.
+/// A line on stdout; a reader that has gone away is no reason to stop half way.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = crate::output::print(&format!("{}\n", format_args!($($text)*)));
+    }};
+}
+
 mod check;
 mod daemon;
 mod demo;
@@ -68,11 +75,11 @@ pub fn run(arguments: &[String], command_names: &[&str]) -> i32 {
         Some((verb, rest)) => (verb.as_str(), rest),
     };
     if matches!(verb, "help" | "--help" | "-h") {
-        print!("{}", help(command_names));
+        crate::output::print(&help(command_names));
         return 0;
     }
     if matches!(verb, "version" | "--version" | "-V") {
-        println!("spur {}", env!("CARGO_PKG_VERSION"));
+        say!("spur {}", env!("CARGO_PKG_VERSION"));
         return 0;
     }
     let Some(found) = VERBS.iter().find(|known| known.name == verb) else {
@@ -80,7 +87,7 @@ pub fn run(arguments: &[String], command_names: &[&str]) -> i32 {
         return 1;
     };
     if rest.iter().any(|argument| argument == "--help" || argument == "-h") {
-        println!("usage: spur {}\n\n{}", found.usage, found.summary);
+        say!("usage: spur {}\n\n{}", found.usage, found.summary);
         return 0;
     }
     match (found.run)(&Call { arguments: rest, command_names }) {

@@ -75,7 +75,7 @@ pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Settled, String> {
         }
         (Some(file), None) => return Err(format!("cannot read {}", file.display())),
     };
-    complete(&mut config, folder)?;
+    complete(&mut config, folder);
     let text = format!("{}{}", heading(origin.map(PathBuf::as_path), folder, &config), config::render(&config));
     let has_changed = present.is_some_and(|present| present != text);
     write(&conf, &text)?;
@@ -122,18 +122,14 @@ fn check_sizes(config: &Config, wanted: &Wanted, folder: &Folder) -> Result<(), 
     ))
 }
 
-fn complete(config: &mut Config, folder: &Folder) -> Result<(), String> {
+fn complete(config: &mut Config, folder: &Folder) {
     let memory_mb = (machine::memory_mb() / config.nodes.len().max(1) as u64).max(1);
     config::fill_in_machine(config, machine::n_cpus(), memory_mb);
     let longest = config.nodes.iter().map(|node| node.name.as_str()).max_by_key(|name| name.len()).unwrap_or_default();
     config::fill_in_places(config, folder.places(longest));
-    if Path::new(&config.controller.socket).starts_with(folder.short_directory()) {
-        folder.create_short_directory()?;
-    }
     if config.controller.host == "localhost" {
         config.controller.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     }
-    Ok(())
 }
 
 fn heading(origin: Option<&Path>, folder: &Folder, config: &Config) -> String {

@@ -38,9 +38,9 @@ pub fn run(call: &Call) -> Result<i32, String> {
     let folder = Folder::to_find(directory(&parsed).as_deref())?;
     let view = look(&folder)?;
     match parsed.has("json") {
-        true => println!("{}", as_json(&view)),
-        false => print!("{}", as_text(&view, &folder.dir)),
-    }
+        true => crate::output::print(&format!("{}\n", as_json(&view))),
+        false => crate::output::print(&as_text(&view, &folder.dir)),
+    };
     Ok(if view.told.is_ok() { 0 } else { 1 })
 }
 

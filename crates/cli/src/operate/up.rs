@@ -49,6 +49,9 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     let settled = settle::settle(folder, wanted)?;
     folder.link_commands(names)?;
     let (conf, config) = (folder.conf(), settled.config);
+    if Path::new(&config.controller.socket).starts_with(folder.short_directory()) {
+        folder.create_short_directory()?;
+    }
     let running = daemon::running(&conf, &config);
     stop_removed(&running, &config, &conf)?;
     let mut started = start_missing(&running, &config, &conf)?;
@@ -215,8 +218,9 @@ fn report(folder: &Folder, config: &Config, took: Duration, dir: Option<&Path>, 
     let first = &config.nodes[0].config;
     let is_uniform =
         config.nodes.iter().all(|node| (node.config.cpus, node.config.memory_mb) == (first.cpus, first.memory_mb));
+    let each = if n_nodes > 1 { " each" } else { "" };
     let sizes = match is_uniform {
-        true => format!(", {} and {} each", count(first.cpus as usize, "CPU"), size::show_megabytes(first.memory_mb)),
+        true => format!(", {} and {}{each}", count(first.cpus as usize, "CPU"), size::show_megabytes(first.memory_mb)),
         false => String::new(),
     };
     eprintln!(

@@ -49,16 +49,16 @@ struct Story {
 }
 
 fn tell(stage: &mut Stage, names: &[&str]) -> Result<Story, String> {
-    println!("Spur demo: a cluster on this machine computes pi, and is gone again in a few seconds.\n");
-    println!("1. A controller and {NODES} nodes with {CPUS} CPUs each, all on this machine");
+    say!("Spur demo: a cluster on this machine computes pi, and is gone again in a few seconds.\n");
+    say!("1. A controller and {NODES} nodes with {CPUS} CPUs each, all on this machine");
     stage.say_command(&format!("spur up --nodes {NODES} --cpus {CPUS} --dir {}", stage.dir().display()));
     let began = Instant::now();
     stage.raise(NODES, CPUS, names)?;
     let up = began.elapsed();
-    println!("   idle after {:.2} s", up.as_secs_f64());
+    say!("   idle after {:.2} s", up.as_secs_f64());
     stage.show("sinfo", &[])?;
 
-    println!("\n2. An array of {SLICES} tasks, and a job on all {NODES} nodes that waits for them (afterok)");
+    say!("\n2. An array of {SLICES} tasks, and a job on all {NODES} nodes that waits for them (afterok)");
     stage.write("slice.sh", SLICE)?;
     stage.write("sum.sh", SUM)?;
     let began = Instant::now();
@@ -99,7 +99,7 @@ async fn follow(stage: &Stage, array: JobId, sum: JobId) -> Result<(), String> {
         let (n_done, n_running) = jobs.of_array(array, sum);
         if !has_queue && n_running > 0 {
             stage.show("squeue", &[])?;
-            println!();
+            say!("");
             has_queue = true;
         }
         if has_queue {
@@ -109,12 +109,12 @@ async fn follow(stage: &Stage, array: JobId, sum: JobId) -> Result<(), String> {
         if !new_lines.is_empty() {
             bar.end();
         }
-        new_lines.iter().for_each(|line| println!("   | {line}"));
+        new_lines.iter().for_each(|line| say!("   | {line}"));
         match jobs.end_of(sum) {
             None => {}
             Some(Outcome::Completed) => {
                 bar.end();
-                tail.lines().iter().for_each(|line| println!("   | {line}"));
+                tail.lines().iter().for_each(|line| say!("   | {line}"));
                 return Ok(());
             }
             Some(outcome) => return Err(format!("job {sum} ended as {outcome:?}\n{}", stage.outputs())),
@@ -161,14 +161,14 @@ fn check_answer(stage: &Stage) -> Result<(), String> {
 }
 
 fn end(story: &Story) {
-    println!("\n3. Everything is stopped and removed again.");
-    println!(
+    say!("\n3. Everything is stopped and removed again.");
+    say!(
         "   Cluster up in {:.2} s; {} batch jobs and a {NODES}-node step, each submission on disk before it was acknowledged, in {:.2} s.",
         story.up.as_secs_f64(),
         SLICES + 1,
         story.jobs.as_secs_f64()
     );
-    println!(
+    say!(
         "\nYour own cluster:   spur up --nodes 4 && eval \"$(spur env)\"   then sbatch, srun, squeue as you know them."
     );
 }

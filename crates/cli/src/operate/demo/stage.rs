@@ -1,6 +1,6 @@
 //! Where the demo plays: a cluster in a temporary directory, commands run in it, and what they print.
 use std::fs::{self, DirBuilder};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,8 +9,10 @@ use super::super::folder::{Folder, cannot};
 use super::super::settle::Wanted;
 use super::super::{down, up};
 
+/// Gone, with all that plays on it, when it is dropped.
 pub struct Stage {
     folder: Folder,
+    is_cleared: bool,
 }
 
 impl Stage {
@@ -24,7 +26,7 @@ impl Stage {
                     let dir = dir.canonicalize().map_err(|error| cannot("find", &dir, error))?;
                     let work = dir.join("work");
                     fs::create_dir(&work).map_err(|error| cannot("make", &work, error))?;
-                    return Ok(Stage { folder: Folder { dir } });
+                    return Ok(Stage { folder: Folder { dir }, is_cleared: false });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(cannot("make", &dir, error)),
@@ -57,14 +59,14 @@ impl Stage {
     }
 
     pub fn say_command(&self, line: &str) {
-        println!("   $ {line}");
+        say!("   $ {line}");
     }
 
     /// Runs a command and shows what it prints, indented.
     pub fn show(&self, name: &str, arguments: &[&str]) -> Result<(), String> {
         let text = self.run(name, arguments)?;
         self.say_command(&words(name, arguments));
-        text.lines().for_each(|line| println!("   {}", line.trim_end()));
+        text.lines().for_each(|line| say!("   {}", line.trim_end()));
         Ok(())
     }
 
@@ -72,7 +74,7 @@ impl Stage {
     pub fn submit(&self, arguments: &[&str]) -> Result<u32, String> {
         let text = self.run("sbatch", arguments)?;
         self.say_command(&words("sbatch", arguments));
-        print!("   {text}");
+        say!("   {}", text.trim_end());
         let number = text.split_whitespace().last().and_then(|word| word.parse().ok());
         number.ok_or_else(|| format!("sbatch printed {text:?}"))
     }
@@ -120,10 +122,19 @@ impl Stage {
 
     /// Stops and removes everything.
     pub fn clear(&mut self) -> Result<(), String> {
+        self.is_cleared = true;
         if self.folder.conf().exists() {
             down::take_down(&self.folder)?;
         }
         fs::remove_dir_all(&self.folder.dir).map_err(|error| cannot("remove", &self.folder.dir, error))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !self.is_cleared {
+            let _ = self.clear();
+        }
     }
 }
 
@@ -180,18 +191,17 @@ impl Bar {
         self.last = Some((n_done, n_running));
         let text = picture(n_done, n_running, self.n_all, self.noun);
         if self.is_terminal {
-            print!("\r{}{text}\x1b[K", self.indent);
-            let _ = std::io::stdout().flush();
+            crate::output::print(&format!("\r{}{text}\x1b[K", self.indent));
             self.is_open = true;
         } else {
-            println!("{}{text}", self.indent);
+            say!("{}{text}", self.indent);
         }
     }
 
     /// Leaves the line as it is and goes below it.
     pub fn end(&mut self) {
         if self.is_open {
-            println!();
+            say!("");
             self.is_open = false;
         }
     }
