@@ -400,6 +400,7 @@ mod tests {
             node: "n1".into(),
             spool_dir: "/".into(),
             cgroup: None,
+            slot: 0,
             tag: "x".into(),
         };
         let mut block = build(&start, &Identity::default(), 0);
