@@ -39,7 +39,8 @@ fn adopt(agent: &Arc<Agent>, record: Record) {
         return table.note_exit(exited);
     }
     let (to, messages) = unbounded_channel();
-    table.runs.insert(run, Entry::new(record.uid, to));
+    table.slots.reserve(record.slot);
+    table.runs.insert(run, Entry::new(record.uid, record.slot, to));
     if let Some(exited) = record.result {
         table.note_exit(exited);
     }

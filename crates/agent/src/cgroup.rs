@@ -39,7 +39,7 @@ fn own_path() -> Option<PathBuf> {
     Some(PathBuf::from(path.trim_start_matches('/')))
 }
 
-/// One run's cgroup.
+/// One run's cgroup. They are used again by later runs: making and removing them is slow, and serialised by the kernel.
 pub struct Cgroup {
     path: PathBuf,
     directory: File,
@@ -47,17 +47,15 @@ pub struct Cgroup {
 
 impl Cgroup {
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
-        let path = parent.join(name);
-        match fs::create_dir(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+        match Cgroup::open(parent, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir(parent.join(name))?;
+                Cgroup::open(parent, name)
+            }
+            other => other,
         }
-        let directory = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
-        Ok(Cgroup { path, directory })
     }
 
-    /// An existing one, of a supervisor that died.
     pub fn open(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         let directory = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
@@ -88,14 +86,17 @@ impl Cgroup {
         pids
     }
 
-    /// Removes it; false while there are processes in it.
-    pub fn remove(&self) -> bool {
-        if gone(fs::remove_dir(&self.path)) {
-            return true;
+    /// Neither processes in it, nor cgroups that they made.
+    pub fn is_empty(&self) -> bool {
+        let Ok(events) = fs::read_to_string(self.path.join("cgroup.events")) else { return true };
+        if !events.contains("populated 0") {
+            return false;
         }
-        // The job may have made cgroups of its own inside.
-        remove_below(&self.path);
-        gone(fs::remove_dir(&self.path))
+        // Links of a directory: itself, its name, and one for each directory in it.
+        if fs::metadata(&self.path).is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) > 2) {
+            remove_below(&self.path);
+        }
+        true
     }
 
     fn put(&self, file: &str, text: &str) -> io::Result<()> {
@@ -103,11 +104,10 @@ impl Cgroup {
     }
 }
 
-fn gone(removal: io::Result<()>) -> bool {
-    match removal {
-        Ok(()) => true,
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
+/// Removes an agent's cgroups, as far as they are empty.
+pub fn remove_all(parent: &Path) {
+    remove_below(parent);
+    let _ = fs::remove_dir(parent);
 }
 
 fn children(path: &Path) -> Vec<PathBuf> {

@@ -3,6 +3,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -10,7 +11,7 @@ use model::agent::KillNote;
 use model::time::Span;
 
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
-use crate::spool::{Spool, socket_name};
+use crate::spool::{Record, Spool, slot_name, socket_name};
 use crate::supervisor::{TAG, through};
 use crate::{Options, cgroup, daemon, frame, processes, sys};
 
@@ -24,6 +25,7 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
     }
     let spool = Spool::open(&options.spool_dir).context("the agent must be stopped first")?;
     let until = Instant::now() + PATIENCE;
+    let parent = cgroup::find_parent(&daemon::cgroup_name(options, &spool));
     let mut n_killed = 0;
     for record in spool.records()? {
         let was_running = record.result.is_none();
@@ -35,8 +37,11 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
         }
         if was_running {
             n_killed += 1;
-            sweep(options, &spool, record.run, until);
+            sweep(parent.as_deref(), &spool, &record, until);
         }
+    }
+    if let Some(parent) = parent {
+        cgroup::remove_all(&parent);
     }
     Ok(n_killed)
 }
@@ -64,18 +69,18 @@ fn end(spool: &Spool, run: RunId) -> std::io::Result<()> {
 }
 
 /// For runs whose supervisor was gone, or did not obey.
-fn sweep(options: &Options, spool: &Spool, run: RunId, until: Instant) {
-    let entry = format!("{TAG}={}:{run}", spool.dir().display());
-    let parent = cgroup::find_parent(&daemon::cgroup_name(options, spool));
-    let cgroup = parent.and_then(|parent| cgroup::Cgroup::open(&parent, &run.to_string()).ok());
+fn sweep(cgroups: Option<&Path>, spool: &Spool, record: &Record, until: Instant) {
+    let entry = format!("{TAG}={}:{}", spool.dir().display(), record.run);
+    let cgroup = cgroups.and_then(|parent| cgroup::Cgroup::open(parent, &slot_name(record.slot)).ok());
     while Instant::now() < until {
         let marked = processes::marked(&entry);
         marked.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
-        let is_removed = cgroup.as_ref().is_none_or(|cgroup| {
+        let is_empty = cgroup.as_ref().is_none_or(|cgroup| {
+            cgroup.thaw();
             cgroup.kill();
-            cgroup.remove()
+            cgroup.is_empty()
         });
-        if marked.is_empty() && is_removed {
+        if marked.is_empty() && is_empty {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));

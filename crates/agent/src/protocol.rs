@@ -40,8 +40,10 @@ pub struct Start {
     pub launch: Launch,
     pub node: NodeName,
     pub spool_dir: String,
-    /// The directory in which the run's cgroup is made.
+    /// The directory of the agent's cgroups.
     pub cgroup: Option<String>,
+    /// Which of the agent's script directories and cgroups this run has to itself.
+    pub slot: u32,
     /// Marks the processes' environment, to find them when all else fails.
     pub tag: String,
 }

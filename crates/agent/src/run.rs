@@ -31,11 +31,22 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
     let spec = &launch.job_spec;
     let own_uid = sys::own_uid();
     let uid = spec.uid;
-    let record = agent.spool.create(run, uid).map_err(|error| format!("cannot write to the spool: {error}"))?;
+    let slot = table.slots.take();
+    let (to, messages) = unbounded_channel();
+    let record = match agent.spool.create(run, uid, slot) {
+        Ok(record) => record,
+        Err(error) => {
+            table.slots.free(slot);
+            return Err(format!("cannot write to the spool: {error}"));
+        }
+    };
+    // From here on the run exists; its end, however early, frees the slot.
+    table.runs.insert(run, Entry::new(uid, slot, to));
     if own_uid != 0 && own_uid != uid {
         let why = format!("this agent runs as uid {own_uid} and cannot run jobs of uid {uid}");
         drop(record);
         table.note_exit(conclude(agent, run, ExitStatus::exited(1), Some(why)));
+        table.runs.remove(&run);
         return Ok(());
     }
     let birth = Birth { uid, gid: spec.gid, user: spec.user.clone() };
@@ -44,6 +55,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
         node: agent.options.node.clone(),
         spool_dir: agent.spool.dir().display().to_string(),
         cgroup: agent.cgroup.as_ref().map(|path| path.display().to_string()),
+        slot,
         tag: agent.tag(run),
     };
     let ends = sys::socket_pair(SocketKind::Stream).and_then(|(near, far)| Ok((to_tokio(near)?, far)));
@@ -52,14 +64,13 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
         Err(error) => {
             let why = format!("cannot make a socket: {error}");
             table.note_exit(conclude(agent, run, ExitStatus::exited(1), Some(why)));
+            table.runs.remove(&run);
             return Ok(());
         }
     };
     let order = launcher::Order { birth, control: far, record: OwnedFd::from(record) };
     // The feeding task lives as long as the agent.
     let _ = agent.launcher.send(order);
-    let (to, messages) = unbounded_channel();
-    table.runs.insert(run, Entry::new(uid, to));
     drop(table);
     agent.launched.send_modify(|count| *count += 1);
     tokio::spawn(attend(agent.clone(), run, near, messages, frame::encode(&start)));
@@ -149,7 +160,8 @@ pub async fn gone(agent: &Arc<Agent>, run: RunId) {
             None => {
                 tracing::warn!(%run, "the supervisor is gone before its run; clearing what is left");
                 let held = agent.clone();
-                let cleared = tokio::task::spawn_blocking(move || clear_leftovers(&held, run)).await;
+                let slot = agent.table().runs.get(&run).map_or(0, |entry| entry.slot);
+                let cleared = tokio::task::spawn_blocking(move || clear_leftovers(&held, run, slot)).await;
                 if let Err(error) = cleared {
                     tracing::error!(%run, %error, "clearing failed");
                 }
@@ -180,19 +192,19 @@ pub fn conclude(agent: &Agent, run: RunId, exit: ExitStatus, launch_error: Optio
 }
 
 /// Ends every process of a run that has lost its supervisor; returns when none is left.
-pub fn clear_leftovers(agent: &Agent, run: RunId) {
-    let cgroup = agent.cgroup.as_ref().and_then(|parent| Cgroup::open(parent, &run.to_string()).ok());
+fn clear_leftovers(agent: &Agent, run: RunId, slot: u32) {
+    let cgroup = agent.cgroup.as_ref().and_then(|parent| Cgroup::open(parent, &spool::slot_name(slot)).ok());
     let entry = format!("{}={}", TAG, agent.tag(run));
     let mut pause_millis = 1;
     loop {
         let marked = processes::marked(&entry);
         marked.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
-        let is_removed = cgroup.as_ref().is_none_or(|cgroup| {
+        let is_empty = cgroup.as_ref().is_none_or(|cgroup| {
             cgroup.thaw();
             cgroup.kill();
-            cgroup.remove()
+            cgroup.is_empty()
         });
-        if marked.is_empty() && is_removed {
+        if marked.is_empty() && is_empty {
             break;
         }
         // Nobody tells when a process that is not our child has gone.
@@ -200,6 +212,6 @@ pub fn clear_leftovers(agent: &Agent, run: RunId) {
         pause_millis = (pause_millis * 2).min(100);
     }
     if run.step == StepId::Batch {
-        let _ = std::fs::remove_dir_all(spool::script_dir(agent.spool.dir(), run.job));
+        let _ = std::fs::remove_file(spool::script_path(agent.spool.dir(), slot));
     }
 }

@@ -5,7 +5,7 @@
 //!  DIR/killed               runs that must not be launched any more
 //!  DIR/runs/41.1.batch      frames: Launched, Born, Result; locked by the supervisor while it lives
 //!  DIR/runs/41.1.batch.sock where the supervisor listens once its agent is gone
-//!  DIR/job00041/slurm_script
+//!  DIR/slot-3/slurm_script  of the run that has this slot; the directory stays for the next
 //! ```
 //! Every change is one write, so that a kill at any moment leaves whole frames; nothing is synced: a power loss loses the
 //! processes too, and the boot id tells.
@@ -16,7 +16,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use model::command::Exited;
-use model::{JobId, StepId};
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{self, Incoming};
@@ -25,7 +24,7 @@ use crate::sys;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Mark {
-    Launched { run: RunId, uid: u32, boot: String },
+    Launched { run: RunId, uid: u32, boot: String, slot: u32 },
     Born { pid: u32 },
     Result(Exited),
 }
@@ -36,6 +35,7 @@ pub struct Record {
     pub run: RunId,
     pub uid: u32,
     pub boot: String,
+    pub slot: u32,
     pub pid: Option<u32>,
     pub result: Option<Exited>,
 }
@@ -70,11 +70,11 @@ impl Spool {
     }
 
     /// A new record, locked; an error if there is one already.
-    pub fn create(&self, run: RunId, uid: u32) -> io::Result<File> {
+    pub fn create(&self, run: RunId, uid: u32, slot: u32) -> io::Result<File> {
         let mut file =
             OpenOptions::new().append(true).read(true).create_new(true).mode(0o600).open(self.record_path(run))?;
         sys::try_lock(file.as_fd());
-        file.write_all(&frame::encode(&Mark::Launched { run, uid, boot: self.boot.clone() }))?;
+        file.write_all(&frame::encode(&Mark::Launched { run, uid, boot: self.boot.clone(), slot }))?;
         Ok(file)
     }
 
@@ -136,13 +136,14 @@ pub fn socket_name(run: RunId) -> String {
     format!("{run}.sock")
 }
 
-/// The directory of a job's script.
-pub fn script_dir(spool_dir: &Path, job: JobId) -> PathBuf {
-    spool_dir.join(format!("job{:05}", job.0))
+/// What a slot's directory and cgroup are called.
+pub fn slot_name(slot: u32) -> String {
+    format!("slot-{slot}")
 }
 
-pub fn has_script(step: StepId) -> bool {
-    step == StepId::Batch
+/// Where the script of the run in this slot is.
+pub fn script_path(spool_dir: &Path, slot: u32) -> PathBuf {
+    spool_dir.join(slot_name(slot)).join("slurm_script")
 }
 
 /// None if not even its first frame is whole: the agent died while it wrote it, so nothing was launched.
@@ -154,8 +155,8 @@ fn read_record(file: &mut File) -> io::Result<Option<Record>> {
     let mut record = None;
     while let Ok(Some(mark)) = incoming.next::<Mark>() {
         match (mark, &mut record) {
-            (Mark::Launched { run, uid, boot }, None) => {
-                record = Some(Record { run, uid, boot, pid: None, result: None });
+            (Mark::Launched { run, uid, boot, slot }, None) => {
+                record = Some(Record { run, uid, boot, slot, pid: None, result: None });
             }
             (Mark::Born { pid }, Some(record)) => record.pid = Some(pid),
             (Mark::Result(exited), Some(record)) => record.result = Some(exited),

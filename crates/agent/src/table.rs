@@ -1,5 +1,5 @@
 //! What the agent knows of its runs and owes the controller. The only place where both are changed.
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
@@ -36,6 +36,7 @@ pub struct Table {
     reports: BTreeMap<u64, Exited>,
     next_sequence: u64,
     pub killed: Killed,
+    pub slots: Slots,
     over: HashSet<RunId>,
     over_order: VecDeque<RunId>,
     /// The present stream to the controller.
@@ -45,6 +46,7 @@ pub struct Table {
 /// A run whose supervisor lives, or is being looked for.
 pub struct Entry {
     pub uid: u32,
+    pub slot: u32,
     pub to: UnboundedSender<ToSupervisor>,
     /// Nothing is left of it but, at most, a supervisor with the rest of its output.
     pub has_ended: bool,
@@ -66,8 +68,8 @@ impl Agent {
 }
 
 impl Entry {
-    pub fn new(uid: u32, to: UnboundedSender<ToSupervisor>) -> Self {
-        Entry { uid, to, has_ended: false, on_end: Vec::new(), on_done: HashMap::new(), client: None }
+    pub fn new(uid: u32, slot: u32, to: UnboundedSender<ToSupervisor>) -> Self {
+        Entry { uid, slot, to, has_ended: false, on_end: Vec::new(), on_done: HashMap::new(), client: None }
     }
 }
 
@@ -82,6 +84,7 @@ impl Table {
             reports: BTreeMap::new(),
             next_sequence,
             killed,
+            slots: Slots::default(),
             over: HashSet::new(),
             over_order: VecDeque::new(),
             link: None,
@@ -122,6 +125,7 @@ impl Table {
                 return;
             }
             entry.has_ended = true;
+            self.slots.free(entry.slot);
             for waiter in entry.on_end.drain(..).chain(entry.on_done.drain().map(|(_, waiter)| waiter)) {
                 let _ = waiter.send(());
             }
@@ -157,6 +161,40 @@ impl Table {
             self.over.remove(&oldest);
         }
         Some(run)
+    }
+}
+
+/// Numbers of script directories and cgroups, the lowest free one first.
+#[derive(Default)]
+pub struct Slots {
+    taken: BTreeSet<u32>,
+    /// Below the next number that was never given.
+    free: BTreeSet<u32>,
+    next: u32,
+}
+
+impl Slots {
+    pub fn take(&mut self) -> u32 {
+        let slot = self.free.pop_first().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        self.taken.insert(slot);
+        slot
+    }
+
+    /// One that a run of an earlier agent has.
+    pub fn reserve(&mut self, slot: u32) {
+        self.free.extend((self.next..slot).filter(|each| !self.taken.contains(each)));
+        self.next = self.next.max(slot + 1);
+        self.free.remove(&slot);
+        self.taken.insert(slot);
+    }
+
+    pub fn free(&mut self, slot: u32) {
+        if self.taken.remove(&slot) {
+            self.free.insert(slot);
+        }
     }
 }
 

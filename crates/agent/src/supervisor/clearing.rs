@@ -36,9 +36,9 @@ impl Charge {
         self.signal(libc::SIGCONT);
     }
 
-    /// Whether the cgroup, if any, has gone; asked when this process has no children.
-    pub fn is_removed(&self) -> bool {
-        self.cgroup.as_ref().is_none_or(Cgroup::remove)
+    /// Whether the cgroup, if any, is empty; asked when this process has no children.
+    pub fn is_empty(&self) -> bool {
+        self.cgroup.as_ref().is_none_or(Cgroup::is_empty)
     }
 
     fn members(&self) -> Vec<i32> {

@@ -189,8 +189,8 @@ fn default(name: &str, start: &Start, identity: &Identity) -> Option<String> {
 
 /// The client's own words get their twin here, whatever twin came along.
 fn push_twin(block: &mut Block, entry: &[u8]) {
-    let is_clients = |name: &&str| entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
-    if FROM_CLIENT.iter().any(|name| is_clients(&name)) {
+    let is_clients = |name: &str| entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+    if FROM_CLIENT.iter().any(|name| is_clients(name)) {
         push(block, b"SPUR_", &entry[6..]);
     }
 }
@@ -400,6 +400,7 @@ mod tests {
             node: "n1".into(),
             spool_dir: "/".into(),
             cgroup: None,
+            slot: 0,
             tag: "x".into(),
         };
         let mut block = build(&start, &Identity::default(), 0);

@@ -38,9 +38,10 @@ impl<'a> Files<'a> {
         self.open_once(PathBuf::from("/dev/null"), OpenOptions::new().read(true).write(true))
     }
 
+    /// Opened anew each time: every task reads from the beginning.
     pub fn input(&mut self, pattern: &str, local_id: u32) -> Result<Rc<OwnedFd>, String> {
         let path = self.path(pattern, local_id);
-        self.open_once(path, OpenOptions::new().read(true))
+        self.open_as_user(&path, OpenOptions::new().read(true))
     }
 
     pub fn output(&mut self, pattern: &str, local_id: u32, mode: Mode) -> Result<Rc<OwnedFd>, String> {
@@ -58,20 +59,22 @@ impl<'a> Files<'a> {
         if let Some(file) = self.open.get(&path) {
             return Ok(file.clone());
         }
+        let file = self.open_as_user(&path, options)?;
+        self.open.insert(path, file.clone());
+        Ok(file)
+    }
+
+    fn open_as_user(&self, path: &Path, options: &OpenOptions) -> Result<Rc<OwnedFd>, String> {
         // Opening a pipe without a reader must not hang the supervisor.
         let mut options = options.clone();
         options.custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK);
         let file = self.identity.act(|| {
-            let file = options.open(&path)?;
+            let file = options.open(path)?;
             set_blocking(&file)?;
             Ok(file)
         });
         match file {
-            Ok(file) => {
-                let file = Rc::new(OwnedFd::from(file));
-                self.open.insert(path, file.clone());
-                Ok(file)
-            }
+            Ok(file) => Ok(Rc::new(OwnedFd::from(file))),
             Err(error) => Err(format!("Could not open file {}: {}", path.display(), notes::describe(&error))),
         }
     }

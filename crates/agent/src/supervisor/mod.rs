@@ -40,6 +40,9 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCo
     // SAFETY: plain calls in a process that has just begun. Children are reaped by the kernel.
     unsafe {
         libc::setsid();
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         libc::fcntl(SERVER_FD, libc::F_SETFD, libc::FD_CLOEXEC);
         // Whoever started the agent may have left descriptors open; jobs must not see them.

@@ -144,11 +144,11 @@ fn apply_limit(limit: &ResourceLimit) {
     }
 }
 
-/// All signals at their defaults and none blocked, whatever the supervisor has done.
+/// What the supervisor ignores and blocks is the task's own matter again; the fork server has reset all others.
 fn restore_signals() {
-    // SAFETY: plain calls; those that may not be changed are refused by the kernel.
+    // SAFETY: plain calls on valid values.
     unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
+        for signal in super::watch::IGNORED {
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut none: libc::sigset_t = std::mem::zeroed();

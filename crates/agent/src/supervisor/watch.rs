@@ -27,6 +27,8 @@ const NO_FILES: ExitStatus = ExitStatus { code: 0, signal: 53 };
 /// How long a finished step waits for its client to fetch the rest.
 const LINGER_MILLIS: i64 = 60_000;
 const RETRY_MILLIS: i64 = 20;
+/// Only SIGKILL ends a supervisor before its run.
+pub const IGNORED: [i32; 5] = [libc::SIGPIPE, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 struct Task {
     rank: u32,
@@ -77,7 +79,8 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
     let control = Control::new(stream, incoming, runs_dir, spool::socket_name(run));
     // SAFETY: plain call.
     unsafe { libc::umask(start.launch.job_spec.umask.unwrap_or(0o022) as libc::mode_t) };
-    let cgroup = start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &run.to_string()).ok());
+    let cgroup =
+        start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &spool::slot_name(start.slot)).ok());
     let mut watch = Watch {
         start,
         control,
@@ -104,8 +107,7 @@ fn take_signals() -> OwnedFd {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+        for signal in IGNORED {
             libc::signal(signal, libc::SIG_IGN);
         }
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -186,7 +188,7 @@ impl Watch {
             }
         }
         if self.phase == Phase::Clearing {
-            if !self.reap() && self.charge.is_removed() {
+            if !self.reap() && self.charge.is_empty() {
                 self.conclude(now);
             } else {
                 self.charge.kill();

@@ -1,13 +1,14 @@
 //! From a launch to the plans of its tasks: script, streams, programs.
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use model::StepId;
 use model::pattern;
 use model::spec::OpenMode;
 use model::step::{StepSpec, StepStream};
@@ -84,20 +85,25 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String>
 
 /// An executable copy that only the user may read.
 fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
-    let dir = spool::script_dir(Path::new(&start.spool_dir), start.launch.job);
-    match DirBuilder::new().mode(0o755).create(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let path = dir.join("slurm_script");
+    let path = spool::script_path(Path::new(&start.spool_dir), start.slot);
     let create = || OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path);
     let mut file = match create() {
+        // Of a run whose supervisor was killed.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(&path)?;
             create()?
         }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let dir = path.parent().expect("a file in a directory");
+            fs::create_dir(dir)?;
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+            create()?
+        }
         other => other?,
     };
+    if start.launch.job_spec.umask.is_some_and(|umask| umask & 0o700 != 0) {
+        file.set_permissions(fs::Permissions::from_mode(0o700))?;
+    }
     file.write_all(&start.launch.script)?;
     if sys::own_uid() == 0 && identity.uid != 0 {
         std::os::unix::fs::fchown(&file, Some(identity.uid), Some(identity.gid))?;
@@ -106,12 +112,9 @@ fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
 }
 
 pub fn remove_script(start: &Start) {
-    if !spool::has_script(start.launch.step) {
-        return;
+    if start.launch.step == StepId::Batch {
+        let _ = fs::remove_file(spool::script_path(Path::new(&start.spool_dir), start.slot));
     }
-    let dir = spool::script_dir(Path::new(&start.spool_dir), start.launch.job);
-    let _ = fs::remove_file(dir.join("slurm_script"));
-    let _ = fs::remove_dir(dir);
 }
 
 fn prepare_task(
