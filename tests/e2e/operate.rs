@@ -36,7 +36,7 @@ fn a_drained_node_takes_no_jobs_until_it_is_resumed() {
     cluster.ok("scontrol update nodename=n1 state=drain reason=broken");
     assert_eq!(cluster.ok("sinfo -h -o '%t'"), "drain");
     let job = cluster.sbatch("--wrap=true");
-    cluster.wait_until(&format!("squeue -h -j {job} -o '%t %r'"), |said| said.out.starts_with("PD Resources") || said.out.contains("ReqNodeNotAvail"));
+    cluster.wait_until(&format!("squeue -h -j {job} -o '%t %r'"), |said| said.out.contains("DOWN, DRAINED"));
     cluster.ok("scontrol update nodename=n1 state=resume");
     cluster.wait_state(&job, "COMPLETED");
 }

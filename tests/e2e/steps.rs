@@ -35,7 +35,7 @@ fn a_large_output_arrives_whole() {
 #[test]
 fn srun_in_a_batch_job_is_a_step_of_it() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
-    let job = cluster.sbatch("-W -N2 -n4 -o steps.out --wrap='srun bash -c \"echo \\$SLURM_STEP_ID.\\$SLURM_PROCID\" | sort; srun -n1 echo second $SLURM_JOB_ID'");
+    let job = cluster.sbatch("-W -N2 -n4 -o steps.out --wrap='srun bash -c \"echo \\$SLURM_STEP_ID.\\$SLURM_PROCID\" | sort; srun -N1 -n1 echo second $SLURM_JOB_ID'");
     assert_eq!(cluster.file("steps.out"), format!("0.0\n0.1\n0.2\n0.3\nsecond {job}\n"));
 }
 
