@@ -7,6 +7,7 @@ struct Process {
     parent: i32,
     session: i32,
     is_zombie: bool,
+    is_stopped: bool,
 }
 
 /// Every living descendant. A supervisor is the reaper of its orphans, so nothing of a run escapes this.
@@ -58,6 +59,11 @@ pub fn marked(entry: &str) -> Vec<i32> {
     found.intersection(&living).copied().collect()
 }
 
+/// Nothing of it runs: it is stopped, or dead.
+pub fn stands_still(pid: i32) -> bool {
+    read(pid).is_none_or(|process| process.is_stopped || process.is_zombie)
+}
+
 fn has_entry(pid: i32, entry: &[u8]) -> bool {
     let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|each| each == entry)
@@ -77,5 +83,5 @@ fn read(pid: i32) -> Option<Process> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    Some(Process { pid, parent, session, is_zombie: matches!(state, "Z" | "X") })
+    Some(Process { pid, parent, session, is_zombie: matches!(state, "Z" | "X"), is_stopped: matches!(state, "T" | "t") })
 }

@@ -1,6 +1,12 @@
 //! All processes of a run: signalling them, and making sure that none is left.
+use std::time::Duration;
+
 use crate::cgroup::Cgroup;
 use crate::{processes, sys};
+
+/// How often, and how soon again, a freeze looks for processes that still run.
+const STOP_WALKS: u32 = 100;
+const WALK_PAUSE: Duration = Duration::from_millis(1);
 
 pub struct Charge {
     pub cgroup: Option<Cgroup>,
@@ -21,9 +27,17 @@ impl Charge {
         processes::descendants(own_pid()).into_iter().for_each(|pid| sys::kill(pid, libc::SIGKILL));
     }
 
+    /// Stopped first, so that others see it (state `T`); then frozen, so that nothing can run before the thaw.
+    /// What is forked meanwhile is found by the next walk; one that cannot stop yet is left to the freezer.
     pub fn freeze(&self) {
-        // Stopped first, so that parents see it; then frozen, so that nothing can run before the thaw.
-        self.signal(libc::SIGSTOP);
+        for _ in 0..STOP_WALKS {
+            let running: Vec<i32> = self.members().into_iter().filter(|pid| !processes::stands_still(*pid)).collect();
+            if running.is_empty() {
+                break;
+            }
+            running.into_iter().for_each(|pid| sys::kill(pid, libc::SIGSTOP));
+            std::thread::sleep(WALK_PAUSE);
+        }
         if let Some(cgroup) = &self.cgroup {
             cgroup.freeze();
         }
