@@ -82,7 +82,7 @@ fn nodes_and_partitions_are_shown_as_slurm_shows_them() {
    AvailableFeatures=fast,amd
    ActiveFeatures=fast,amd
    Gres=(null)
-   NodeAddr=127.0.0.1 NodeHostName=vm Port=0 Version=22.05.8
+   NodeAddr=127.0.0.1 NodeHostName=n3 Port=0 Version=22.05.8
    OS=Linux 6.18.44 
    RealMemory=4000 AllocMem=200 FreeMem=N/A Sockets=8 Boards=1
    State=MIXED+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A

@@ -121,7 +121,7 @@ fn nodes_are_gathered_by_the_columns_asked_for() {
     check("-h -p debug,short -o %N", "n[1-8]\n");
     check("-h -p debug,short -o %F", "4/1/3/8\n");
     check("-h -p debug,short -o %P~%C", "debug* 14/20/30/64\nshort 11/5/0/16\n");
-    check("-h -p debug -o %P|%f|%G", "debug*|fast,amd|(null)\ndebug*|big|(null)\ndebug*|big|gpu:2\n");
+    check("-h -p debug -o %P|%f|%G", "debug*|big|gpu:2\ndebug*|fast,amd|(null)\ndebug*|big|(null)\n");
     check("-h -p debug -o %T", "draining\ndrained\nmixed\nallocated\nidle\ndown\n");
     check("-h -o %R -p debug,short", "debug\nshort\n");
     check("-p debug -o %10P|%.10P|%3P|%.3P|", "PARTITION | PARTITION|PAR|PAR|\ndebug*    |    debug*|de*|de*|\n");
