@@ -1,6 +1,8 @@
 //! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
 pub mod allocation;
 pub mod context;
+#[cfg(test)]
+mod fixture;
 pub mod getopt;
 pub mod job_ids;
 pub mod job_view;

@@ -23,16 +23,17 @@ pub fn sockets(node: &NodeView) -> (u32, u32, u32) {
 /// Where the machine is: as configured, or as it calls itself.
 pub fn address(node: &NodeView) -> &str {
     match node.node.config.address.as_str() {
-        "" => host(node),
+        "" => match node.node.machine.hostname.as_str() {
+            "" => host(node),
+            machine => machine,
+        },
         address => address,
     }
 }
 
+/// The node's own name: several nodes may share a machine, and users tell them apart by name.
 pub fn host(node: &NodeView) -> &str {
-    match node.node.machine.hostname.as_str() {
-        "" => node.node.name.as_str(),
-        host => host,
-    }
+    node.node.name.as_str()
 }
 
 /// `gpu:2`, or empty.

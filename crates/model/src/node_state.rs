@@ -2,13 +2,13 @@
 use crate::node::NodePhase;
 use crate::request::NodeView;
 
-/// `IDLE`, `MIXED+DRAIN`, `DOWN*` … as `scontrol show node` writes it.
+/// `IDLE`, `MIXED+DRAIN`, `DOWN+NOT_RESPONDING` … as `scontrol show node` writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeState {
     pub base: Base,
     pub drain: bool,
     pub completing: bool,
-    /// Does not answer: shown as a trailing `*`.
+    /// Does not answer: sinfo shows a trailing `*`.
     pub silent: bool,
 }
 
@@ -30,7 +30,7 @@ impl NodeView {
             NodePhase::Up | NodePhase::Clearing => self.busy_base(),
         };
         let completing = self.has_ending_job || node.phase == NodePhase::Clearing;
-        let silent = matches!(node.phase, NodePhase::Lost | NodePhase::Unknown);
+        let silent = !node.answers || matches!(node.phase, NodePhase::Lost | NodePhase::Unknown);
         NodeState { base, drain: node.drain, completing, silent }
     }
 
@@ -47,14 +47,14 @@ impl NodeState {
     /// `IDLE+DRAIN`, as `scontrol show node` has it.
     pub fn long(self) -> String {
         let mut text = self.base.word().to_string();
-        if self.silent {
-            text.push('*');
-        }
         if self.completing {
             text.push_str("+COMPLETING");
         }
         if self.drain {
             text.push_str("+DRAIN");
+        }
+        if self.silent {
+            text.push_str("+NOT_RESPONDING");
         }
         text
     }
@@ -72,6 +72,7 @@ impl NodeState {
             (Base::Idle, _) => "idle",
             (Base::Allocated, _) if self.completing => "allocated+",
             (Base::Allocated, _) => "allocated",
+            (Base::Mixed, _) if self.completing => "completing",
             (Base::Mixed, _) => "mixed",
         };
         if self.silent { format!("{word}*") } else { word.to_string() }
@@ -86,7 +87,7 @@ impl NodeState {
         };
         let short = match word {
             "allocated" => "alloc",
-            "allocated+" => "alloc",
+            "allocated+" => "alloc+",
             "mixed" => "mix",
             "draining" => "drng",
             "drained" => "drain",

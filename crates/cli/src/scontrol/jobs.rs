@@ -126,7 +126,14 @@ pub fn tell(verb: Verb, item: &str, results: &[JobResult]) -> Vec<String> {
     {
         return refused(verb, item, reject);
     }
-    let line = |one: &JobResult| match &one.result {
+    // A hold of an array is about its waiting tasks; that others run already is no failure of it.
+    let matters = |one: &&JobResult| !verb.echoes() || one.result != Err(Reject::JobNotPending);
+    let mut results: Vec<&JobResult> = results.iter().filter(matters).collect();
+    if results.iter().all(|one| one.result.is_ok()) {
+        return Vec::new();
+    }
+    results.sort_by_key(|one| one.job.tasks.as_ref().and_then(|tasks| tasks.first()));
+    let line = |one: &&JobResult| match &one.result {
         Ok(()) => format!("{}: No error", one.job),
         Err(reject) => format!("{}: {}", one.job, verb.wording(reject)),
     };
@@ -161,6 +168,8 @@ mod tests {
             tell(Verb::Suspend, "43", &[result("43_[1-16]", Ok(())), result("43_[17-20]", Err(Reject::JobPending))]),
             ["43_1-16: No error", "43_17-20: Job is pending execution"]
         );
+        let started = result("43_[1-16]", Err(Reject::JobNotPending));
+        assert!(tell(Verb::Hold, "43", &[result("43_[17-20]", Ok(())), started]).is_empty());
         assert_eq!(refused(Verb::Hold, "9_99", &Reject::NoSuchJob), ["9_99: Invalid job id specified"]);
         assert_eq!(refused(Verb::Requeue, "x", &Reject::NoSuchJob), ["Invalid job id specified for job x"]);
     }

@@ -43,11 +43,14 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         .sorted_by(|view| number64(view.run_secs()))
         .cutting(Cut::Titles),
     column('l', "timelimit", "TIME_LIMIT", |view, out| write_limit(view.time_limit(), out))
-        .sorted_by(|view| limit_key(view.time_limit())),
-    column('L', "timeleft", "TIME_LEFT", write_time_left).sorted_by(|view| match view.time_limit() {
-        TimeLimit::Secs(secs) => Key::Number(secs as i64 - view.run_secs() as i64),
-        TimeLimit::Unlimited => Key::Number(i64::MAX),
-    }),
+        .sorted_by(|view| limit_key(view.time_limit()))
+        .cutting(Cut::Titles),
+    column('L', "timeleft", "TIME_LEFT", write_time_left)
+        .sorted_by(|view| match view.time_limit() {
+            TimeLimit::Secs(secs) => Key::Number(secs as i64 - view.run_secs() as i64),
+            TimeLimit::Unlimited => Key::Number(i64::MAX),
+        })
+        .cutting(Cut::Titles),
     column('S', "starttime", "START_TIME", |view, out| view.scene.clock.write_or(view.start_time(), "N/A", out))
         .sorted_by(|view| moment_key(view.start_time())),
     column('e', "endtime", "END_TIME", |view, out| view.write_end(out)).sorted_by(|view| moment_key(view.end_time())),
