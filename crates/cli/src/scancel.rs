@@ -246,7 +246,7 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
             plan.targets.iter().filter(|target| names(&target.job, job)).filter_map(|target| target.step).collect();
         if steps.is_empty() {
             let target = Target { job: reference(job), step: None };
-            if !plan.asks || confirm(&format!("job_id={}", target.job), job) {
+            if !plan.asks || confirm(&format!("job_id={}", shown(&target.job)), job) {
                 targets.push(target);
             }
         }
@@ -307,8 +307,8 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
     if plan.verbosity > 0 {
         for job in &jobs {
             match ends {
-                true => eprintln!("scancel: Terminating job {job}"),
-                false => eprintln!("scancel: Signal {} to job {job}", signal_of(plan).number()),
+                true => eprintln!("scancel: Terminating job {}", shown(job)),
+                false => eprintln!("scancel: Signal {} to job {}", signal_of(plan).number(), shown(job)),
             }
         }
     }
@@ -335,6 +335,14 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
     Ok(report(&results, is_tolerant, plan.verbosity > 0, plan.is_quiet))
 }
 
+/// `12`, `12_3`, `12_[3-5]`
+fn shown(job: &JobRef) -> String {
+    match &job.tasks {
+        Some(tasks) if tasks.len() != 1 => format!("{}_[{tasks}]", job.job),
+        _ => job.to_string(),
+    }
+}
+
 fn signal_of(plan: &Plan) -> Signal {
     plan.signal.unwrap_or(Signal::KILL)
 }
@@ -346,7 +354,7 @@ fn report(results: &[JobResult], is_tolerant: bool, is_verbose: bool, is_quiet: 
     for JobResult { job, result } in results {
         let Err(reject) = result else { continue };
         let is_gone = matches!(reject, Reject::NoSuchJob | Reject::AlreadyOver);
-        let line = format!("scancel: error: Kill job error on job id {job}: {reject}");
+        let line = format!("scancel: error: Kill job error on job id {}: {reject}", shown(job));
         if (!(is_gone && is_tolerant) || is_verbose) && !(is_quiet && is_gone) && said.insert(line.clone()) {
             eprintln!("{line}");
         }
