@@ -4,7 +4,7 @@ use std::time::Duration;
 use config::Client;
 use model::command::Blob;
 use model::request::{JobFilter, JobsPage};
-use model::{Command, Job, JobId, JobSpec, Phase, Reason, Reject};
+use model::{Command, Job, JobId, JobSpec, Reason, Reject};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 use wire::{CallError, Controller};
@@ -15,7 +15,7 @@ use crate::submit::request::Behaviour;
 use crate::watch::Watch;
 
 /// A start that takes no longer than this is not worth a word.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(250);
 /// What Slurm gives up after when it is asked for an immediate start without a time.
 const DISTANT: Duration = Duration::from_secs(86_400 * 365);
 
@@ -61,23 +61,22 @@ pub async fn obtain(
                     Err(error) => return Err(refused(program, spec, &error)),
                 };
                 let Some(now) = page.jobs.first().cloned() else { return Err(gone(program)) };
-                if now.is_over() || (now.phase > Phase::Suspended && !now.requeue) {
+                // A short run may be over before it is seen; its step still waits for us.
+                let has_run = now.holds_nodes() || page.steps.iter().any(|step| step.job == id);
+                if now.is_over() && !(has_run && program == Program::Srun) {
                     return Err(gone(program));
                 }
-                if now.holds_nodes() {
+                if has_run {
                     talk.allocated();
                     return Ok(Granted { job: now, page, watch, waited: begun.elapsed() });
                 }
-                if now.reason.is_some() {
+                if begun.elapsed() >= PATIENCE {
                     talk.waiting(&now);
                 }
                 job = Some(now);
             }
-            () = sleep_until(begun + PATIENCE), if !talk.has_spoken => {
-                talk.has_spoken = job.is_none();
-                if let Some(job) = &job {
-                    talk.waiting(job);
-                }
+            () = sleep_until(begun + PATIENCE), if !talk.has_spoken && job.is_some() => {
+                talk.waiting(job.as_ref().expect("looked at above"));
             }
             () = sleep_until(give_up) => {
                 withdraw(&mut controller, id).await;

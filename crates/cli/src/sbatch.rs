@@ -77,6 +77,9 @@ pub fn build(
         (None, path) => path.rsplit('/').next().unwrap_or(path),
     };
     let request = read::request(PROGRAM, &parsed, caller, Some((name, &text)))?;
+    if let Some(question) = request.behaviour.asks {
+        return Ok(Built::Answer(help::answer(PROGRAM, question)));
+    }
     let finished = finish(PROGRAM, &request, caller)?;
     let environment = blob(export::environment(PROGRAM, request.export.as_deref(), caller));
     let name = name.to_string();

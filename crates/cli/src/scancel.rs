@@ -11,7 +11,7 @@ use wire::{CallError, Controller};
 use crate::context;
 use crate::getopt::{self, Flag, Operands, Value, flag};
 use crate::job_ids::{self, Target};
-use crate::submit::help::VERSION;
+use crate::{users, version};
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
@@ -130,7 +130,7 @@ pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option
             "full" => plan.scope = Scope::Everything,
             "help" => return Ok(Built::Answer(HELP.to_string())),
             "usage" => return Ok(Built::Answer(USAGE.to_string())),
-            "version" => return Ok(Built::Answer(format!("{VERSION}\n"))),
+            "version" => return Ok(Built::Answer(version::line())),
             "interactive" => plan.asks = true,
             "me" => plan.filter.uid = Some(own_uid),
             "name" | "jobname" => plan.filter.name = owned(),
@@ -158,7 +158,7 @@ pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option
             other => unreachable!("{other} is not in the table"),
         }
     }
-    for word in parsed.operands.iter().flat_map(|operand| split(operand)) {
+    for word in parsed.operands.iter().flat_map(|operand| words(operand)) {
         plan.targets.push(job_ids::parse(word).ok_or_else(|| error(format!("Invalid job id {word}")))?);
     }
     if plan.targets.is_empty() && plan.filter.is_empty() {
@@ -170,19 +170,12 @@ pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option
     Ok(Built::Plan(Box::new(plan)))
 }
 
-/// Splits at commas and blanks outside brackets.
-fn split(list: &str) -> Vec<&str> {
-    let mut depth = 0;
-    let outside = move |letter: char| {
-        match letter {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            _ => {}
-        }
-        depth <= 0 && (letter == ',' || letter.is_whitespace())
-    };
-    let words: Vec<&str> = list.split(outside).filter(|word| !word.is_empty()).collect();
-    if words.is_empty() { vec![list] } else { words }
+/// An operand may be a list; an empty one is no id either.
+fn words(operand: &str) -> Vec<&str> {
+    match job_ids::split_list(operand) {
+        words if words.is_empty() => vec![operand],
+        words => words,
+    }
 }
 
 fn state(text: &str) -> Result<JobState, Mistake> {
@@ -197,7 +190,7 @@ fn state(text: &str) -> Result<JobState, Mistake> {
 }
 
 pub fn run(arguments: &[String]) -> i32 {
-    let own_uid = rustix::process::getuid().as_raw();
+    let own_uid = users::own_uid();
     let plan = match build(arguments, own_uid, uid_of) {
         Ok(Built::Answer(text)) => {
             let _ = std::io::stdout().write_all(text.as_bytes());
@@ -253,7 +246,7 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
             plan.targets.iter().filter(|target| names(&target.job, job)).filter_map(|target| target.step).collect();
         if steps.is_empty() {
             let target = Target { job: reference(job), step: None };
-            if !plan.asks || confirm(&format!("job_id={}", target.job), job) {
+            if !plan.asks || confirm(&format!("job_id={}", shown(&target.job)), job) {
                 targets.push(target);
             }
         }
@@ -314,8 +307,8 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
     if plan.verbosity > 0 {
         for job in &jobs {
             match ends {
-                true => eprintln!("scancel: Terminating job {job}"),
-                false => eprintln!("scancel: Signal {} to job {job}", signal_of(plan).number()),
+                true => eprintln!("scancel: Terminating job {}", shown(job)),
+                false => eprintln!("scancel: Signal {} to job {}", signal_of(plan).number(), shown(job)),
             }
         }
     }
@@ -342,6 +335,14 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
     Ok(report(&results, is_tolerant, plan.verbosity > 0, plan.is_quiet))
 }
 
+/// `12`, `12_3`, `12_[3-5]`
+fn shown(job: &JobRef) -> String {
+    match &job.tasks {
+        Some(tasks) if tasks.len() != 1 => format!("{}_[{tasks}]", job.job),
+        _ => job.to_string(),
+    }
+}
+
 fn signal_of(plan: &Plan) -> Signal {
     plan.signal.unwrap_or(Signal::KILL)
 }
@@ -353,7 +354,7 @@ fn report(results: &[JobResult], is_tolerant: bool, is_verbose: bool, is_quiet: 
     for JobResult { job, result } in results {
         let Err(reject) = result else { continue };
         let is_gone = matches!(reject, Reject::NoSuchJob | Reject::AlreadyOver);
-        let line = format!("scancel: error: Kill job error on job id {job}: {reject}");
+        let line = format!("scancel: error: Kill job error on job id {}: {reject}", shown(job));
         if (!(is_gone && is_tolerant) || is_verbose) && !(is_quiet && is_gone) && said.insert(line.clone()) {
             eprintln!("{line}");
         }
@@ -410,26 +411,9 @@ async fn task_id(controller: &mut Controller, job: &JobRef) -> Result<model::Job
     task.map(|job| job.id).ok_or(CallError::Refused(Reject::NoSuchJob))
 }
 
+/// A number counts only if it is a user's.
 fn uid_of(name: &str) -> Option<u32> {
-    let name = std::ffi::CString::new(name).ok()?;
-    let mut buffer = vec![0; 1 << 14];
-    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
-    let mut found = std::ptr::null_mut();
-    let by_name = |buffer: &mut Vec<_>, found: &mut *mut libc::passwd, entry: *mut libc::passwd| {
-        // SAFETY: all pointers are valid for the lengths given; the entry is read only when the call has set `found`.
-        unsafe {
-            libc::getpwnam_r(name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found);
-            found.as_ref().map(|entry| entry.pw_uid)
-        }
-    };
-    by_name(&mut buffer, &mut found, entry.as_mut_ptr()).or_else(|| {
-        let uid: u32 = name.to_str().ok()?.parse().ok()?;
-        // SAFETY: as above.
-        unsafe {
-            libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
-            found.as_ref().map(|entry| entry.pw_uid)
-        }
-    })
+    users::uid_of(name).filter(|uid| users::user_name(*uid).is_some())
 }
 
 const USAGE: &str = "\

@@ -45,6 +45,27 @@ pub fn user_name(uid: u32) -> Option<String> {
     }
 }
 
+/// What a login would find of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub name: String,
+    pub home: String,
+    pub shell: String,
+}
+
+pub fn account(uid: u32) -> Option<Account> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: as above.
+    unsafe {
+        libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
+        let entry = found.as_ref()?;
+        let text = |pointer| CStr::from_ptr(pointer).to_string_lossy().into_owned();
+        Some(Account { name: text(entry.pw_name), home: text(entry.pw_dir), shell: text(entry.pw_shell) })
+    }
+}
+
 pub fn group_name(gid: u32) -> Option<String> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut entry = MaybeUninit::<libc::group>::uninit();

@@ -44,6 +44,23 @@ pub fn open(streams: &Streams, appends: bool, job: &Job, step: &Step) -> Result<
     Ok(Files { stdin, stdout, stderr })
 }
 
+/// Says early what is sure to fail later: before a job is asked for, nothing need be taken back.
+pub fn check(streams: &Streams) -> Result<(), String> {
+    let is_plain = |text: &&String| !text.contains(['%', '\\']);
+    if let Some(text) = streams.stdin.as_ref().filter(is_plain) {
+        File::open(text).map_err(|error| format!("Could not open stdin file: {}", reason(&error)))?;
+    }
+    for (local, what) in [(&streams.stdout, "stdout"), (&streams.stderr, "stderr")] {
+        if let Local::File(text) = local
+            && is_plain(&text)
+        {
+            let opened = OpenOptions::new().create(true).append(true).open(text);
+            opened.map_err(|error| format!("Could not open {what} file: {}", reason(&error)))?;
+        }
+    }
+    Ok(())
+}
+
 fn values(job: &Job, step: &Step) -> PatternValues {
     PatternValues {
         job: job.id.0,

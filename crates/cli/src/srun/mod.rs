@@ -60,6 +60,9 @@ pub fn run(arguments: &[String]) -> i32 {
 
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     eprint!("{}", plan.talk);
+    if let Err(why) = files::check(&plan.streams) {
+        return fail(&why).0;
+    }
     let begun = match &plan.place {
         Place::Alone(spec) if plan.behaviour.is_test => return test(cluster, spec, &plan).await,
         Place::Inside(_) if plan.behaviour.is_test => Err(fail("--test-only is for jobs, not for steps")),

@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
 
     /// Until all tasks have ended and all output is written; gives the exit code.
     pub async fn carry(mut self, mut watch: Watch) -> i32 {
-        let _raw = if self.plan.options.pty { terminal::RawTerminal::enter() } else { None };
+        let raw = if self.plan.options.pty { terminal::RawTerminal::enter() } else { None };
         let mut signals = Signals::new();
         let mut is_watching = true;
         while self.nodes.iter().any(|node| !node.is_finished) {
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
                 },
             }
         }
-        self.finish().await
+        self.finish(raw).await
     }
 
     async fn hear(&mut self, node: usize, news: News) {
@@ -293,11 +293,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn finish(mut self) -> i32 {
+    async fn finish(mut self, raw: Option<terminal::RawTerminal>) -> i32 {
         for node in self.nodes.drain(..) {
             node.task.abort();
         }
         let _ = self.written.await;
+        // What srun itself has to say needs an ordinary terminal.
+        drop(raw);
         if self.is_unwanted {
             self.tasks.keep_quiet();
         }

@@ -95,10 +95,6 @@ impl Tasks {
         self.ends.iter().flatten().any(|exit| FORCED.contains(&exit.signal))
     }
 
-    pub fn any_failed(&self) -> bool {
-        self.ends.iter().flatten().any(|exit| !exit.is_success())
-    }
-
     /// `StepId=1.0 tasks 0,2: running`, one line a state.
     pub fn status(&self, step: &str) -> Vec<String> {
         let with = |ended: bool| {

@@ -1,16 +1,15 @@
 //! Who asks, and from where: the facts about the calling process that go into a submission.
-use std::ffi::{CStr, OsString};
-use std::mem::MaybeUninit;
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use model::Timestamp;
-use model::calendar::{LocalTime, Zone};
 use model::spec::ResourceLimit;
 use model::when::{self, Lean};
+
+use crate::users::{self, Account};
+use crate::zone::Clock;
 
 /// The calling process. Tests make their own.
 #[derive(Clone, Debug, Default)]
@@ -33,9 +32,9 @@ pub struct Caller {
 impl Caller {
     /// This process.
     pub fn current(cluster_name: &str) -> Result<Caller, String> {
-        let uid = rustix::process::getuid().as_raw();
-        let gid = rustix::process::getgid().as_raw();
-        let account = account(uid).unwrap_or_else(|| Account {
+        let uid = users::own_uid();
+        let gid = users::own_gid();
+        let account = users::account(uid).unwrap_or_else(|| Account {
             name: uid.to_string(),
             home: "/".to_string(),
             shell: "/bin/sh".to_string(),
@@ -48,7 +47,7 @@ impl Caller {
             user: account.name,
             home: account.home,
             shell: account.shell,
-            group: group_name(gid).unwrap_or_else(|| gid.to_string()),
+            group: users::group_name(gid).unwrap_or_else(|| gid.to_string()),
             work_dir: work_dir.to_string_lossy().into_owned(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             umask: current_umask(),
@@ -78,7 +77,7 @@ impl Caller {
     /// The moment that a user means; the error is what Slurm says of it.
     pub fn moment(&self, text: &str) -> Result<Timestamp, String> {
         let now = self.now.secs() as i64;
-        match when::parse(text, now, &Place(TimeZone::system()), Lean::Future) {
+        match when::parse(text, now, &Clock::local(None, self.now), Lean::Future) {
             Some(secs) => Ok(Timestamp::from_secs(secs.max(0) as u64)),
             None => Err(format!("Invalid time specification (pos=0): {text}")),
         }
@@ -104,67 +103,8 @@ impl Caller {
     }
 }
 
-/// This machine's place on Earth.
-struct Place(TimeZone);
-
-impl Zone for Place {
-    fn to_local(&self, unix_secs: i64) -> LocalTime {
-        let moment = jiff::Timestamp::from_second(unix_secs).unwrap_or(jiff::Timestamp::MAX);
-        let at = self.0.to_datetime(moment);
-        LocalTime {
-            year: at.year().into(),
-            month: at.month() as u8,
-            day: at.day() as u8,
-            hour: at.hour() as u8,
-            minute: at.minute() as u8,
-            second: at.second() as u8,
-        }
-    }
-
-    fn to_unix(&self, local: LocalTime) -> i64 {
-        let LocalTime { year, month, day, hour, minute, second } = local;
-        let year = i16::try_from(year).unwrap_or(9999);
-        let at = DateTime::new(year, month as i8, day as i8, hour as i8, minute as i8, second as i8, 0);
-        at.ok().and_then(|at| self.0.to_timestamp(at).ok()).map_or(0, |moment| moment.as_second())
-    }
-}
-
 fn current_umask() -> u32 {
     let mask = rustix::process::umask(rustix::fs::Mode::empty());
     rustix::process::umask(mask);
     mask.as_raw_mode()
-}
-
-struct Account {
-    name: String,
-    home: String,
-    shell: String,
-}
-
-/// Large enough for any sane entry of the user database.
-const BUFFER_BYTES: usize = 1 << 14;
-
-fn account(uid: u32) -> Option<Account> {
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let mut entry = MaybeUninit::<libc::passwd>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: all pointers are valid for the lengths given; the entry is read only when the call has set `found`, and its
-    // strings point into `buffer`, which outlives the copies.
-    unsafe {
-        libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
-        let entry = found.as_ref()?;
-        let text = |pointer| CStr::from_ptr(pointer).to_string_lossy().into_owned();
-        Some(Account { name: text(entry.pw_name), home: text(entry.pw_dir), shell: text(entry.pw_shell) })
-    }
-}
-
-fn group_name(gid: u32) -> Option<String> {
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let mut entry = MaybeUninit::<libc::group>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: as above.
-    unsafe {
-        libc::getgrgid_r(gid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
-        found.as_ref().map(|entry| CStr::from_ptr(entry.gr_name).to_string_lossy().into_owned())
-    }
 }

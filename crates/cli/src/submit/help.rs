@@ -4,15 +4,12 @@ use crate::getopt::Value;
 use super::request::Question;
 use super::{Program, Request, table};
 
-/// What scripts that look for a version expect to read.
-pub const VERSION: &str = concat!("slurm ", "22.05.8");
-
 /// The answer to a question that stands in the options.
 pub fn answer(program: Program, question: Question) -> String {
     match question {
         Question::Help => help(program),
         Question::Usage => usage(program),
-        Question::Version => format!("{VERSION}\n"),
+        Question::Version => crate::version::line(),
         Question::MpiList => "MPI plugin types are...\n\tnone\n".to_string(),
     }
 }
