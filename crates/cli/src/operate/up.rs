@@ -54,13 +54,14 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     }
     let running = daemon::running(&conf, &config);
     stop_removed(&running, &config, &conf)?;
+    let began = timestamp(SystemTime::now());
     let mut started = start_missing(&running, &config, &conf)?;
     let was_running = !started.iter().any(|(role, _)| *role == Role::Controller);
     let waited = block_on(async {
         if was_running {
             tell_of_changes(&config, &conf).await?;
         }
-        wait_for_nodes(&config, &mut started).await
+        wait_for_nodes(&config, &mut started, began).await
     });
     if let Err(why) = waited {
         let ours: Vec<Daemon> = daemon::running(&conf, &config)
@@ -128,8 +129,8 @@ fn timestamp(at: SystemTime) -> Timestamp {
 }
 
 /// Returns when every node has registered since its agent, or the controller, was started.
-async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)]) -> Result<(), String> {
-    let since = Since::now(started);
+async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], began: Timestamp) -> Result<(), String> {
+    let since = Since::new(began, started);
     let give_up = Instant::now() + PATIENCE;
     let mut controller: Option<Controller> = None;
     let mut line = Line::new();
@@ -184,9 +185,7 @@ struct Since {
 }
 
 impl Since {
-    fn now(started: &[(Role, Child)]) -> Since {
-        // The daemons were started moments ago; a clock that is set back a little must not keep us waiting.
-        let at = Timestamp(timestamp(SystemTime::now()).0.saturating_sub(5_000_000));
+    fn new(at: Timestamp, started: &[(Role, Child)]) -> Since {
         let agents = started.iter().map(|(role, _)| role.clone()).filter(|role| *role != Role::Controller).collect();
         Since { at, controller: started.iter().any(|(role, _)| *role == Role::Controller), agents }
     }
