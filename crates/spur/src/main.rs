@@ -11,11 +11,13 @@ const TABLE: &[(&str, Run)] = &[
     ("spur", spur),
     ("spurctld", daemons::controller),
     ("spurd", daemons::agent),
+    ("salloc", cli::salloc::run),
     ("sbatch", cli::sbatch::run),
     ("scancel", cli::scancel::run),
     ("scontrol", cli::scontrol::run),
     ("sinfo", cli::sinfo::run),
     ("squeue", cli::squeue::run),
+    ("srun", cli::srun::run),
 ];
 
 fn main() -> ExitCode {
