@@ -19,7 +19,12 @@ pub fn agent(arguments: &[String]) -> i32 {
     run("spurd", || {
         let given = Given::read(arguments, &["--config", "--node", "--clear"])?;
         let (_, config) = given.load()?;
-        let options = agent_options(&config, given.node(&config)?);
+        let node = match (&given.node, given.clear) {
+            // Also a node that has just been taken out of the configuration.
+            (Some(node), true) => node.clone(),
+            _ => given.node(&config)?,
+        };
+        let options = agent_options(&config, node);
         log_to(&Config::for_node(&config.agent.log_file, options.node.as_str()))?;
         if given.clear {
             let n_ended = agent::clear(&options).map_err(|error| format!("{error:#}"))?;

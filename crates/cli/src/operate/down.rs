@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use model::request::JobFilter;
-use model::{Command, Config, JobRef};
+use model::{Command, Config, JobRef, NodeName};
 use wire::{CallError, Controller};
 
 use super::check::count;
@@ -58,7 +58,7 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
     }
     daemon::stop(&controller, &conf, DAEMON_PATIENCE)?;
     let config = config?;
-    clear(&config, &conf)?;
+    clear(config.nodes.iter().map(|node| &node.name), &config, &conf)?;
     for role in Role::all(&config) {
         let _ = fs::remove_file(role.socket(&config));
         let _ = fs::remove_file(role.pid_file(&config));
@@ -94,12 +94,11 @@ fn usual(folder: &Folder) -> Config {
     config
 }
 
-/// Ends every job of every node, all nodes at once.
-fn clear(config: &Config, conf: &Path) -> Result<(), String> {
+/// Ends every job of these nodes, whose agents have been stopped; all nodes at once.
+pub fn clear<'a>(nodes: impl Iterator<Item = &'a NodeName>, config: &Config, conf: &Path) -> Result<(), String> {
     let has_spool = |node: &str| Path::new(&Config::for_node(&config.agent.spool_dir, node)).exists();
-    let nodes = config.nodes.iter().map(|node| &node.name).filter(|name| has_spool(name.as_str()));
     let mut clearing = Vec::new();
-    for node in nodes {
+    for node in nodes.filter(|name| has_spool(name.as_str())) {
         clearing.push((node, daemon::start_clearing(node, conf, config)?));
     }
     let deadline = Instant::now() + Duration::from_micros(config.agent.kill_wait.0) + CLEARING_PATIENCE;

@@ -31,14 +31,19 @@ impl Folder {
             None => own_directory()?,
         };
         create(&dir, 0o755)?;
-        Ok(Folder { dir: dir.canonicalize().map_err(|error| cannot("find", &dir, error))? })
+        let folder = Folder { dir: dir.canonicalize().map_err(|error| cannot("find", &dir, error))? };
+        // In a user's own place this may be the pointer to a cluster elsewhere; it gives way to one that is really here.
+        if folder.conf().is_symlink() {
+            fs::remove_file(folder.conf()).map_err(|error| cannot("remove", &folder.conf(), error))?;
+        }
+        Ok(folder)
     }
 
     /// A cluster that was started before: `dir`, or the one that commands would use, or this user's own.
     pub fn to_find(dir: Option<&Path>) -> Result<Folder, String> {
         let conf = match dir {
             Some(dir) => dir.join("spur.conf"),
-            None => config::client::locate(None)?,
+            None => given_or_own()?,
         };
         let conf = conf.canonicalize().map_err(|_| match conf.parent() {
             Some(dir) => format!("there is no cluster in {}; start one with `spur up`", dir.display()),
@@ -151,6 +156,16 @@ pub fn own_directory() -> Result<PathBuf, String> {
     }
     let home = home::home().ok_or("you have no home directory: say where with --dir DIR")?;
     Ok(home.join(".spur"))
+}
+
+/// `SPUR_CONF`, then what `spur up` without a directory made, then whatever commands would use.
+fn given_or_own() -> Result<PathBuf, String> {
+    let is_given = std::env::var_os("SPUR_CONF").is_some_and(|conf| !conf.is_empty());
+    let own = own_directory().map(|dir| dir.join("spur.conf"));
+    match own {
+        Ok(own) if !is_given && own.exists() => Ok(own),
+        _ => config::client::locate(None),
+    }
 }
 
 fn create(dir: &Path, mode: u32) -> Result<(), String> {

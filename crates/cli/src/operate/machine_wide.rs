@@ -15,13 +15,13 @@ const LOGIN_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
 /// Points the user's commands at this cluster unless they have another; says what was done beyond DIR.
 pub fn announce(folder: &Folder, names: &[&str]) -> Vec<String> {
     let mut said = Vec::new();
-    point(home::own_conf(), &folder.conf());
-    let is_machines = rustix::process::geteuid().is_root()
-        && folder::own_directory().is_ok_and(|own| own.canonicalize().is_ok_and(|own| own == folder.dir));
-    if !is_machines {
+    let is_own = folder::own_directory().is_ok_and(|own| own.canonicalize().is_ok_and(|own| own == folder.dir));
+    let other = if is_own { Other::GivesWay } else { Other::Stays };
+    point(home::own_conf(), &folder.conf(), other);
+    if !(is_own && rustix::process::geteuid().is_root()) {
         return said;
     }
-    point(Some(SYSTEM_CONF.into()), &folder.conf());
+    point(Some(SYSTEM_CONF.into()), &folder.conf(), Other::Stays);
     let linked = names.iter().filter(|name| link_command(folder, name)).count();
     let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
     let is_foreign = |path: PathBuf| path.canonicalize().ok() != executable;
@@ -55,11 +55,19 @@ pub fn unlink_commands(folder: &Folder, names: &[&str]) {
     }
 }
 
-/// Makes `link` lead to `conf`, unless it is a file, or leads to another cluster that is there.
-fn point(link: Option<PathBuf>, conf: &Path) {
+/// What happens to a link that leads to another cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Other {
+    Stays,
+    GivesWay,
+}
+
+/// Makes `link` lead to `conf`, unless it is a file, or leads to another cluster that stays.
+fn point(link: Option<PathBuf>, conf: &Path, other: Other) {
     let Some(link) = link else { return };
+    let is_file = fs::symlink_metadata(&link).is_ok_and(|found| !found.is_symlink());
     let leads_elsewhere = link.canonicalize().is_ok_and(|target| target != conf);
-    if leads_elsewhere || link == conf {
+    if is_file || (leads_elsewhere && other == Other::Stays) {
         return;
     }
     let is_made = link.parent().is_some_and(|parent| fs::create_dir_all(parent).is_ok());

@@ -54,14 +54,8 @@ impl Wanted {
     }
 }
 
-/// The configuration to run, and whether a running controller has to be told.
-pub struct Settled {
-    pub config: Config,
-    pub has_changed: bool,
-}
-
-/// Decides and writes `DIR/spur.conf`.
-pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Settled, String> {
+/// Decides on the configuration to run and writes `DIR/spur.conf`.
+pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Config, String> {
     let conf = folder.conf();
     let is_same_file = |file: &Path| file.canonicalize().is_ok_and(|file| file == conf);
     let present = fs::read_to_string(&conf).ok();
@@ -71,15 +65,16 @@ pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Settled, String> {
         (_, Some(_)) => {
             let config = config::load(&conf).map_err(|error| error.to_string())?;
             check_sizes(&config, wanted, folder)?;
-            return Ok(Settled { config, has_changed: false });
+            return Ok(config);
         }
         (Some(file), None) => return Err(format!("cannot read {}", file.display())),
     };
     complete(&mut config, folder);
     let text = format!("{}{}", heading(origin.map(PathBuf::as_path), folder, &config), config::render(&config));
-    let has_changed = present.is_some_and(|present| present != text);
-    write(&conf, &text)?;
-    Ok(Settled { config, has_changed })
+    if present.is_none_or(|present| present != text) {
+        write(&conf, &text)?;
+    }
+    Ok(config)
 }
 
 /// Nodes `n1`, `n2` …; every node has all CPUs of the machine, and they share its memory.

@@ -14,7 +14,7 @@ use super::check::count;
 use super::daemon::{self, Daemon, Role};
 use super::folder::Folder;
 use super::settle::{self, Wanted};
-use super::{Call, directory, interrupt, machine_wide, options};
+use super::{Call, directory, down, interrupt, machine_wide, options};
 use crate::context::block_on;
 use crate::getopt::{Flag, Value, flag};
 
@@ -46,21 +46,22 @@ pub fn run(call: &Call) -> Result<i32, String> {
 pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Config, String> {
     folder.create()?;
     let _lock = folder.lock()?;
-    let settled = settle::settle(folder, wanted)?;
+    let config = settle::settle(folder, wanted)?;
     folder.link_commands(names)?;
-    let (conf, config) = (folder.conf(), settled.config);
+    let conf = folder.conf();
     if Path::new(&config.controller.socket).starts_with(folder.short_directory()) {
         folder.create_short_directory()?;
     }
     let running = daemon::running(&conf, &config);
     stop_removed(&running, &config, &conf)?;
+    let began = timestamp(SystemTime::now());
     let mut started = start_missing(&running, &config, &conf)?;
-    let is_told = !started.iter().any(|(role, _)| *role == Role::Controller) && settled.has_changed;
+    let was_running = !started.iter().any(|(role, _)| *role == Role::Controller);
     let waited = block_on(async {
-        if is_told {
-            reconfigure(&config).await?;
+        if was_running {
+            tell_of_changes(&config, &conf).await?;
         }
-        wait_for_nodes(&config, &mut started).await
+        wait_for_nodes(&config, &mut started, began).await
     });
     if let Err(why) = waited {
         let ours: Vec<Daemon> = daemon::running(&conf, &config)
@@ -73,11 +74,21 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     Ok(config)
 }
 
-/// Agents of nodes that the configuration no longer has.
+/// Agents of nodes that the configuration no longer has go, with their jobs.
 fn stop_removed(running: &[Daemon], config: &Config, conf: &Path) -> Result<(), String> {
     let wanted = Role::all(config);
     let removed: Vec<Daemon> = running.iter().filter(|daemon| !wanted.contains(&daemon.role)).cloned().collect();
-    daemon::stop(&removed, conf, Duration::from_secs(5))
+    daemon::stop(&removed, conf, Duration::from_secs(5))?;
+    let nodes = removed.iter().filter_map(|daemon| match &daemon.role {
+        Role::Controller => None,
+        Role::Agent(node) => Some(node),
+    });
+    down::clear(nodes, config, conf)?;
+    for daemon in &removed {
+        let _ = fs::remove_file(daemon.role.pid_file(config));
+        let _ = fs::remove_file(daemon.role.socket(config));
+    }
+    Ok(())
 }
 
 fn start_missing(running: &[Daemon], config: &Config, conf: &Path) -> Result<Vec<(Role, Child)>, String> {
@@ -100,15 +111,26 @@ fn start_missing(running: &[Daemon], config: &Config, conf: &Path) -> Result<Vec
     Ok(started)
 }
 
-async fn reconfigure(config: &Config) -> Result<(), String> {
+/// A controller that was started before the file was written last reads it again, if it says something else. One that was
+/// not is left alone: what administrators have changed since holds.
+async fn tell_of_changes(config: &Config, conf: &Path) -> Result<(), String> {
     let mut controller =
         Controller::connect(Path::new(&config.controller.socket)).await.map_err(|error| error.to_string())?;
+    let about = controller.configuration().await.map_err(|error| error.to_string())?;
+    let written = fs::metadata(conf).and_then(|file| file.modified()).map_or(Timestamp(0), timestamp);
+    if written < about.started || about.config == *config {
+        return Ok(());
+    }
     controller.reconfigure().await.map_err(|error| format!("the controller refuses the new configuration: {error}"))
 }
 
+fn timestamp(at: SystemTime) -> Timestamp {
+    Timestamp(at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64))
+}
+
 /// Returns when every node has registered since its agent, or the controller, was started.
-async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)]) -> Result<(), String> {
-    let since = Since::now(started);
+async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], began: Timestamp) -> Result<(), String> {
+    let since = Since::new(began, started);
     let give_up = Instant::now() + PATIENCE;
     let mut controller: Option<Controller> = None;
     let mut line = Line::new();
@@ -163,10 +185,7 @@ struct Since {
 }
 
 impl Since {
-    fn now(started: &[(Role, Child)]) -> Since {
-        let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
-        // The daemons were started moments ago; a clock that is set back a little must not keep us waiting.
-        let at = Timestamp(micros.saturating_sub(5_000_000));
+    fn new(at: Timestamp, started: &[(Role, Child)]) -> Since {
         let agents = started.iter().map(|(role, _)| role.clone()).filter(|role| *role != Role::Controller).collect();
         Since { at, controller: started.iter().any(|(role, _)| *role == Role::Controller), agents }
     }
