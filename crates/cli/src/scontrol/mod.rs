@@ -2,8 +2,8 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use model::Command;
-use model::NodeName;
 use model::request::JobFilter;
+use model::{NodeName, Reject};
 use wire::{CallError, Controller};
 
 use crate::context::block_on;
@@ -227,8 +227,13 @@ fn asking(what: &str, ask: impl AsyncFnOnce(&mut Controller, &config::Client) ->
     match outcome {
         Ok(reply) => reply,
         Err(Trouble::NoCluster(text)) => Reply::failed(&format!("scontrol: error: {text}")),
-        Err(Trouble::Call(text)) => Reply::failed(&format!("{what}: {text}")),
+        Err(Trouble::Call(text)) => Reply::failed(&format!("{what}: {}", worded(&text))),
     }
+}
+
+/// What only administrators may do, Slurm refuses in other words than what concerns jobs.
+fn worded(text: &str) -> &str {
+    if text == Reject::NotPermitted.to_string() { "Invalid user id" } else { text }
 }
 
 fn ping() -> Reply {
@@ -284,7 +289,7 @@ fn update_any(rest: &[String]) -> Reply {
             let mut lines = Vec::new();
             for (item, job) in ids {
                 let Some(job) = job else {
-                    lines.extend(jobs::refused(Verb::Update, &item, &model::Reject::NoSuchJob));
+                    lines.extend(jobs::refused(Verb::Update, &item, &Reject::NoSuchJob));
                     continue;
                 };
                 match controller.command_each(Command::UpdateJob { job, changes: changes.clone() }).await {
@@ -422,7 +427,7 @@ fn hosts(entity: Entity, id: Option<&str>) -> Reply {
 
 /// The text of an error, for commands that word it themselves.
 fn text_of(error: &CallError) -> String {
-    trouble::text(error)
+    worded(&trouble::text(error)).to_string()
 }
 
 #[cfg(test)]
