@@ -55,6 +55,8 @@ record! {
         pub eligible: Option<Timestamp>,
         pub started: Option<Timestamp>,
         pub ended: Option<Timestamp>,
+        /// Since when nothing is left to be done for it; it is forgotten some time after.
+        pub finished: Option<Timestamp>,
         pub last_evaluated: Option<Timestamp>,
         /// Set exactly while suspended.
         pub suspended_at: Option<Timestamp>,

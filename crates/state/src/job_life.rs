@@ -69,7 +69,8 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Resume => resume(job, at),
         Step::End => end_run(job, from, at),
         Step::Requeue => restart(job),
-        Step::Cleared | Step::Finish | Step::Forget => (),
+        Step::Finish => job.finished = Some(at),
+        Step::Cleared | Step::Forget => (),
     }
     match step {
         Step::Place => arrays::task_started(cluster, id),
@@ -105,11 +106,13 @@ pub(crate) fn end(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Op
     true
 }
 
-/// Keeps the job in the list of its owner's names while it is not over.
+/// Keeps the job in the list of its owner's names until its run ends.
 pub(crate) fn remember_name(cluster: &mut Cluster, id: JobId) {
-    let spec = &cluster.jobs[&id].spec;
-    let name = (spec.uid, spec.name.clone(), id);
-    cluster.live_names.insert(name);
+    let job = &cluster.jobs[&id];
+    if matches!(job.phase, Phase::Pending | Phase::Starting | Phase::Running | Phase::Suspended) {
+        let name = (job.spec.uid, job.spec.name.clone(), id);
+        cluster.live_names.insert(name);
+    }
 }
 
 pub(crate) fn forget_name(cluster: &mut Cluster, id: JobId) {
@@ -175,6 +178,7 @@ fn restart(job: &mut Job) {
     job.eligible = None;
     job.started = None;
     job.ended = None;
+    job.finished = None;
     job.suspended_at = None;
     job.suspend_changed = None;
     job.run_before_suspend = Span(0);

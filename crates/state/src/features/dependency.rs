@@ -1,5 +1,7 @@
 //! `--dependency`: waits for other jobs. Met terms are forgotten as they are met, since the jobs they name go away.
-use model::dependency::{Kind, Term};
+use std::collections::BTreeSet;
+
+use model::dependency::{Dependency, Kind, Term};
 use model::time::Span;
 use model::{JobId, JobRef};
 
@@ -48,6 +50,25 @@ pub(crate) fn forget_what_is_met(cluster: &mut Cluster, id: JobId) {
     }
     let mut standings = standings.iter();
     job.dependency.terms.retain(|_| !matches!(standings.next(), Some(Standing::Met)));
+}
+
+/// Whether the job would wait for itself, through whatever other jobs wait for.
+pub(crate) fn would_wait_for_itself(cluster: &Cluster, id: JobId, dependency: &Dependency) -> bool {
+    let array = cluster.jobs[&id].array_id();
+    let named = |dependency: &Dependency| dependency.terms.iter().filter_map(|term| term.job).collect::<Vec<_>>();
+    let mut to_visit = named(dependency);
+    let mut visited = BTreeSet::new();
+    while let Some(other) = to_visit.pop() {
+        if other == id || Some(other) == array {
+            return true;
+        }
+        if visited.insert(other) {
+            let records = cluster.named(&other.into()).unwrap_or_default();
+            let pending = records.iter().map(|id| &cluster.jobs[id]).filter(|job| job.phase == Phase::Pending);
+            pending.for_each(|job| to_visit.extend(named(&job.dependency)));
+        }
+    }
+    false
 }
 
 fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::node::{Machine, Node, NodePhase, NodeReason, Run};
 use model::update::NodeChange;
 use model::{
-    Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepPhase,
-    Task, hostlist,
+    Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepId,
+    StepPhase, Task, hostlist,
 };
 
 use super::Answer;
@@ -38,6 +38,7 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
         node.phase = NodePhase::Down;
     }
     set_duty(cluster, name);
+    freeze_again(cluster, name);
     for id in vanished {
         lose_run(cluster, id, name);
     }
@@ -45,9 +46,11 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
     Ok(Reply::Ok)
 }
 
+/// A run that is being ended counts as stale: whoever waits for its end may have stopped waiting for a node that was away.
 fn is_current(cluster: &Cluster, node: &NodeName, run: &Run) -> bool {
     cluster.jobs.get(&run.job).is_some_and(|job| {
-        job.attempt == run.attempt && job.holds_nodes() && job.allocation.share(node.as_str()).is_some()
+        let is_live = matches!(job.phase, Phase::Starting | Phase::Running | Phase::Suspended);
+        is_live && job.attempt == run.attempt && job.allocation.share(node.as_str()).is_some()
     })
 }
 
@@ -69,13 +72,27 @@ fn vanished_runs(cluster: &Cluster, name: &NodeName, runs: &[Run]) -> Vec<JobId>
     node.jobs.iter().filter(is_gone).copied().collect()
 }
 
+/// A restarted machine no longer knows what is to stand still there.
+fn freeze_again(cluster: &mut Cluster, name: &NodeName) {
+    let jobs: Vec<JobId> = cluster.nodes[name].jobs.iter().copied().collect();
+    for id in jobs {
+        if cluster.jobs[&id].phase == Phase::Suspended {
+            cluster.job_mut(id).done.remove(&Task::Stop);
+            cluster.unsettled.insert(id);
+        }
+    }
+}
+
 /// A job's processes on the node are gone without a report.
 fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     let job = &cluster.jobs[&id];
     if job.spec.is_batch() && job.allocation.first() == Some(name) {
         return node_failed(cluster, id);
     }
-    for step in step_life::live(cluster, id) {
+    // Steps that are being launched are launched again; steps that are being ended need no more.
+    let launched: Vec<StepId> =
+        cluster.steps_of(id).filter(|step| step.phase == StepPhase::Running).map(|step| step.id).collect();
+    for step in launched {
         step_life::node_ended(cluster, id, step, name, ExitStatus::signaled(9));
         on::report::after_step(cluster, id, step);
     }

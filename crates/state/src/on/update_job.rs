@@ -7,6 +7,7 @@ use model::{Caller, Job, JobRef, JobSpec, Phase, Reject, features};
 
 use super::job::{pending_only, touched};
 use super::{Answer, each, submit};
+use crate::features::dependency::would_wait_for_itself;
 use crate::settle::{forget_wait, wake};
 use crate::{Cluster, job_life};
 
@@ -20,6 +21,10 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if needs_pending(changes) {
             pending_only(job)?;
             submit::admissible(cluster, by, &spec)?;
+        }
+        let waits_for_itself = |dependency| would_wait_for_itself(cluster, id, dependency);
+        if changes.dependency.as_ref().is_some_and(waits_for_itself) {
+            return Err(Reject::BadDependency);
         }
         if changes.priority.is_some_and(|priority| priority > job.priority) && !by.is_admin {
             return Err(Reject::NotPermitted);
@@ -51,9 +56,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
             }
             wake(cluster, model::Wake::ArraySlot(array));
         }
-        if !cluster.jobs[&id].is_over() {
-            job_life::remember_name(cluster, id);
-        }
+        job_life::remember_name(cluster, id);
         touched(cluster, id);
         Ok(())
     })

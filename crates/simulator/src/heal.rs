@@ -1,0 +1,87 @@
+//! The end of trouble: everything is repaired, and then every job must come to its end and leave nothing behind.
+use model::partition::PartitionState;
+use model::time::Span;
+use model::update::{NodeChange, PartitionChanges};
+use model::{Caller, Command, ExitStatus, Job, JobKind, NodeName, Phase, Reason};
+
+use crate::World;
+use crate::{agents, faults, leader, setting};
+
+const N_ROUNDS: u32 = 3_000;
+
+pub fn heal(world: &mut World) {
+    world.is_healing = true;
+    let config = Box::new(setting::config());
+    let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });
+    for name in ["debug", "short"] {
+        let changes = Box::new(PartitionChanges { state: Some(PartitionState::Up) });
+        let _ = world.propose(Caller::SYSTEM, Command::UpdatePartition { name: name.into(), changes });
+    }
+    let names: Vec<NodeName> = world.agents.keys().cloned().collect();
+    // Some jobs were let in when more nodes had the feature.
+    let change = NodeChange::Features(vec!["fast".into()]);
+    let _ = world.propose(Caller::SYSTEM, Command::UpdateNodes { nodes: names.clone(), change });
+    for round in 0.. {
+        for name in &names {
+            if world.agent(name).connection.is_none() {
+                faults::connect(world, name);
+            }
+            let change = NodeChange::Resume;
+            let _ = world.propose(Caller::SYSTEM, Command::UpdateNodes { nodes: vec![name.clone()], change });
+        }
+        help_jobs(world);
+        world.at = world.at + Span::from_secs(5);
+        leader::act(world);
+        agents::act(world);
+        if world.cluster.n_jobs() == 0 {
+            break;
+        }
+        assert!(round < N_ROUNDS, "seed {}: never ends: {}", world.seed, unfinished(world));
+    }
+    check_nothing_is_left(world);
+}
+
+fn unfinished(world: &World) -> String {
+    let all = || world.cluster.jobs().map(|job| &**job);
+    let Some(job) = all().find(|job| job.phase != Phase::Done).or(all().next()) else { return String::new() };
+    let duty = world.cluster.duty(&model::Owner::Job(job.id));
+    let Job { id, phase, reason, wakes, .. } = job;
+    let nodes: Vec<_> = job.allocation.names().collect();
+    format!("job {id} {phase:?} {reason:?} waits for {wakes:?}, {duty:?}, {nodes:?}, {:?}", job.spec.size)
+}
+
+/// Somebody looks after every job that waits for somebody.
+fn help_jobs(world: &mut World) {
+    let cluster = world.cluster.clone();
+    for job in cluster.jobs() {
+        let jobs = vec![job.id.into()];
+        let command = match job.phase {
+            Phase::Suspended => Command::Resume { jobs },
+            Phase::Pending if job.reason == Some(Reason::DependencyNeverSatisfied) => Command::Cancel { jobs },
+            Phase::Pending if job.reason == Some(Reason::PartitionTimeLimit) => Command::Cancel { jobs },
+            Phase::Pending if job.held.is_some() => Command::Release { jobs },
+            Phase::Running if matches!(job.spec.kind, JobKind::Allocation) => {
+                Command::Complete { job: job.id, exit: ExitStatus::SUCCESS }
+            }
+            Phase::Pending | Phase::Running => continue,
+            Phase::Starting | Phase::Ending | Phase::Finishing | Phase::Done => continue,
+        };
+        let _ = world.propose(Caller::SYSTEM, command);
+    }
+}
+
+fn check_nothing_is_left(world: &World) {
+    let cluster = &world.cluster;
+    let seed = world.seed;
+    assert_eq!(world.promises.n_open(), 0, "seed {seed}: jobs were never seen to end");
+    assert_eq!(cluster.duties().count(), 0, "seed {seed}: duties are left");
+    assert_eq!(cluster.next_deadline(), None, "seed {seed}: deadlines are left");
+    for node in cluster.nodes() {
+        assert!(node.jobs.is_empty() && node.used == Default::default(), "seed {seed}: {node:?} is still used");
+        assert!(node.is_usable(), "seed {seed}: {} is not in service: {:?}", node.name, node.phase);
+    }
+    for (name, agent) in &world.agents {
+        assert!(agent.processes.is_empty(), "seed {seed}: processes are left on {name}: {:?}", agent.processes);
+    }
+    assert!(state::check::is_empty(cluster), "seed {seed}: traces of jobs are left");
+}

@@ -1,0 +1,158 @@
+//! The cluster the story plays in, and what its users ask for.
+use model::command::Blob;
+use model::config::NamedNode;
+use model::dependency::{Dependency, Kind, Term};
+use model::gres::{Gres, GresRequest};
+use model::node::NodeConfig;
+use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
+use model::time::{Span, Timestamp};
+use model::{BlobId, Config, JobId, JobKind, JobSpec, NodeName, Partition, StepSpec};
+
+use crate::dice::Dice;
+
+pub const N_NODES: u32 = 6;
+pub const UIDS: [u32; 3] = [1000, 1001, 1002];
+
+pub fn node_name(number: u32) -> NodeName {
+    format!("n{number}").as_str().into()
+}
+
+/// Six nodes, two of them with devices, in two partitions.
+pub fn config() -> Config {
+    let node = |number: u32| {
+        let gres = Gres { name: "gpu".into(), count: 2, ..Default::default() };
+        let config = NodeConfig {
+            cpus: 4 + 4 * (number % 2),
+            memory_mb: 4000,
+            gres: if number > 4 { vec![gres] } else { Vec::new() },
+            features: if number < 3 { vec!["fast".into()] } else { Vec::new() },
+            weight: number % 3,
+            ..Default::default()
+        };
+        NamedNode { name: node_name(number), config }
+    };
+    let partition = |name: &str, nodes: std::ops::RangeInclusive<u32>| Partition {
+        name: name.into(),
+        nodes: nodes.map(node_name).collect(),
+        is_default: name == "debug",
+        ..Default::default()
+    };
+    let mut short = partition("short", 1..=3);
+    short.max_time = Some(TimeLimit::Secs(120));
+    short.priority_tier = 2;
+    let mut config = Config::default();
+    config.nodes = (1..=N_NODES).map(node).collect();
+    config.partitions = vec![partition("debug", 1..=N_NODES), short];
+    config.controller.min_job_age = Span::from_secs(60);
+    config
+}
+
+/// As somebody might edit the file: fewer or smaller nodes, other rules.
+pub fn edited_config(dice: &mut Dice) -> Config {
+    let mut config = config();
+    match dice.below(6) {
+        0 => {
+            let gone = config.nodes.remove(dice.below(u64::from(N_NODES)) as usize).name;
+            config.partitions.iter_mut().for_each(|partition| partition.nodes.retain(|name| *name != gone));
+        }
+        1 => config.nodes[0].config.cpus = 2,
+        2 => config.scheduler.requeues = false,
+        3 => config.controller.return_to_service = false,
+        4 => config.scheduler.kill_on_invalid_dependency = true,
+        _ => (),
+    }
+    config
+}
+
+pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob>) {
+    let blob = |number: u64| {
+        let id = BlobId([number, 0, 0, 1]);
+        (id, Blob { id, content: vec![number as u8; 3] })
+    };
+    let (script, script_blob) = blob(1 + dice.below(3));
+    let (environment, environment_blob) = blob(4 + dice.below(3));
+    let kind = match dice.below(6) {
+        0 => JobKind::Allocation,
+        1 => JobKind::Run(Box::new(step(dice))),
+        _ => JobKind::Batch { script },
+    };
+    let later = |dice: &mut Dice| now + Span::from_secs(dice.below(60));
+    let is_batch = matches!(kind, JobKind::Batch { .. });
+    let spec = JobSpec {
+        name: dice.pick(&["a", "b", "c"]).into(),
+        uid: dice.pick(&UIDS),
+        partitions: dice.pick(&[vec![], vec!["short".into()], vec!["short".into(), "debug".into()]]),
+        kind,
+        environment,
+        size: size(dice),
+        time_limit: dice.pick(&[None, Some(TimeLimit::Secs(30)), Some(TimeLimit::Secs(90))]),
+        begin: dice.one_in(6).then(|| later(dice)),
+        deadline: dice.one_in(12).then(|| later(dice)),
+        dependency: if dice.one_in(4) { dependency(dice, other) } else { Dependency::default() },
+        kill_on_invalid_dependency: dice.pick(&[None, None, Some(true), Some(false)]),
+        held: dice.one_in(10),
+        nice: dice.below(5) as i32 - 2,
+        requeue: dice.pick(&[None, Some(true), Some(false)]),
+        array: (is_batch && dice.one_in(5)).then(|| array(dice)),
+        warning: dice.one_in(6).then(|| Warning { signal: 10, before: Span::from_secs(10), batch_only: true }),
+        ..Default::default()
+    };
+    (spec, vec![script_blob, environment_blob])
+}
+
+fn size(dice: &mut Dice) -> Size {
+    let min_nodes = 1 + dice.below(3) as u32 * dice.below(2) as u32;
+    let mut size = Size {
+        min_nodes,
+        max_nodes: dice.pick(&[None, Some(min_nodes), Some(min_nodes + 1)]),
+        n_tasks: dice.maybe(2, 6),
+        tasks_per_node: dice.maybe(6, 3),
+        cpus_per_task: dice.maybe(4, 3),
+        memory: dice.pick(&[Memory::Default, Memory::PerNodeMb(1000), Memory::PerCpuMb(300), Memory::WholeNode]),
+        sharing: dice.pick(&[Sharing::Default, Sharing::Default, Sharing::Default, Sharing::WholeNodes]),
+        ..Default::default()
+    };
+    match dice.below(12) {
+        0 => size.nodes = vec![node_name(1 + dice.below(u64::from(N_NODES)) as u32)],
+        1 => size.excluded = vec![node_name(1 + dice.below(u64::from(N_NODES)) as u32)],
+        2 => size.gres = vec![GresRequest { name: "gpu".into(), count: 1, ..Default::default() }],
+        3 => size.constraint = model::features::parse("fast").ok(),
+        4 => size.contiguous = true,
+        5 => size.overcommit = true,
+        _ => (),
+    }
+    size
+}
+
+pub fn step(dice: &mut Dice) -> StepSpec {
+    StepSpec {
+        n_tasks: dice.maybe(2, 4),
+        min_nodes: dice.below(3) as u32,
+        cpus_per_task: dice.maybe(4, 2),
+        overlaps: dice.one_in(4),
+        ..Default::default()
+    }
+}
+
+fn array(dice: &mut Dice) -> ArraySpec {
+    let mut tasks = model::TaskSet::new();
+    let first = dice.below(3) as u32;
+    tasks.insert_range(first, first + 1 + dice.below(9) as u32, 1 + dice.below(2) as u32);
+    ArraySpec { tasks, limit: dice.maybe(2, 3) }
+}
+
+pub fn dependency(dice: &mut Dice, other: JobId) -> Dependency {
+    let kinds = [Kind::After, Kind::AfterAny, Kind::AfterOk, Kind::AfterNotOk, Kind::AfterCorr, Kind::Singleton];
+    let mut term = || {
+        let kind = dice.pick(&kinds);
+        let task = dice.one_in(6).then(|| dice.below(4) as u32);
+        let delay_minutes = if kind == Kind::After && dice.one_in(3) { 1 } else { 0 };
+        match kind {
+            Kind::Singleton => Term { kind, job: None, task: None, delay_minutes: 0 },
+            _ => Term { kind, job: Some(other), task, delay_minutes },
+        }
+    };
+    let terms = vec![term(), term()];
+    let n_terms = 1 + dice.below(2) as usize;
+    Dependency { terms: terms.into_iter().take(n_terms).collect(), any_is_enough: dice.one_in(2) }
+}

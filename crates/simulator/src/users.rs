@@ -1,0 +1,124 @@
+//! Users and administrators, doing everything at any time.
+use model::spec::{Memory, TimeLimit};
+use model::time::Span;
+use model::update::{JobChanges, NodeChange, PartitionChanges, TimeLimitChange};
+use model::{Caller, Command, ExitStatus, Job, JobId, JobRef, NodeName, StepId, TaskSet};
+
+use crate::World;
+use crate::setting::{self, UIDS};
+
+pub fn act(world: &mut World) {
+    let n_commands = 1 + world.dice.below(2);
+    for _ in 0..n_commands {
+        let (by, command) = command(world);
+        let _ = world.propose(by, command);
+    }
+}
+
+fn command(world: &mut World) -> (Caller, Command) {
+    let id = some_job(world);
+    let owner = world.cluster.job(id).map_or(1000, |job| job.spec.uid);
+    let uid = if world.dice.one_in(12) { world.dice.pick(&UIDS) } else { owner };
+    let user = Caller { uid, gid: uid, is_admin: false };
+    let admin = Caller { uid: 0, gid: 0, is_admin: true };
+    let by = if world.dice.one_in(4) { admin } else { user };
+    let jobs = vec![some_ref(world, id)];
+    let command = match world.dice.below(40) {
+        0..3 => Command::Cancel { jobs },
+        3 => Command::Hold { jobs, by_user: world.dice.one_in(2) },
+        4 => Command::Release { jobs },
+        5 | 6 => Command::Requeue { jobs, hold: world.dice.one_in(4) },
+        7..9 => Command::Suspend { jobs },
+        9..11 => Command::Resume { jobs },
+        11..13 => Command::Complete { job: id, exit: ExitStatus::exited(world.dice.below(2) as u8) },
+        13..17 => create_step(world, id),
+        17 => Command::CancelStep { job: id, step: StepId::Number(world.dice.below(3) as u32) },
+        18 | 19 => Command::UpdateJob { job: some_ref(world, id), changes: Box::new(changes(world)) },
+        20 | 21 => return (admin, change_node(world)),
+        22 => return (admin, change_partition(world)),
+        23 => {
+            let config = setting::edited_config(&mut world.dice);
+            return (Caller::SYSTEM, Command::Reconfigure { config: Box::new(config) });
+        }
+        _ => {
+            let (spec, mut blobs) = setting::spec(&mut world.dice, world.at, id);
+            if world.dice.one_in(10) {
+                blobs.pop();
+            }
+            let by = Caller { uid: spec.uid, gid: spec.uid, is_admin: false };
+            return (by, Command::Submit { spec: Box::new(spec), blobs });
+        }
+    };
+    (by, command)
+}
+
+fn some_job(world: &mut World) -> JobId {
+    let known: Vec<JobId> = world.cluster.jobs().map(|job| job.id).collect();
+    if known.is_empty() || world.dice.one_in(20) {
+        return JobId(1 + world.dice.below(60) as u32);
+    }
+    world.dice.pick(&known)
+}
+
+/// The job, its whole array, or some tasks of it.
+fn some_ref(world: &mut World, id: JobId) -> JobRef {
+    let Some(array) = world.cluster.job(id).and_then(|job| job.array_id()) else { return id.into() };
+    let mut tasks = TaskSet::new();
+    for _ in 0..1 + world.dice.below(3) {
+        tasks.insert(world.dice.below(10) as u32);
+    }
+    match world.dice.below(3) {
+        0 => id.into(),
+        1 => array.into(),
+        _ => JobRef { job: array, tasks: Some(tasks) },
+    }
+}
+
+fn create_step(world: &mut World, id: JobId) -> Command {
+    let running: Vec<JobId> =
+        world.cluster.jobs().filter(|job: &&std::sync::Arc<Job>| job.holds_nodes()).map(|job| job.id).collect();
+    let job = if running.is_empty() || world.dice.one_in(5) { id } else { world.dice.pick(&running) };
+    let spec = Box::new(setting::step(&mut world.dice));
+    Command::CreateStep { job, spec, blobs: Vec::new() }
+}
+
+fn changes(world: &mut World) -> JobChanges {
+    let soon = world.at + Span::from_secs(world.dice.below(40));
+    let other = some_job(world);
+    let dice = &mut world.dice;
+    let mut changes = JobChanges::default();
+    match dice.below(10) {
+        0 => changes.name = Some(dice.pick(&["a", "b"]).into()),
+        1 => changes.time_limit = Some(TimeLimitChange::To(TimeLimit::Secs(20 + dice.below(60)))),
+        2 => changes.begin = Some(soon),
+        3 => changes.priority = Some(dice.below(3) as u32 * 1000),
+        4 => changes.partitions = Some(vec![dice.pick(&["debug", "short"]).into()]),
+        5 => changes.n_tasks = Some(1 + dice.below(6) as u32),
+        6 => changes.array_limit = Some(dice.below(3) as u32),
+        7 => changes.dependency = Some(setting::dependency(dice, other)),
+        8 => changes.memory = Some(Memory::PerNodeMb(500)),
+        _ => changes.deadline = Some(soon),
+    }
+    changes
+}
+
+fn change_node(world: &mut World) -> Command {
+    let nodes: Vec<NodeName> = vec![setting::node_name(1 + world.dice.below(u64::from(setting::N_NODES)) as u32)];
+    let reason = || "fan".to_string();
+    let change = match world.dice.below(8) {
+        0 | 1 => NodeChange::Drain { reason: reason() },
+        2 => NodeChange::Undrain,
+        3 => NodeChange::Down { reason: reason() },
+        4 => NodeChange::Features(vec!["fast".into()]),
+        5 => NodeChange::Weight(world.dice.below(3) as u32),
+        _ => NodeChange::Resume,
+    };
+    Command::UpdateNodes { nodes, change }
+}
+
+fn change_partition(world: &mut World) -> Command {
+    use model::partition::PartitionState::*;
+    let state = Some(world.dice.pick(&[Up, Up, Down, Drain, Inactive]));
+    let name = world.dice.pick(&["debug", "short"]).to_string();
+    Command::UpdatePartition { name, changes: Box::new(PartitionChanges { state }) }
+}
