@@ -91,7 +91,8 @@ fn a_held_job_starts_when_it_is_released() {
 #[test]
 fn a_requeued_job_runs_again_and_counts_its_restarts() {
     let cluster = Cluster::up("--nodes 1");
-    let job = cluster.sbatch("--requeue --wrap='echo run $SLURM_RESTART_COUNT >> runs; while [ ! -e go ]; do sleep 0.02; done'");
+    let job = cluster
+        .sbatch("--requeue --wrap='echo run $SLURM_RESTART_COUNT >> runs; while [ ! -e go ]; do sleep 0.02; done'");
     cluster.wait_file("runs", |text| text.lines().count() == 1);
     cluster.ok(&format!("scontrol requeue {job}"));
     cluster.wait_file("runs", |text| text.contains("run 1"));

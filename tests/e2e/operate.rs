@@ -14,7 +14,11 @@ fn the_nodes_of_a_configuration_file_come_up_idle() {
 #[test]
 fn a_misspelt_key_is_named_with_its_line() {
     let cluster = Cluster::up("--nodes 1");
-    std::fs::write(cluster.dir.join("work/bad.conf"), "cluster_name = \"x\"\n[[nodes]]\nnames = \"n1\"\nmemroy_mb = 5\n").unwrap();
+    std::fs::write(
+        cluster.dir.join("work/bad.conf"),
+        "cluster_name = \"x\"\n[[nodes]]\nnames = \"n1\"\nmemroy_mb = 5\n",
+    )
+    .unwrap();
     let said = cluster.run("spur config check bad.conf");
     assert_ne!(said.code, 0);
     let text = said.out + &said.err;

@@ -42,7 +42,8 @@ fn srun_in_a_batch_job_is_a_step_of_it() {
 #[test]
 fn salloc_holds_nodes_while_its_command_runs() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
-    let said = cluster.run("salloc -N2 bash -c 'echo $SLURM_JOB_NODELIST; srun hostname | wc -l; squeue -h -o %t; exit 5'");
+    let said =
+        cluster.run("salloc -N2 bash -c 'echo $SLURM_JOB_NODELIST; srun hostname | wc -l; squeue -h -o %t; exit 5'");
     assert_eq!(said.out, "n[1-2]\n2\nR\n", "{said:?}");
     assert_eq!(said.code, 5);
     assert!(said.err.contains("salloc: Granted job allocation 1"), "{said:?}");

@@ -33,7 +33,8 @@ pub fn refusal(partition: &Partition, job: &Job) -> Option<Reason> {
     if too_long {
         return Some(Reason::PartitionTimeLimit);
     }
-    let too_many = partition.max_nodes.is_some_and(|most| min_nodes > most);
+    let most_nodes = partition.max_nodes.unwrap_or(u32::MAX).min(partition.nodes.len() as u32);
+    let too_many = min_nodes > most_nodes;
     let too_few = job.spec.size.max_nodes.is_some_and(|most| most < partition.min_nodes);
     if too_many || too_few {
         return Some(Reason::PartitionNodeLimit);

@@ -53,9 +53,12 @@ pub(crate) fn complete(cluster: &mut Cluster, by: Caller, id: JobId, exit: ExitS
     Ok(Reply::Ok)
 }
 
+/// A job that already runs is held only if it is requeued.
 pub(crate) fn hold(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], by_user: bool) -> Answer {
     each(cluster, by, jobs, |cluster, id| {
-        pending_only(&cluster.jobs[&id])?;
+        if cluster.jobs[&id].is_over() {
+            return Err(Reject::AlreadyOver);
+        }
         let owner = cluster.jobs[&id].spec.uid;
         let as_user = by_user || !by.is_admin || (by.uid == owner && by.uid != 0);
         let job = cluster.job_mut(id);

@@ -1,10 +1,10 @@
 //! The scheduler's plan, made on a state that may be gone: every part is checked again, stale parts are dropped.
-use model::{JobId, JobKind, Plan, Reply, Start};
+use model::{JobId, JobKind, NodeShare, Plan, Reply, Start};
 
 use super::Answer;
 use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
-use crate::step_layout::{self, Layout};
+use crate::step_layout::Layout;
 use crate::{Cluster, arrays, ledger, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
@@ -63,14 +63,11 @@ fn place(cluster: &mut Cluster, start: &Start) {
     cluster.unsettled.insert(id);
 }
 
-/// An `srun` outside an allocation is one step over the whole job.
+/// An `srun` outside an allocation is one step, laid out as the whole job is.
 fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
-    let job = &cluster.jobs[&id];
-    let layout = step_layout::lay_out(job, spec, std::iter::empty());
-    let layout = layout.unwrap_or_else(|_| Layout {
-        n_tasks: job.allocation.nodes.iter().map(|share| share.n_tasks).sum(),
-        shares: job.allocation.nodes.clone(),
-    });
+    let shares = cluster.jobs[&id].allocation.nodes.iter().filter(|share| share.n_tasks > 0);
+    let shares: Vec<NodeShare> = shares.cloned().collect();
+    let layout = Layout { n_tasks: shares.iter().map(|share| share.n_tasks).sum(), shares };
     crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);
     step_life::create(cluster, id, spec, layout);
 }

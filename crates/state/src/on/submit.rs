@@ -142,9 +142,14 @@ fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
 }
 
 /// With nothing else running, the partition's nodes would be enough.
+/// A job that only wants more nodes than there are may wait for them (PartitionNodeLimit), as Slurm lets it.
 fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     let Some(partition) = cluster.config.partition(partition) else { return false };
     let size = &spec.size;
+    let (min_nodes, _) = size.node_bounds();
+    if min_nodes > partition.nodes.len() as u32 && size.n_tasks.is_none_or(|n_tasks| n_tasks <= min_nodes) {
+        return true;
+    }
     let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
     let candidate = |node: &Arc<Node>| {
         let mut room = node.config.room();
