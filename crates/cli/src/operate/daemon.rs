@@ -114,6 +114,21 @@ fn role_of(pid: i32, conf: &Path) -> Option<Role> {
     Role::of(&words, conf)
 }
 
+/// Waits for a daemon that was killed a moment ago: until the last of its threads has left the kernel it holds its locks,
+/// and its successor would find them taken.
+pub fn wait_for_last_breath(pid_file: &Path) {
+    let pid = fs::read_to_string(pid_file).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let Some(pid) = pid.filter(|pid| is_dying(*pid)).and_then(Pid::from_raw) else { return };
+    if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) {
+        ends_before(&handle, Instant::now() + Duration::from_secs(10));
+    }
+}
+
+fn is_dying(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
 /// Starts a daemon that lives on without us: own session, nothing of ours but its log.
 pub fn start(role: &Role, conf: &Path, config: &Config) -> Result<Child, String> {
     let log = role.log_file(config);

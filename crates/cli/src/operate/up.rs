@@ -102,6 +102,7 @@ fn start_missing(running: &[Daemon], config: &Config, conf: &Path) -> Result<Vec
                 fs::create_dir_all(parent).map_err(|error| super::folder::cannot("make", parent, error))?;
             }
         }
+        daemon::wait_for_last_breath(&role.pid_file(config));
         let child = daemon::start(&role, conf, config)?;
         let pid_file = role.pid_file(config);
         fs::write(&pid_file, format!("{}\n", child.id()))
