@@ -29,12 +29,13 @@ fn no_acknowledged_submission_is_lost_when_the_controller_is_killed() {
                 }
             });
         }
+        // Also when a restart fails, so that the clients end and the failure is told.
+        let _stop = StopOnDrop(&stop);
         for kill in 0..KILLS {
             std::thread::sleep(Duration::from_millis(40 + u64::from(kill * 37 % 90)));
             kill_9(cluster.controller_pid());
             cluster.start("");
         }
-        stop.store(true, Ordering::Relaxed);
     });
     let listed = cluster.ok("squeue -h -o '%i %j'");
     let listed: Vec<(String, String)> = listed
@@ -49,5 +50,13 @@ fn no_acknowledged_submission_is_lost_when_the_controller_is_killed() {
     assert!(acknowledged.len() as u32 > KILLS, "too few submissions got through: {}", acknowledged.len());
     for submission in acknowledged.iter() {
         assert!(listed.contains(submission), "{submission:?} was acknowledged and is lost");
+    }
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
