@@ -105,7 +105,6 @@ fn a_requeued_job_runs_again_and_counts_its_restarts() {
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
     for (line, message) in [
-        ("sbatch -N 3 --wrap=true", "Requested node configuration is not available"),
         ("sbatch -n 100 --wrap=true", "Requested node configuration is not available"),
         ("sbatch -p nowhere --wrap=true", "invalid partition specified: nowhere"),
         ("sbatch -d afterok:999 --wrap=true", "Job dependency problem"),
@@ -119,4 +118,13 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     }
     assert_eq!(cluster.ok("squeue -h -t all"), "");
     assert_eq!(cluster.sbatch("--wrap=true"), "1");
+}
+
+#[test]
+fn a_job_for_more_nodes_than_there_are_waits_and_blocks_nobody() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let large = cluster.sbatch("-N 3 --wrap=true");
+    cluster.wait_for(&format!("squeue -h -j {large} -o '%t %r'"), "PD PartitionNodeLimit");
+    let small = cluster.sbatch("--wrap=true");
+    cluster.wait_state(&small, "COMPLETED");
 }
