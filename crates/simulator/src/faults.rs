@@ -33,6 +33,8 @@ pub fn connect(world: &mut World, name: &NodeName) {
     let agent = world.agent(name);
     agent.connection = Some(number);
     let command = Command::RegisterNode { node: name.clone(), machine: Default::default(), runs: agent.runs() };
+    // What an earlier stream brought is not listened to any more.
+    world.leader.answers.retain(|(from, ..)| from != name);
     world.leader.propose_later(command);
 }
 

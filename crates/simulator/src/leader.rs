@@ -85,6 +85,8 @@ fn acknowledge(world: &mut World, exited: &Exited) {
     let agent = world.agent(&exited.node);
     if agent.connection.is_some() && !is_lost {
         agent.spool.retain(|_, result| result != exited);
+        // A launch that is still on its way is not for it any more; the agent remembers as long as the stream lives.
+        agent.started.insert((exited.job, exited.attempt, exited.step));
     }
 }
 

@@ -87,7 +87,8 @@ impl World {
 
     /// The last entries, to tell how it came to this.
     fn print_trace(&self) {
-        for entry in self.log.iter().rev().take(100).rev() {
+        let telling: Vec<&Entry> = self.log.iter().filter(|entry| !is_idle(entry)).collect();
+        for entry in &telling[telling.len().saturating_sub(150)..] {
             let text = format!("{:?}", entry.command);
             eprintln!("{} {}", entry.at.secs(), text.chars().take(400).collect::<String>());
         }
@@ -124,6 +125,11 @@ impl World {
         self.last_number += 1;
         self.last_number
     }
+}
+
+/// Healing repeats some commands endlessly.
+fn is_idle(entry: &Entry) -> bool {
+    matches!(entry.command, Command::UpdateNodes { change: model::update::NodeChange::Resume, .. })
 }
 
 fn is_refused(reply: &Result<Reply, Reject>) -> bool {

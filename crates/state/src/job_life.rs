@@ -193,10 +193,10 @@ fn restart(job: &mut Job) {
 
 fn forget(cluster: &mut Cluster, id: JobId) {
     step_life::forget_all(cluster, id);
+    moved(cluster, id);
     arrays::record_gone(cluster, id);
     let job = cluster.jobs.remove(&id).expect("callers look the job up first");
     blobs::release(cluster, &blobs::of_job(&job.spec));
-    wake(cluster, Wake::JobMoved(id));
     let at = cluster.now;
     cluster.tell(Event::JobGone { job: id, at });
 }

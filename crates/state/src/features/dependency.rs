@@ -79,14 +79,17 @@ fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
     if let (Kind::AfterCorr, None, Some(task)) = (term.kind, term.task, job.array_task()) {
         return of_jobs(cluster, term.kind, &JobRef { job: other, tasks: Some([task].into_iter().collect()) });
     }
+    if term.kind == Kind::After {
+        return after_start(cluster, term, &named(term, other));
+    }
     if let (None, Some(array)) = (term.task, cluster.arrays.get(&other)) {
         return of_array(term, array);
     }
-    let tasks = term.task.map(|task| [task].into_iter().collect());
-    if term.kind == Kind::After {
-        return after_start(cluster, term, &JobRef { job: other, tasks });
-    }
-    of_jobs(cluster, term.kind, &JobRef { job: other, tasks })
+    of_jobs(cluster, term.kind, &named(term, other))
+}
+
+fn named(term: &Term, job: JobId) -> JobRef {
+    JobRef { job, tasks: term.task.map(|task| [task].into_iter().collect()) }
 }
 
 fn singleton(cluster: &Cluster, job: &Job) -> Standing {
@@ -96,10 +99,7 @@ fn singleton(cluster: &Cluster, job: &Job) -> Standing {
 }
 
 fn of_array(term: &Term, array: &model::Array) -> Standing {
-    let has_started_all = array.waiting.is_empty();
     match term.kind {
-        Kind::After if has_started_all => Standing::Met,
-        Kind::After => Standing::Open,
         Kind::AfterOk if array.n_failed > 0 => Standing::Never,
         _ if !array.is_over() => Standing::Open,
         Kind::AfterNotOk if array.n_failed == 0 => Standing::Never,
@@ -142,9 +142,11 @@ fn wakes(cluster: &Cluster, job: &Job, term: &Term) -> Vec<Wake> {
         return vec![Wake::NameFree { uid: job.spec.uid, name: job.spec.name.clone() }];
     };
     let mut wakes = vec![Wake::JobMoved(other)];
-    let started = cluster.jobs.get(&other).and_then(|other| other.started);
-    if let (true, Some(started)) = (term.delay_minutes > 0, started) {
-        wakes.push(Wake::At(started + Span::from_secs(u64::from(term.delay_minutes) * 60)));
+    if term.delay_minutes > 0 {
+        let delay = Span::from_secs(u64::from(term.delay_minutes) * 60);
+        let others = cluster.named(&named(term, other)).unwrap_or_default();
+        let last_start = others.iter().filter_map(|id| cluster.jobs[id].started).max();
+        wakes.extend(last_start.map(|started| Wake::At(started + delay)));
     }
     wakes
 }
