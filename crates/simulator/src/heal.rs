@@ -61,7 +61,9 @@ fn help_jobs(world: &mut World) {
         let command = match job.phase {
             Phase::Suspended => Command::Resume { jobs },
             Phase::Pending if job.reason == Some(Reason::DependencyNeverSatisfied) => Command::Cancel { jobs },
-            Phase::Pending if job.reason == Some(Reason::PartitionTimeLimit) => Command::Cancel { jobs },
+            Phase::Pending if matches!(job.reason, Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit)) => {
+                Command::Cancel { jobs }
+            }
             Phase::Pending if job.held.is_some() => Command::Release { jobs },
             Phase::Running if matches!(job.spec.kind, JobKind::Allocation) => {
                 Command::Complete { job: job.id, exit: ExitStatus::SUCCESS }

@@ -128,7 +128,10 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     if spec.size.max_nodes.is_some_and(|max| max < min) {
         return Err(Reject::TooManyNodes);
     }
-    match spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
+    // A job that wants more nodes than there are may wait for them (PartitionNodeLimit), as Slurm lets it.
+    let n_nodes_in = |name: &String| cluster.config.partition(name).map_or(0, |partition| partition.nodes.len() as u32);
+    let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
+    match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
         true => Ok(()),
         false => Err(Reject::NeverFits),
     }
@@ -142,14 +145,9 @@ fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
 }
 
 /// With nothing else running, the partition's nodes would be enough.
-/// A job that only wants more nodes than there are may wait for them (PartitionNodeLimit), as Slurm lets it.
 fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     let Some(partition) = cluster.config.partition(partition) else { return false };
     let size = &spec.size;
-    let (min_nodes, _) = size.node_bounds();
-    if min_nodes > partition.nodes.len() as u32 && size.n_tasks.is_none_or(|n_tasks| n_tasks <= min_nodes) {
-        return true;
-    }
     let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
     let candidate = |node: &Arc<Node>| {
         let mut room = node.config.room();
