@@ -83,5 +83,11 @@ fn read(pid: i32) -> Option<Process> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    Some(Process { pid, parent, session, is_zombie: matches!(state, "Z" | "X"), is_stopped: matches!(state, "T" | "t") })
+    Some(Process {
+        pid,
+        parent,
+        session,
+        is_zombie: matches!(state, "Z" | "X"),
+        is_stopped: matches!(state, "T" | "t"),
+    })
 }
