@@ -57,7 +57,10 @@ async fn reconnect(agent: Arc<Agent>, run: RunId, messages: UnboundedReceiver<To
                 tracing::info!(%run, "found again");
                 return run::attend(agent, run, stream, messages, Vec::new()).await;
             }
-            Err(_) if !agent.spool.is_supervised(run) => return run::gone(&agent, run).await,
+            Err(_) if !agent.spool.is_supervised(run) => {
+                agent.spool.forget_socket(run);
+                return run::gone(&agent, run).await;
+            }
             Err(_) => tokio::time::sleep(pause).await,
         }
         pause = (pause * 2).min(Duration::from_millis(200));

@@ -44,6 +44,7 @@ fn start_log(options: &Options) -> anyhow::Result<()> {
 }
 
 async fn serve(options: Options) -> anyhow::Result<()> {
+    launcher::raise_open_files_limit();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let spool = Spool::open(&options.spool_dir)

@@ -3,6 +3,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use model::codec;
 use tokio::io::Interest;
@@ -28,6 +29,27 @@ pub fn start() -> io::Result<UnboundedSender<Order>> {
     Ok(give)
 }
 
+/// The limit this process was started with, which jobs inherit unless they bring their own.
+static STARTED_WITH: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// Each run costs the agent a descriptor: takes as many as it may.
+pub fn raise_open_files_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct is valid.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return;
+        }
+        let _ = STARTED_WITH.set((limit.rlim_cur, limit.rlim_max));
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+    }
+}
+
+fn open_files_limit() -> Option<libc::rlimit> {
+    STARTED_WITH.get().map(|(soft, hard)| libc::rlimit { rlim_cur: *soft, rlim_max: *hard })
+}
+
 struct Server {
     socket: AsyncFd<OwnedFd>,
     process: Child,
@@ -39,6 +61,7 @@ impl Server {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("spurstepd").stdin(Stdio::null()).stdout(Stdio::null());
         let fd = far.as_raw_fd();
+        let limit = open_files_limit();
         // SAFETY: between fork and exec only async-signal-safe calls are made.
         unsafe {
             command.pre_exec(move || {
@@ -46,6 +69,9 @@ impl Server {
                     sys::check(libc::fcntl(fd, libc::F_SETFD, 0))?;
                 } else {
                     sys::check(libc::dup2(fd, SERVER_FD))?;
+                }
+                if let Some(limit) = limit {
+                    libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
                 }
                 Ok(())
             });

@@ -17,6 +17,8 @@ use crate::orders;
 use crate::table::Agent;
 
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
+/// An end that is not acknowledged within this time (up to twice) is reported again.
+const REPORT_AGAIN: Duration = Duration::from_secs(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(2);
 
 /// Never ends.
@@ -53,6 +55,8 @@ async fn attend(agent: &Arc<Agent>, is_welcome: &mut bool) -> anyhow::Result<()>
     let hello = Report::Hello { node: agent.options.node.clone(), machine: Box::new(agent.machine.clone()), runs };
     say.send(hello).context("the stream has just been made")?;
     let mut orders = client.attend(encoded(reports)).await?.into_inner();
+    let mut again = tokio::time::interval(REPORT_AGAIN);
+    let mut old_sequence = 0;
     let mut heartbeat = tokio::time::interval(agent.options.heartbeat);
     heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -70,6 +74,11 @@ async fn attend(agent: &Arc<Agent>, is_welcome: &mut bool) -> anyhow::Result<()>
                     _ => {}
                 }
                 orders::obey(agent, order);
+            }
+            _ = again.tick() => {
+                let table = agent.table();
+                table.report_again(old_sequence);
+                old_sequence = table.next_sequence();
             }
             _ = heartbeat.tick() => drop(say.send(Report::Heartbeat)),
         }

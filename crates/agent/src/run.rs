@@ -1,6 +1,6 @@
 //! One run as the agent sees it: its birth, its supervisor's line, its end.
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use model::agent::Launch;
@@ -58,7 +58,14 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
         slot,
         tag: agent.tag(run),
     };
-    let ends = sys::socket_pair(SocketKind::Stream).and_then(|(near, far)| Ok((to_tokio(near)?, far)));
+    let mut first = frame::encode(&start);
+    let ends = sys::socket_pair(SocketKind::Stream).and_then(|(near, far)| {
+        // Straight away: the runtime would first have to learn that the new socket takes bytes.
+        sys::set_nonblocking(near.as_fd())?;
+        let sent = sys::write(near.as_fd(), &first)?;
+        first.drain(..sent);
+        Ok((UnixStream::from_std(near.into())?, far))
+    });
     let (near, far) = match ends {
         Ok(ends) => ends,
         Err(error) => {
@@ -73,14 +80,8 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
     let _ = agent.launcher.send(order);
     drop(table);
     agent.launched.send_modify(|count| *count += 1);
-    tokio::spawn(attend(agent.clone(), run, near, messages, frame::encode(&start)));
+    tokio::spawn(attend(agent.clone(), run, near, messages, first));
     Ok(())
-}
-
-fn to_tokio(fd: OwnedFd) -> io::Result<UnixStream> {
-    let stream = std::os::unix::net::UnixStream::from(fd);
-    stream.set_nonblocking(true)?;
-    UnixStream::from_std(stream)
 }
 
 /// Carries messages to and from a supervisor until it is gone.

@@ -32,8 +32,9 @@ pub struct Agent {
 
 pub struct Table {
     pub runs: HashMap<RunId, Entry>,
-    /// Not acknowledged, by sequence.
+    /// Not acknowledged, by sequence; and the same runs by name.
     reports: BTreeMap<u64, Exited>,
+    unreported: HashSet<RunId>,
     next_sequence: u64,
     pub killed: Killed,
     pub slots: Slots,
@@ -82,6 +83,7 @@ impl Table {
         Table {
             runs: HashMap::new(),
             reports: BTreeMap::new(),
+            unreported: HashSet::new(),
             next_sequence,
             killed,
             slots: Slots::default(),
@@ -93,7 +95,7 @@ impl Table {
 
     /// Launched before, whatever has become of it.
     pub fn knows(&self, run: RunId) -> bool {
-        self.runs.contains_key(&run) || self.is_over(run) || self.reports.values().any(|exited| id_of(exited) == run)
+        self.runs.contains_key(&run) || self.is_over(run) || self.unreported.contains(&run)
     }
 
     /// Ended and acknowledged.
@@ -132,6 +134,7 @@ impl Table {
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
+        self.unreported.insert(run);
         self.reports.insert(sequence, exited.clone());
         self.report(Report::Exited { sequence, exited });
     }
@@ -144,14 +147,24 @@ impl Table {
     }
 
     pub fn report_all_again(&self) {
-        for (sequence, exited) in &self.reports {
+        self.report_again(u64::MAX);
+    }
+
+    /// What was first reported before this sequence and has not been acknowledged: the controller could not write it.
+    pub fn report_again(&self, before: u64) {
+        for (sequence, exited) in self.reports.range(..before) {
             self.report(Report::Exited { sequence: *sequence, exited: exited.clone() });
         }
+    }
+
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
     }
 
     /// Gives the run whose record may go.
     pub fn acknowledge(&mut self, sequence: u64) -> Option<RunId> {
         let run = id_of(&self.reports.remove(&sequence)?);
+        self.unreported.remove(&run);
         if self.over.insert(run) {
             self.over_order.push_back(run);
         }

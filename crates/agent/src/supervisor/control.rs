@@ -23,7 +23,7 @@ impl Control {
     /// Reads the first frame, which says what to do.
     pub fn open(mut stream: UnixStream) -> io::Result<(Start, Incoming, UnixStream)> {
         let mut incoming = Incoming::default();
-        let mut buffer = vec![0; 64 * 1024];
+        let mut buffer = vec![0; 16 * 1024];
         loop {
             match stream.read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -94,7 +94,7 @@ impl Control {
     /// Takes what has come; `true` first if a new agent has connected.
     pub fn receive(&mut self, messages: &mut Vec<ToSupervisor>) -> bool {
         let is_new = self.accept();
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = [0; 4096];
         while let Some(stream) = &mut self.stream {
             match stream.read(&mut buffer) {
                 Ok(0) => self.lose(),

@@ -1,19 +1,18 @@
 //! Starting one process of a run: in its cgroup from birth, as its user, in a session of its own.
 use std::ffi::{CString, OsStr};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 use model::spec::ResourceLimit;
 
+use super::birth;
 use super::environment::Block;
 use super::identity::Identity;
 use super::notes;
 use crate::cgroup::Cgroup;
-use crate::sys::{self, check};
-
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+use crate::sys;
 
 /// Everything decided before the fork, so that the child has little to do.
 pub struct Plan {
@@ -41,38 +40,19 @@ pub fn start(
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
-    let pid = match cgroup.map(|cgroup| clone_into(cgroup.directory().as_raw_fd())) {
-        Some(Ok(pid)) => pid,
-        // SAFETY: this process has one thread.
-        Some(Err(_)) | None => check(unsafe { libc::fork() })?,
-    };
-    if pid == 0 {
-        run(plan, identity, limits, &arguments, &environment)
-    }
-    Ok(pid)
+    let cgroup = cgroup.map(|cgroup| cgroup.directory().as_raw_fd());
+    // SAFETY: a supervisor has one thread; all that the child needs has been made before.
+    unsafe { birth::start(|| run(plan, identity, limits, &arguments, &environment), cgroup) }
 }
 
-/// A fork whose child is in the cgroup before its first instruction.
-fn clone_into(cgroup: RawFd) -> io::Result<i32> {
-    // SAFETY: no memory or stack is shared, so this is a fork; this process has one thread.
-    unsafe {
-        let mut arguments: libc::clone_args = std::mem::zeroed();
-        arguments.flags = CLONE_INTO_CGROUP;
-        arguments.exit_signal = libc::SIGCHLD as u64;
-        arguments.cgroup = cgroup as u64;
-        let pid = libc::syscall(libc::SYS_clone3, &mut arguments, size_of::<libc::clone_args>());
-        check(pid as libc::c_int)
-    }
-}
-
-/// In the child.
+/// In the child, whose memory is the supervisor's: nothing here may be left half-done. Returns only if the program cannot run.
 fn run(
     plan: &mut Plan,
     identity: &Identity,
     limits: &[ResourceLimit],
     arguments: &[*const libc::c_char],
     environment: &[*const libc::c_char],
-) -> ! {
+) -> i32 {
     // SAFETY: plain calls on valid descriptors.
     unsafe {
         libc::setsid();
@@ -85,14 +65,15 @@ fn run(
     }
     limits.iter().for_each(apply_limit);
     if let Err(error) = identity.assume() {
-        fail(&format!("slurmstepd: error: cannot become user {}: {}\n", identity.user, notes::describe(&error)), 1);
+        let why = notes::describe(&error);
+        say(&format!("slurmstepd: error: cannot become user {}: {why}\n", identity.user));
+        return 1;
     }
     if let Err(error) = std::env::set_current_dir(&plan.work_dir) {
+        // Twice, as Slurm has it: once for its daemon, once for the task.
         let note = notes::no_work_dir(&plan.work_dir, &error);
         say(&note);
-        if plan.is_batch {
-            say(&note);
-        }
+        say(&note);
         let _ = std::env::set_current_dir("/tmp");
     }
     plan.environment.set_pid(std::process::id());
@@ -115,7 +96,8 @@ fn run(
     let code = failure.raw_os_error().unwrap_or(1);
     let missing = plan.programs.iter().find_map(interpreter).filter(|_| code == libc::ENOENT);
     let what = missing.map_or_else(|| plan.name.clone(), |interpreter| format!("bad interpreter({interpreter})"));
-    fail(&notes::no_exec(&what, &failure), code)
+    say(&notes::no_exec(&what, &failure));
+    code
 }
 
 /// What the `#!` line of a file asks for.
@@ -161,10 +143,4 @@ fn say(text: &str) {
     // SAFETY: descriptor 2 is the job's own output, made by `run`.
     let stderr = unsafe { std::os::fd::BorrowedFd::borrow_raw(2) };
     let _ = sys::write(stderr, text.as_bytes());
-}
-
-fn fail(text: &str, code: i32) -> ! {
-    say(text);
-    // SAFETY: ends this child only.
-    unsafe { libc::_exit(code) }
 }

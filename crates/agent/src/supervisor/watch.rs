@@ -65,6 +65,8 @@ struct Watch {
     notes: Option<std::rc::Rc<OwnedFd>>,
     /// When SIGTERM turns into SIGKILL.
     kill_at: Option<i64>,
+    /// That the run is being ended is said once, by the first node.
+    has_said_end: bool,
     launch_error: Option<String>,
     phase: Phase,
 }
@@ -81,6 +83,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
     unsafe { libc::umask(start.launch.job_spec.umask.unwrap_or(0o022) as libc::mode_t) };
     let cgroup =
         start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &spool::slot_name(start.slot)).ok());
+    let is_first_node = start.launch.step == StepId::Batch || start.launch.node_index == 0;
     let mut watch = Watch {
         start,
         control,
@@ -92,6 +95,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         input_bytes: 0,
         notes: None,
         kill_at: None,
+        has_said_end: !is_first_node,
         launch_error: None,
         phase: Phase::Running,
     };
@@ -390,7 +394,10 @@ impl Watch {
         }
     }
 
-    fn signal(&self, signal: i32, whom: Whom) {
+    fn signal(&mut self, signal: i32, whom: Whom) {
+        if matches!(signal, libc::SIGTERM | libc::SIGKILL) {
+            self.say_end(KillNote::Cancelled);
+        }
         match whom {
             Whom::Everyone => self.charge.signal(signal),
             Whom::Leaders => {
@@ -410,11 +417,20 @@ impl Watch {
             return;
         }
         self.kill_at = Some(at);
-        if let Some(text) = notes::kill_note(&self.start, note) {
+        self.say_end(note);
+        if kill_wait.0 > 0 {
+            self.charge.thaw();
+            self.charge.signal(libc::SIGTERM);
+        }
+    }
+
+    fn say_end(&mut self, note: KillNote) {
+        if !self.has_said_end
+            && let Some(text) = notes::kill_note(&self.start, note)
+        {
+            self.has_said_end = true;
             self.say(&text);
         }
-        self.charge.thaw();
-        self.charge.signal(libc::SIGTERM);
     }
 
     fn say(&mut self, text: &str) {
