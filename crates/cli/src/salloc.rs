@@ -73,7 +73,7 @@ pub fn build(arguments: &[String], caller: &Caller) -> Result<Built, Problem> {
 }
 
 fn shell(caller: &Caller) -> String {
-    let own = caller.variable("SHELL").unwrap_or(&caller.shell);
+    let own = caller.variable("SHELL").unwrap_or_else(|| &caller.account().shell);
     if own.is_empty() { "/bin/sh".to_string() } else { own.to_string() }
 }
 
@@ -290,7 +290,8 @@ mod tests {
 
     fn plan(line: &str) -> Result<Plan, String> {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        let caller = Caller { work_dir: "/home/ada".into(), shell: "/bin/zsh".into(), ..Caller::default() };
+        let account = crate::users::Account { shell: "/bin/zsh".into(), ..Default::default() };
+        let caller = Caller { work_dir: "/home/ada".into(), account: account.into(), ..Caller::default() };
         match build(&arguments, &caller) {
             Ok(Built::Allocate(plan)) => Ok(*plan),
             Ok(Built::Answer(text)) => Err(text),

@@ -1,42 +1,38 @@
-//! User and group names, as this machine knows them.
-use std::ffi::{CStr, CString};
+//! User and group names, remembered: a submission should not read the user database each time.
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-/// The user's login name; the number itself where there is none.
-pub fn user(uid: u32) -> String {
-    let mut buffer = vec![0; 16 * 1024];
-    let mut record = std::mem::MaybeUninit::<libc::passwd>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: all pointers are to live buffers of the sizes given; `record` is read only when `found` says it was filled.
-    let name = unsafe {
-        libc::getpwuid_r(uid, record.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
-        (!found.is_null()).then(|| CStr::from_ptr((*found).pw_name).to_string_lossy().into_owned())
-    };
-    name.unwrap_or_else(|| uid.to_string())
+use wire::accounts;
+
+/// A name that was changed is believed after this long.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub struct Names {
+    users: Mutex<HashMap<u32, (Instant, String)>>,
+    groups: Mutex<HashMap<u32, (Instant, String)>>,
 }
 
-pub fn group(gid: u32) -> String {
-    let mut buffer = vec![0; 16 * 1024];
-    let mut record = std::mem::MaybeUninit::<libc::group>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: as in `user`.
-    let name = unsafe {
-        libc::getgrgid_r(gid, record.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
-        (!found.is_null()).then(|| CStr::from_ptr((*found).gr_name).to_string_lossy().into_owned())
-    };
-    name.unwrap_or_else(|| gid.to_string())
-}
-
-pub fn uid_of(name: &str) -> Option<u32> {
-    if let Ok(uid) = name.parse() {
-        return Some(uid);
+impl Names {
+    /// The user's login name; the number itself where there is none.
+    pub fn user(&self, uid: u32) -> String {
+        remembered(&self.users, uid, accounts::user_name)
     }
-    let name = CString::new(name).ok()?;
-    let mut buffer = vec![0; 16 * 1024];
-    let mut record = std::mem::MaybeUninit::<libc::passwd>::uninit();
-    let mut found = std::ptr::null_mut();
-    // SAFETY: as in `user`.
-    unsafe {
-        libc::getpwnam_r(name.as_ptr(), record.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
-        (!found.is_null()).then(|| (*found).pw_uid)
+
+    pub fn group(&self, gid: u32) -> String {
+        remembered(&self.groups, gid, accounts::group_name)
+    }
+}
+
+fn remembered(known: &Mutex<HashMap<u32, (Instant, String)>>, id: u32, look_up: fn(u32) -> Option<String>) -> String {
+    let mut known = known.lock().expect("nobody panics while holding this lock");
+    match known.get(&id) {
+        Some((since, name)) if since.elapsed() < REMEMBERED => name.clone(),
+        _ => {
+            let name = look_up(id).unwrap_or_else(|| id.to_string());
+            known.insert(id, (Instant::now(), name.clone()));
+            name
+        }
     }
 }

@@ -39,7 +39,8 @@ async fn serve(options: Options) -> Result<()> {
     }
     let agents = Arc::new(Agents::default());
     let runner = leader::start(door.clone(), published.clone(), agents.clone());
-    let api = Api { started: door.now(), door, published, agents, runner, config_file: options.config_file };
+    let (started, config_file) = (door.now(), options.config_file);
+    let api = Api { started, door, published, agents, runner, config_file, names: Default::default() };
     let listener = listen(Path::new(&settings.socket))?;
     if !settings.pid_file.is_empty() {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;

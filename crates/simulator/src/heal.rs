@@ -65,7 +65,9 @@ fn help_jobs(world: &mut World) {
                 Command::Cancel { jobs }
             }
             // Let in when its partition had fewer nodes than it asks for; now it has them, and still cannot serve it.
-            Phase::Pending if state::admissible(&cluster, Caller::SYSTEM, &job.spec).is_err() => Command::Cancel { jobs },
+            Phase::Pending if state::admissible(&cluster, Caller::SYSTEM, &job.spec).is_err() => {
+                Command::Cancel { jobs }
+            }
             Phase::Pending if job.held.is_some() => Command::Release { jobs },
             Phase::Running if matches!(job.spec.kind, JobKind::Allocation) => {
                 Command::Complete { job: job.id, exit: ExitStatus::SUCCESS }

@@ -93,6 +93,10 @@ impl Cluster {
         self.nodes.values()
     }
 
+    pub fn n_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub fn node_view(&self, node: &Node) -> NodeView {
         let phases = || node.jobs.iter().filter_map(|job| self.jobs.get(job)).map(|job| job.phase);
         NodeView {

@@ -7,6 +7,7 @@ pub mod proto {
     tonic::include_proto!("spur.v1");
 }
 
+pub mod accounts;
 pub mod channel;
 pub mod client;
 pub mod peer;

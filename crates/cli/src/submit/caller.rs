@@ -1,4 +1,5 @@
 //! Who asks, and from where: the facts about the calling process that go into a submission.
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
@@ -16,10 +17,8 @@ use crate::zone::Clock;
 pub struct Caller {
     pub uid: u32,
     pub gid: u32,
-    pub user: String,
-    pub group: String,
-    pub home: String,
-    pub shell: String,
+    /// Looked up only by those who need it.
+    pub account: OnceCell<Account>,
     pub work_dir: String,
     pub host: String,
     pub umask: u32,
@@ -34,20 +33,12 @@ impl Caller {
     pub fn current(cluster_name: &str) -> Result<Caller, String> {
         let uid = users::own_uid();
         let gid = users::own_gid();
-        let account = users::account(uid).unwrap_or_else(|| Account {
-            name: uid.to_string(),
-            home: "/".to_string(),
-            shell: "/bin/sh".to_string(),
-        });
         let work_dir = std::env::current_dir().map_err(|error| format!("getcwd failed: {error}"))?;
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         Ok(Caller {
             uid,
             gid,
-            user: account.name,
-            home: account.home,
-            shell: account.shell,
-            group: users::group_name(gid).unwrap_or_else(|| gid.to_string()),
+            account: OnceCell::new(),
             work_dir: work_dir.to_string_lossy().into_owned(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             umask: current_umask(),
@@ -56,6 +47,16 @@ impl Caller {
             now: Timestamp(micros as u64),
             cluster_name: cluster_name.to_string(),
         })
+    }
+
+    pub fn account(&self) -> &Account {
+        let unknown = || Account {
+            uid: self.uid,
+            name: self.uid.to_string(),
+            home: "/".to_string(),
+            shell: "/bin/sh".to_string(),
+        };
+        self.account.get_or_init(|| users::account(self.uid).unwrap_or_else(unknown))
     }
 
     /// A variable, if it is text.

@@ -43,10 +43,10 @@ fn listed(program: Program, list: &str, caller: &Caller) -> Variables {
 /// What a login would give; a batch script without it could not even find `ls`.
 fn basics(caller: &Caller) -> [(&'static str, String); 5] {
     [
-        ("HOME", caller.home.clone()),
-        ("USER", caller.user.clone()),
-        ("LOGNAME", caller.user.clone()),
-        ("SHELL", caller.shell.clone()),
+        ("HOME", caller.account().home.clone()),
+        ("USER", caller.account().name.clone()),
+        ("LOGNAME", caller.account().name.clone()),
+        ("SHELL", caller.account().shell.clone()),
         ("PATH", BARE_PATH.to_string()),
     ]
 }
@@ -93,8 +93,11 @@ mod tests {
     use super::*;
 
     fn check(program: Program, export: Option<&str>, expected: &str) {
-        let caller = Caller { user: "u".into(), home: "/h".into(), shell: "/s".into(), ..Caller::default() }
-            .with_environment(&[("A", "1"), ("B", "2"), ("SLURM_X", "3")]);
+        let caller = Caller {
+            account: crate::users::Account { uid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }.into(),
+            ..Caller::default()
+        }
+        .with_environment(&[("A", "1"), ("B", "2"), ("SLURM_X", "3")]);
         let entries = environment(program, export, &caller);
         let text = String::from_utf8(entries).unwrap();
         assert_eq!(text.trim_end_matches('\0').replace('\0', " "), expected, "{export:?}");

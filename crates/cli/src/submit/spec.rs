@@ -20,8 +20,8 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     settle_gres(&mut spec.size, request)?;
     spec.uid = caller.uid;
     spec.gid = caller.gid;
-    spec.user = caller.user.clone();
-    spec.group = caller.group.clone();
+    // The controller knows the name by the kernel's word on who asks.
+    spec.user = caller.account.get().map(|account| account.name.clone()).unwrap_or_default();
     spec.submit_host = caller.host.clone();
     if spec.work_dir.is_empty() {
         spec.work_dir = caller.work_dir.clone();

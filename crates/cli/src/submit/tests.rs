@@ -10,7 +10,7 @@ fn caller(environment: &[(&str, &str)]) -> Caller {
     Caller {
         uid: 1000,
         gid: 1000,
-        user: "ada".into(),
+        account: crate::users::Account { uid: 1000, name: "ada".into(), ..Default::default() }.into(),
         work_dir: "/home/ada".into(),
         host: "login".into(),
         umask: 0o022,

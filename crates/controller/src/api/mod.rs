@@ -23,6 +23,7 @@ use crate::agents::Agents;
 use crate::door::{Door, Refusal};
 use crate::leader::runner;
 use crate::machine::Published;
+use crate::names::Names;
 
 type Answer<T> = Result<Response<T>, Status>;
 type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -34,6 +35,7 @@ pub struct Api {
     pub runner: runner::Handle,
     pub config_file: PathBuf,
     pub started: Timestamp,
+    pub names: Names,
 }
 
 impl Api {

@@ -7,11 +7,11 @@ use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
 use super::{Answer, Api, read, refused};
-use crate::names;
+use crate::names::Names;
 
 pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<SubmitReply> {
     let mut spec: Box<JobSpec> = read(&request.spec)?;
-    make_own(by, &mut spec);
+    make_own(&api.names, by, &mut spec);
     let blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
     if request.test_only {
         let text =
@@ -26,7 +26,7 @@ pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<Sub
 }
 
 /// Nobody is believed because of a field in the request; only administrators may submit for others.
-fn make_own(by: Caller, spec: &mut JobSpec) {
+fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
     if !by.is_admin {
         spec.uid = by.uid;
         spec.gid = by.gid;
@@ -35,8 +35,8 @@ fn make_own(by: Caller, spec: &mut JobSpec) {
         }
         spec.nice = spec.nice.max(0);
     }
-    spec.user = names::user(spec.uid);
-    spec.group = names::group(spec.gid);
+    spec.user = names.user(spec.uid);
+    spec.group = names.group(spec.gid);
 }
 
 /// Plays the submission through on a copy of the state and tells what the scheduler would do.

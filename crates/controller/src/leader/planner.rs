@@ -1,7 +1,9 @@
 //! Plans whenever something has changed; there is no tick to wait for.
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use model::{Caller, Command, Plan};
+use state::Cluster;
 
 use crate::door::Door;
 use crate::machine::Published;
@@ -9,21 +11,34 @@ use crate::machine::Published;
 /// Plans larger than this are cut, so that one entry never holds up the log for long.
 const STARTS_PER_ENTRY: usize = 1000;
 
+/// So few jobs and nodes are planned faster than the work is handed to another thread.
+const SHORT_QUEUE: usize = 64;
+
 pub async fn run(door: Arc<Door>, published: Published) {
     let mut changes = published.changes();
     loop {
         let cluster = changes.borrow_and_update().clone();
         if cluster.n_queued() > 0 {
-            let planned = tokio::task::spawn_blocking(move || scheduler::plan(&cluster)).await;
-            match planned {
-                Ok(plan) => adopt(&door, plan).await,
-                Err(error) => tracing::error!(%error, "the scheduler failed on this state"),
+            if let Some(plan) = plan(cluster).await {
+                adopt(&door, plan).await;
             }
         }
         if changes.changed().await.is_err() {
             return;
         }
     }
+}
+
+/// A short queue is planned at once; a long one where it keeps nobody else waiting.
+async fn plan(cluster: Arc<Cluster>) -> Option<Plan> {
+    let is_short = cluster.n_queued() <= SHORT_QUEUE && cluster.n_nodes() <= SHORT_QUEUE;
+    let planned = match is_short {
+        true => catch_unwind(AssertUnwindSafe(|| scheduler::plan(&cluster))).map_err(|_| "it panicked".to_string()),
+        false => {
+            tokio::task::spawn_blocking(move || scheduler::plan(&cluster)).await.map_err(|error| error.to_string())
+        }
+    };
+    planned.inspect_err(|why| tracing::error!(why, "the scheduler failed on this state")).ok()
 }
 
 async fn adopt(door: &Door, mut plan: Plan) {

@@ -20,6 +20,10 @@ use crate::machine::Published;
 /// How long a duty that failed, but stands, rests before it is done again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// A launch is confirmed in the log only if the job is still there by then. Nobody waits for the confirmation, and the many
+/// runs that end sooner are spared the sync.
+const CONFIRM_LAUNCH_AFTER: Duration = Duration::from_millis(20);
+
 /// What others tell the runner.
 pub enum Notice {
     /// An agent has connected: orders it may have missed are sent again.
@@ -47,14 +51,15 @@ impl Handle {
 pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> Handle {
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices };
-    let runner =
-        Runner { door, agents, handle: handle.clone(), work: HashMap::new(), numbers: HashMap::new(), next: 0 };
-    tokio::spawn(runner.run(published, inbox));
+    let (work, numbers) = (HashMap::new(), HashMap::new());
+    let runner = Runner { door, published, agents, handle: handle.clone(), work, numbers, next: 0 };
+    tokio::spawn(runner.run(inbox));
     handle
 }
 
 struct Runner {
     door: Arc<Door>,
+    published: Published,
     agents: Arc<Agents>,
     handle: Handle,
     work: HashMap<Owner, Work>,
@@ -73,8 +78,8 @@ struct Work {
 }
 
 impl Runner {
-    async fn run(mut self, published: Published, mut inbox: mpsc::UnboundedReceiver<Notice>) {
-        let mut changes = published.changes();
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Notice>) {
+        let mut changes = self.published.changes();
         loop {
             let cluster = changes.borrow_and_update().clone();
             self.take_up(&cluster);
@@ -176,9 +181,17 @@ impl Runner {
         work.is_proposed = true;
         let failed = work.failure.is_some();
         let result = work.failure.take().unwrap_or(DutyResult::Done);
-        let command = Command::DutyDone { duty: work.duty.clone(), result };
-        let (door, handle, owner) = (self.door.clone(), self.handle.clone(), owner.clone());
+        let duty = work.duty.clone();
+        let (door, handle, owner, published) =
+            (self.door.clone(), self.handle.clone(), owner.clone(), self.published.clone());
         tokio::spawn(async move {
+            if duty.task == Task::Launch && !failed {
+                tokio::time::sleep(CONFIRM_LAUNCH_AFTER).await;
+                if published.now().duty(&owner) != Some(&duty) {
+                    return;
+                }
+            }
+            let command = Command::DutyDone { duty, result };
             let proposed = door.propose(Caller::SYSTEM, command).await;
             if let Err(Refusal::NotWritten(why)) = &proposed {
                 tracing::warn!(?owner, why, "the result of a duty was not written");

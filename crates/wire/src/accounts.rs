@@ -1,0 +1,79 @@
+//! Users and groups by name and number, as this machine's user database has them.
+use std::ffi::{CStr, CString, c_char};
+use std::mem::MaybeUninit;
+
+/// Large enough for any sane entry.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// What a login would find of a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub uid: u32,
+    pub name: String,
+    pub home: String,
+    pub shell: String,
+}
+
+pub fn account(uid: u32) -> Option<Account> {
+    find_user(|entry, buffer, length, found| unsafe { libc::getpwuid_r(uid, entry, buffer, length, found) })
+}
+
+pub fn user_name(uid: u32) -> Option<String> {
+    account(uid).map(|account| account.name)
+}
+
+/// The number of a user given by name or number.
+pub fn uid_of(user: &str) -> Option<u32> {
+    let name = CString::new(user).ok()?;
+    let named = find_user(|entry, buffer, length, found| unsafe {
+        libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found)
+    });
+    named.map(|account| account.uid).or_else(|| user.parse().ok())
+}
+
+pub fn group_name(gid: u32) -> Option<String> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut entry = MaybeUninit::<libc::group>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the lengths given; the entry, whose name points into `buffer`, is read only when found.
+    unsafe {
+        libc::getgrgid_r(gid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
+        found.as_ref().map(|entry| text(entry.gr_name))
+    }
+}
+
+fn find_user(ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32) -> Option<Account> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    ask(entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
+    // SAFETY: the call sets `found` only to an entry it has filled, whose texts point into `buffer`.
+    let entry = unsafe { found.as_ref() }?;
+    let text = |pointer| unsafe { text(pointer) };
+    Some(Account {
+        uid: entry.pw_uid,
+        name: text(entry.pw_name),
+        home: text(entry.pw_dir),
+        shell: text(entry.pw_shell),
+    })
+}
+
+/// # Safety
+/// `pointer` is a NUL-ended text.
+unsafe fn text(pointer: *const c_char) -> String {
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_known_by_name_and_number() {
+        assert_eq!(uid_of("root"), Some(0));
+        assert_eq!(uid_of("4242"), Some(4242));
+        assert_eq!(uid_of("no such user"), None);
+        assert_eq!(user_name(0).as_deref(), Some("root"));
+        assert_eq!(group_name(0).as_deref(), Some("root"));
+    }
+}
