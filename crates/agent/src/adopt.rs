@@ -23,42 +23,41 @@ pub fn adopt_all(agent: &Arc<Agent>) -> io::Result<()> {
 }
 
 fn adopt(agent: &Arc<Agent>, record: Record) {
-    let run = record.run;
+    let (run, slot) = (record.run, record.slot);
     let mut table = agent.table();
     if record.boot != agent.spool.boot {
         let exited = record.result.unwrap_or_else(|| {
             tracing::warn!(%run, "lost in a restart of the machine");
-            run::conclude(agent, run, ExitStatus::signaled(libc::SIGKILL as u8), None)
+            run::conclude(agent, slot, run, ExitStatus::signaled(libc::SIGKILL as u8), None)
         });
-        return table.note_exit(exited);
+        return table.note_exit(slot, exited);
     }
-    if !agent.spool.is_supervised(run)
+    if !agent.spool.is_supervised(slot)
         && let Some(exited) = record.result
     {
-        agent.spool.forget_socket(run);
-        return table.note_exit(exited);
+        agent.spool.forget_socket(slot);
+        return table.note_exit(slot, exited);
     }
     let (to, messages) = unbounded_channel();
-    table.slots.reserve(record.slot);
-    table.runs.insert(run, Entry::new(record.uid, record.slot, to));
+    table.add(run, Entry::new(record.uid, slot, to));
     if let Some(exited) = record.result {
-        table.note_exit(exited);
+        table.note_exit(slot, exited);
     }
     drop(table);
-    tokio::spawn(reconnect(agent.clone(), run, messages));
+    tokio::spawn(reconnect(agent.clone(), run, slot, messages));
 }
 
 /// The supervisor listens as soon as it has seen that its agent is gone.
-async fn reconnect(agent: Arc<Agent>, run: RunId, messages: UnboundedReceiver<ToSupervisor>) {
+async fn reconnect(agent: Arc<Agent>, run: RunId, slot: u32, messages: UnboundedReceiver<ToSupervisor>) {
     let mut pause = Duration::from_millis(1);
     loop {
-        match connect(&agent.spool, run) {
+        match connect(&agent.spool, slot) {
             Ok(stream) => {
                 tracing::info!(%run, "found again");
                 return run::attend(agent, run, stream, messages, Vec::new()).await;
             }
-            Err(_) if !agent.spool.is_supervised(run) => {
-                agent.spool.forget_socket(run);
+            Err(_) if !agent.spool.is_supervised(slot) => {
+                agent.spool.forget_socket(slot);
                 return run::gone(&agent, run).await;
             }
             Err(_) => tokio::time::sleep(pause).await,
@@ -67,9 +66,9 @@ async fn reconnect(agent: Arc<Agent>, run: RunId, messages: UnboundedReceiver<To
     }
 }
 
-fn connect(spool: &Spool, run: RunId) -> io::Result<UnixStream> {
+fn connect(spool: &Spool, slot: u32) -> io::Result<UnixStream> {
     let dir = File::open(spool.runs_dir())?;
-    let stream = std::os::unix::net::UnixStream::connect(through(dir.as_fd(), &socket_name(run)))?;
+    let stream = std::os::unix::net::UnixStream::connect(through(dir.as_fd(), &socket_name(slot)))?;
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
 }

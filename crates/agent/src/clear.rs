@@ -10,7 +10,7 @@ use anyhow::Context;
 use model::agent::KillNote;
 use model::time::Span;
 
-use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
+use crate::protocol::{FromSupervisor, ToSupervisor};
 use crate::spool::{Record, Spool, slot_name, socket_name};
 use crate::supervisor::{TAG, through};
 use crate::{Options, cgroup, daemon, frame, processes, sys};
@@ -29,8 +29,8 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
     let mut n_killed = 0;
     for record in spool.records()? {
         let was_running = record.result.is_none();
-        while spool.is_supervised(record.run) && Instant::now() < until {
-            if end(&spool, record.run).is_err() {
+        while spool.is_supervised(record.slot) && Instant::now() < until {
+            if end(&spool, record.slot).is_err() {
                 // It has not seen yet that the agent is gone, or is just ending.
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -46,9 +46,9 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
     Ok(n_killed)
 }
 
-fn end(spool: &Spool, run: RunId) -> std::io::Result<()> {
+fn end(spool: &Spool, slot: u32) -> std::io::Result<()> {
     let dir = File::open(spool.runs_dir())?;
-    let mut stream = UnixStream::connect(through(dir.as_fd(), &socket_name(run)))?;
+    let mut stream = UnixStream::connect(through(dir.as_fd(), &socket_name(slot)))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.write_all(&frame::encode(&ToSupervisor::Kill { kill_wait: Span(0), note: KillNote::Cancelled }))?;
     // A step's supervisor stays until it is released or has said all.

@@ -25,12 +25,8 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         Order::Thaw { number, run } => ask_all(agent, number, &run, |number| ToSupervisor::Thaw { number }),
         Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),
         Order::Acknowledge { sequences } => {
-            for sequence in sequences {
-                let run = agent.table().acknowledge(sequence);
-                if let Some(run) = run {
-                    agent.spool.forget(run);
-                }
-            }
+            let mut table = agent.table();
+            sequences.into_iter().for_each(|sequence| table.acknowledge(sequence, &agent.spool));
         }
         Order::Ping => agent.table().report(Report::Heartbeat),
     }

@@ -3,9 +3,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use model::ExitStatus;
 use model::agent::Launch;
 use model::command::Exited;
-use model::{ExitStatus, StepId};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -31,22 +31,27 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
     let spec = &launch.job_spec;
     let own_uid = sys::own_uid();
     let uid = spec.uid;
-    let slot = table.slots.take();
     let (to, messages) = unbounded_channel();
-    let record = match agent.spool.create(run, uid, slot) {
-        Ok(record) => record,
-        Err(error) => {
-            table.slots.free(slot);
-            return Err(format!("cannot write to the spool: {error}"));
+    let (slot, record) = loop {
+        let slot = table.slots.pick();
+        match agent.spool.create(slot, run, uid) {
+            Ok(record) => break (slot, record),
+            // Left for as long as this agent lives.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                table.slots.hold(slot);
+                table.slots.let_go(slot);
+                return Err(format!("cannot write to the spool: {error}"));
+            }
         }
     };
-    // From here on the run exists; its end, however early, frees the slot.
-    table.runs.insert(run, Entry::new(uid, slot, to));
+    // From here on the run exists; its end, however early, is reported.
+    table.add(run, Entry::new(uid, slot, to));
     if own_uid != 0 && own_uid != uid {
         let why = format!("this agent runs as uid {own_uid} and cannot run jobs of uid {uid}");
         drop(record);
-        table.note_exit(conclude(agent, run, ExitStatus::exited(1), Some(why)));
-        table.runs.remove(&run);
+        table.note_exit(slot, conclude(agent, slot, run, ExitStatus::exited(1), Some(why)));
+        table.remove(run);
         return Ok(());
     }
     let birth = Birth { uid, gid: spec.gid, user: spec.user.clone() };
@@ -70,8 +75,8 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
         Ok(ends) => ends,
         Err(error) => {
             let why = format!("cannot make a socket: {error}");
-            table.note_exit(conclude(agent, run, ExitStatus::exited(1), Some(why)));
-            table.runs.remove(&run);
+            table.note_exit(slot, conclude(agent, slot, run, ExitStatus::exited(1), Some(why)));
+            table.remove(run);
             return Ok(());
         }
     };
@@ -136,7 +141,11 @@ pub async fn attend(
 fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
     let mut table = agent.table();
     match message {
-        FromSupervisor::Ended(exited) => table.note_exit(exited),
+        FromSupervisor::Ended(exited) => {
+            if let Some(slot) = table.runs.get(&run).map(|entry| entry.slot) {
+                table.note_exit(slot, exited);
+            }
+        }
         FromSupervisor::Done { number } => {
             if let Some(waiter) = table.runs.get_mut(&run).and_then(|entry| entry.on_done.remove(&number)) {
                 let _ = waiter.send(());
@@ -152,31 +161,32 @@ fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
 
 /// The supervisor's line is closed: it has ended, or was ended before its time.
 pub async fn gone(agent: &Arc<Agent>, run: RunId) {
-    let has_ended = agent.table().runs.get(&run).is_none_or(|entry| entry.has_ended);
+    let Some((slot, has_ended)) = agent.table().runs.get(&run).map(|entry| (entry.slot, entry.has_ended)) else {
+        return;
+    };
     if !has_ended {
-        let record = agent.spool.read(run).ok().flatten();
+        let record = agent.spool.read(slot).ok().flatten();
         let pid = record.as_ref().and_then(|record| record.pid);
         let exited = match record.and_then(|record| record.result) {
             Some(exited) => exited,
             None => {
                 tracing::warn!(%run, "the supervisor is gone before its run; clearing what is left");
                 let held = agent.clone();
-                let slot = agent.table().runs.get(&run).map_or(0, |entry| entry.slot);
                 let cleared = tokio::task::spawn_blocking(move || clear_leftovers(&held, run, slot)).await;
                 if let Err(error) = cleared {
                     tracing::error!(%run, %error, "clearing failed");
                 }
                 let why = pid.is_none().then(|| "the supervisor could not be started".to_owned());
-                conclude(agent, run, ExitStatus::signaled(libc::SIGKILL as u8), why)
+                conclude(agent, slot, run, ExitStatus::signaled(libc::SIGKILL as u8), why)
             }
         };
-        agent.table().note_exit(exited);
+        agent.table().note_exit(slot, exited);
     }
-    agent.table().runs.remove(&run);
+    agent.table().remove(run);
 }
 
 /// Writes the result of a run that has no supervisor any more.
-pub fn conclude(agent: &Agent, run: RunId, exit: ExitStatus, launch_error: Option<String>) -> Exited {
+pub fn conclude(agent: &Agent, slot: u32, run: RunId, exit: ExitStatus, launch_error: Option<String>) -> Exited {
     let exited = Exited {
         job: run.job,
         attempt: run.attempt,
@@ -186,7 +196,7 @@ pub fn conclude(agent: &Agent, run: RunId, exit: ExitStatus, launch_error: Optio
         out_of_memory: false,
         launch_error,
     };
-    if let Err(error) = agent.spool.conclude(run, &exited) {
+    if let Err(error) = agent.spool.conclude(slot, &exited) {
         tracing::error!(%run, %error, "cannot write the result to the spool");
     }
     exited
@@ -211,8 +221,5 @@ fn clear_leftovers(agent: &Agent, run: RunId, slot: u32) {
         // Nobody tells when a process that is not our child has gone.
         std::thread::sleep(std::time::Duration::from_millis(pause_millis));
         pause_millis = (pause_millis * 2).min(100);
-    }
-    if run.step == StepId::Batch {
-        let _ = std::fs::remove_file(spool::script_path(agent.spool.dir(), slot));
     }
 }

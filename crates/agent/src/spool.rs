@@ -1,16 +1,19 @@
-//! What must survive the agent: one record file a run, from before its launch until its end has been acknowledged.
+//! What must survive the agent: a record of each run, from before its launch until its end has been acknowledged.
 //!
 //! ```text
 //!  DIR/lock                 held by the agent that uses DIR
 //!  DIR/killed               runs that must not be launched any more
-//!  DIR/runs/41.1.batch      frames: Launched, Born, Result; locked by the supervisor while it lives
-//!  DIR/runs/41.1.batch.sock where the supervisor listens once its agent is gone
-//!  DIR/slot-3/slurm_script  of the run that has this slot; the directory stays for the next
+//!  DIR/runs/3               frames: Launched, Born, Result; locked by the supervisor while it lives; empty when free
+//!  DIR/runs/3.sock          where the supervisor listens once its agent is gone
+//!  DIR/slot-3/slurm_script  of the run that has slot 3
 //! ```
+//! Each run has a slot, and what belongs to a slot is used again by later runs: making and removing files and directories is
+//! among the dearest things a launch could do (ext4 shuns inodes that were freed in the last seconds, and searches on).
+//!
 //! Every change is one write, so that a kill at any moment leaves whole frames; nothing is synced: a power loss loses the
 //! processes too, and the boot id tells.
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -24,7 +27,7 @@ use crate::sys;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Mark {
-    Launched { run: RunId, uid: u32, boot: String, slot: u32 },
+    Launched { run: RunId, uid: u32, boot: String },
     Born { pid: u32 },
     Result(Exited),
 }
@@ -69,62 +72,67 @@ impl Spool {
         &self.dir
     }
 
-    /// A new record, locked; an error if there is one already.
-    pub fn create(&self, run: RunId, uid: u32, slot: u32) -> io::Result<File> {
-        let mut file =
-            OpenOptions::new().append(true).read(true).create_new(true).mode(0o600).open(self.record_path(run))?;
-        sys::try_lock(file.as_fd());
-        file.write_all(&frame::encode(&Mark::Launched { run, uid, boot: self.boot.clone(), slot }))?;
+    /// The record of a new run, locked. `WouldBlock`: a supervisor that this agent does not know still has the slot.
+    pub fn create(&self, slot: u32, run: RunId, uid: u32) -> io::Result<File> {
+        let path = self.record_path(slot);
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        if !sys::try_lock(file.as_fd()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mark = frame::encode(&Mark::Launched { run, uid, boot: self.boot.clone() });
+        if let Err(error) = file.write_all(&mark) {
+            let _ = file.set_len(0);
+            return Err(error);
+        }
         Ok(file)
     }
 
     /// Adds the result to a record whose supervisor is gone.
-    pub fn conclude(&self, run: RunId, exited: &Exited) -> io::Result<()> {
-        let mut file = OpenOptions::new().append(true).open(self.record_path(run))?;
+    pub fn conclude(&self, slot: u32, exited: &Exited) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).open(self.record_path(slot))?;
         file.write_all(&frame::encode(&Mark::Result(exited.clone())))
     }
 
-    pub fn read(&self, run: RunId) -> io::Result<Option<Record>> {
-        let mut file = File::open(self.record_path(run))?;
-        read_record(&mut file)
+    pub fn read(&self, slot: u32) -> io::Result<Option<Record>> {
+        read_record(slot, &self.record_path(slot))
     }
 
     /// Whether somebody has the run in hand: a supervisor, or a launch that is under way to one.
-    pub fn is_supervised(&self, run: RunId) -> bool {
-        File::open(self.record_path(run)).is_ok_and(|file| !sys::try_lock(file.as_fd()))
+    pub fn is_supervised(&self, slot: u32) -> bool {
+        File::open(self.record_path(slot)).is_ok_and(|file| !sys::try_lock(file.as_fd()))
     }
 
-    pub fn forget(&self, run: RunId) {
-        let _ = fs::remove_file(self.record_path(run));
+    /// Empties the record.
+    pub fn forget(&self, slot: u32) {
+        let emptied = OpenOptions::new().write(true).truncate(true).open(self.record_path(slot));
+        if let Err(error) = emptied {
+            tracing::error!(slot, %error, "cannot empty a record");
+        }
     }
 
-    pub fn forget_socket(&self, run: RunId) {
-        let _ = fs::remove_file(self.runs.join(socket_name(run)));
+    pub fn forget_socket(&self, slot: u32) {
+        let _ = fs::remove_file(self.runs.join(socket_name(slot)));
     }
 
-    /// All records; unreadable ones are removed.
+    /// All records that say something.
     pub fn records(&self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         for entry in fs::read_dir(&self.runs)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "sock") {
-                continue;
-            }
-            match File::open(&path).and_then(|mut file| read_record(&mut file)) {
+            let entry = entry?;
+            let Some(slot) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            match self.read(slot) {
                 Ok(Some(record)) => records.push(record),
-                Ok(None) => {
-                    tracing::warn!(path = %path.display(), "a record without content is removed");
-                    let _ = fs::remove_file(&path);
-                }
-                Err(error) => tracing::error!(path = %path.display(), %error, "unreadable record"),
+                // Of a launch that was never ordered from anybody, if it is not simply free.
+                Ok(None) => self.forget(slot),
+                Err(error) => tracing::error!(slot, %error, "unreadable record"),
             }
         }
         records.sort_by_key(|record| record.run);
         Ok(records)
     }
 
-    fn record_path(&self, run: RunId) -> PathBuf {
-        self.runs.join(run.to_string())
+    fn record_path(&self, slot: u32) -> PathBuf {
+        self.runs.join(slot.to_string())
     }
 
     pub fn runs_dir(&self) -> &Path {
@@ -132,8 +140,8 @@ impl Spool {
     }
 }
 
-pub fn socket_name(run: RunId) -> String {
-    format!("{run}.sock")
+pub fn socket_name(slot: u32) -> String {
+    format!("{slot}.sock")
 }
 
 /// What a slot's directory and cgroup are called.
@@ -147,15 +155,14 @@ pub fn script_path(spool_dir: &Path, slot: u32) -> PathBuf {
 }
 
 /// None if not even its first frame is whole: the agent died while it wrote it, so nothing was launched.
-fn read_record(file: &mut File) -> io::Result<Option<Record>> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+fn read_record(slot: u32, path: &Path) -> io::Result<Option<Record>> {
+    let bytes = fs::read(path)?;
     let mut incoming = Incoming::default();
     incoming.push(&bytes);
     let mut record = None;
     while let Ok(Some(mark)) = incoming.next::<Mark>() {
         match (mark, &mut record) {
-            (Mark::Launched { run, uid, boot, slot }, None) => {
+            (Mark::Launched { run, uid, boot }, None) => {
                 record = Some(Record { run, uid, boot, slot, pid: None, result: None });
             }
             (Mark::Born { pid }, Some(record)) => record.pid = Some(pid),

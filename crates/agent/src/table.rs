@@ -33,7 +33,7 @@ pub struct Agent {
 pub struct Table {
     pub runs: HashMap<RunId, Entry>,
     /// Not acknowledged, by sequence; and the same runs by name.
-    reports: BTreeMap<u64, Exited>,
+    reports: BTreeMap<u64, Owed>,
     unreported: HashSet<RunId>,
     next_sequence: u64,
     pub killed: Killed,
@@ -106,8 +106,10 @@ impl Table {
     /// The runs that the controller must think of as being here: until it knows of their ends.
     pub fn live_runs(&self) -> Vec<Run> {
         let living = self.runs.iter().filter(|(_, entry)| !entry.has_ended).map(|(run, _)| *run);
-        let mut runs: Vec<(u32, u32)> =
-            living.chain(self.reports.values().map(id_of)).map(|run| (run.job.0, run.attempt)).collect();
+        let mut runs: Vec<(u32, u32)> = living
+            .chain(self.reports.values().map(|owed| id_of(&owed.exited)))
+            .map(|run| (run.job.0, run.attempt))
+            .collect();
         runs.sort_unstable();
         runs.dedup();
         runs.into_iter().map(|(job, attempt)| Run { job: model::JobId(job), attempt }).collect()
@@ -119,15 +121,14 @@ impl Table {
         self.runs.keys().filter(is_meant).copied().collect()
     }
 
-    /// The spool has this result; the controller is to learn it.
-    pub fn note_exit(&mut self, exited: Exited) {
+    /// The spool has this result in this slot; the controller is to learn it.
+    pub fn note_exit(&mut self, slot: u32, exited: Exited) {
         let run = id_of(&exited);
         if let Some(entry) = self.runs.get_mut(&run) {
             if entry.has_ended {
                 return;
             }
             entry.has_ended = true;
-            self.slots.free(entry.slot);
             for waiter in entry.on_end.drain(..).chain(entry.on_done.drain().map(|(_, waiter)| waiter)) {
                 let _ = waiter.send(());
             }
@@ -135,7 +136,8 @@ impl Table {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.unreported.insert(run);
-        self.reports.insert(sequence, exited.clone());
+        self.slots.hold(slot);
+        self.reports.insert(sequence, Owed { slot, exited: exited.clone() });
         self.report(Report::Exited { sequence, exited });
     }
 
@@ -152,8 +154,8 @@ impl Table {
 
     /// What was first reported before this sequence and has not been acknowledged: the controller could not write it.
     pub fn report_again(&self, before: u64) {
-        for (sequence, exited) in self.reports.range(..before) {
-            self.report(Report::Exited { sequence: *sequence, exited: exited.clone() });
+        for (sequence, owed) in self.reports.range(..before) {
+            self.report(Report::Exited { sequence: *sequence, exited: owed.exited.clone() });
         }
     }
 
@@ -161,10 +163,13 @@ impl Table {
         self.next_sequence
     }
 
-    /// Gives the run whose record may go.
-    pub fn acknowledge(&mut self, sequence: u64) -> Option<RunId> {
-        let run = id_of(&self.reports.remove(&sequence)?);
+    /// The controller has it: the record goes.
+    pub fn acknowledge(&mut self, sequence: u64, spool: &Spool) {
+        let Some(Owed { slot, exited }) = self.reports.remove(&sequence) else { return };
+        let run = id_of(&exited);
         self.unreported.remove(&run);
+        spool.forget(slot);
+        self.slots.let_go(slot);
         if self.over.insert(run) {
             self.over_order.push_back(run);
         }
@@ -173,39 +178,59 @@ impl Table {
         {
             self.over.remove(&oldest);
         }
-        Some(run)
+    }
+
+    /// A run that has a supervisor, or will have one at once.
+    pub fn add(&mut self, run: RunId, entry: Entry) {
+        self.slots.hold(entry.slot);
+        self.runs.insert(run, entry);
+    }
+
+    pub fn remove(&mut self, run: RunId) {
+        if let Some(entry) = self.runs.remove(&run) {
+            self.slots.let_go(entry.slot);
+        }
     }
 }
 
-/// Numbers of script directories and cgroups, the lowest free one first.
+/// A report that has not been acknowledged.
+struct Owed {
+    slot: u32,
+    exited: Exited,
+}
+
+/// Which slots are taken; the lowest free one is given first. A slot is held by its supervisor and by its report.
 #[derive(Default)]
 pub struct Slots {
-    taken: BTreeSet<u32>,
+    holders: BTreeMap<u32, u32>,
     /// Below the next number that was never given.
     free: BTreeSet<u32>,
     next: u32,
 }
 
 impl Slots {
-    pub fn take(&mut self) -> u32 {
-        let slot = self.free.pop_first().unwrap_or_else(|| {
+    /// One that nobody holds yet; to be held, or tried again later.
+    pub fn pick(&mut self) -> u32 {
+        self.free.pop_first().unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
-        });
-        self.taken.insert(slot);
-        slot
+        })
     }
 
-    /// One that a run of an earlier agent has.
-    pub fn reserve(&mut self, slot: u32) {
-        self.free.extend((self.next..slot).filter(|each| !self.taken.contains(each)));
-        self.next = self.next.max(slot + 1);
+    pub fn hold(&mut self, slot: u32) {
+        if slot >= self.next {
+            self.free.extend(self.next..slot);
+            self.next = slot + 1;
+        }
         self.free.remove(&slot);
-        self.taken.insert(slot);
+        *self.holders.entry(slot).or_default() += 1;
     }
 
-    pub fn free(&mut self, slot: u32) {
-        if self.taken.remove(&slot) {
+    pub fn let_go(&mut self, slot: u32) {
+        let Some(count) = self.holders.get_mut(&slot) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.holders.remove(&slot);
             self.free.insert(slot);
         }
     }

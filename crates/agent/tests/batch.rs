@@ -25,7 +25,6 @@ async fn a_script_runs_and_its_end_is_reported() {
     assert_eq!(exited.launch_error, None);
     assert_eq!(world.read("slurm-7.out"), "hello 7 7\n");
     eventually("the spool to be empty", || world.spool_is_empty()).await;
-    assert!(!world.dir.join("spool/slot-0/slurm_script").exists());
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use super::streams::{InputPipe, Outbox, OutputPipe, Read};
 use super::work::{self, Prepared};
 use super::{notes, task};
 use crate::cgroup::Cgroup;
-use crate::protocol::{FromSupervisor, RunId, Start, ToSupervisor, Whom};
+use crate::protocol::{FromSupervisor, Start, ToSupervisor, Whom};
 use crate::spool::{self, Mark};
 use crate::{frame, sys};
 
@@ -76,9 +76,8 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
     let signals = take_signals();
     let Ok((start, incoming, stream)) = Control::open(control) else { return 1 };
     let _ = record.write_all(&frame::encode(&Mark::Born { pid: std::process::id() }));
-    let run = RunId::of(&start.launch);
     let runs_dir = Path::new(&start.spool_dir).join("runs");
-    let control = Control::new(stream, incoming, runs_dir, spool::socket_name(run));
+    let control = Control::new(stream, incoming, runs_dir, spool::socket_name(start.slot));
     // SAFETY: plain call.
     unsafe { libc::umask(start.launch.job_spec.umask.unwrap_or(0o022) as libc::mode_t) };
     let cgroup =
@@ -207,7 +206,6 @@ impl Watch {
 
     fn conclude(&mut self, now: i64) {
         self.drain();
-        work::remove_script(&self.start);
         let worst = self.tasks.iter().filter_map(|task| task.exit).fold(ExitStatus::SUCCESS, ExitStatus::worse);
         let launch = &self.start.launch;
         let exited = Exited {

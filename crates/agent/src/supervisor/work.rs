@@ -4,11 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use model::StepId;
 use model::pattern;
 use model::spec::OpenMode;
 use model::step::{StepSpec, StepStream};
@@ -86,35 +85,36 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String>
 /// An executable copy that only the user may read.
 fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
     let path = spool::script_path(Path::new(&start.spool_dir), start.slot);
-    let create = || OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path);
-    let mut file = match create() {
-        // Of a run whose supervisor was killed.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(&path)?;
-            create()?
+    let script = &start.launch.script;
+    match OpenOptions::new().write(true).open(&path) {
+        // The same user's file is written over. Anybody else's is left to those who may still have it open.
+        Ok(mut file) if is_plain_file_of(identity.uid, &file.metadata()?) => {
+            file.write_all(script)?;
+            file.set_len(script.len() as u64)?;
+            return Ok(path);
         }
+        Ok(_) => fs::remove_file(&path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let dir = path.parent().expect("a file in a directory");
-            fs::create_dir(dir)?;
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
-            create()?
+            match fs::create_dir(dir) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?,
+            }
         }
-        other => other?,
-    };
-    if start.launch.job_spec.umask.is_some_and(|umask| umask & 0o700 != 0) {
-        file.set_permissions(fs::Permissions::from_mode(0o700))?;
+        Err(error) => return Err(error),
     }
-    file.write_all(&start.launch.script)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o700))?;
+    file.write_all(script)?;
     if sys::own_uid() == 0 && identity.uid != 0 {
         std::os::unix::fs::fchown(&file, Some(identity.uid), Some(identity.gid))?;
     }
     Ok(path)
 }
 
-pub fn remove_script(start: &Start) {
-    if start.launch.step == StepId::Batch {
-        let _ = fs::remove_file(spool::script_path(Path::new(&start.spool_dir), start.slot));
-    }
+/// As this wrote it: its owner may have changed its mode, or linked it elsewhere.
+fn is_plain_file_of(uid: u32, metadata: &fs::Metadata) -> bool {
+    metadata.is_file() && metadata.uid() == uid && metadata.mode() & 0o7777 == 0o700 && metadata.nlink() == 1
 }
 
 fn prepare_task(

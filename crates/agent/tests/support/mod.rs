@@ -288,7 +288,8 @@ impl World {
     }
 
     pub fn spool_is_empty(&self) -> bool {
-        std::fs::read_dir(self.dir.join("spool/runs")).is_ok_and(|mut entries| entries.next().is_none())
+        let mut records = std::fs::read_dir(self.dir.join("spool/runs")).unwrap().flatten();
+        records.all(|record| record.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0))
     }
 }
 
