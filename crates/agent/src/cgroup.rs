@@ -49,7 +49,7 @@ impl Cgroup {
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
         match Cgroup::open(parent, name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir(parent.join(name))?;
+                fs::create_dir_all(parent.join(name))?;
                 Cgroup::open(parent, name)
             }
             other => other,

@@ -26,24 +26,22 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
     let spool = Spool::open(&options.spool_dir).context("the agent must be stopped first")?;
     let until = Instant::now() + PATIENCE;
     let parent = cgroup::find_parent(&daemon::cgroup_name(options, &spool));
-    let mut n_killed = 0;
-    for record in spool.records()? {
-        let was_running = record.result.is_none();
-        while spool.is_supervised(record.slot) && Instant::now() < until {
-            if end(&spool, record.slot).is_err() {
+    let mut running = spool.records()?;
+    running.retain(|record| record.result.is_none());
+    // Also the supervisors of steps that have ended and wait for a client.
+    for slot in spool.slots()? {
+        while spool.is_supervised(slot) && Instant::now() < until {
+            if end(&spool, slot).is_err() {
                 // It has not seen yet that the agent is gone, or is just ending.
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        if was_running {
-            n_killed += 1;
-            sweep(parent.as_deref(), &spool, &record, until);
-        }
     }
+    running.iter().for_each(|record| sweep(parent.as_deref(), &spool, record, until));
     if let Some(parent) = parent {
         cgroup::remove_all(&parent);
     }
-    Ok(n_killed)
+    Ok(running.len())
 }
 
 fn end(spool: &Spool, slot: u32) -> std::io::Result<()> {

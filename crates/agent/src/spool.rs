@@ -117,9 +117,7 @@ impl Spool {
     /// All records that say something.
     pub fn records(&self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
-        for entry in fs::read_dir(&self.runs)? {
-            let entry = entry?;
-            let Some(slot) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        for slot in self.slots()? {
             match self.read(slot) {
                 Ok(Some(record)) => records.push(record),
                 // Of a launch that was never ordered from anybody, if it is not simply free.
@@ -129,6 +127,15 @@ impl Spool {
         }
         records.sort_by_key(|record| record.run);
         Ok(records)
+    }
+
+    /// Every slot that was ever used.
+    pub fn slots(&self) -> io::Result<Vec<u32>> {
+        let mut slots = Vec::new();
+        for entry in fs::read_dir(&self.runs)? {
+            slots.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        Ok(slots)
     }
 
     fn record_path(&self, slot: u32) -> PathBuf {

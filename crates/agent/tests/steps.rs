@@ -335,3 +335,21 @@ async fn a_step_is_killed_alone() {
     let exited = world.exit(1).await;
     assert_eq!((exited.step, exited.exit), (StepId::Batch, ExitStatus::SUCCESS));
 }
+
+#[tokio::test]
+async fn clearing_ends_supervisors_that_wait_for_a_client() {
+    let mut world = World::new().await;
+    let launch = step(&world, 1, 1, &["echo", "unheard"]);
+    world.launch(launch).await;
+    world.exit(1).await;
+    world.stop_agent();
+    let tag = world.dir.join("spool").canonicalize().unwrap();
+    assert_eq!(agent::clear(&world.options()).unwrap(), 0);
+    // Nobody has the spool's files open any more.
+    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|each| each.file_name().into_string().ok());
+    for pid in pids.filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != std::process::id())) {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut targets = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        assert!(!targets.any(|target| target.starts_with(&tag)), "process {pid} still lives");
+    }
+}
