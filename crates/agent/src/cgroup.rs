@@ -1,10 +1,12 @@
 //! Control groups of version 2, used for membership, killing and freezing only; no controller need be there.
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::birth;
 use crate::sys;
 
 /// The directory for the runs of one agent, if this process may make cgroups: under the root of the hierarchy for root, so
@@ -20,7 +22,19 @@ pub fn find_parent(name: &str) -> Option<PathBuf> {
     }
     // A directory without the kernel's files is no cgroup.
     let can_kill = fs::OpenOptions::new().write(true).open(parent.join("cgroup.kill")).is_ok();
-    can_kill.then_some(parent)
+    (can_kill && can_bear(&parent)).then_some(parent)
+}
+
+/// Whether processes can be born into cgroups made here, and live. They die at once when this process's own cgroup was ever killed.
+fn can_bear(parent: &Path) -> bool {
+    let Ok(cgroup) = Cgroup::create(parent, "trial") else { return false };
+    // SAFETY: the child only ends.
+    let Some(pid) = (unsafe { birth::start_inside(|| 0, cgroup.directory()) }) else { return false };
+    let mut status = -1;
+    // SAFETY: `status` is valid, and the child is ours.
+    let is_over = unsafe { libc::waitpid(pid, &mut status, 0) } == pid;
+    let _ = fs::remove_dir(&cgroup.path);
+    is_over && status == 0
 }
 
 fn version_2_mount() -> Option<PathBuf> {
@@ -43,6 +57,8 @@ fn own_path() -> Option<PathBuf> {
 pub struct Cgroup {
     path: PathBuf,
     directory: File,
+    /// Has been killed, and must not be used again: Linux (seen on 6.18) then kills whatever is born into it from elsewhere.
+    is_spoiled: Cell<bool>,
 }
 
 impl Cgroup {
@@ -59,7 +75,7 @@ impl Cgroup {
     pub fn open(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         let directory = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
-        Ok(Cgroup { path, directory })
+        Ok(Cgroup { path, directory, is_spoiled: Cell::new(false) })
     }
 
     pub fn directory(&self) -> BorrowedFd<'_> {
@@ -68,6 +84,7 @@ impl Cgroup {
 
     /// SIGKILL to every process in it, also those born meanwhile.
     pub fn kill(&self) {
+        self.is_spoiled.set(true);
         let _ = self.put("cgroup.kill", "1");
     }
 
@@ -86,7 +103,7 @@ impl Cgroup {
         pids
     }
 
-    /// Neither processes in it, nor cgroups that they made.
+    /// Neither processes in it, nor cgroups that they made; ready for the next run.
     pub fn is_empty(&self) -> bool {
         let Ok(events) = fs::read_to_string(self.path.join("cgroup.events")) else { return true };
         if !events.contains("populated 0") {
@@ -96,7 +113,7 @@ impl Cgroup {
         if fs::metadata(&self.path).is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) > 2) {
             remove_below(&self.path);
         }
-        true
+        !self.is_spoiled.get() || fs::remove_dir(&self.path).is_ok()
     }
 
     fn put(&self, file: &str, text: &str) -> io::Result<()> {

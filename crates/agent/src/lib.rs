@@ -9,6 +9,7 @@
 
 mod adopt;
 mod attach;
+mod birth;
 mod cgroup;
 mod clear;
 mod daemon;

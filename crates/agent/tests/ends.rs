@@ -69,6 +69,24 @@ spread & spread & wait";
 }
 
 #[tokio::test]
+async fn runs_after_a_killed_one_are_not_harmed() {
+    let mut world = World::new().await;
+    for job in [1, 3, 5] {
+        world.launch(world.script(job, FAMILY)).await;
+        pids(&world).await;
+        world.kill(run(job), Duration::from_millis(20), KillNote::Silent).await;
+        world.exit(job).await;
+        for name in ["hidden", "deaf", "shell"] {
+            std::fs::remove_file(world.dir.join("work").join(name)).unwrap();
+        }
+        for after in [job + 100, job + 101] {
+            world.launch(world.script(after, "sleep 0.01; exit 3")).await;
+            assert_eq!(world.exit(after).await.exit, ExitStatus::exited(3));
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_a_script_leaves_behind_goes_with_it() {
     let mut world = World::new().await;
     world.launch(world.script(6, "setsid sleep 1000 & echo $! > hidden; exit 2")).await;

@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use model::spec::ResourceLimit;
 
-use super::birth;
 use super::environment::Block;
 use super::identity::Identity;
 use super::notes;
+use crate::birth;
 use crate::cgroup::Cgroup;
 use crate::sys;
 
@@ -40,9 +40,14 @@ pub fn start(
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
-    let cgroup = cgroup.map(|cgroup| cgroup.directory().as_raw_fd());
+    let mut child = || run(plan, identity, limits, &arguments, &environment);
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
-    unsafe { birth::start(|| run(plan, identity, limits, &arguments, &environment), cgroup) }
+    unsafe {
+        match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
+            Some(pid) => Ok(pid),
+            None => birth::start(child),
+        }
+    }
 }
 
 /// In the child, whose memory is the supervisor's: nothing here may be left half-done. Returns only if the program cannot run.

@@ -4,7 +4,7 @@
 //! does. A system call of its own, because no library function knows `CLONE_INTO_CGROUP`: the child is in its cgroup from its
 //! first instruction.
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::sys::check;
 
@@ -14,33 +14,46 @@ const STACK_BYTES: usize = 64 * 1024;
 /// Starts a process that runs `child`, which ends in an exec or an exit, and gives its id. The caller waits for that exec or exit.
 ///
 /// # Safety
-/// This process must have one thread. `child` shares its memory: what it changes, stays changed.
-pub unsafe fn start<F: FnMut() -> i32>(mut child: F, cgroup: Option<RawFd>) -> io::Result<i32> {
+/// This process must have one thread, or `child` touch nothing that others use: it shares the memory.
+pub unsafe fn start<F: FnMut() -> i32>(mut child: F) -> io::Result<i32> {
+    // SAFETY: as the caller promised.
+    unsafe {
+        if let Some(pid) = clone_with(&mut child, |_| ()) {
+            return Ok(pid);
+        }
+        // An old kernel, or a container that forbids the call.
+        match check(libc::fork())? {
+            0 => run::<F>((&raw mut child).cast()),
+            pid => Ok(pid),
+        }
+    }
+}
+
+/// As `start`, in this cgroup from the first instruction; none where that cannot be.
+///
+/// # Safety
+/// As for `start`.
+pub unsafe fn start_inside<F: FnMut() -> i32>(mut child: F, cgroup: BorrowedFd) -> Option<i32> {
+    // SAFETY: as the caller promised.
+    unsafe {
+        clone_with(&mut child, |arguments| {
+            arguments.flags |= CLONE_INTO_CGROUP;
+            arguments.cgroup = cgroup.as_raw_fd() as u64;
+        })
+    }
+}
+
+unsafe fn clone_with<F: FnMut() -> i32>(child: &mut F, extend: impl FnOnce(&mut libc::clone_args)) -> Option<i32> {
     let mut stack: Vec<u128> = Vec::with_capacity(STACK_BYTES / size_of::<u128>());
-    // SAFETY: all of it as the caller promised; the stack outlives the child's use of it, because this waits.
+    // SAFETY: the stack outlives the child's use of it, because this waits until the child has left the memory.
     unsafe {
         let mut arguments: libc::clone_args = std::mem::zeroed();
         arguments.flags = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
         arguments.exit_signal = libc::SIGCHLD as u64;
         arguments.stack = stack.as_mut_ptr() as u64;
         arguments.stack_size = STACK_BYTES as u64;
-        let context: *mut libc::c_void = (&raw mut child).cast();
-        if let Some(cgroup) = cgroup {
-            arguments.flags |= CLONE_INTO_CGROUP;
-            arguments.cgroup = cgroup as u64;
-            if let Some(pid) = clone(&mut arguments, run::<F>, context) {
-                return Ok(pid);
-            }
-            arguments.flags &= !CLONE_INTO_CGROUP;
-        }
-        if let Some(pid) = clone(&mut arguments, run::<F>, context) {
-            return Ok(pid);
-        }
-        // An old kernel, or a container that forbids the call.
-        match check(libc::fork())? {
-            0 => run::<F>(context),
-            pid => Ok(pid),
-        }
+        extend(&mut arguments);
+        clone(&mut arguments, run::<F>, (&raw mut *child).cast())
     }
 }
 
