@@ -1,8 +1,9 @@
 //! `squeue`: the jobs of the cluster, or their steps.
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::config::Config;
 use model::request::JobsPage;
+use model::time::Span;
 
 use crate::context;
 use crate::job_view::Scene;
@@ -10,6 +11,7 @@ use crate::json;
 use crate::output::print;
 use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
 use crate::trouble::{Trouble, connect};
+use crate::watch::Watch;
 use crate::zone::Clock;
 
 mod columns;
@@ -80,24 +82,55 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         );
         return Ok(1);
     }
-    let filter = request(options);
+    let config = controller.configuration().await?.config;
+    if let Some(secs) = options.iterate_secs {
+        let watch = Watch::new(&cluster, request(options), Some(controller));
+        return show_again_and_again(options, &config, watch, Duration::from_secs(secs)).await;
+    }
+    let page = controller.all_jobs(&request(options)).await?;
+    Ok(put_out(options, &page, &config).unwrap_or(0))
+}
+
+/// Every interval what the jobs are then; the controller tells what has changed, nobody asks.
+async fn show_again_and_again(
+    options: &Options,
+    config: &Config,
+    mut watch: Watch,
+    interval: Duration,
+) -> Result<i32, Trouble> {
+    let mut page = watch.next().await?;
+    let mut received = Instant::now();
     loop {
-        let config = controller.configuration().await?.config;
-        let page = controller.all_jobs(&filter).await?;
-        let clock = Clock::local(options.time_format.as_deref(), page.now);
-        let shown = render(options, &page, &config, &clock);
-        for complaint in &shown.complaints {
-            eprintln!("{complaint}");
+        let now = page.now + Span(received.elapsed().as_micros() as u64);
+        if let Some(code) = put_out(options, &JobsPage { now, ..page.clone() }, config) {
+            return Ok(code);
         }
-        if !print(&shown.text) || shown.failed {
-            return Ok(i32::from(shown.failed));
-        }
-        let Some(secs) = options.iterate_secs else { return Ok(0) };
         if !print("\n") {
             return Ok(0);
         }
-        tokio::time::sleep(Duration::from_secs(secs)).await;
+        let next_time = tokio::time::sleep(interval);
+        tokio::pin!(next_time);
+        loop {
+            tokio::select! {
+                () = &mut next_time => break,
+                newer = watch.next() => {
+                    page = newer?;
+                    received = Instant::now();
+                }
+            }
+        }
     }
+}
+
+/// Prints one answer; gives the exit code when nothing more is to be printed.
+fn put_out(options: &Options, page: &JobsPage, config: &Config) -> Option<i32> {
+    let clock = Clock::local(options.time_format.as_deref(), page.now);
+    let shown = render(options, page, config, &clock);
+    for complaint in &shown.complaints {
+        eprintln!("{complaint}");
+    }
+    let goes_on = print(&shown.text) && !shown.failed;
+    (!goes_on).then_some(i32::from(shown.failed))
 }
 
 /// Everything `squeue` prints for one answer of the controller.

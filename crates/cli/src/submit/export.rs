@@ -11,14 +11,19 @@ const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:
 
 /// The job's environment, `NAME=value` entries each ended by a NUL.
 pub fn environment(program: Program, export: Option<&str>, caller: &Caller) -> Vec<u8> {
-    let variables = match export {
-        None => return Caller::entries(caller.environment.iter().map(|(name, value)| (name, value))),
+    let mut variables = match export {
+        None => caller.environment.clone(),
         Some(list) => {
             let mut variables = listed(program, list, caller);
             put(&mut variables, "SLURM_EXPORT_ENV".as_ref(), list.as_ref());
             variables
         }
     };
+    if program == Program::Sbatch {
+        // Also when this is itself a job: its own submit directory is another.
+        put(&mut variables, "SLURM_SUBMIT_DIR".as_ref(), caller.work_dir.as_ref());
+        put(&mut variables, "SLURM_SUBMIT_HOST".as_ref(), caller.host.as_ref());
+    }
     Caller::entries(variables.iter().map(|(name, value)| (name, value)))
 }
 
@@ -95,6 +100,8 @@ mod tests {
     fn check(program: Program, export: Option<&str>, expected: &str) {
         let caller = Caller {
             account: crate::users::Account { uid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }.into(),
+            work_dir: "/w".into(),
+            host: "login".into(),
             ..Caller::default()
         }
         .with_environment(&[("A", "1"), ("B", "2"), ("SLURM_X", "3")]);
@@ -112,6 +119,7 @@ mod tests {
         check(Program::Srun, Some("B,A=9"), "B=2 SLURM_X=3 A=9 SLURM_EXPORT_ENV=B,A=9");
         check(Program::Srun, Some("C=\"x,y\",B"), "B=2 SLURM_X=3 C=x,y SLURM_EXPORT_ENV=C=\"x,y\",B");
         let bare = format!("SLURM_X=3 HOME=/h USER=u LOGNAME=u SHELL=/s PATH={BARE_PATH} SLURM_EXPORT_ENV=NONE");
-        check(Program::Sbatch, Some("NONE"), &bare);
+        let place = "SLURM_SUBMIT_DIR=/w SLURM_SUBMIT_HOST=login";
+        check(Program::Sbatch, Some("NONE"), &format!("{bare} {place}"));
     }
 }

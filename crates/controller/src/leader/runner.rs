@@ -227,7 +227,8 @@ fn orders(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
                         number: 0,
                         run: run_of(job),
                         step: Some(step.id),
-                        kill_wait: kill_wait(cluster, job),
+                        // As Slurm: a cancelled step is not asked first.
+                        kill_wait: Span(0),
                         note: KillNote::Cancelled,
                     };
                     step.shares.iter().map(|share| (share.node.clone(), kill.clone())).collect()
