@@ -247,7 +247,8 @@ async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
     if behaviour.waits { wait(cluster, controller, job).await } else { 0 }
 }
 
-fn announcement(job: JobId, submission: &Submission, cluster_name: &str) -> String {
+/// What a submission is answered with.
+pub fn announcement(job: JobId, submission: &Submission, cluster_name: &str) -> String {
     match (submission.behaviour.is_parsable, submission.names_cluster) {
         (true, true) => format!("{job};{cluster_name}\n"),
         (true, false) => format!("{job}\n"),

@@ -26,9 +26,10 @@ mod show_node;
 pub mod update;
 mod update_job;
 
-pub use jobs::Verb;
+pub use jobs::{Verb, items, refused, tell};
 pub use keyword::{Entity, Keyword};
 pub use record::Style;
+pub use update_job::Now;
 
 const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
