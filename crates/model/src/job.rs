@@ -118,7 +118,7 @@ pub enum Wake {
     },
     /// A task of this array has ended, or its limit has changed.
     ArraySlot(JobId),
-    /// A partition's rules have changed.
+    /// The rules of a partition, or of the cluster, have changed.
     Partitions,
 }
 

@@ -2,7 +2,7 @@
 use model::partition::PartitionState;
 use model::time::Span;
 use model::update::{NodeChange, PartitionChanges};
-use model::{Caller, Command, ExitStatus, Job, JobKind, NodeName, Phase, Reason};
+use model::{Caller, Command, ExitStatus, Job, JobKind, JobSpec, NodeName, Phase, Reason};
 
 use crate::World;
 use crate::{agents, faults, leader, setting};
@@ -58,6 +58,12 @@ fn help_jobs(world: &mut World) {
     let cluster = world.cluster.clone();
     for job in cluster.jobs() {
         let jobs = vec![job.id.into()];
+        // Let in when the cluster was another.
+        let spec = JobSpec { dependency: Default::default(), ..(*job.spec).clone() };
+        if job.phase == Phase::Pending && state::admissible(&cluster, Caller::SYSTEM, &spec).is_err() {
+            let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs });
+            continue;
+        }
         let command = match job.phase {
             Phase::Suspended => Command::Resume { jobs },
             Phase::Pending if job.reason == Some(Reason::DependencyNeverSatisfied) => Command::Cancel { jobs },

@@ -35,6 +35,7 @@ impl Promises {
                 check_change(before, was, job, command)?;
             }
         }
+        check_limits(before, after)?;
         check_rooms(before, after)
     }
 
@@ -154,6 +155,18 @@ fn check_change(before: &Cluster, was: &Job, job: &Job, command: &Command) -> Re
     }
     if was.phase == Phase::Done && job.phase != Phase::Done && !is_requeue {
         return Err(format!("job {id} was over and is {:?} again", job.phase));
+    }
+    Ok(())
+}
+
+/// No more tasks of an array run than its limit says, unless they ran before it was lowered.
+fn check_limits(before: &Cluster, after: &Cluster) -> Result<(), String> {
+    for job in after.jobs().filter(|job| job.holds_nodes()) {
+        let Some(array) = job.array_id().and_then(|array| after.array(array)) else { continue };
+        let n_before = before.array(array.id).map_or(0, |array| array.n_live);
+        if array.limit.is_some_and(|limit| array.n_live > limit) && array.n_live > n_before {
+            return Err(format!("array {} runs {} tasks at once", array.id, array.n_live));
+        }
     }
     Ok(())
 }

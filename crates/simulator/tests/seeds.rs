@@ -11,6 +11,6 @@ fn seeds() -> std::ops::RangeInclusive<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
     match (number("SEED"), number("SEEDS")) {
         (Some(seed), _) => seed..=seed,
-        (None, n_seeds) => 1..=n_seeds.unwrap_or(40),
+        (None, n_seeds) => 1..=n_seeds.unwrap_or(100),
     }
 }

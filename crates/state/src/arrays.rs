@@ -67,11 +67,17 @@ fn array_of(cluster: &mut Cluster, id: JobId) -> Option<&mut Array> {
 pub(crate) fn task_started(cluster: &mut Cluster, id: JobId) {
     let Some(array) = array_of(cluster, id) else { return };
     array.n_live += 1;
-    let (array, limit) = (array.id, array.limit);
-    if limit.is_some() {
-        // Tasks that still wait may now be over the limit.
-        cluster.unsettled.extend(cluster.arrays[&array].waiting.iter().copied());
-    }
+    let array = array.id;
+    // Tasks that still wait may now be over the limit.
+    wake(cluster, Wake::ArraySlot(array));
+}
+
+/// Another limit; everything that waits looks again.
+pub(crate) fn set_limit(cluster: &mut Cluster, id: JobId, limit: Option<u32>) {
+    let Some(array) = cluster.array_mut(id) else { return };
+    array.limit = limit;
+    let records: Vec<JobId> = array.waiting.iter().chain(array.tasks.values()).copied().collect();
+    cluster.unsettled.extend(records);
 }
 
 pub(crate) fn task_stopped(cluster: &mut Cluster, id: JobId) {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, ledger};
+use crate::{Cluster, blobs, ledger, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -14,7 +14,26 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     check_indexes(cluster)?;
     check_steps(cluster)?;
     check_arrays(cluster)?;
-    check_blobs(cluster)
+    check_blobs(cluster)?;
+    check_settled(cluster)
+}
+
+/// Nobody has missed a wake: once the deadlines that have passed are dealt with, looking at every job again changes nothing.
+fn check_settled(cluster: &Cluster) -> Result<(), String> {
+    let mut settled = cluster.clone();
+    on::tick::tick(&mut settled).map_err(|reject| reject.to_string())?;
+    settle::settle_all(&mut settled);
+    let mut again = settled.clone();
+    again.unsettled.extend(settled.jobs.keys());
+    settle::settle_all(&mut again);
+    settled.events.clear();
+    again.events.clear();
+    let differs = || {
+        let changed = settled.jobs().find(|job| again.jobs.get(&job.id) != Some(job));
+        let changed = changed.map(|job| (job, again.jobs.get(&job.id)));
+        format!("a job should have been looked at again: {changed:?}")
+    };
+    ensure(settled == again, differs)
 }
 
 /// A refused command may move the clock, nothing else.

@@ -132,6 +132,7 @@ pub(crate) fn moved(cluster: &mut Cluster, id: JobId) {
 fn place(job: &mut Job, at: model::Timestamp) {
     job.alive = true;
     job.started = Some(at);
+    job.last_evaluated = Some(at);
     job.expected_start = None;
     job.reason = None;
     job.reason_text.clear();

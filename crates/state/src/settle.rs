@@ -73,7 +73,8 @@ fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
         let key = cluster.queue_key(&cluster.jobs[&id]);
         cluster.queue.insert(key);
     }
-    watch(cluster, id, look_again.map(Wake::At).into_iter().collect());
+    let slots = features::array_slots(cluster, &cluster.jobs[&id]);
+    watch(cluster, id, look_again.map(Wake::At).into_iter().chain(slots).collect());
 }
 
 fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {

@@ -170,25 +170,26 @@ fn update(stage: &mut Stage, arguments: &[String]) -> Said {
     use scontrol::update::Update;
     let clock = clock(stage);
     let now = scontrol::Now { unix_secs: stage.now.secs() as i64, zone: &clock };
-    let commands: Vec<Command> = match scontrol::update::parse(arguments, &now) {
+    let commands: Vec<(String, Command)> = match scontrol::update::parse(arguments, &now) {
         Err(lines) => return Said::lines(&lines),
         Ok(Update::Job { ids, changes }) => {
-            let change = |(_, job)| Some(Command::UpdateJob { job: job?, changes: changes.clone() });
+            let change = |(item, job)| Some((item, Command::UpdateJob { job: job?, changes: changes.clone() }));
             ids.into_iter().filter_map(change).collect()
         }
         Ok(Update::Nodes { nodes: names, changes }) => {
             let all = || stage.cluster.nodes().map(|node| node.name.clone()).collect();
             let names: Vec<NodeName> = names.map_or_else(all, |names| names.into_iter().map(NodeName::from).collect());
-            changes.into_iter().map(|change| Command::UpdateNodes { nodes: names.clone(), change }).collect()
+            let change = |change| (String::new(), Command::UpdateNodes { nodes: names.clone(), change });
+            changes.into_iter().map(change).collect()
         }
         Ok(Update::Partition { name, changes }) => {
-            vec![Command::UpdatePartition { name, changes: Box::new(changes) }]
+            vec![(String::new(), Command::UpdatePartition { name, changes: Box::new(changes) })]
         }
     };
     let mut lines = Vec::new();
-    for command in commands {
+    for (item, command) in commands {
         match stage.command(stage.caller(), command) {
-            Ok(Reply::Each(results)) => lines.extend(scontrol::tell(Verb::Update, "", &results)),
+            Ok(Reply::Each(results)) => lines.extend(scontrol::tell(Verb::Update, &item, &results)),
             Ok(_) => (),
             Err(reject) => lines.push(format!("slurm_update error: {reject}")),
         }

@@ -10,3 +10,9 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         _ => Hold::Free,
     }
 }
+
+/// A queued task must be looked at when others of its array take the last slots.
+pub(crate) fn slots(cluster: &Cluster, job: &Job) -> Option<Wake> {
+    let array = cluster.arrays.get(&job.array_id()?)?;
+    (is_pending(job) && array.limit.is_some()).then_some(Wake::ArraySlot(array.id))
+}

@@ -12,14 +12,24 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         return Hold::Free;
     }
     if !job.dependency_failed {
-        let wakes = job.dependency.terms.iter().flat_map(|term| wakes(cluster, job, term)).collect();
-        return Hold::Wait(Some(Reason::Dependency), wakes);
+        return Hold::Wait(Some(Reason::Dependency), all_wakes(cluster, job));
     }
     let kills = job.spec.kill_on_invalid_dependency.unwrap_or(cluster.config.scheduler.kill_on_invalid_dependency);
     match kills {
         true => Hold::End(Outcome::Cancelled, Some(Reason::DependencyNeverSatisfied)),
-        false => Hold::Wait(Some(Reason::DependencyNeverSatisfied), vec![Wake::Released(job.id)]),
+        false => {
+            let wakes = vec![Wake::Released(job.id), Wake::Partitions];
+            Hold::Wait(Some(Reason::DependencyNeverSatisfied), wakes)
+        }
     }
+}
+
+/// A job that waits for something else, too, must hear of these: the jobs it names are forgotten some day.
+pub(super) fn all_wakes(cluster: &Cluster, job: &Job) -> Vec<Wake> {
+    if job.dependency_failed {
+        return Vec::new();
+    }
+    job.dependency.terms.iter().flat_map(|term| wakes(cluster, job, term)).collect()
 }
 
 enum Standing {

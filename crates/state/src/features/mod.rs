@@ -10,6 +10,7 @@ pub(crate) mod dependency;
 mod held;
 mod launch;
 mod partition;
+pub(crate) use array_limit::slots as array_slots;
 pub use partition::refusal as partition_refusal;
 mod retention;
 mod suspend;

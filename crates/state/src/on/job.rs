@@ -99,8 +99,10 @@ pub(crate) fn requeue(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hold: 
         }
         let was_suspended = job.phase == Phase::Suspended;
         let job = cluster.job_mut(id);
-        if hold || was_suspended {
+        if was_suspended {
             job.held = Some(HeldBy::Admin);
+        } else if hold {
+            job.held = Some(HeldBy::User);
         }
         match job.phase {
             Phase::Done => {

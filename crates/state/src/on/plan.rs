@@ -66,7 +66,12 @@ fn place(cluster: &mut Cluster, start: &Start) {
 /// An `srun` outside an allocation is one step, laid out as the whole job is.
 fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
     let shares = cluster.jobs[&id].allocation.nodes.iter().filter(|share| share.n_tasks > 0);
-    let shares: Vec<NodeShare> = shares.cloned().collect();
+    let mut shares: Vec<NodeShare> = shares.cloned().collect();
+    let size = &cluster.jobs[&id].spec.size;
+    if size.n_tasks.is_none() && size.tasks_per_node.is_none() {
+        // Whole nodes are shown with as many tasks as they have room for; one each is what was asked.
+        shares.iter_mut().for_each(|share| share.n_tasks = 1);
+    }
     let layout = Layout { n_tasks: shares.iter().map(|share| share.n_tasks).sum(), shares };
     crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);
     step_life::create(cluster, id, spec, layout);

@@ -8,8 +8,8 @@ use model::{Caller, Job, JobRef, JobSpec, Phase, Reject, features};
 use super::job::{pending_only, touched};
 use super::{Answer, each, submit};
 use crate::features::dependency::would_wait_for_itself;
-use crate::settle::{forget_wait, wake};
-use crate::{Cluster, job_life};
+use crate::settle::forget_wait;
+use crate::{Cluster, arrays, job_life};
 
 pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes: &JobChanges) -> Answer {
     each(cluster, by, std::slice::from_ref(named), |cluster, id| {
@@ -51,10 +51,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
             job.partition = first.clone();
         }
         if let (Some(limit), Some(array)) = (limit, job.array_id()) {
-            if let Some(array) = cluster.array_mut(array) {
-                array.limit = (limit > 0).then_some(limit);
-            }
-            wake(cluster, model::Wake::ArraySlot(array));
+            arrays::set_limit(cluster, array, (limit > 0).then_some(limit));
         }
         job_life::remember_name(cluster, id);
         touched(cluster, id);
