@@ -40,9 +40,8 @@ pub fn config() -> Config {
     let mut short = partition("short", 1..=3);
     short.max_time = Some(TimeLimit::Secs(120));
     short.priority_tier = 2;
-    let mut config = Config::default();
-    config.nodes = (1..=N_NODES).map(node).collect();
-    config.partitions = vec![partition("debug", 1..=N_NODES), short];
+    let partitions = vec![partition("debug", 1..=N_NODES), short];
+    let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
     config
 }
@@ -65,15 +64,12 @@ pub fn edited_config(dice: &mut Dice) -> Config {
 }
 
 pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob>) {
-    let blob = |number: u64| {
-        let id = BlobId([number, 0, 0, 1]);
-        (id, Blob { id, content: vec![number as u8; 3] })
-    };
     let (script, script_blob) = blob(1 + dice.below(3));
     let (environment, environment_blob) = blob(4 + dice.below(3));
+    let (step, step_blob) = step(dice);
     let kind = match dice.below(6) {
         0 => JobKind::Allocation,
-        1 => JobKind::Run(Box::new(step(dice))),
+        1 => JobKind::Run(Box::new(step)),
         _ => JobKind::Batch { script },
     };
     let later = |dice: &mut Dice| now + Span::from_secs(dice.below(60));
@@ -97,7 +93,12 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
         warning: dice.one_in(6).then(|| Warning { signal: 10, before: Span::from_secs(10), batch_only: true }),
         ..Default::default()
     };
-    (spec, vec![script_blob, environment_blob])
+    (spec, vec![script_blob, environment_blob, step_blob])
+}
+
+fn blob(number: u64) -> (BlobId, Blob) {
+    let id = BlobId([number, 0, 0, 1]);
+    (id, Blob { id, content: vec![number as u8; 3] })
 }
 
 fn size(dice: &mut Dice) -> Size {
@@ -124,14 +125,17 @@ fn size(dice: &mut Dice) -> Size {
     size
 }
 
-pub fn step(dice: &mut Dice) -> StepSpec {
-    StepSpec {
+pub fn step(dice: &mut Dice) -> (StepSpec, Blob) {
+    let (environment, blob) = blob(4 + dice.below(6));
+    let step = StepSpec {
+        environment,
         n_tasks: dice.maybe(2, 4),
         min_nodes: dice.below(3) as u32,
         cpus_per_task: dice.maybe(4, 2),
         overlaps: dice.one_in(4),
         ..Default::default()
-    }
+    };
+    (step, blob)
 }
 
 fn array(dice: &mut Dice) -> ArraySpec {

@@ -78,8 +78,8 @@ fn create_step(world: &mut World, id: JobId) -> Command {
     let running: Vec<JobId> =
         world.cluster.jobs().filter(|job: &&std::sync::Arc<Job>| job.holds_nodes()).map(|job| job.id).collect();
     let job = if running.is_empty() || world.dice.one_in(5) { id } else { world.dice.pick(&running) };
-    let spec = Box::new(setting::step(&mut world.dice));
-    Command::CreateStep { job, spec, blobs: Vec::new() }
+    let (spec, blob) = setting::step(&mut world.dice);
+    Command::CreateStep { job, spec: Box::new(spec), blobs: vec![blob] }
 }
 
 fn changes(world: &mut World) -> JobChanges {

@@ -1,0 +1,93 @@
+//! How long a pass takes: `cargo run --release -p scheduler --example speed [nodes] [jobs]`.
+#![allow(clippy::disallowed_types, reason = "measures time; not part of the scheduler")]
+use std::time::{Duration, Instant};
+
+use model::config::NamedNode;
+use model::node::NodeConfig;
+use model::spec::{JobSpec, Memory, Size};
+use model::{Caller, Command, Config, Entry, Partition, Timestamp};
+use state::{Cluster, apply};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u32>().expect("a number"));
+    let n_nodes = arguments.next().unwrap_or(10_000);
+    let n_jobs = arguments.next().unwrap_or(10_000);
+    let one_task = |_: u32| Size { n_tasks: Some(1), ..Default::default() };
+    let mixed = |number: u32| Size {
+        min_nodes: 1 + number % 4,
+        n_tasks: Some(4 + number % 13),
+        cpus_per_task: Some(1 + number % 3),
+        memory: Memory::PerCpuMb(1000 + u64::from(number % 7)),
+        ..Default::default()
+    };
+    let wide = |number: u32| Size { min_nodes: 2 + number % 30, ..Default::default() };
+
+    println!("{n_nodes} nodes of 64 CPUs, {n_jobs} queued jobs");
+    let empty = cluster(n_nodes);
+    show("empty cluster, one task each", &queued(&empty, n_jobs, one_task));
+    show("empty cluster, mixed shapes", &queued(&empty, n_jobs, mixed));
+    show("empty cluster, two to thirty nodes each", &queued(&empty, n_jobs, wide));
+
+    let mut full = queued(&empty, n_nodes, |_| Size { n_tasks: Some(64), ..Default::default() });
+    adopt(&mut full);
+    show("full cluster, first look at the queue", &queued(&full, n_jobs, mixed));
+    let mut known = queued(&full, n_jobs, mixed);
+    adopt(&mut known);
+    show("full cluster, nothing new", &known);
+
+    let mut nearly = queued(&empty, n_nodes, |_| Size { n_tasks: Some(62), ..Default::default() });
+    adopt(&mut nearly);
+    let mut stuck = queued(&nearly, n_jobs, |number| Size {
+        min_nodes: 1,
+        n_tasks: Some(3 + number % 60),
+        max_nodes: Some(1),
+        ..mixed(number)
+    });
+    adopt(&mut stuck);
+    show("two CPUs free on every node, nothing fits", &stuck);
+}
+
+fn show(what: &str, cluster: &Cluster) {
+    let mut best = Duration::MAX;
+    let mut plan = Default::default();
+    for _ in 0..5 {
+        let begin = Instant::now();
+        plan = scheduler::plan(cluster);
+        best = best.min(begin.elapsed());
+    }
+    println!("{what:45} {best:>10.2?}  {} start, {} reasons", plan.starts.len(), plan.reasons.len());
+}
+
+fn run(cluster: &mut Cluster, command: Command) {
+    let entry = Entry { at: Timestamp::from_secs(1), by: Caller::SYSTEM, command };
+    apply(cluster, &entry).reply.expect("the command is accepted");
+}
+
+fn adopt(cluster: &mut Cluster) {
+    let plan = scheduler::plan(cluster);
+    run(cluster, Command::AdoptPlan(plan));
+}
+
+fn cluster(n_nodes: u32) -> Cluster {
+    let config = NodeConfig { cpus: 64, memory_mb: 256_000, ..Default::default() };
+    let names: Vec<model::NodeName> = (1..=n_nodes).map(|number| format!("n{number}").into()).collect();
+    let nodes = names.iter().map(|name| NamedNode { name: name.clone(), config: config.clone() }).collect();
+    let partition = Partition { name: "all".into(), nodes: names.clone(), is_default: true, ..Default::default() };
+    let mut cluster = Cluster::default();
+    let mut config = Config { nodes, partitions: vec![partition], ..Default::default() };
+    config.scheduler.depth = u32::MAX;
+    run(&mut cluster, Command::Reconfigure { config: Box::new(config) });
+    for node in names {
+        run(&mut cluster, Command::RegisterNode { node, machine: Default::default(), runs: Default::default() });
+    }
+    cluster
+}
+
+fn queued(cluster: &Cluster, n_jobs: u32, size: impl Fn(u32) -> Size) -> Cluster {
+    let mut cluster = cluster.clone();
+    for number in 0..n_jobs {
+        let spec = Box::new(JobSpec { size: size(number), ..Default::default() });
+        run(&mut cluster, Command::Submit { spec, blobs: Vec::new() });
+    }
+    cluster
+}

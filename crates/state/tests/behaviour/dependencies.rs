@@ -1,0 +1,156 @@
+//! What each kind of dependency makes of each end.
+use model::dependency::parse;
+use model::spec::JobSpec;
+use model::update::JobChanges;
+use model::{Command, ExitStatus, JobId, Outcome, Phase, Reason, Reject, Task};
+
+use crate::lab::{ALICE, Lab, batch, cancel};
+
+fn after(text: &str) -> JobSpec {
+    JobSpec { dependency: parse(text).unwrap(), ..batch() }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Well,
+    Badly,
+    Cancelled,
+}
+
+fn end(lab: &mut Lab, job: JobId, end: End) {
+    match end {
+        End::Well => drop(lab.exit(job, ExitStatus::SUCCESS).unwrap()),
+        End::Badly => drop(lab.exit(job, ExitStatus::exited(1)).unwrap()),
+        End::Cancelled => {
+            lab.each(ALICE, cancel(job)).unwrap();
+            lab.done(job, Task::Kill);
+        }
+    }
+}
+
+#[test]
+fn each_kind_is_met_by_its_own_ends() {
+    use End::*;
+    let free = Some(Reason::Priority);
+    let never = Some(Reason::DependencyNeverSatisfied);
+    for (kind, how, expected) in [
+        ("afterok", Well, free),
+        ("afterok", Badly, never),
+        ("afterok", Cancelled, never),
+        ("afternotok", Well, never),
+        ("afternotok", Badly, free),
+        ("afternotok", Cancelled, free),
+        ("afterany", Well, free),
+        ("afterany", Badly, free),
+        ("afterany", Cancelled, free),
+    ] {
+        let mut lab = Lab::new();
+        let first = lab.running(batch(), "n1");
+        let second = lab.submit(after(&format!("{kind}:{first}")));
+        assert_eq!(lab.job(second).reason, Some(Reason::Dependency));
+        end(&mut lab, first, how);
+        assert_eq!(lab.job(second).reason, expected, "{kind} {how:?}");
+    }
+}
+
+#[test]
+fn after_counts_from_the_start() {
+    let mut lab = Lab::new();
+    let first = lab.submit(batch());
+    let soon = lab.submit(after(&format!("after:{first}")));
+    let later = lab.submit(after(&format!("after:{first}+2")));
+    assert!(lab.place(first, None, "n1"));
+    assert_eq!(lab.job(soon).reason, Some(Reason::Priority));
+    assert_eq!(lab.job(later).reason, Some(Reason::Dependency));
+    lab.at(1119);
+    assert_eq!(lab.job(later).reason, Some(Reason::Dependency));
+    lab.at(1120);
+    assert_eq!(lab.job(later).reason, Some(Reason::Priority));
+}
+
+#[test]
+fn all_terms_must_be_met_or_any() {
+    let mut lab = Lab::new();
+    let (one, two) = (lab.running(batch(), "n1"), lab.running(batch(), "n1"));
+    let all = lab.submit(after(&format!("afterok:{one},afterok:{two}")));
+    let any = lab.submit(after(&format!("afterok:{one}?afterok:{two}")));
+    end(&mut lab, one, End::Well);
+    assert_eq!([all, any].map(|job| lab.job(job).reason), [Some(Reason::Dependency), Some(Reason::Priority)]);
+    end(&mut lab, two, End::Well);
+    assert_eq!(lab.job(all).reason, Some(Reason::Priority));
+}
+
+#[test]
+fn a_hopeless_job_is_cancelled_where_that_is_wished() {
+    let mut lab = Lab::new();
+    let first = lab.running(batch(), "n1");
+    let second =
+        lab.submit(JobSpec { kill_on_invalid_dependency: Some(true), ..after(&format!("afternotok:{first}")) });
+    end(&mut lab, first, End::Well);
+    assert_eq!((lab.job(second).phase, lab.job(second).outcome), (Phase::Done, Some(Outcome::Cancelled)));
+}
+
+#[test]
+fn a_held_job_remembers_that_what_it_waited_for_ended_well() {
+    let mut lab = Lab::new();
+    let first = lab.running(batch(), "n1");
+    let second = lab.submit(JobSpec { held: true, ..after(&format!("afterok:{first}")) });
+    end(&mut lab, first, End::Well);
+    lab.at(5000);
+    assert!(lab.cluster.job(first).is_none(), "long forgotten");
+    assert_eq!(lab.each(ALICE, Command::Release { jobs: vec![second.into()] }), Ok(()));
+    assert_eq!(lab.job(second).reason, Some(Reason::Priority));
+}
+
+#[test]
+fn one_of_a_name_at_a_time() {
+    let mut lab = Lab::new();
+    let first = lab.submit(after("singleton"));
+    let second = lab.submit(after("singleton"));
+    let other = lab.submit(JobSpec { name: "other".into(), ..after("singleton") });
+    assert_eq!(
+        [first, second, other].map(|job| lab.job(job).reason),
+        [Some(Reason::Priority), Some(Reason::Dependency), Some(Reason::Priority)]
+    );
+    lab.each(ALICE, cancel(first)).unwrap();
+    assert_eq!(lab.job(second).reason, Some(Reason::Priority));
+}
+
+#[test]
+fn nobody_waits_for_himself() {
+    let mut lab = Lab::new();
+    let first = lab.submit(batch());
+    let second = lab.submit(after(&format!("afterok:{first}")));
+    let third = lab.submit(after(&format!("afterok:{second}")));
+    let wait = |job: JobId, on: JobId| {
+        let changes = JobChanges { dependency: parse(&format!("afterok:{on}")).ok(), ..Default::default() };
+        Command::UpdateJob { job: job.into(), changes: Box::new(changes) }
+    };
+    assert_eq!(lab.each(ALICE, wait(first, first)), Err(Reject::BadDependency));
+    assert_eq!(lab.each(ALICE, wait(first, third)), Err(Reject::BadDependency));
+    assert_eq!(lab.each(ALICE, wait(third, first)), Ok(()));
+}
+
+#[test]
+fn a_chain_of_a_hundred_thousand_does_not_nest() {
+    let mut lab = Lab { cluster: Default::default(), secs: 1000 };
+    let config = crate::lab::config();
+    let run = |lab: &mut Lab, command| {
+        let entry = model::Entry { at: model::Timestamp::from_secs(lab.secs), by: model::Caller::SYSTEM, command };
+        state::apply(&mut lab.cluster, &entry).reply.unwrap()
+    };
+    run(&mut lab, Command::Reconfigure { config: Box::new(config) });
+    for number in 0..100_000 {
+        let spec = if number == 0 { JobSpec { held: true, ..batch() } } else { after(&format!("afterany:{number}")) };
+        run(
+            &mut lab,
+            Command::Submit {
+                spec: Box::new(JobSpec { kill_on_invalid_dependency: Some(true), ..spec }),
+                blobs: Vec::new(),
+            },
+        );
+    }
+    let all = (1..=100_000).map(|id| JobId(id).into()).collect();
+    run(&mut lab, Command::Cancel { jobs: all });
+    assert!(lab.cluster.jobs().all(|job| job.phase == Phase::Done));
+}

@@ -1,0 +1,185 @@
+//! Cancelling, requeueing, holding, limits: what happens to a job in each phase.
+use model::spec::TimeLimit;
+use model::time::Span;
+use model::{Command, ExitStatus, HeldBy, JobId, Outcome, Phase, Reason, Reject, Task};
+
+use crate::lab::{ALICE, BOB, Lab, ROOT, batch, cancel, requeue};
+
+/// A job in each phase it can be found in.
+fn in_phase(lab: &mut Lab, phase: Phase) -> JobId {
+    let job = lab.submit(batch());
+    if phase == Phase::Pending {
+        return job;
+    }
+    assert!(lab.place(job, None, "n1"));
+    if phase == Phase::Starting {
+        return job;
+    }
+    lab.done(job, Task::Launch);
+    match phase {
+        Phase::Running => (),
+        Phase::Suspended => assert_eq!(lab.each(ROOT, Command::Suspend { jobs: vec![job.into()] }), Ok(())),
+        Phase::Ending => assert_eq!(lab.each(ALICE, cancel(job)), Ok(())),
+        Phase::Done => {
+            lab.exit(job, ExitStatus::SUCCESS).unwrap();
+        }
+        Phase::Pending | Phase::Starting | Phase::Finishing => unreachable!("no test asks for it"),
+    }
+    assert_eq!(lab.job(job).phase, phase);
+    job
+}
+
+#[test]
+fn a_cancelled_job_ends_from_every_phase_and_leaves_nothing_running() {
+    for (phase, answer, after, duty) in [
+        (Phase::Pending, Ok(()), Phase::Done, None),
+        (Phase::Starting, Ok(()), Phase::Ending, Some(Task::Kill)),
+        (Phase::Running, Ok(()), Phase::Ending, Some(Task::Kill)),
+        (Phase::Suspended, Ok(()), Phase::Ending, Some(Task::Kill)),
+        (Phase::Ending, Err(Reject::AlreadyOver), Phase::Ending, Some(Task::Kill)),
+        (Phase::Done, Err(Reject::AlreadyOver), Phase::Done, None),
+    ] {
+        let mut lab = Lab::new();
+        let job = in_phase(&mut lab, phase);
+        assert_eq!(lab.each(ALICE, cancel(job)), answer, "{phase:?}");
+        assert_eq!((lab.job(job).phase, lab.duty(job)), (after, duty), "{phase:?}");
+        if duty.is_some() {
+            lab.done(job, Task::Kill);
+            assert_eq!(lab.job(job).outcome, Some(Outcome::Cancelled));
+            assert!(lab.node("n1").jobs.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_requeued_job_waits_again_as_another_run() {
+    for (phase, answer, held) in [
+        (Phase::Pending, Err(Reject::JobPending), None),
+        (Phase::Starting, Ok(()), None),
+        (Phase::Running, Ok(()), None),
+        (Phase::Suspended, Ok(()), Some(HeldBy::Admin)),
+        (Phase::Done, Ok(()), None),
+    ] {
+        let mut lab = Lab::new();
+        let job = in_phase(&mut lab, phase);
+        assert_eq!(lab.each(ALICE, requeue(job)), answer, "{phase:?}");
+        if lab.duty(job) == Some(Task::Kill) {
+            lab.done(job, Task::Kill);
+        }
+        let record = lab.job(job);
+        assert_eq!((record.phase, record.held), (Phase::Pending, held), "{phase:?}");
+        let n_restarts = u32::from(answer.is_ok());
+        assert_eq!((record.attempt, record.restarts), (1 + n_restarts, n_restarts), "{phase:?}");
+    }
+}
+
+#[test]
+fn a_cancel_while_a_job_ends_to_be_requeued_ends_it_for_good() {
+    let mut lab = Lab::new();
+    let job = in_phase(&mut lab, Phase::Running);
+    assert_eq!(lab.each(ALICE, requeue(job)), Ok(()));
+    assert_eq!(lab.each(ALICE, cancel(job)), Ok(()));
+    lab.done(job, Task::Kill);
+    assert_eq!((lab.job(job).phase, lab.job(job).outcome), (Phase::Done, Some(Outcome::Cancelled)));
+}
+
+#[test]
+fn reports_about_an_earlier_run_are_stale() {
+    let mut lab = Lab::new();
+    let job = in_phase(&mut lab, Phase::Running);
+    let late = model::command::Exited { job, attempt: 1, node: "n1".into(), ..Default::default() };
+    lab.each(ALICE, requeue(job)).unwrap();
+    lab.done(job, Task::Kill);
+    assert!(lab.place(job, None, "n2"));
+    assert_eq!(lab.apply(ROOT, Command::Exited(late)), Err(Reject::Stale));
+    assert_eq!(lab.job(job).phase, Phase::Starting);
+}
+
+#[test]
+fn an_exit_proves_the_launch_whose_own_report_comes_second() {
+    let mut lab = Lab::new();
+    let job = in_phase(&mut lab, Phase::Starting);
+    let duty = lab.cluster.duties().next().unwrap().clone();
+    lab.exit(job, ExitStatus::exited(2)).unwrap();
+    assert_eq!((lab.job(job).phase, lab.job(job).outcome), (Phase::Done, Some(Outcome::Failed)));
+    let done = Command::DutyDone { duty, result: model::command::DutyResult::Done };
+    assert_eq!(lab.apply(ROOT, done), Err(Reject::Stale));
+}
+
+#[test]
+fn outcomes_come_from_the_exit_status() {
+    for (exit, outcome, reason) in [
+        (ExitStatus::SUCCESS, Outcome::Completed, None),
+        (ExitStatus::exited(1), Outcome::Failed, Some(Reason::NonZeroExitCode)),
+        (ExitStatus::signaled(11), Outcome::Failed, Some(Reason::RaisedSignal)),
+    ] {
+        let mut lab = Lab::new();
+        let job = in_phase(&mut lab, Phase::Running);
+        lab.exit(job, exit).unwrap();
+        let record = lab.job(job);
+        assert_eq!((record.outcome, record.reason, record.exit), (Some(outcome), reason, exit));
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_launched_waits_held() {
+    let mut lab = Lab::new();
+    let job = in_phase(&mut lab, Phase::Starting);
+    lab.fail(job, Task::Launch);
+    lab.done(job, Task::Kill);
+    let record = lab.job(job);
+    assert_eq!((record.phase, record.held), (Phase::Pending, Some(HeldBy::Admin)));
+}
+
+#[test]
+fn a_hold_is_lifted_by_those_who_may() {
+    let hold = |job: JobId, by_user| Command::Hold { jobs: vec![job.into()], by_user };
+    let release = |job: JobId| Command::Release { jobs: vec![job.into()] };
+    // (holder, as a user's hold, releaser, may release)
+    for (holder, by_user, releaser, allowed) in [
+        (ALICE, false, ALICE, Ok(())),
+        (ALICE, false, BOB, Err(Reject::NotPermitted)),
+        (ALICE, false, ROOT, Ok(())),
+        (ROOT, false, ALICE, Err(Reject::NotPermitted)),
+        (ROOT, true, ALICE, Ok(())),
+        (ROOT, false, ROOT, Ok(())),
+    ] {
+        let mut lab = Lab::new();
+        let job = in_phase(&mut lab, Phase::Pending);
+        assert_eq!(lab.each(holder, hold(job, by_user)), Ok(()));
+        assert!(!lab.place(job, None, "n1"), "held jobs do not start");
+        assert_eq!(lab.each(releaser, release(job)), allowed);
+        assert_eq!(lab.place(job, None, "n1"), allowed.is_ok());
+    }
+}
+
+#[test]
+fn a_job_is_ended_at_its_limit_and_forgotten_some_time_later() {
+    let mut lab = Lab::new();
+    let mut spec = batch();
+    spec.time_limit = Some(TimeLimit::Secs(60));
+    let job = lab.running(spec, "n1");
+    assert_eq!(lab.cluster.next_deadline().map(|at| at.secs()), Some(1060));
+    lab.at(1060);
+    assert_eq!((lab.job(job).phase, lab.job(job).outcome), (Phase::Ending, Some(Outcome::Timeout)));
+    lab.at(1090).done(job, Task::Kill);
+    assert_eq!(lab.job(job).run_time(lab.cluster.now()), Span::from_secs(60));
+    lab.at(1389);
+    assert!(lab.cluster.job(job).is_some(), "MinJobAge counts from the moment when nothing was left to do");
+    lab.at(1390);
+    assert!(lab.cluster.job(job).is_none());
+}
+
+#[test]
+fn the_warning_comes_before_the_limit_once() {
+    let mut lab = Lab::new();
+    let mut spec = batch();
+    spec.time_limit = Some(TimeLimit::Secs(60));
+    spec.warning = Some(model::spec::Warning { signal: 10, before: Span::from_secs(20), batch_only: true });
+    let job = lab.running(spec, "n1");
+    lab.at(1039);
+    assert_eq!(lab.duty(job), None);
+    lab.at(1040).done(job, Task::Warn);
+    lab.at(1059);
+    assert_eq!((lab.job(job).phase, lab.duty(job)), (Phase::Running, None));
+}

@@ -1,0 +1,133 @@
+//! Nodes come, go silent, come back, are drained, taken down, resumed, and leave the configuration.
+use model::node::{NodePhase, Run};
+use model::spec::JobSpec;
+use model::update::NodeChange;
+use model::{Command, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reject, Task};
+
+use crate::lab::{ALICE, Lab, ROOT, batch, config};
+
+fn lost(node: &str) -> Command {
+    Command::NodeLost { node: node.into() }
+}
+
+fn change(node: &str, change: NodeChange) -> Command {
+    Command::UpdateNodes { nodes: vec![node.into()], change }
+}
+
+fn drain() -> NodeChange {
+    NodeChange::Drain { reason: "fan".into() }
+}
+
+fn run(job: JobId, attempt: u32) -> Run {
+    Run { job, attempt }
+}
+
+#[test]
+fn the_jobs_of_a_lost_node_run_again_if_they_may() {
+    for (requeue, phase, outcome) in [(None, Phase::Pending, None), (Some(false), Phase::Done, Some(Outcome::NodeFail))]
+    {
+        let mut lab = Lab::new();
+        let job = lab.running(JobSpec { requeue, ..batch() }, "n1");
+        lab.ok(ROOT, lost("n1"));
+        assert_eq!(lab.node("n1").phase, NodePhase::Lost);
+        lab.done(job, Task::Kill);
+        assert_eq!((lab.job(job).phase, lab.job(job).outcome), (phase, outcome));
+        assert_eq!(lab.apply(ROOT, lost("n1")), Err(Reject::Stale), "it is lost only once");
+    }
+}
+
+#[test]
+fn a_node_that_comes_back_ends_its_old_runs_before_it_is_used() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n1");
+    lab.ok(ROOT, lost("n1"));
+    lab.done(job, Task::Kill);
+    lab.register("n1", &[run(job, 1)]);
+    assert_eq!(lab.node("n1").phase, NodePhase::Clearing);
+    assert!(!lab.place(job, None, "n1"));
+    let duty = lab.cluster.duty(&Owner::Node("n1".into())).expect("a duty to clear").clone();
+    assert_eq!(duty.task, Task::Clear);
+    lab.ok(ROOT, Command::DutyDone { duty, result: model::command::DutyResult::Done });
+    assert_eq!(lab.node("n1").phase, NodePhase::Up);
+    assert!(lab.place(job, None, "n1"));
+}
+
+#[test]
+fn an_agent_that_registers_again_keeps_its_jobs() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n1");
+    lab.register("n1", &[run(job, 1)]);
+    assert_eq!((lab.job(job).phase, lab.duty(job)), (Phase::Running, None));
+    assert_eq!(lab.node("n1").used.cpus.len(), 1);
+}
+
+#[test]
+fn a_machine_that_has_lost_a_jobs_processes_fails_the_job() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n1");
+    lab.register("n1", &[]);
+    assert_eq!((lab.job(job).phase, lab.job(job).outcome), (Phase::Ending, Some(Outcome::NodeFail)));
+}
+
+#[test]
+fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n1");
+    lab.ok(ROOT, change("n1", drain()));
+    assert_eq!(lab.job(job).phase, Phase::Running);
+    let second = lab.submit(batch());
+    assert!(!lab.place(second, None, "n1"));
+    lab.ok(ROOT, change("n1", NodeChange::Resume));
+    assert!(lab.place(second, None, "n1"));
+}
+
+#[test]
+fn only_administrators_change_nodes_and_they_say_why() {
+    let mut lab = Lab::new();
+    let silent = NodeChange::Drain { reason: String::new() };
+    assert_eq!(lab.apply(ALICE, change("n1", drain())), Err(Reject::NotPermitted));
+    assert_eq!(lab.apply(ROOT, change("n1", silent)), Err(Reject::ReasonRequired));
+    assert_eq!(lab.apply(ROOT, change("n9", drain())), Err(Reject::NoSuchNode("n9".into())));
+    assert_eq!(lab.apply(ROOT, change("n1", NodeChange::Resume)), Err(Reject::InvalidNodeState));
+}
+
+#[test]
+fn a_node_taken_down_ends_its_jobs_and_stays_down_until_it_is_resumed() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n1");
+    lab.ok(ROOT, change("n1", NodeChange::Down { reason: "broken".into() }));
+    assert_eq!(lab.job(job).outcome, Some(Outcome::NodeFail));
+    lab.done(job, Task::Kill);
+    lab.register("n1", &[]);
+    assert_eq!(lab.node("n1").phase, NodePhase::Down);
+    lab.ok(ROOT, change("n1", NodeChange::Resume));
+    assert_eq!(lab.node("n1").phase, NodePhase::Up);
+}
+
+#[test]
+fn a_suspended_job_of_a_lost_node_comes_back_held() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n1");
+    lab.each(ROOT, Command::Suspend { jobs: vec![job.into()] }).unwrap();
+    lab.ok(ROOT, lost("n1"));
+    lab.done(job, Task::Kill);
+    assert_eq!((lab.job(job).phase, lab.job(job).held), (Phase::Pending, Some(HeldBy::Admin)));
+}
+
+#[test]
+fn a_node_that_leaves_the_configuration_goes_with_its_last_job() {
+    let mut lab = Lab::new();
+    let job = lab.running(batch(), "n3");
+    let mut smaller = config();
+    smaller.nodes.pop();
+    smaller.partitions[0].nodes.pop();
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(smaller) });
+    assert!(lab.node("n3").is_removed);
+    assert_eq!(lab.job(job).phase, Phase::Running);
+    lab.exit(job, model::ExitStatus::SUCCESS).unwrap();
+    assert!(lab.cluster.node("n3").is_none());
+    let named =
+        JobSpec { size: model::spec::Size { nodes: vec![NodeName::from("n3")], ..Default::default() }, ..batch() };
+    let submit = Command::Submit { spec: Box::new(named), blobs: Vec::new() };
+    assert_eq!(lab.apply(ALICE, submit), Err(Reject::NoSuchNode("n3".into())));
+}
