@@ -69,9 +69,11 @@ def measure_all(run):
         run.note("array", "spur", measures.array_accepted(spur, 1_000_000, 3), idle=measures.idle_share(), tasks=1_000_000)
     if "backlog" in wanted:
         kind = options.kind
-        run.each("idle_commands", lambda c: measures.commands(c, measures.KINDS["held"]))
+        for _ in repeats:
+            run.each("idle_commands", lambda c: measures.commands(c, measures.KINDS["held"]))
         run.each("fill", lambda c: measures.fill(c, options.backlog, kind), kind=kind)
-        run.each("backlog", lambda c: measures.backlog(c, kind, options.quiet), kind=kind)
+        for _ in repeats:
+            run.each("backlog", lambda c: measures.backlog(c, kind, options.quiet), kind=kind)
         for with_signal in (signal.SIGTERM, signal.SIGKILL):
             for _ in repeats:
                 run.each("restart", lambda c: measures.restart(c, with_signal))

@@ -171,7 +171,7 @@ def commands(cluster, words, times=20):
     return {"squeue_j_ms": summary(one), "sbatch_ms": summary(submitted), "scancel_ms": summary(cancelled)}
 
 
-KINDS = {"held": ["-H", "--wrap=true"], "eligible": [f"--wrap=true"]}
+KINDS = {"held": ["-H", "--wrap=true"], "eligible": ["--wrap=true"]}
 
 
 def occupy(cluster):
