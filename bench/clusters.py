@@ -18,11 +18,13 @@ class Failed(Exception):
 
 
 def is_running(pid):
+    """Whether any thread lives: a killed process keeps its locks while one of them still waits for the disk."""
     try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        threads = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+        states = [(each / "stat").read_text().rsplit(")", 1)[1].split()[0] for each in threads]
     except OSError:
-        return False
-    return state not in "ZX"
+        return pathlib.Path(f"/proc/{pid}").exists() and is_running(pid)
+    return any(state not in "ZX" for state in states)
 
 
 def wait_for(question, seconds, every=0.02):
@@ -79,9 +81,6 @@ class Cluster:
             raise Failed(f"{self.name}: the controller does not end")
         return time.monotonic() - begun
 
-    def is_gone(self, pid):
-        return not is_running(pid)
-
     def controller_rss_mib(self):
         for line in pathlib.Path(f"/proc/{self.controller_pid()}/status").read_text().splitlines():
             if line.startswith("VmRSS"):
@@ -100,6 +99,7 @@ class Spur(Cluster):
         self.binary = str(pathlib.Path(binary).resolve())
         self.home = self.directory / "cluster"
         self.bin = self.home / "bin"
+        self.controller = None
         # `spur up` points a user's commands at the cluster it starts: not at this one.
         self.environment |= {"HOME": str(self.directory), "SPUR_CONF": str(self.home / "spur.conf")}
         self.settings = self.directory / "given.conf"
@@ -121,9 +121,16 @@ class Spur(Cluster):
             raise Failed(f"spur up: {answer.stderr.strip()}")
 
     def begin_controller(self):
-        """Starts a stopped controller without waiting; the process to wait for."""
-        return subprocess.Popen([self.binary, "up", "--dir", self.home], env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        """Starts a stopped controller as `spur up` would, without waiting for its nodes."""
+        with open(self.home / "log/controller.log", "ab") as log:
+            self.controller = subprocess.Popen(["spurctld", "--config", str(self.home / "spur.conf")], executable=self.binary,
+                                               env=self.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                               start_new_session=True)
+        (self.home / "run/controller.pid").write_text(f"{self.controller.pid}\n")
+
+    def is_gone(self, pid):
+        is_ours = self.controller and self.controller.pid == pid
+        return self.controller.poll() is not None if is_ours else not is_running(pid)
 
     def controller_pid(self):
         return int((self.home / "run/controller.pid").read_text())
@@ -131,6 +138,8 @@ class Spur(Cluster):
     def stop(self):
         subprocess.run([self.binary, "down", "--dir", self.home], env=self.environment, stdin=subprocess.DEVNULL,
                        capture_output=True, timeout=120)
+        if self.controller:
+            self.controller.wait(60)
 
 
 class Slurm(Cluster):
