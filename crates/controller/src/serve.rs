@@ -3,6 +3,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use journal::{Journal, Leadership};
@@ -19,6 +20,9 @@ use crate::door::{Door, Refusal};
 use crate::machine::ClusterMachine;
 use crate::{Options, leader};
 
+/// A predecessor that was killed may still be in the middle of a write.
+const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
+
 /// Runs until SIGTERM or SIGINT. Running jobs are left alone.
 pub fn run(options: Options) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -28,7 +32,8 @@ pub fn run(options: Options) -> Result<()> {
 async fn serve(options: Options) -> Result<()> {
     let settings = options.config.controller.clone();
     let (machine, published) = ClusterMachine::new();
-    let journal_options = journal::Options::new(Path::new(&settings.state_dir).join("journal"), 1);
+    let mut journal_options = journal::Options::new(Path::new(&settings.state_dir).join("journal"), 1);
+    journal_options.wait_for_lock = WAIT_FOR_PREDECESSOR;
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
     let door = Arc::new(Door::new(journal.clone(), published.clone()));
     let configure = Command::Reconfigure { config: Box::new(options.config.clone()) };

@@ -28,6 +28,8 @@ pub struct Options {
     pub keep_batches: u64,
     /// How often a leader of several members is heard. An election starts after four to eight times this silence.
     pub heartbeat: Duration,
+    /// How long to wait for another process that still holds the directory.
+    pub wait_for_lock: Duration,
     /// The file layer; tests put a faulty one here.
     pub files: Arc<dyn Files>,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             segment_bytes: 16 << 20,
             keep_batches: 256,
             heartbeat: Duration::from_millis(250),
+            wait_for_lock: Duration::ZERO,
             files: Arc::new(RealFiles),
         }
     }

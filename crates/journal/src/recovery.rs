@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -44,17 +46,33 @@ pub(crate) struct Recovered {
     pub snapshot: Option<(std::path::PathBuf, Cover, Vec<u8>)>,
 }
 
+/// Between two looks at a lock that another process holds.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 /// The receiver is told when the last holder is gone.
 pub(crate) fn lock(options: &Options) -> Result<(Lock, oneshot::Receiver<()>), OpenError> {
     let path = options.dir.join("lock");
     options.files.create_directory(&options.dir).map_err(OpenError::io(&options.dir))?;
-    match options.files.lock(&path) {
+    match lock_file(options, &path) {
         Ok(held) => {
             let (released, receiver) = oneshot::channel();
             Ok((Arc::new(LockGuard { held: Some(held), released: Some(released) }), receiver))
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(OpenError::InUse(options.dir.clone())),
         Err(error) => Err(OpenError::io(&path)(error)),
+    }
+}
+
+/// A process that was killed holds its lock until its last write has come back from the disk.
+fn lock_file(options: &Options, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+    let patience = Instant::now() + options.wait_for_lock;
+    loop {
+        match options.files.lock(path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < patience => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            locked => return locked,
+        }
     }
 }
 

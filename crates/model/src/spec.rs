@@ -95,12 +95,33 @@ record! {
         /// Only the batch shell gets it (`B:`), not the steps.
         pub batch_only: bool,
     }
+}
 
-    pub struct ResourceLimit {
-        /// `RLIMIT_*` number.
-        pub resource: u32,
-        pub soft: u64,
-        pub hard: u64,
+/// One resource limit of the submitter. Written as three values, since every job carries sixteen of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, Option<u64>, Option<u64>)", into = "(u32, Option<u64>, Option<u64>)")]
+pub struct ResourceLimit {
+    /// `RLIMIT_*` number.
+    pub resource: u32,
+    pub soft: u64,
+    pub hard: u64,
+}
+
+impl ResourceLimit {
+    pub const INFINITY: u64 = u64::MAX;
+}
+
+impl From<(u32, Option<u64>, Option<u64>)> for ResourceLimit {
+    fn from((resource, soft, hard): (u32, Option<u64>, Option<u64>)) -> Self {
+        let limit = |value: Option<u64>| value.unwrap_or(ResourceLimit::INFINITY);
+        ResourceLimit { resource, soft: limit(soft), hard: limit(hard) }
+    }
+}
+
+impl From<ResourceLimit> for (u32, Option<u64>, Option<u64>) {
+    fn from(limit: ResourceLimit) -> Self {
+        let finite = |value: u64| (value != ResourceLimit::INFINITY).then_some(value);
+        (limit.resource, finite(limit.soft), finite(limit.hard))
     }
 }
 

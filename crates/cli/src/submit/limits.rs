@@ -18,17 +18,14 @@ const LIMITS: &[(&str, Resource, u32)] = &[
     ("AS", Resource::As, libc::RLIMIT_AS),
 ];
 
-/// What the kernel calls infinite.
-const INFINITE: u64 = u64::MAX;
-
 /// The limits of this process.
 pub fn current() -> Vec<ResourceLimit> {
     let read = |(_, kind, number): &(&str, Resource, u32)| {
         let limit = getrlimit(*kind);
         ResourceLimit {
             resource: *number,
-            soft: limit.current.unwrap_or(INFINITE),
-            hard: limit.maximum.unwrap_or(INFINITE),
+            soft: limit.current.unwrap_or(ResourceLimit::INFINITY),
+            hard: limit.maximum.unwrap_or(ResourceLimit::INFINITY),
         }
     };
     LIMITS.iter().map(read).collect()
