@@ -2,7 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::resources::NodeShare;
-use crate::spec::Memory;
+use crate::spec::{Distribution, Memory};
 use crate::{BlobId, ExitStatus, JobId, NodeName, StepId, Timestamp};
 
 record! {
@@ -17,6 +17,7 @@ record! {
         pub tasks_per_node: Option<u32>,
         pub cpus_per_task: Option<u32>,
         pub memory: Memory,
+        pub distribution: Distribution,
         /// Only these nodes of the allocation; empty is any.
         pub nodes: Vec<NodeName>,
         pub excluded: Vec<NodeName>,
@@ -50,7 +51,6 @@ record! {
         pub phase: StepPhase,
         /// The step's part of the allocation, with its tasks by node.
         pub shares: Vec<NodeShare>,
-        /// Rank of the first task of each share; tasks are laid out in blocks.
         pub n_tasks: u32,
         /// Nodes whose tasks have all ended.
         pub ended_nodes: Vec<NodeName>,
@@ -87,15 +87,10 @@ pub enum StepStream {
 }
 
 impl Step {
-    /// Rank of the first task on each node, in the order of `shares`.
-    pub fn first_ranks(&self) -> Vec<u32> {
-        let mut next = 0;
-        let mut first = |share: &NodeShare| {
-            let rank = next;
-            next += share.n_tasks;
-            rank
-        };
-        self.shares.iter().map(&mut first).collect()
+    /// Ranks of the tasks on each node, in the order of `shares`.
+    pub fn ranks(&self) -> Vec<Vec<u32>> {
+        let counts: Vec<u32> = self.shares.iter().map(|share| share.n_tasks).collect();
+        self.spec.distribution.ranks(&counts)
     }
 
     pub fn is_live(&self) -> bool {

@@ -135,7 +135,7 @@ impl<'a> Room<'a> {
             return None;
         }
         let memory_mb = if self.tracks_memory { spot.memory_mb } else { u64::MAX };
-        let n_tasks = size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, spot.node.config.memory_mb)?;
+        let n_tasks = size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, &spot.node.config, spot.gres_in_use())?;
         (spot.node.suits(size) && spot.has_gres(size)).then_some(n_tasks)
     }
 
@@ -146,7 +146,7 @@ impl<'a> Room<'a> {
         if !self.tracks_memory {
             room.memory_mb = u64::MAX;
         }
-        let n_tasks = size.n_tasks_fitting(room, node.config.memory_mb)?;
+        let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
         node.suits(size).then_some(n_tasks)
     }
 
@@ -199,9 +199,9 @@ impl<'a> Spot<'a> {
             self.is_closed = true;
             self.cpus = 0;
         }
-        if !size.gres.is_empty() {
+        if !size.gres.is_empty() || !size.gres_per_task.is_empty() {
             let mut in_use = self.gres_in_use().to_vec();
-            in_use.extend(self.node.config.pick_gres(&in_use, &size.gres).into_iter().flatten());
+            in_use.extend(self.node.config.pick_gres(&in_use, &size.gres_for(grant.n_tasks)).into_iter().flatten());
             self.gres = Some(in_use);
         }
     }

@@ -124,7 +124,7 @@ fn prepare_task(
     files: &mut Files,
     local_id: u32,
 ) -> Result<Prepared, String> {
-    let rank = start.launch.first_rank + local_id;
+    let rank = start.launch.rank(local_id);
     let environment = environment::build(start, identity, local_id);
     let name = spec.arguments.first().cloned().unwrap_or_default();
     let programs = candidates(&name, environment.value("PATH"))?;
@@ -182,7 +182,7 @@ impl Streams {
 }
 
 fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32) -> Result<Streams, String> {
-    let rank = start.launch.first_rank + local_id;
+    let rank = start.launch.rank(local_id);
     let pipe = || sys::pipe().map_err(|error| format!("cannot make a pipe: {error}"));
     let (mut input, mut output, mut errors) = (None, None, None);
     let stdin = match &spec.stdin {

@@ -91,6 +91,7 @@ pub fn build(arguments: &[String], caller: &Caller, terminal: impl Fn() -> Termi
         tasks_per_node: spec.size.tasks_per_node,
         cpus_per_task: spec.size.cpus_per_task,
         memory: spec.size.memory,
+        distribution: spec.size.distribution,
         nodes: spec.size.nodes.clone(),
         excluded: spec.size.excluded.clone(),
         stdin: step_streams.stdin,

@@ -7,7 +7,7 @@ use super::{Caller, Program};
 type Variables = Vec<(OsString, OsString)>;
 
 /// What `PATH` is for a job that takes nothing along.
-const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+pub const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// The job's environment, `NAME=value` entries each ended by a NUL.
 pub fn environment(program: Program, export: Option<&str>, caller: &Caller) -> Vec<u8> {
@@ -99,7 +99,7 @@ mod tests {
 
     fn check(program: Program, export: Option<&str>, expected: &str) {
         let caller = Caller {
-            account: crate::users::Account { uid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }.into(),
+            account: crate::users::Account { uid: 1, gid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }.into(),
             work_dir: "/w".into(),
             host: "login".into(),
             ..Caller::default()

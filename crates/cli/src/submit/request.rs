@@ -6,6 +6,9 @@ use model::duration::Limit;
 use model::gres::GresRequest;
 use model::{JobId, JobSpec};
 
+use super::login::Login;
+use crate::users::Account;
+
 /// Everything that options set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
@@ -15,7 +18,12 @@ pub struct Request {
     pub gpus: Gpus,
     /// `--export`, as written.
     pub export: Option<String>,
+    pub export_file: Option<String>,
+    pub login: Option<Login>,
     pub propagate: Option<String>,
+    /// Whose job it is, and of which group, where that is not the caller's (`--uid`, `--gid`).
+    pub user: Option<Account>,
+    pub group: Option<u32>,
     /// Options as given, by name, for `-v` and for the checks that need to know whether.
     pub given: BTreeMap<&'static str, Given>,
 }
@@ -95,6 +103,8 @@ pub struct Gpus {
     pub per_task: Option<Vec<GresRequest>>,
     pub per_node: Option<Vec<GresRequest>>,
     pub gres: Option<Vec<GresRequest>>,
+    /// `--ntasks-per-gpu`
+    pub n_tasks_each: Option<u32>,
 }
 
 impl Request {

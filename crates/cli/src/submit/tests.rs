@@ -89,6 +89,7 @@ fn values_that_make_no_sense_are_told_as_slurm_tells_them() {
     }
     refused("--mem-per-cpu=x", &invalid("mem-per-cpu"));
     refused("--tmp=x", &invalid("tmp"));
+    refused("--mail-type=x", &invalid("mail-type"));
     refused("--open-mode=x", &invalid("open-mode"));
     refused("--exclusive=x", &invalid("exclusive"));
     refused("--kill-on-invalid-dep=x", &invalid("kill-on-invalid-dep"));
