@@ -135,7 +135,8 @@ impl<'a> Room<'a> {
             return None;
         }
         let memory_mb = if self.tracks_memory { spot.memory_mb } else { u64::MAX };
-        let n_tasks = size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, &spot.node.config, spot.gres_in_use())?;
+        let n_tasks =
+            size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, &spot.node.config, spot.gres_in_use())?;
         (spot.node.suits(size) && spot.has_gres(size)).then_some(n_tasks)
     }
 

@@ -59,7 +59,8 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     for grant in &start.nodes {
         let node = cluster.node_mut(grant.node.as_str());
         let cpus = lowest_free(node, grant.n_cpus);
-        let gres = node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks)).expect("fits was asked first");
+        let gres =
+            node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks)).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
         node.used.memory_mb += grant.memory_mb;
         node.used.gres.extend(gres.iter().cloned());

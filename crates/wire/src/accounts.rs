@@ -35,9 +35,7 @@ pub fn account_of(user: &str) -> Option<Account> {
 
 fn named(user: &str) -> Option<Account> {
     let name = CString::new(user).ok()?;
-    find_user(|entry, buffer, length, found| unsafe {
-        libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found)
-    })
+    find_user(|entry, buffer, length, found| unsafe { libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found) })
 }
 
 /// The number of a group given by name or number.

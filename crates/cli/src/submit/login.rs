@@ -140,7 +140,8 @@ mod tests {
         let home = std::env::temp_dir().join(format!("spur-login-{}", std::process::id()));
         std::fs::create_dir_all(&home).unwrap();
         std::fs::write(home.join(".profile"), "echo A=printed\nexport FROM_PROFILE='two\nlines'\n").unwrap();
-        let account = Account { home: home.to_string_lossy().into_owned(), shell: "/bin/sh".into(), ..Account::default() };
+        let account =
+            Account { home: home.to_string_lossy().into_owned(), shell: "/bin/sh".into(), ..Account::default() };
         let login = Login { patience: Duration::from_secs(60), kind: Shell::Login };
         let found = environment(login, &account, &Caller::default()).unwrap();
         std::fs::remove_dir_all(&home).unwrap();

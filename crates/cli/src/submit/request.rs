@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::duration::Limit;
 use model::gres::GresRequest;
+use model::step::CpuBind;
 use model::{JobId, JobSpec};
 
 use super::login::Login;
@@ -93,6 +94,10 @@ pub struct StepRequest {
     pub ignores_status_key: bool,
     pub quits_on_interrupt: bool,
     pub relative: Option<u32>,
+    pub cpu_bind: CpuBind,
+    pub tells_binding: bool,
+    /// The command is a file that names programs by rank.
+    pub has_programs: bool,
     pub time_limit: Option<Limit>,
 }
 

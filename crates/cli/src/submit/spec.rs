@@ -112,9 +112,9 @@ fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
     size.gres = units;
     let has_gpus = size.gres.iter().chain(&size.gres_per_task).any(|unit| unit.name == "gpu");
     match size.memory {
-        Memory::PerGpuMb(megabytes) if !has_gpus => Err(invalid_gres(format!(
-            "Requested mem_per_tres=gres:gpu:{megabytes} but did not request any GPU."
-        ))),
+        Memory::PerGpuMb(megabytes) if !has_gpus => {
+            Err(invalid_gres(format!("Requested mem_per_tres=gres:gpu:{megabytes} but did not request any GPU.")))
+        }
         _ => Ok(()),
     }
 }
@@ -126,9 +126,8 @@ fn settle_tasks_per_gpu(
     n_tasks_each: u32,
     units: &mut Vec<GresRequest>,
 ) -> Result<(), Problem> {
-    let count = |units: &[GresRequest]| -> u32 {
-        units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum()
-    };
+    let count =
+        |units: &[GresRequest]| -> u32 { units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum() };
     let too_many = || Problem::refused(Reject::NeverFits);
     if let Some(per_job) = &request.gpus.per_job {
         size.n_tasks = Some(count(per_job).checked_mul(n_tasks_each).ok_or_else(too_many)?);

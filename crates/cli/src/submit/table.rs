@@ -73,7 +73,7 @@ pub static OPTIONS: &[Opt] = options! {
     "contiguous" None, NONE, ALL, NO_VARIABLE, Some(set_size::contiguous), "demand a contiguous range of nodes";
     "core-spec" Some('S'), REQUIRED, ALL, named!("CORE_SPEC"), REFUSED, "";
     "cores-per-socket" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::cores_per_socket), "number of cores per socket to allocate";
-    "cpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_CPU_BIND"], Some(set_step::cpu_bind), "bind tasks to CPUs (none, quiet, verbose)";
+    "cpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_CPU_BIND"], Some(set_step::cpu_bind), "bind tasks to CPUs (none, rank, map_cpu, mask_cpu, threads, cores, sockets)";
     "cpu-freq" None, REQUIRED, ALL, ["", "", "SLURM_CPU_FREQ_REQ"], REFUSED, "";
     "cpus-per-gpu" None, REQUIRED, ALL, named!("CPUS_PER_GPU"), Some(set_size::cpus_per_gpu), "number of CPUs required per allocated GPU";
     "cpus-per-task" Some('c'), REQUIRED, ALL, ["", "", "SRUN_CPUS_PER_TASK"], Some(set_size::cpus_per_task), "number of cpus required per task";
@@ -125,7 +125,7 @@ pub static OPTIONS: &[Opt] = options! {
     "mincpus" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::min_cpus), "minimum number of logical processors per node";
     "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none)";
     "msg-timeout" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
-    "multi-prog" None, NONE, RUN, NO_VARIABLE, REFUSED, "";
+    "multi-prog" None, NONE, RUN, NO_VARIABLE, Some(set_step::multi_prog), "the program name is a file that names programs by task";
     "network" None, REQUIRED, ALL, named!("NETWORK"), REFUSED, "";
     "nice" None, OPTIONAL, ALL, NO_VARIABLE, Some(set::nice), "decrease scheduling priority by value";
     "no-allocate" Some('Z'), NONE, RUN, NO_VARIABLE, REFUSED, "";
