@@ -279,6 +279,7 @@ impl<'a> JobView<'a> {
             Sharing::Default if self.job.allocation.is_exclusive => "NO",
             Sharing::Default => "OK",
             Sharing::WholeNodes => "NO",
+            Sharing::OneUser => "USER",
             Sharing::Oversubscribe => "YES",
         }
     }

@@ -192,6 +192,8 @@ pub enum Sharing {
     Default,
     /// `--exclusive`: whole nodes.
     WholeNodes,
+    /// `--exclusive=user`: nodes that nobody else uses.
+    OneUser,
     /// `--oversubscribe`
     Oversubscribe,
 }

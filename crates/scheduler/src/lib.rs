@@ -78,13 +78,15 @@ fn start<'a>(
     plan: &mut Plan,
 ) -> bool {
     let size = &job.spec.size;
+    room.look_for(&job.spec);
+    let seeker = room.seeker();
     for name in &job.spec.partitions {
         let Some(partition) = cluster.config().partition(name) else { continue };
         if state::partition_refusal(partition, job).is_some() {
             continue;
         }
         let pool = room.pool(partition);
-        if failed.is_known(pool, size) || !timeline::may_start_now(job) {
+        if failed.is_known(pool, seeker, size) || !timeline::may_start_now(job) {
             continue;
         }
         match preferred(room, pool, partition, size).or_else(|| pick::pick(room, pool, partition, size)) {
@@ -94,7 +96,7 @@ fn start<'a>(
                 plan.starts.push(Start { job: job.id, task, partition: name.clone(), nodes, is_exclusive });
                 return true;
             }
-            None => failed.remember(pool, size),
+            None => failed.remember(pool, seeker, size),
         }
     }
     false

@@ -141,6 +141,26 @@ fn gpus_for_each_task_may_differ_by_node() {
 }
 
 #[test]
+fn a_user_who_wants_to_be_alone_is_alone() {
+    let mut world = World::alike(2, 4, 1000);
+    let mut submit = |world: &mut World, uid, sharing| {
+        let size = Size { sharing, ..Default::default() };
+        let job = world.submit_spec(JobSpec { uid, size, ..Default::default() });
+        world.schedule();
+        world.placement(job)
+    };
+    assert_eq!(submit(&mut world, 1, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 2, Sharing::OneUser), "n2:1x1");
+    assert_eq!(submit(&mut world, 2, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 2, Sharing::OneUser), "n2:1x1");
+    assert_eq!(submit(&mut world, 1, Sharing::OneUser), "");
+    assert_eq!(submit(&mut world, 3, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 3, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 3, Sharing::Default), "");
+    assert_eq!(submit(&mut world, 2, Sharing::Default), "n2:1x1");
+}
+
+#[test]
 fn preferred_nodes_are_taken_while_there_are_any() {
     let node = |features: &[&str]| NodeConfig {
         cpus: 1,

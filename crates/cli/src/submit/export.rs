@@ -45,9 +45,12 @@ pub fn of_batch(request: &Request, caller: &Caller) -> Result<Vec<u8>, Problem> 
     };
     let caller = Caller { environment: base, ..caller.clone() };
     let mut variables = chosen(Program::Sbatch, request.export.as_deref(), &caller);
-    if request.login.is_some() && !takes_all(request.export.as_deref().unwrap_or("ALL")) {
+    let list = request.export.as_deref().unwrap_or("ALL");
+    if !takes_all(list) {
         // What stands in for a login gives way to the real one.
-        variables.retain(|(name, _)| !login.iter().any(|(known, _)| known == name) || is_ours(name));
+        let is_named = |name: &OsStr| split(list).iter().any(|item| name == item.split('=').next().unwrap_or(item));
+        let is_of_login = |name: &OsStr| login.iter().any(|(known, _)| known == name);
+        variables.retain(|(name, _)| is_ours(name) || is_named(name) || !is_of_login(name));
     }
     login.retain(|(name, _)| !variables.iter().any(|(known, _)| known == name));
     variables.append(&mut login);
@@ -153,7 +156,8 @@ mod tests {
 
     fn check(program: Program, export: Option<&str>, expected: &str) {
         let caller = Caller {
-            account: crate::users::Account { uid: 1, gid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }.into(),
+            account: crate::users::Account { uid: 1, gid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }
+                .into(),
             work_dir: "/w".into(),
             host: "login".into(),
             ..Caller::default()

@@ -102,7 +102,8 @@ pub fn memory_per_gpu(request: &mut Request, given: &Argument) -> Done {
 pub fn exclusive(request: &mut Request, given: &Argument) -> Done {
     match given.value {
         None | Some("exclusive") => request.spec.size.sharing = Sharing::WholeNodes,
-        Some(kind @ ("user" | "mcs" | "topo")) => return Err(Problem::unsupported(&format!("exclusive={kind}"))),
+        Some("user") => request.spec.size.sharing = Sharing::OneUser,
+        Some(kind @ ("mcs" | "topo")) => return Err(Problem::unsupported(&format!("exclusive={kind}"))),
         Some(_) => return Err(given.invalid()),
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! A mail is best effort: one that is under way when the controller dies is lost.
 use std::process::Stdio;
 
+use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::{Event, Job, JobRef, Outcome, Phase, Reason, Timestamp, duration};
 use state::Cluster;
@@ -88,7 +89,7 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
         (None, _) => format!("Slurm Job_id={} Name={name}", job.id),
     };
     let end = || {
-        let state = job.outcome.map_or("COMPLETED", |outcome| model::JobState::from(outcome).name());
+        let state = job.outcome.map_or("COMPLETED", |outcome| JobState::from(outcome).name());
         format!(", Run time {}, {state}, ExitCode {}", duration::show(job.run_time(at).secs()), job.exit.wait_code())
     };
     Some(match kind {
@@ -97,7 +98,9 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
         MailKind::Fail => format!("{head} Failed{}", end()),
         MailKind::Requeue => format!("{head} Requeued"),
         MailKind::InvalidDependency => format!("{head} Invalid dependency"),
-        MailKind::TimeLimit => format!("{head} Reached time limit, Run time {}", duration::show(job.run_time(at).secs())),
+        MailKind::TimeLimit => {
+            format!("{head} Reached time limit, Run time {}", duration::show(job.run_time(at).secs()))
+        }
     })
 }
 
@@ -141,9 +144,6 @@ mod tests {
         job.started = Some(Timestamp::from_secs(100));
         job.ended = Some(Timestamp::from_secs(105));
         let subject = subject(&Cluster::default(), &job, &Mail::default(), MailKind::End, Timestamp::from_secs(105));
-        assert_eq!(
-            subject.as_deref(),
-            Some("Slurm Job_id=7 Name=x Ended, Run time 00:00:05, COMPLETED, ExitCode 0")
-        );
+        assert_eq!(subject.as_deref(), Some("Slurm Job_id=7 Name=x Ended, Run time 00:00:05, COMPLETED, ExitCode 0"));
     }
 }
