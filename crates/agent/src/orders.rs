@@ -24,6 +24,7 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         }
         Order::Thaw { number, run } => ask_all(agent, number, &run, |number| ToSupervisor::Thaw { number }),
         Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),
+        Order::Notify { run, text } => notify_run(agent, &run, &text),
         Order::Acknowledge { sequences } => {
             let mut table = agent.table();
             sequences.into_iter().for_each(|sequence| table.acknowledge(sequence, &agent.spool));
@@ -94,6 +95,16 @@ fn answer_after(agent: &Arc<Agent>, number: u64, waits: Vec<oneshot::Receiver<()
         }
         agent.table().report(answer);
     });
+}
+
+/// The batch script's output, if it is here; else that of every step.
+fn notify_run(agent: &Agent, run: &Run, text: &str) {
+    let table = agent.table();
+    let runs = table.of_run(run, None);
+    let has_batch = runs.iter().any(|id| id.step == StepId::Batch);
+    for id in runs.iter().filter(|id| !has_batch || id.step == StepId::Batch) {
+        let _ = table.runs[id].to.send(ToSupervisor::Say { text: text.to_owned() });
+    }
 }
 
 fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope) {

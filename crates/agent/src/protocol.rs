@@ -58,6 +58,10 @@ pub enum ToSupervisor {
         signal: u32,
         whom: Whom,
     },
+    /// Words for the run's own output.
+    Say {
+        text: String,
+    },
     /// Answered with `Done`.
     Freeze {
         number: u64,

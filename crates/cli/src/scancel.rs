@@ -320,7 +320,12 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
             Scope::BatchShell => SignalScope::BatchShell,
             Scope::Everything => SignalScope::Everything,
         };
-        let request = SignalRequest { jobs: jobs.clone(), signal: signal_of(plan).number().into(), scope };
+        let request = SignalRequest {
+            jobs: jobs.clone(),
+            signal: signal_of(plan).number().into(),
+            scope,
+            message: String::new(),
+        };
         controller.signal(&request).await
     };
     let results = match answer {
@@ -397,7 +402,12 @@ async fn step_call(controller: &mut Controller, plan: &Plan, job: &JobRef, step:
         StepId::Batch => SignalScope::BatchShell,
         StepId::Number(_) => SignalScope::Step(step),
     };
-    let request = SignalRequest { jobs: vec![job.clone()], signal: signal_of(plan).number().into(), scope };
+    let request = SignalRequest {
+        jobs: vec![job.clone()],
+        signal: signal_of(plan).number().into(),
+        scope,
+        message: String::new(),
+    };
     for JobResult { result, .. } in controller.signal(&request).await? {
         result.map_err(CallError::Refused)?;
     }

@@ -46,6 +46,11 @@ pub enum Order {
         signal: u32,
         scope: SignalScope,
     },
+    /// Words for the output of the batch script, or of the steps where there is none. As a signal: at once or not at all.
+    Notify {
+        run: Run,
+        text: String,
+    },
     /// These reports are durable; the spool may forget them.
     Acknowledge {
         sequences: Vec<u64>,

@@ -39,6 +39,9 @@ pub struct SignalRequest {
     pub jobs: Vec<JobRef>,
     pub signal: u32,
     pub scope: SignalScope,
+    /// Instead of a signal: words for the job's own output (`scontrol notify`).
+    #[serde(default)]
+    pub message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

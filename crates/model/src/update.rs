@@ -23,7 +23,7 @@ record! {
         pub dependency: Option<Dependency>,
         pub priority: Option<u32>,
         /// Before all other waiting jobs of its user (`scontrol top`).
-        pub comes_first: bool,
+        pub comes_first: Option<bool>,
         pub nice: Option<i32>,
         pub requeue: Option<bool>,
         pub min_nodes: Option<u32>,

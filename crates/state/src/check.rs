@@ -102,7 +102,8 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     let named = cluster.live_names.contains(&(job.spec.uid, job.spec.name.clone(), id));
     ensure(named != is_over, || "is in the list of names wrongly".into())?;
     ensure(job.waiting_tasks.is_none() || !job.holds_nodes(), || "an array's waiting record runs".into())?;
-    let known_hold = job.held.is_none_or(|held| matches!(held, HeldBy::User | HeldBy::Admin | HeldBy::MaxRequeue));
+    let known_hold =
+        job.held.is_none_or(|held| matches!(held, HeldBy::User | HeldBy::Admin | HeldBy::Requeue | HeldBy::MaxRequeue));
     ensure(known_hold, || "unknown hold".into())
 }
 

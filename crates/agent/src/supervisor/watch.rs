@@ -343,6 +343,7 @@ impl Watch {
             match message {
                 ToSupervisor::Kill { kill_wait, note } => self.kill(kill_wait, note),
                 ToSupervisor::Signal { signal, whom } => self.signal(signal as i32, whom),
+                ToSupervisor::Say { text } => self.say(&format!("slurmstepd: error: {text}\n")),
                 ToSupervisor::Freeze { number } => {
                     self.charge.freeze();
                     self.control.send(&FromSupervisor::Done { number });

@@ -35,7 +35,7 @@ impl Verb {
             Verb::Resume => Some(Command::Resume { jobs }),
             Verb::Top => {
                 let [job] = <[JobRef; 1]>::try_from(jobs).expect("one job was given");
-                let changes = JobChanges { comes_first: true, ..JobChanges::default() };
+                let changes = JobChanges { comes_first: Some(true), ..JobChanges::default() };
                 Some(Command::UpdateJob { job, changes: Box::new(changes) })
             }
             Verb::Update => None,

@@ -20,6 +20,7 @@ pub enum Keyword {
     Verbose,
     Version,
     Write,
+    Notify,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -41,7 +42,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("hold", 3, Keyword::Job(Verb::Hold)),
     ("holdu", 5, Keyword::Job(Verb::UserHold)),
     ("listpids", 1, Keyword::Unsupported("listpids")),
-    ("notify", 1, Keyword::Unsupported("notify")),
+    ("notify", 1, Keyword::Notify),
     ("oneliner", 1, Keyword::OneLiner),
     ("pidinfo", 3, Keyword::Unsupported("pidinfo")),
     ("ping", 3, Keyword::Ping),

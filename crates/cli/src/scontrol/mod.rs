@@ -2,7 +2,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use model::Command;
-use model::request::JobFilter;
+use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::{NodeName, Reject};
 use wire::{CallError, Controller};
 
@@ -208,6 +208,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Job(verb) => job_command(verb, rest),
         Keyword::Update => update_any(rest),
         Keyword::Write => script::write(rest),
+        Keyword::Notify => notify(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }
@@ -254,6 +255,23 @@ fn ping() -> Reply {
             Reply { code: 1, ..Reply::text(out) }
         }
     }
+}
+
+/// Words for a job's own output.
+fn notify(rest: &[String]) -> Reply {
+    let [id, words @ ..] = rest else { return Reply::failed("too few arguments for keyword:notify") };
+    if words.is_empty() {
+        return Reply::failed("too few arguments for keyword:notify");
+    }
+    let failed = |why: &str| Reply::failed(&format!("job notify failure: {why}"));
+    let Some(job) = crate::job_ids::parse_job(id) else { return failed(&Reject::NoSuchJob.to_string()) };
+    let request =
+        SignalRequest { jobs: vec![job], signal: 0, scope: SignalScope::Everything, message: words.join(" ") };
+    asking("job notify failure", async |controller, _| {
+        let results = controller.signal(&request).await?;
+        let refused = results.iter().find_map(|one| one.result.as_ref().err());
+        Ok(refused.map_or(Reply::default(), |reject| failed(&reject.to_string())))
+    })
 }
 
 fn reconfigure() -> Reply {

@@ -355,8 +355,12 @@ impl<'a> Session<'a> {
 
     /// Through the controller, which is not held up by input that tasks do not read; straight to the nodes if it is away.
     async fn signal(&self, signal: u32) {
-        let request =
-            SignalRequest { jobs: vec![self.step.job.into()], signal, scope: SignalScope::Step(self.step.id) };
+        let request = SignalRequest {
+            jobs: vec![self.step.job.into()],
+            signal,
+            scope: SignalScope::Step(self.step.id),
+            message: String::new(),
+        };
         let asked = timeout(CALL_PATIENCE, async {
             let mut controller = Controller::connect(&self.cluster.controller_socket).await.ok()?;
             controller.signal(&request).await.ok()

@@ -18,7 +18,11 @@ pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRe
             continue;
         };
         for id in jobs {
-            let result = may_signal(cluster, by, id, request.signal);
+            let mut result = may_signal(cluster, by, id, request.signal);
+            // An allocation without steps has no output to write to.
+            if result.is_ok() && !request.message.is_empty() && signal_targets(cluster, id).is_empty() {
+                result = Err(Reject::NotBatch);
+            }
             if result.is_ok() {
                 send(cluster, agents, id, request);
             }
@@ -44,6 +48,10 @@ fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(
 
 fn send(cluster: &Cluster, agents: &Agents, id: JobId, request: &SignalRequest) {
     for (node, run) in signal_targets(cluster, id) {
+        if !request.message.is_empty() {
+            agents.send(&node, Order::Notify { run, text: request.message.clone() });
+            continue;
+        }
         agents.send(&node, Order::Signal { run, signal: request.signal, scope: request.scope });
     }
 }

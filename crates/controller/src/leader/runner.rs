@@ -316,7 +316,12 @@ fn numbered(order: Order, new: u64) -> Order {
         Order::Kill { run, step, kill_wait, note, .. } => Order::Kill { number: new, run, step, kill_wait, note },
         Order::Freeze { run, .. } => Order::Freeze { number: new, run },
         Order::Thaw { run, .. } => Order::Thaw { number: new, run },
-        Order::Welcome | Order::Refuse { .. } | Order::Signal { .. } | Order::Acknowledge { .. } | Order::Ping => order,
+        Order::Welcome
+        | Order::Refuse { .. }
+        | Order::Signal { .. }
+        | Order::Notify { .. }
+        | Order::Acknowledge { .. }
+        | Order::Ping => order,
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if changes.priority.is_some_and(|priority| priority > job.priority) && !by.is_admin {
             return Err(Reject::NotPermitted);
         }
-        let first = if changes.comes_first { Some(first_priority(cluster, by, job)?) } else { None };
+        let first = if changes.comes_first == Some(true) { Some(first_priority(cluster, by, job)?) } else { None };
         // The queue's order, and the list of names, are found by the old values.
         forget_wait(cluster, id);
         job_life::forget_name(cluster, id);

@@ -200,7 +200,7 @@ fn the_top_job_comes_before_the_others_of_its_user() {
     let mut lab = Lab::new();
     let [first, second] = [(); 2].map(|()| lab.submit(batch()));
     let top = || {
-        let changes = model::update::JobChanges { comes_first: true, ..Default::default() };
+        let changes = model::update::JobChanges { comes_first: Some(true), ..Default::default() };
         Command::UpdateJob { job: second.into(), changes: Box::new(changes) }
     };
     assert_eq!(lab.each(ALICE, top()), Err(Reject::NotPermitted));
