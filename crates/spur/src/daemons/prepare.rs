@@ -54,7 +54,7 @@ fn own_parent(socket: &Path) -> Result<(), String> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     create(dir, 0o755)?;
     let found = fs::symlink_metadata(dir).map_err(cannot("look at", dir))?;
-    let is_public = dir.starts_with("/tmp/") && dir.parent() == Some(Path::new("/tmp"));
+    let is_public = dir.to_string_lossy().starts_with("/tmp/spur-") && dir.parent() == Some(Path::new("/tmp"));
     match is_public && found.uid() != rustix::process::geteuid().as_raw() {
         true => Err(format!("{} belongs to somebody else", dir.display())),
         false => Ok(()),
