@@ -164,6 +164,7 @@ impl<'a> JobView<'a> {
         match self.memory() {
             Memory::Default | Memory::WholeNode => 0,
             Memory::PerNodeMb(megabytes) | Memory::PerCpuMb(megabytes) => megabytes,
+            Memory::PerGpuMb(_) => 0,
         }
     }
 
@@ -175,6 +176,10 @@ impl<'a> JobView<'a> {
             Memory::Default | Memory::WholeNode => 0,
             Memory::PerNodeMb(megabytes) => megabytes * u64::from(self.n_nodes()),
             Memory::PerCpuMb(megabytes) => megabytes * u64::from(self.n_cpus()),
+            Memory::PerGpuMb(megabytes) => {
+                let gpus = self.gres_totals().into_iter().find(|(name, _)| name == "gpu");
+                megabytes * u64::from(gpus.map_or(0, |(_, count)| count))
+            }
         }
     }
 
@@ -211,6 +216,8 @@ impl<'a> JobView<'a> {
         } else {
             let asked = self.spec().size.gres.iter();
             asked.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.count * self.n_nodes()));
+            let for_tasks = self.spec().size.gres_per_task.iter();
+            for_tasks.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.count * self.n_tasks()));
         }
         totals
     }
@@ -272,6 +279,7 @@ impl<'a> JobView<'a> {
             Sharing::Default if self.job.allocation.is_exclusive => "NO",
             Sharing::Default => "OK",
             Sharing::WholeNodes => "NO",
+            Sharing::OneUser => "USER",
             Sharing::Oversubscribe => "YES",
         }
     }

@@ -260,6 +260,7 @@ pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, 
     match size.memory {
         Memory::PerNodeMb(megabytes) => add("MEM_PER_NODE", Some(megabytes.to_string())),
         Memory::PerCpuMb(megabytes) => add("MEM_PER_CPU", Some(megabytes.to_string())),
+        Memory::PerGpuMb(megabytes) => add("MEM_PER_GPU", Some(megabytes.to_string())),
         Memory::Default | Memory::WholeNode => {}
     }
     known

@@ -81,7 +81,7 @@ pub fn build(
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
     let finished = finish(PROGRAM, &request, caller)?;
-    let environment = blob(export::environment(PROGRAM, request.export.as_deref(), caller));
+    let environment = blob(export::of_batch(&request, caller)?);
     let name = name.to_string();
     let script_blob = blob(script.content);
     let mut spec = finished.spec;

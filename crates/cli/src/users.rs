@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-pub use wire::accounts::{Account, account, group_name, uid_of, user_name};
+pub use wire::accounts::{Account, account, account_of, gid_of, group_name, uid_of, user_name};
 
 /// Names that were looked up already.
 #[derive(Default)]

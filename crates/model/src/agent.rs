@@ -113,8 +113,8 @@ record! {
         pub step_shares: Vec<NodeShare>,
         /// Which of `step_shares` is this node's.
         pub node_index: u32,
-        /// Rank of this node's first task.
-        pub first_rank: u32,
+        /// Ranks of this node's tasks; empty: one task of rank 0.
+        pub ranks: Vec<u32>,
         /// Of the whole step.
         pub n_tasks: u32,
         pub started: Option<Timestamp>,
@@ -130,5 +130,12 @@ record! {
         pub max: u32,
         pub stride: u32,
         pub count: u32,
+    }
+}
+
+impl Launch {
+    /// The rank of the task with this place on the node.
+    pub fn rank(&self, local_id: u32) -> u32 {
+        self.ranks.get(local_id as usize).copied().unwrap_or(local_id)
     }
 }

@@ -48,6 +48,8 @@ pub struct ControllerConfig {
     pub admins: Vec<String>,
     /// Lost nodes that come back are used again without being resumed.
     pub return_to_service: bool,
+    /// Called as `mail_program -s SUBJECT USER`.
+    pub mail_program: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,6 +118,7 @@ impl Default for ControllerConfig {
             node_timeout: Span::from_secs(60),
             admins: Vec::new(),
             return_to_service: true,
+            mail_program: "/usr/bin/mail".into(),
         }
     }
 }

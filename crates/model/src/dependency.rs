@@ -72,12 +72,14 @@ pub struct DependencyError;
 
 /// Reads `--dependency`. A bare job number means `afterany`.
 pub fn parse(text: &str) -> Result<Dependency, DependencyError> {
-    if text.contains(',') && text.contains('?') {
+    let any_is_enough = text.contains('?');
+    let parts = split_outside_brackets(text);
+    let n_questions = text.matches('?').count();
+    if any_is_enough && parts.len() != n_questions + 1 {
         return Err(DependencyError);
     }
-    let any_is_enough = text.contains('?');
     let mut terms = Vec::new();
-    for part in text.split([',', '?']) {
+    for part in parts {
         parse_part(part, &mut terms)?;
     }
     Ok(Dependency { terms, any_is_enough })
@@ -87,7 +89,7 @@ fn parse_part(part: &str, terms: &mut Vec<Term>) -> Result<(), DependencyError> 
     let (word, jobs) = part.split_once(':').unwrap_or((part, ""));
     if word.starts_with(|c: char| c.is_ascii_digit()) {
         for job in part.split(':') {
-            terms.push(parse_job(Kind::AfterAny, job)?);
+            parse_jobs(Kind::AfterAny, job, terms)?;
         }
         return Ok(());
     }
@@ -97,12 +99,50 @@ fn parse_part(part: &str, terms: &mut Vec<Term>) -> Result<(), DependencyError> 
         (Kind::Singleton, _) | (_, "") => return Err(DependencyError),
         _ => {
             for job in jobs.split(':') {
-                terms.push(parse_job(*kind, job)?);
+                parse_jobs(*kind, job, terms)?;
             }
         }
     }
     Ok(())
 }
+
+/// At commas and question marks, but `9_[1,3]` is one piece.
+fn split_outside_brackets(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut is_inside) = (0, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '[' => is_inside = true,
+            ']' => is_inside = false,
+            ',' | '?' if !is_inside => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// `9_[1-3]` is a term for each task.
+fn parse_jobs(kind: Kind, text: &str, terms: &mut Vec<Term>) -> Result<(), DependencyError> {
+    let Some((job, list)) = text.strip_suffix(']').and_then(|text| text.split_once("_[")) else {
+        terms.push(parse_job(kind, text)?);
+        return Ok(());
+    };
+    let (tasks, limit) = crate::ranges::parse_array(list).map_err(|_| DependencyError)?;
+    if limit.is_some() || tasks.len() > TASKS_MAX {
+        return Err(DependencyError);
+    }
+    for task in tasks.iter() {
+        terms.push(parse_job(kind, &format!("{job}_{task}"))?);
+    }
+    Ok(())
+}
+
+/// More tasks than this are better waited for as a whole.
+const TASKS_MAX: u32 = 10_000;
 
 fn parse_job(kind: Kind, text: &str) -> Result<Term, DependencyError> {
     let (text, delay) = text.split_once('+').unwrap_or((text, "0"));
@@ -134,6 +174,7 @@ mod tests {
             Some(read.terms.iter().map(|term| term.to_string()).collect::<Vec<_>>().join(sign))
         };
         assert_eq!(shown("afterok:1:2_3,singleton").unwrap(), "afterok:1,afterok:2_3,singleton");
+        assert_eq!(shown("afterok:2_[1,3-4]:5").unwrap(), "afterok:2_1,afterok:2_3,afterok:2_4,afterok:5");
         assert_eq!(shown("17").unwrap(), "afterany:17");
         assert_eq!(shown("after:5+10").unwrap(), "after:5+10");
         assert_eq!(shown("afterok:1?afterany:2").unwrap(), "afterok:1?afterany:2");

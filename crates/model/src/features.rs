@@ -12,6 +12,10 @@ pub enum Constraint {
 }
 
 impl Constraint {
+    pub fn and(self, other: Constraint) -> Constraint {
+        Constraint::All(vec![self, other])
+    }
+
     pub fn is_met_by(&self, features: &[String]) -> bool {
         match self {
             Constraint::Has(feature) => features.contains(feature),

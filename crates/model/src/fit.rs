@@ -1,9 +1,9 @@
 //! How much of a node a job needs, and which nodes together are enough: the arithmetic that submission, scheduling and
 //! adoption share.
 use crate::Node;
-use crate::gres::GresRequest;
+use crate::gres::{GresRequest, GresUnits};
 use crate::node::NodeConfig;
-use crate::spec::{Memory, Sharing, Size};
+use crate::spec::{Distribution, Memory, Sharing, Size};
 
 /// What a node has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,14 @@ pub struct Candidate {
 }
 
 impl NodeConfig {
+    fn n_threads_per_core(&self) -> u32 {
+        self.threads_per_core.max(1)
+    }
+
+    fn n_cores(&self) -> u32 {
+        (self.cpus / self.n_threads_per_core()).max(1)
+    }
+
     pub fn room(&self) -> Room {
         Room { cpus: self.cpus, memory_mb: self.memory_mb }
     }
@@ -56,7 +64,10 @@ impl Node {
             && !size.excluded.contains(&self.name)
             && size.tmp_disk_mb <= self.config.tmp_disk_mb
             && size.constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(&self.config.features))
-            && self.config.has_gres(&size.gres)
+            && self.config.has_gres(&size.gres_for(size.n_tasks_each().unwrap_or(1)))
+            && size.threads_per_core.is_none_or(|threads| threads <= self.config.n_threads_per_core())
+            && size.sockets_per_node.is_none_or(|sockets| sockets <= self.config.sockets.max(1))
+            && size.cores_per_socket.is_none_or(|cores| cores <= self.config.cores_per_socket.max(1))
     }
 }
 
@@ -65,18 +76,54 @@ impl Size {
         self.sharing == Sharing::WholeNodes
     }
 
-    /// CPUs for `n_tasks` on one node.
+    /// CPUs that work for `n_tasks` on one node.
     pub fn cpus_for(&self, n_tasks: u32) -> u32 {
         let cpus = if self.overcommit { 1 } else { n_tasks.saturating_mul(self.n_cpus_per_task()) };
-        cpus.max(self.min_cpus_per_node.unwrap_or(1)).max(1)
+        let for_gpus = self.cpus_per_gpu.map_or(0, |cpus| cpus.saturating_mul(self.n_gpus_for(n_tasks)));
+        cpus.max(self.min_cpus_per_node.unwrap_or(1)).max(for_gpus).max(1)
     }
 
-    /// Memory on a node where the job has `n_cpus`, of a node that has `whole_mb`.
-    pub fn memory_mb_for(&self, n_cpus: u32, whole_mb: u64) -> u64 {
+    /// CPUs held for so many that work: whole cores, where only some threads of a core may work.
+    fn cpus_held(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
+        let all = node.n_threads_per_core();
+        match self.threads_per_core.filter(|threads| *threads < all) {
+            Some(threads) => n_cpus.div_ceil(threads.max(1)).saturating_mul(all),
+            None => n_cpus,
+        }
+    }
+
+    /// CPUs that may work when so many are held.
+    fn cpus_working(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
+        let all = node.n_threads_per_core();
+        match self.threads_per_core.filter(|threads| *threads < all) {
+            Some(threads) => n_cpus / all * threads.max(1),
+            None => n_cpus,
+        }
+    }
+
+    /// Generic resources on a node with `n_tasks` tasks.
+    pub fn gres_for(&self, n_tasks: u32) -> Vec<GresRequest> {
+        let for_tasks = self.gres_per_task.iter().map(|unit| {
+            let count = unit.count.saturating_mul(n_tasks);
+            GresRequest { count, ..unit.clone() }
+        });
+        self.gres.iter().cloned().chain(for_tasks).collect()
+    }
+
+    fn n_gpus_for(&self, n_tasks: u32) -> u32 {
+        let count = |units: &[GresRequest]| -> u32 {
+            units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum()
+        };
+        count(&self.gres).saturating_add(count(&self.gres_per_task).saturating_mul(n_tasks))
+    }
+
+    /// Memory on a node where the job has `n_tasks` and `n_cpus`, of a node that has `whole_mb`.
+    fn memory_mb_for(&self, n_tasks: u32, n_cpus: u32, whole_mb: u64) -> u64 {
         match self.memory {
             Memory::Default => 0,
             Memory::PerNodeMb(memory_mb) => memory_mb,
             Memory::PerCpuMb(memory_mb) => memory_mb.saturating_mul(u64::from(n_cpus)),
+            Memory::PerGpuMb(memory_mb) => memory_mb.saturating_mul(u64::from(self.n_gpus_for(n_tasks))),
             Memory::WholeNode => whole_mb,
         }
     }
@@ -84,31 +131,52 @@ impl Size {
     /// What the job gets of a node on which `n_tasks` of its tasks are laid out.
     pub fn part_of(&self, node: &NodeConfig, n_tasks: u32) -> Part {
         if self.wants_whole_nodes() {
-            let memory_mb = self.memory_mb_for(node.cpus, node.memory_mb).min(node.memory_mb);
+            let memory_mb = self.memory_mb_for(n_tasks, node.cpus, node.memory_mb).min(node.memory_mb);
             return Part { n_cpus: node.cpus, memory_mb };
         }
-        let n_cpus = self.cpus_for(n_tasks);
-        Part { n_cpus, memory_mb: self.memory_mb_for(n_cpus, node.memory_mb) }
+        let n_cpus = self.cpus_held(self.cpus_for(n_tasks), node);
+        Part { n_cpus, memory_mb: self.memory_mb_for(n_tasks, n_cpus, node.memory_mb) }
     }
 
-    /// How many tasks a node with `room` can take; `whole_mb` is the node's memory. None: it cannot serve at all.
-    pub fn n_tasks_fitting(&self, room: Room, whole_mb: u64) -> Option<u32> {
+    /// How many tasks a node with `room` can take, when `in_use` is taken of its generic resources. None: it cannot serve at all.
+    pub fn n_tasks_fitting(&self, room: Room, node: &NodeConfig, in_use: &[GresUnits]) -> Option<u32> {
         let by_cpus = match self.overcommit {
             true => u32::MAX,
-            false => room.cpus / self.n_cpus_per_task(),
+            false => self.cpus_working(room.cpus, node) / self.n_cpus_per_task(),
         };
         let by_memory = match self.memory {
             Memory::PerCpuMb(memory_mb) if memory_mb > 0 && !self.overcommit => {
                 let cpus = u32::try_from(room.memory_mb / memory_mb).unwrap_or(u32::MAX);
-                cpus / self.n_cpus_per_task()
+                self.cpus_working(cpus, node) / self.n_cpus_per_task()
             }
             _ => u32::MAX,
         };
-        let n_tasks = by_cpus.min(by_memory).min(self.tasks_per_node.unwrap_or(u32::MAX));
-        let cpus = self.cpus_for(1);
-        let is_enough = n_tasks >= self.n_tasks_each().unwrap_or(1).max(1);
-        let fits = is_enough && cpus <= room.cpus && self.memory_mb_for(cpus, whole_mb) <= room.memory_mb;
+        let by_parts = |each: Option<u32>, n_parts: u32| each.map_or(u32::MAX, |each| each.saturating_mul(n_parts));
+        let mut n_tasks = by_cpus
+            .min(by_memory)
+            .min(self.tasks_per_node.unwrap_or(u32::MAX))
+            .min(by_parts(self.tasks_per_socket, node.sockets.max(1)))
+            .min(by_parts(self.tasks_per_core, node.n_cores()));
+        let least = self.n_tasks_each().unwrap_or(1).max(1);
+        if !self.gres_per_task.is_empty() {
+            // No node has more units than this; the count goes down to what the units reach for.
+            let units: u32 = node.gres.iter().map(|gres| gres.count).sum();
+            n_tasks = n_tasks.min(units);
+            while n_tasks >= least && !self.has_room(n_tasks, room, node, in_use) {
+                n_tasks -= 1;
+            }
+        }
+        let is_enough = n_tasks >= least;
+        let cpus = self.cpus_held(self.cpus_for(1), node);
+        let fits = is_enough && cpus <= room.cpus && self.memory_mb_for(1, cpus, node.memory_mb) <= room.memory_mb;
         fits.then_some(n_tasks)
+    }
+
+    fn has_room(&self, n_tasks: u32, room: Room, node: &NodeConfig, in_use: &[GresUnits]) -> bool {
+        let cpus = self.cpus_held(self.cpus_for(n_tasks), node);
+        cpus <= room.cpus
+            && self.memory_mb_for(n_tasks, cpus, node.memory_mb) <= room.memory_mb
+            && node.pick_gres(in_use, &self.gres_for(n_tasks)).is_some()
     }
 
     /// Tasks that every node gets, where the job does not say how many there are in all.
@@ -127,6 +195,12 @@ impl Size {
 
     /// How many nodes it would rather have, within `bounds`: as many as it said it could use, and tasks can fill.
     pub fn n_nodes_wanted(&self, (min, max): (u32, u32)) -> u32 {
+        if self.prefers_few_nodes {
+            return min;
+        }
+        if self.spreads {
+            return max.min(self.n_tasks.unwrap_or(min)).max(min);
+        }
         match (self.max_nodes, self.n_tasks) {
             (None, _) => min,
             (Some(_), None) => max,
@@ -203,18 +277,55 @@ impl Size {
             let each = self.tasks_per_node.unwrap_or(1);
             return Some(capacities.iter().map(|capacity| if fills { *capacity } else { each }).collect());
         };
+        let distribution = if self.spreads { Distribution::Cyclic } else { self.distribution };
+        distribution.counts(n_tasks, capacities)
+    }
+}
+
+impl Distribution {
+    /// How many of the tasks each node gets, none more than it can take; none if they do not all fit.
+    pub fn counts(self, n_tasks: u32, capacities: &[u32]) -> Option<Vec<u32>> {
+        let mut counts = vec![0; capacities.len()];
         let mut left = n_tasks;
-        let mut counts: Vec<u32> = Vec::with_capacity(capacities.len());
-        for _ in capacities {
-            counts.push(left.min(1));
-            left -= left.min(1);
-        }
-        for (count, capacity) in counts.iter_mut().zip(capacities) {
-            let more = left.min(capacity.saturating_sub(*count));
-            *count += more;
-            left -= more;
+        let mut give = |most: u32, counts: &mut [u32]| {
+            let before = left;
+            for (count, capacity) in counts.iter_mut().zip(capacities) {
+                let more = left.min(most).min(capacity.saturating_sub(*count));
+                *count += more;
+                left -= more;
+            }
+            before - left
+        };
+        match self {
+            Distribution::Block => {
+                give(1, &mut counts);
+                give(u32::MAX, &mut counts);
+            }
+            Distribution::Cyclic => while give(1, &mut counts) > 0 {},
+            Distribution::Plane(size) => while give(size.max(1), &mut counts) > 0 {},
         }
         (left == 0).then_some(counts)
+    }
+
+    /// The ranks of each node's tasks, where the nodes have so many.
+    pub fn ranks(self, counts: &[u32]) -> Vec<Vec<u32>> {
+        let at_once = match self {
+            Distribution::Block => u32::MAX,
+            Distribution::Cyclic => 1,
+            Distribution::Plane(size) => size.max(1),
+        };
+        let mut left = counts.to_vec();
+        let mut ranks = vec![Vec::new(); counts.len()];
+        let mut next = 0;
+        while left.iter().any(|left| *left > 0) {
+            for (left, ranks) in left.iter_mut().zip(&mut ranks) {
+                let more = at_once.min(*left);
+                ranks.extend(next..next + more);
+                next += more;
+                *left -= more;
+            }
+        }
+        ranks
     }
 }
 
@@ -245,5 +356,54 @@ mod tests {
         let candidates = [1, 3, 4, 9].map(|rank| Candidate { rank, n_tasks: 1, is_required: false });
         assert_eq!(size.choose((2, 2), &candidates), Some(vec![1, 2]));
         assert_eq!(size.choose((3, 3), &candidates), None);
+    }
+
+    #[test]
+    fn ranks_follow_the_distribution() {
+        let laid = |distribution: Distribution, n_tasks| {
+            let counts = distribution.counts(n_tasks, &[4, 2, 4]).unwrap();
+            distribution.ranks(&counts)
+        };
+        assert_eq!(laid(Distribution::Block, 5), [vec![0, 1, 2], vec![3], vec![4]]);
+        assert_eq!(laid(Distribution::Cyclic, 7), [vec![0, 3, 6], vec![1, 4], vec![2, 5]]);
+        assert_eq!(laid(Distribution::Plane(2), 7), [vec![0, 1, 6], vec![2, 3], vec![4, 5]]);
+        assert_eq!(Distribution::Cyclic.counts(11, &[4, 2, 4]), None);
+    }
+
+    fn node() -> NodeConfig {
+        let gpus = crate::gres::Gres { name: "gpu".into(), count: 3, ..Default::default() };
+        NodeConfig {
+            cpus: 16,
+            memory_mb: 8000,
+            sockets: 2,
+            cores_per_socket: 4,
+            threads_per_core: 2,
+            gres: vec![gpus],
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn gpus_for_each_task_bound_the_tasks_of_a_node() {
+        let gpu = GresRequest { name: "gpu".into(), count: 1, ..Default::default() };
+        let size = Size { n_tasks: Some(8), gres_per_task: vec![gpu], ..Default::default() };
+        assert_eq!(size.n_tasks_fitting(node().room(), &node(), &[]), Some(3));
+        let used = node().pick_gres(&[], &size.gres_for(2)).unwrap();
+        assert_eq!(size.n_tasks_fitting(node().room(), &node(), &used), Some(1));
+        let hungry = Size { cpus_per_gpu: Some(6), memory: Memory::PerGpuMb(1000), ..size };
+        assert_eq!(hungry.n_tasks_fitting(node().room(), &node(), &[]), Some(2));
+        assert_eq!(hungry.part_of(&node(), 2), Part { n_cpus: 12, memory_mb: 2000 });
+    }
+
+    #[test]
+    fn cores_and_sockets_bound_the_tasks_of_a_node() {
+        let fitting = |size: Size| size.n_tasks_fitting(node().room(), &node(), &[]);
+        let size = Size { n_tasks: Some(20), ..Default::default() };
+        assert_eq!(fitting(size.clone()), Some(16));
+        assert_eq!(fitting(Size { tasks_per_socket: Some(3), ..size.clone() }), Some(6));
+        assert_eq!(fitting(Size { tasks_per_core: Some(1), ..size.clone() }), Some(8));
+        let alone = Size { threads_per_core: Some(1), ..size };
+        assert_eq!(fitting(alone.clone()), Some(8));
+        assert_eq!(alone.part_of(&node(), 3).n_cpus, 6);
     }
 }

@@ -100,6 +100,8 @@ pub enum Phase {
 pub enum HeldBy {
     User,
     Admin,
+    /// By the command that requeued it.
+    Requeue,
     /// Started and failed too often.
     MaxRequeue,
 }

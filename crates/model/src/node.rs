@@ -1,9 +1,10 @@
 //! A node: what it should be, what it is, and who uses it.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::gres::{Gres, GresUnits};
+use crate::spec::Sharing;
 use crate::{CpuSet, JobId, NodeName, Timestamp};
 
 record! {
@@ -28,12 +29,21 @@ record! {
         pub jobs: BTreeSet<JobId>,
         /// The job that has the whole node.
         pub exclusive_job: Option<JobId>,
+        /// The users of the jobs here, and how many jobs of each want to be alone with their user.
+        pub users: BTreeMap<u32, Tenancy>,
         /// Runs that must be ended before the node is used again.
         pub stale_runs: Vec<Run>,
         pub last_busy: Option<Timestamp>,
         pub registered: Option<Timestamp>,
         /// No longer in the configuration; goes when its last job has.
         pub is_removed: bool,
+    }
+
+    /// What one user has on a node.
+    pub struct Tenancy {
+        pub n_jobs: u32,
+        /// Jobs that keep other users away.
+        pub n_alone: u32,
     }
 
     /// One line of `[[nodes]]`, for one node.
@@ -122,6 +132,11 @@ impl NodeStart {
 }
 
 impl Node {
+    /// A job of this user may join those that are here.
+    pub fn admits(&self, uid: u32, sharing: Sharing) -> bool {
+        admits(&self.users, uid, sharing)
+    }
+
     /// New jobs may be placed here.
     pub fn is_usable(&self) -> bool {
         self.phase == NodePhase::Up && !self.drain && !self.is_removed
@@ -133,5 +148,14 @@ impl Node {
 
     pub fn free_memory_mb(&self) -> u64 {
         self.config.memory_mb.saturating_sub(self.used.memory_mb)
+    }
+}
+
+/// Whether a job of this user may join those of `users`.
+pub fn admits(users: &BTreeMap<u32, Tenancy>, uid: u32, sharing: Sharing) -> bool {
+    let mut others = users.iter().filter(|(other, _)| **other != uid);
+    match sharing {
+        Sharing::OneUser => others.next().is_none(),
+        Sharing::Default | Sharing::WholeNodes | Sharing::Oversubscribe => others.all(|(_, here)| here.n_alone == 0),
     }
 }

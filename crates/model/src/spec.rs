@@ -54,6 +54,7 @@ record! {
         /// Resource limits of the submitter, as `getrlimit` names and values; applied where the job runs.
         pub limits: Vec<ResourceLimit>,
         pub umask: Option<u32>,
+        pub mail: Option<Mail>,
         /// A node failure does not end the job.
         pub no_kill: bool,
     }
@@ -71,12 +72,30 @@ record! {
         pub tmp_disk_mb: u64,
         /// On each node.
         pub gres: Vec<GresRequest>,
+        /// For each task on a node, besides `gres`.
+        pub gres_per_task: Vec<GresRequest>,
+        pub cpus_per_gpu: Option<u32>,
+        /// Of each core, only so many CPUs do work for the job; it holds whole cores.
+        pub threads_per_core: Option<u32>,
+        /// A node must have at least so many.
+        pub sockets_per_node: Option<u32>,
+        pub cores_per_socket: Option<u32>,
+        /// At most so many on a node, for each socket and each core it has.
+        pub tasks_per_socket: Option<u32>,
+        pub tasks_per_core: Option<u32>,
         pub sharing: Sharing,
         pub overcommit: bool,
         pub contiguous: bool,
+        /// As many nodes as there are tasks for (`--spread-job`).
+        pub spreads: bool,
+        /// The fewest nodes of a range (`--use-min-nodes`).
+        pub prefers_few_nodes: bool,
+        pub distribution: Distribution,
         pub nodes: Vec<NodeName>,
         pub excluded: Vec<NodeName>,
         pub constraint: Option<Constraint>,
+        /// Nodes that meet this are taken where there are enough of them (`--prefer`).
+        pub preference: Option<Constraint>,
         /// The constraint as written, for display.
         pub features: String,
     }
@@ -86,6 +105,15 @@ record! {
         pub tasks: TaskSet,
         /// At most this many run at once.
         pub limit: Option<u32>,
+    }
+
+    /// `--mail-type`, `--mail-user`
+    pub struct Mail {
+        pub kinds: Vec<MailKind>,
+        /// Each task of an array has its own mails.
+        pub for_each_task: bool,
+        /// Empty: the job's user.
+        pub to: String,
     }
 
     /// `--signal=[B:]USR1@60`
@@ -152,6 +180,7 @@ pub enum Memory {
     Default,
     PerNodeMb(u64),
     PerCpuMb(u64),
+    PerGpuMb(u64),
     /// `--mem=0`: all memory of each node.
     WholeNode,
 }
@@ -163,8 +192,33 @@ pub enum Sharing {
     Default,
     /// `--exclusive`: whole nodes.
     WholeNodes,
+    /// `--exclusive=user`: nodes that nobody else uses.
+    OneUser,
     /// `--oversubscribe`
     Oversubscribe,
+}
+
+/// What a mail tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MailKind {
+    Begin,
+    End,
+    Fail,
+    Requeue,
+    InvalidDependency,
+    TimeLimit,
+}
+
+/// How tasks, and their ranks, are spread over nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Distribution {
+    /// One a node, then node by node.
+    #[default]
+    Block,
+    /// One on each node in turn.
+    Cyclic,
+    /// So many on each node in turn.
+    Plane(u32),
 }
 
 /// Time limits are whole minutes to Slurm's users; kept in seconds.

@@ -22,6 +22,8 @@ record! {
         pub deadline: Option<Timestamp>,
         pub dependency: Option<Dependency>,
         pub priority: Option<u32>,
+        /// Before all other waiting jobs of its user (`scontrol top`).
+        pub comes_first: bool,
         pub nice: Option<i32>,
         pub requeue: Option<bool>,
         pub min_nodes: Option<u32>,

@@ -11,22 +11,22 @@ pub(crate) struct Failed<'a> {
 }
 
 /// The numbers in which requests differ most; the rest is compared one by one.
-type Shape = (PoolId, u32, Option<u32>, Option<u32>, Option<u32>);
+type Shape = (PoolId, Option<u32>, u32, Option<u32>, Option<u32>, Option<u32>);
 
 /// More of one shape than this are not worth remembering.
 const N_OF_A_SHAPE: usize = 32;
 
-fn shape(pool: PoolId, size: &Size) -> Shape {
-    (pool, size.min_nodes, size.n_tasks, size.tasks_per_node, size.cpus_per_task)
+fn shape(pool: PoolId, seeker: Option<u32>, size: &Size) -> Shape {
+    (pool, seeker, size.min_nodes, size.n_tasks, size.tasks_per_node, size.cpus_per_task)
 }
 
 impl<'a> Failed<'a> {
-    pub fn is_known(&self, pool: PoolId, size: &Size) -> bool {
-        self.by_shape.get(&shape(pool, size)).is_some_and(|sizes| sizes.contains(&size))
+    pub fn is_known(&self, pool: PoolId, seeker: Option<u32>, size: &Size) -> bool {
+        self.by_shape.get(&shape(pool, seeker, size)).is_some_and(|sizes| sizes.contains(&size))
     }
 
-    pub fn remember(&mut self, pool: PoolId, size: &'a Size) {
-        let sizes = self.by_shape.entry(shape(pool, size)).or_default();
+    pub fn remember(&mut self, pool: PoolId, seeker: Option<u32>, size: &'a Size) {
+        let sizes = self.by_shape.entry(shape(pool, seeker, size)).or_default();
         if sizes.len() < N_OF_A_SHAPE {
             sizes.push(size);
         }

@@ -5,6 +5,8 @@
 //!                          └──▶ nothing fits ──▶ reasons (why it stays)
 //! ```
 //! A plan is a proposal: `state` checks each part again when it is adopted, so a plan may be made on an older state.
+use model::plan::Grant;
+use model::spec::Size;
 use model::{Job, Plan, Start};
 use state::Cluster;
 
@@ -56,6 +58,16 @@ pub fn plan(cluster: &Cluster) -> Plan {
     plan
 }
 
+/// Nodes that also have what the job would rather have (`--prefer`).
+fn preferred(room: &Room, pool: room::PoolId, partition: &model::Partition, size: &Size) -> Option<Vec<Grant>> {
+    let preference = size.preference.clone()?;
+    let constraint = match size.constraint.clone() {
+        Some(required) => required.and(preference),
+        None => preference,
+    };
+    pick::pick(room, pool, partition, &Size { constraint: Some(constraint), ..size.clone() })
+}
+
 /// Starts the job, or one task of it, in the first of its partitions where it fits.
 fn start<'a>(
     cluster: &'a Cluster,
@@ -66,23 +78,25 @@ fn start<'a>(
     plan: &mut Plan,
 ) -> bool {
     let size = &job.spec.size;
+    room.look_for(&job.spec);
+    let seeker = room.seeker();
     for name in &job.spec.partitions {
         let Some(partition) = cluster.config().partition(name) else { continue };
         if state::partition_refusal(partition, job).is_some() {
             continue;
         }
         let pool = room.pool(partition);
-        if failed.is_known(pool, size) || !timeline::may_start_now(job) {
+        if failed.is_known(pool, seeker, size) || !timeline::may_start_now(job) {
             continue;
         }
-        match pick::pick(room, pool, partition, size) {
+        match preferred(room, pool, partition, size).or_else(|| pick::pick(room, pool, partition, size)) {
             Some(nodes) => {
                 room.take(&nodes, size);
                 let is_exclusive = size.wants_whole_nodes();
                 plan.starts.push(Start { job: job.id, task, partition: name.clone(), nodes, is_exclusive });
                 return true;
             }
-            None => failed.remember(pool, size),
+            None => failed.remember(pool, seeker, size),
         }
     }
     false

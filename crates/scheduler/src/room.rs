@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use model::fit;
 use model::gres::GresUnits;
+use model::node::{self, Tenancy};
 use model::plan::Grant;
-use model::spec::Size;
+use model::spec::{JobSpec, Sharing, Size};
 use model::{Node, NodeName, Partition};
 use state::Cluster;
 
@@ -17,6 +18,8 @@ pub(crate) struct Spot<'a> {
     is_empty: bool,
     /// Some job has the whole node.
     is_closed: bool,
+    /// As with `gres`: more than the node's own record says.
+    users: Option<BTreeMap<u32, Tenancy>>,
     /// In use, where the plan has given out more than the node's own record says.
     gres: Option<Vec<GresUnits>>,
     pools: Vec<PoolId>,
@@ -47,6 +50,10 @@ pub(crate) struct Room<'a> {
     pool_list: Vec<Pool>,
     n_free_cpus: u64,
     tracks_memory: bool,
+    /// For whom nodes are looked for.
+    uid: u32,
+    /// Some job wants, or has, nodes to its user alone.
+    has_lone_users: bool,
 }
 
 impl<'a> Room<'a> {
@@ -62,8 +69,21 @@ impl<'a> Room<'a> {
             pool_list: Vec::new(),
             n_free_cpus: spots.iter().map(|spot| u64::from(spot.cpus)).sum(),
             tracks_memory: cluster.config().scheduler.tracks_memory,
+            uid: 0,
+            has_lone_users: spots.iter().any(|spot| spot.users().values().any(|user| user.n_alone > 0)),
             spots,
         }
+    }
+
+    /// From now on places are looked for for this job's user.
+    pub fn look_for(&mut self, spec: &JobSpec) {
+        self.uid = spec.uid;
+        self.has_lone_users |= spec.size.sharing == Sharing::OneUser;
+    }
+
+    /// Users are told apart where some want to be alone.
+    pub fn seeker(&self) -> Option<u32> {
+        self.has_lone_users.then_some(self.uid)
     }
 
     pub fn is_full(&self) -> bool {
@@ -131,11 +151,13 @@ impl<'a> Room<'a> {
     /// How many of the job's tasks the node could take now; none if it cannot serve the job now.
     pub fn n_tasks_fitting(&self, id: SpotId, size: &Size) -> Option<u32> {
         let spot = self.spot(id);
-        if spot.is_closed || (size.wants_whole_nodes() && !spot.is_empty) {
+        let is_admitted = !self.has_lone_users || node::admits(spot.users(), self.uid, size.sharing);
+        if spot.is_closed || !is_admitted || (size.wants_whole_nodes() && !spot.is_empty) {
             return None;
         }
         let memory_mb = if self.tracks_memory { spot.memory_mb } else { u64::MAX };
-        let n_tasks = size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, spot.node.config.memory_mb)?;
+        let n_tasks =
+            size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, &spot.node.config, spot.gres_in_use())?;
         (spot.node.suits(size) && spot.has_gres(size)).then_some(n_tasks)
     }
 
@@ -146,7 +168,7 @@ impl<'a> Room<'a> {
         if !self.tracks_memory {
             room.memory_mb = u64::MAX;
         }
-        let n_tasks = size.n_tasks_fitting(room, node.config.memory_mb)?;
+        let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
         node.suits(size).then_some(n_tasks)
     }
 
@@ -159,7 +181,7 @@ impl<'a> Room<'a> {
                 self.pool_list[pool.0 as usize].remove(id, spot);
             }
             self.n_free_cpus -= u64::from(spot.cpus);
-            spot.take(grant, size);
+            spot.take(grant, size, self.uid);
             self.n_free_cpus += u64::from(spot.cpus);
             for pool in &spot.pools {
                 self.pool_list[pool.0 as usize].insert(id, spot);
@@ -178,9 +200,14 @@ impl<'a> Spot<'a> {
             memory_mb: room.memory_mb,
             is_empty: node.jobs.is_empty(),
             is_closed,
+            users: None,
             gres: None,
             pools: Vec::new(),
         }
+    }
+
+    fn users(&self) -> &BTreeMap<u32, Tenancy> {
+        self.users.as_ref().unwrap_or(&self.node.users)
     }
 
     fn gres_in_use(&self) -> &[GresUnits] {
@@ -191,7 +218,12 @@ impl<'a> Spot<'a> {
         size.gres.is_empty() || self.node.config.pick_gres(self.gres_in_use(), &size.gres).is_some()
     }
 
-    fn take(&mut self, grant: &Grant, size: &Size) {
+    fn take(&mut self, grant: &Grant, size: &Size, uid: u32) {
+        let mut users = self.users().clone();
+        let tenancy = users.entry(uid).or_default();
+        tenancy.n_jobs += 1;
+        tenancy.n_alone += u32::from(size.sharing == Sharing::OneUser);
+        self.users = Some(users);
         self.cpus -= grant.n_cpus;
         self.memory_mb = self.memory_mb.saturating_sub(grant.memory_mb);
         self.is_empty = false;
@@ -199,9 +231,9 @@ impl<'a> Spot<'a> {
             self.is_closed = true;
             self.cpus = 0;
         }
-        if !size.gres.is_empty() {
+        if !size.gres.is_empty() || !size.gres_per_task.is_empty() {
             let mut in_use = self.gres_in_use().to_vec();
-            in_use.extend(self.node.config.pick_gres(&in_use, &size.gres).into_iter().flatten());
+            in_use.extend(self.node.config.pick_gres(&in_use, &size.gres_for(grant.n_tasks)).into_iter().flatten());
             self.gres = Some(in_use);
         }
     }

@@ -89,6 +89,93 @@ fn tasks(n_tasks: u32) -> Size {
 }
 
 #[test]
+fn tasks_are_spread_as_asked() {
+    use model::spec::Distribution;
+    let exact = |n_nodes| Size { min_nodes: n_nodes, max_nodes: Some(n_nodes), ..Default::default() };
+    let cases: Vec<(Size, &str)> = vec![
+        (Size { n_tasks: Some(5), distribution: Distribution::Cyclic, ..exact(2) }, "n1:3x3 n2:2x2"),
+        (Size { n_tasks: Some(5), distribution: Distribution::Plane(4), ..exact(2) }, "n1:4x4 n2:1x1"),
+        (Size { n_tasks: Some(6), spreads: true, ..Default::default() }, "n1:2x2 n2:2x2 n3:1x1 n4:1x1"),
+        (Size { min_nodes: 2, max_nodes: Some(4), prefers_few_nodes: true, ..Default::default() }, "n1:1x1 n2:1x1"),
+        (Size { n_tasks: Some(4), tasks_per_socket: Some(1), ..Default::default() }, "n1:2x2 n2:2x2"),
+        (Size { n_tasks: Some(3), threads_per_core: Some(1), ..Default::default() }, "n1:6x3"),
+        (Size { n_tasks: Some(6), threads_per_core: Some(1), ..Default::default() }, "n1:8x4 n2:4x2"),
+    ];
+    for (size, expected) in cases {
+        let config = NodeConfig {
+            cpus: 8,
+            memory_mb: 1000,
+            sockets: 2,
+            cores_per_socket: 2,
+            threads_per_core: 2,
+            ..Default::default()
+        };
+        let names = ["n1", "n2", "n3", "n4"];
+        let mut world = World::new(names.map(|name| (name, config.clone())).to_vec(), Vec::new());
+        let job = world.submit(size.clone());
+        world.schedule();
+        assert_eq!(world.placement(job), expected, "{size:?}");
+    }
+}
+
+#[test]
+fn gpus_for_each_task_may_differ_by_node() {
+    use model::gres::{Gres, GresRequest};
+    let with_gpus = |count| NodeConfig {
+        cpus: 8,
+        memory_mb: 1000,
+        gres: vec![Gres { name: "gpu".into(), count, ..Default::default() }],
+        ..Default::default()
+    };
+    let mut world = World::new(vec![("n1", with_gpus(3)), ("n2", with_gpus(1)), ("n3", with_gpus(0))], Vec::new());
+    let gpu = GresRequest { name: "gpu".into(), count: 1, ..Default::default() };
+    let size = Size { n_tasks: Some(4), gres_per_task: vec![gpu], cpus_per_gpu: Some(2), ..Default::default() };
+    let job = world.submit(size.clone());
+    world.schedule();
+    assert_eq!(world.placement(job), "n1:6x3 n2:2x1");
+    let units = |at: usize| world.cluster.job(job).unwrap().allocation.nodes[at].gres[0].units.to_string();
+    assert_eq!((units(0).as_str(), units(1).as_str()), ("0-2", "0"));
+    let waits = world.submit(Size { n_tasks: Some(1), ..size });
+    assert!(world.schedule().starts.is_empty());
+    assert_eq!(world.reason(waits).0, Some(Reason::Resources));
+}
+
+#[test]
+fn a_user_who_wants_to_be_alone_is_alone() {
+    let mut world = World::alike(2, 4, 1000);
+    let mut submit = |world: &mut World, uid, sharing| {
+        let size = Size { sharing, ..Default::default() };
+        let job = world.submit_spec(JobSpec { uid, size, ..Default::default() });
+        world.schedule();
+        world.placement(job)
+    };
+    assert_eq!(submit(&mut world, 1, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 2, Sharing::OneUser), "n2:1x1");
+    assert_eq!(submit(&mut world, 2, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 2, Sharing::OneUser), "n2:1x1");
+    assert_eq!(submit(&mut world, 1, Sharing::OneUser), "");
+    assert_eq!(submit(&mut world, 3, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 3, Sharing::Default), "n1:1x1");
+    assert_eq!(submit(&mut world, 3, Sharing::Default), "");
+    assert_eq!(submit(&mut world, 2, Sharing::Default), "n2:1x1");
+}
+
+#[test]
+fn preferred_nodes_are_taken_while_there_are_any() {
+    let node = |features: &[&str]| NodeConfig {
+        cpus: 1,
+        memory_mb: 1000,
+        features: features.iter().map(|name| name.to_string()).collect(),
+        ..Default::default()
+    };
+    let mut world = World::new(vec![("n1", node(&[])), ("n2", node(&["fast"])), ("n3", node(&[]))], Vec::new());
+    let preference = Some(model::features::parse("fast").unwrap());
+    let jobs = [0, 1].map(|_| world.submit(Size { preference: preference.clone(), ..Default::default() }));
+    world.schedule();
+    assert_eq!(jobs.map(|job| world.placement(job)), ["n2:1x1", "n1:1x1"]);
+}
+
+#[test]
 fn requests_are_placed_as_slurm_places_them_on_idle_nodes() {
     let exact = |n_nodes| Size { min_nodes: n_nodes, max_nodes: Some(n_nodes), ..Default::default() };
     let cases: Vec<(Size, &str)> = vec![

@@ -75,8 +75,16 @@ pub(crate) fn task_started(cluster: &mut Cluster, id: JobId) {
 /// Another limit; everything that waits looks again.
 pub(crate) fn set_limit(cluster: &mut Cluster, id: JobId, limit: Option<u32>) {
     let Some(array) = cluster.array_mut(id) else { return };
+    if array.limit == limit {
+        return;
+    }
     array.limit = limit;
     let records: Vec<JobId> = array.waiting.iter().chain(array.tasks.values()).copied().collect();
+    for record in &records {
+        if let Some(shown) = Arc::make_mut(&mut cluster.job_mut(*record).spec).array.as_mut() {
+            shown.limit = limit;
+        }
+    }
     cluster.unsettled.extend(records);
 }
 

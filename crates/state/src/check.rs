@@ -66,6 +66,11 @@ fn check_nodes(cluster: &Cluster) -> Result<(), String> {
         ensure(each_cpu_once == used.cpus.len(), || format!("{name}: a CPU is held twice"))?;
         let jobs_here = cluster.jobs().filter(|job| job.holds_nodes() && job.allocation.share(name.as_str()).is_some());
         ensure(jobs_here.map(|job| job.id).eq(node.jobs.iter().copied()), || format!("{name}: jobs are miscounted"))?;
+        // A state of an earlier release has no count of users.
+        let n_jobs: u32 = node.users.values().map(|user| user.n_jobs).sum();
+        ensure(node.users.is_empty() || n_jobs as usize == node.jobs.len(), || {
+            format!("{name}: users are miscounted: {:?}", node.users)
+        })?;
         ensure(node.exclusive_job.is_none() || node.jobs.len() == 1, || {
             format!("{name}: an exclusive node is shared")
         })?;

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use model::node::Used;
 use model::plan::{Grant, Start};
-use model::spec::Size;
+use model::spec::{Sharing, Size};
 use model::{Allocation, CpuSet, JobId, JobSpec, Node, NodeName, NodeShare};
 
 use crate::Cluster;
@@ -25,7 +25,7 @@ pub(crate) fn fits(cluster: &Cluster, spec: &JobSpec, start: &Start) -> bool {
         && start.is_exclusive == size.wants_whole_nodes()
         && size.nodes.iter().all(|name| names.contains(name))
         && start.nodes.iter().all(|grant| match cluster.nodes.get(&grant.node) {
-            Some(node) => node_has(cluster, node, size, grant),
+            Some(node) => node_has(cluster, node, size, grant) && node.admits(spec.uid, size.sharing),
             None => false,
         })
         && (!size.contiguous || are_neighbours(cluster, start))
@@ -43,7 +43,7 @@ fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant) -> bool 
         && grant.n_cpus <= node.free_cpus()
         && memory_fits
         && node.suits(size)
-        && node.has_free_gres(&size.gres)
+        && node.has_free_gres(&size.gres_for(grant.n_tasks))
 }
 
 fn are_neighbours(cluster: &Cluster, start: &Start) -> bool {
@@ -59,11 +59,15 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     for grant in &start.nodes {
         let node = cluster.node_mut(grant.node.as_str());
         let cpus = lowest_free(node, grant.n_cpus);
-        let gres = node.config.pick_gres(&node.used.gres, &spec.size.gres).expect("fits was asked first");
+        let gres =
+            node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks)).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
         node.used.memory_mb += grant.memory_mb;
         node.used.gres.extend(gres.iter().cloned());
         node.jobs.insert(id);
+        let tenancy = node.users.entry(spec.uid).or_default();
+        tenancy.n_jobs += 1;
+        tenancy.n_alone += u32::from(spec.size.sharing == Sharing::OneUser);
         if start.is_exclusive {
             node.exclusive_job = Some(id);
         }
@@ -77,6 +81,7 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
 pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
     let now = cluster.now;
     let allocation = cluster.jobs[&id].allocation.clone();
+    let spec = cluster.jobs[&id].spec.clone();
     for share in &allocation.nodes {
         let node = cluster.node_mut(share.node.as_str());
         share.cpus.iter().for_each(|cpu| node.used.cpus.remove(cpu));
@@ -86,6 +91,7 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
             node.used.gres.remove(at);
         }
         node.jobs.remove(&id);
+        leave(node, &spec);
         node.last_busy = Some(now);
         if node.exclusive_job == Some(id) {
             node.exclusive_job = None;
@@ -93,6 +99,15 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
         if node.is_removed && node.jobs.is_empty() {
             cluster.nodes.remove(&share.node);
         }
+    }
+}
+
+fn leave(node: &mut Node, spec: &JobSpec) {
+    let Some(tenancy) = node.users.get_mut(&spec.uid) else { return };
+    tenancy.n_jobs = tenancy.n_jobs.saturating_sub(1);
+    tenancy.n_alone = tenancy.n_alone.saturating_sub(u32::from(spec.size.sharing == Sharing::OneUser));
+    if tenancy.n_jobs == 0 {
+        node.users.remove(&spec.uid);
     }
 }
 

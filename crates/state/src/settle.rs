@@ -1,5 +1,5 @@
 //! Moves jobs on as far as their features let them.
-use model::{Duty, Job, JobId, Owner, Phase, Reason, Timestamp, Wake};
+use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Timestamp, Wake};
 
 use crate::Cluster;
 use crate::features::{self, Hold};
@@ -82,6 +82,9 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
         let job = cluster.job_mut(id);
         job.reason = reason;
         job.reason_text.clear();
+        if job.held == Some(HeldBy::Requeue) && reason == Some(Reason::JobHeldUser) {
+            job.reason_text.push_str("job requeued in held state");
+        }
     }
     watch(cluster, id, wakes);
 }

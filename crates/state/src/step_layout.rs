@@ -1,5 +1,5 @@
 //! Which nodes and CPUs of a job a step gets, and how its tasks are laid out over them.
-use model::spec::Memory;
+use model::spec::{Distribution, Memory};
 use model::{CpuSet, Job, NodeShare, Reject, Step, StepSpec};
 
 pub(crate) struct Layout {
@@ -59,6 +59,9 @@ fn place(spec: &StepSpec, room: &[NodeShare]) -> Option<Layout> {
     {
         return None;
     }
+    if spec.distribution != Distribution::Block {
+        return place_in_turn(spec, room, &capacities, min_nodes, n_tasks);
+    }
     let mut counts = vec![0; room.len()];
     let mut left = n_tasks;
     for at in usable.iter().take(min_nodes.min(n_tasks as usize)) {
@@ -76,9 +79,34 @@ fn place(spec: &StepSpec, room: &[NodeShare]) -> Option<Layout> {
         counts[*at] += more;
         left -= more;
     }
+    Some(shares(spec, room, counts, n_tasks))
+}
+
+/// Goes round the first nodes that are enough.
+fn place_in_turn(
+    spec: &StepSpec,
+    room: &[NodeShare],
+    capacities: &[u32],
+    min_nodes: usize,
+    n_tasks: u32,
+) -> Option<Layout> {
+    let usable: Vec<usize> = (0..room.len()).filter(|at| capacities[*at] > 0).collect();
+    let counts = (min_nodes..=usable.len()).find_map(|n_nodes| {
+        let first: Vec<u32> = usable[..n_nodes].iter().map(|at| capacities[*at]).collect();
+        spec.distribution.counts(n_tasks, &first)
+    })?;
+    let mut all = vec![0; room.len()];
+    for (at, count) in usable.iter().zip(counts) {
+        all[*at] = count;
+    }
+    Some(shares(spec, room, all, n_tasks))
+}
+
+fn shares(spec: &StepSpec, room: &[NodeShare], counts: Vec<u32>, n_tasks: u32) -> Layout {
+    let per_task = spec.cpus_per_task.unwrap_or(1).max(1);
     let chosen = room.iter().zip(counts).filter(|(_, n_tasks)| *n_tasks > 0);
     let shares = chosen.map(|(share, n_tasks)| take_share(spec, share, n_tasks, n_tasks * per_task)).collect();
-    Some(Layout { shares, n_tasks })
+    Layout { shares, n_tasks }
 }
 
 fn take_share(spec: &StepSpec, share: &NodeShare, n_tasks: u32, n_cpus: u32) -> NodeShare {
@@ -87,6 +115,10 @@ fn take_share(spec: &StepSpec, share: &NodeShare, n_tasks: u32, n_cpus: u32) -> 
         Memory::Default | Memory::WholeNode => 0,
         Memory::PerNodeMb(memory_mb) => memory_mb,
         Memory::PerCpuMb(memory_mb) => memory_mb * u64::from(cpus.len()),
+        Memory::PerGpuMb(memory_mb) => {
+            let gpus = share.gres.iter().filter(|units| units.name == "gpu").map(|units| units.units.len());
+            memory_mb * u64::from(gpus.sum::<u32>())
+        }
     };
     NodeShare {
         node: share.node.clone(),

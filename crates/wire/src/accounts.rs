@@ -9,6 +9,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub uid: u32,
+    pub gid: u32,
     pub name: String,
     pub home: String,
     pub shell: String,
@@ -24,11 +25,31 @@ pub fn user_name(uid: u32) -> Option<String> {
 
 /// The number of a user given by name or number.
 pub fn uid_of(user: &str) -> Option<u32> {
+    named(user).map(|account| account.uid).or_else(|| user.parse().ok())
+}
+
+/// A user given by name or number, if there is one.
+pub fn account_of(user: &str) -> Option<Account> {
+    named(user).or_else(|| account(user.parse().ok()?))
+}
+
+fn named(user: &str) -> Option<Account> {
     let name = CString::new(user).ok()?;
-    let named = find_user(|entry, buffer, length, found| unsafe {
-        libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found)
-    });
-    named.map(|account| account.uid).or_else(|| user.parse().ok())
+    find_user(|entry, buffer, length, found| unsafe { libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found) })
+}
+
+/// The number of a group given by name or number.
+pub fn gid_of(group: &str) -> Option<u32> {
+    let name = CString::new(group).ok()?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut entry = MaybeUninit::<libc::group>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the lengths given; the entry is read only when found.
+    let gid = unsafe {
+        libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found);
+        found.as_ref().map(|entry| entry.gr_gid)
+    };
+    gid.or_else(|| group.parse().ok())
 }
 
 pub fn group_name(gid: u32) -> Option<String> {
@@ -52,6 +73,7 @@ fn find_user(ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc:
     let text = |pointer| unsafe { text(pointer) };
     Some(Account {
         uid: entry.pw_uid,
+        gid: entry.pw_gid,
         name: text(entry.pw_name),
         home: text(entry.pw_dir),
         shell: text(entry.pw_shell),
@@ -74,6 +96,9 @@ mod tests {
         assert_eq!(uid_of("4242"), Some(4242));
         assert_eq!(uid_of("no such user"), None);
         assert_eq!(user_name(0).as_deref(), Some("root"));
+        assert_eq!(gid_of("root"), Some(0));
+        assert_eq!(gid_of("no such group"), None);
+        assert_eq!(account_of("0").map(|account| account.name).as_deref(), Some("root"));
         assert_eq!(group_name(0).as_deref(), Some("root"));
     }
 }

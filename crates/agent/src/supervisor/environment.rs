@@ -109,7 +109,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         StepId::Batch => add_batch(&mut own, start),
         StepId::Number(step) => add_step(&mut own, start, step),
     }
-    let rank = launch.first_rank + local_id;
+    let rank = launch.rank(local_id);
     own.set("PROCID", rank);
     own.set("LOCALID", local_id);
     own.plain(TAG, &start.tag);
@@ -247,6 +247,7 @@ fn add_job(own: &mut Variables, start: &Start) {
     match spec.size.memory {
         Memory::PerNodeMb(size) => own.set("MEM_PER_NODE", size),
         Memory::PerCpuMb(size) => own.set("MEM_PER_CPU", size),
+        Memory::PerGpuMb(size) => own.set("MEM_PER_GPU", size),
         Memory::Default | Memory::WholeNode => {}
     }
     if let Some(array) = &launch.array {
@@ -317,8 +318,7 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     own.set("CPUS_ON_NODE", cpus_here(launch, &start.node));
     own.set("LAUNCH_NODE_IPADDR", "127.0.0.1");
     own.set("SRUN_COMM_HOST", "127.0.0.1");
-    let ranks = launch.first_rank..launch.first_rank + tasks_here(launch);
-    own.set("GTIDS", joined(ranks));
+    own.set("GTIDS", joined((0..tasks_here(launch)).map(|local_id| launch.rank(local_id))));
     if let Some(cpus) = launch.step_spec.as_ref().and_then(|spec| spec.cpus_per_task) {
         own.set("CPUS_PER_TASK", cpus);
     }

@@ -90,7 +90,7 @@ impl<'a> Files<'a> {
                 StepId::Batch => None,
                 StepId::Number(step) => Some(step.to_string()),
             },
-            task: launch.first_rank + local_id,
+            task: launch.rank(local_id),
             node_index: launch.node_index,
             node_name: self.start.node.to_string(),
             user: spec.user.clone(),

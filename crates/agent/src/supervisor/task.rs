@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use model::spec::ResourceLimit;
 
+use super::binding::Binding;
 use super::environment::Block;
 use super::identity::Identity;
 use super::notes;
@@ -29,6 +30,7 @@ pub struct Plan {
     /// Standard input is a terminal that becomes the session's own.
     pub has_terminal: bool,
     pub is_batch: bool,
+    pub binding: Option<Binding>,
 }
 
 /// Starts the process and gives its id.
@@ -80,6 +82,9 @@ fn run(
         say(&note);
         say(&note);
         let _ = std::env::set_current_dir("/tmp");
+    }
+    if let Some(note) = plan.binding.as_ref().and_then(|binding| binding.bind(std::process::id())) {
+        say(&note);
     }
     plan.environment.set_pid(std::process::id());
     restore_signals();

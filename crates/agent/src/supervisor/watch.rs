@@ -435,7 +435,7 @@ impl Watch {
         match &self.notes {
             Some(file) => drop(sys::write(file.as_fd(), text.as_bytes())),
             None => {
-                let rank = self.tasks.first().map_or(self.start.launch.first_rank, |task| task.rank);
+                let rank = self.tasks.first().map_or(self.start.launch.rank(0), |task| task.rank);
                 let data = text.as_bytes().to_vec();
                 self.outbox.push(FromStep::Output { rank, stream: Stream::Stderr, data });
             }

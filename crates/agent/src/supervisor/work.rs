@@ -12,6 +12,7 @@ use model::pattern;
 use model::spec::OpenMode;
 use model::step::{StepSpec, StepStream};
 
+use super::binding::Binding;
 use super::environment;
 use super::files::{Files, Mode};
 use super::identity::Identity;
@@ -78,6 +79,7 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String>
         stderr,
         has_terminal: false,
         is_batch: true,
+        binding: None,
     };
     Ok(Prepared { rank: 0, plan, input: None, output: None, errors: None, is_terminal: false })
 }
@@ -124,11 +126,12 @@ fn prepare_task(
     files: &mut Files,
     local_id: u32,
 ) -> Result<Prepared, String> {
-    let rank = start.launch.first_rank + local_id;
+    let rank = start.launch.rank(local_id);
     let environment = environment::build(start, identity, local_id);
-    let name = spec.arguments.first().cloned().unwrap_or_default();
+    let command = spec.command(rank).ok_or_else(|| format!("no program is named for task {rank}"))?;
+    let name = command.first().cloned().unwrap_or_default();
     let programs = candidates(&name, environment.value("PATH"))?;
-    let arguments = spec.arguments.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
+    let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
     let streams = match &spec.pty {
         Some(size) if rank == 0 => open_terminal(size.rows, size.columns)?,
         Some(_) => Streams::all(files.nothing()?),
@@ -145,6 +148,7 @@ fn prepare_task(
         stderr: streams.stderr,
         has_terminal: streams.is_terminal,
         is_batch: false,
+        binding: Binding::of(start, spec, local_id),
     };
     Ok(Prepared {
         rank,
@@ -182,7 +186,7 @@ impl Streams {
 }
 
 fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32) -> Result<Streams, String> {
-    let rank = start.launch.first_rank + local_id;
+    let rank = start.launch.rank(local_id);
     let pipe = || sys::pipe().map_err(|error| format!("cannot make a pipe: {error}"));
     let (mut input, mut output, mut errors) = (None, None, None);
     let stdin = match &spec.stdin {

@@ -114,6 +114,7 @@ pub fn write(view: &JobView, json: &mut Json) {
         match size.sharing {
             Sharing::Default => None,
             Sharing::WholeNodes => Some("none"),
+            Sharing::OneUser => Some("user"),
             Sharing::Oversubscribe => Some("oversubscribe"),
         },
     );

@@ -1,6 +1,7 @@
 //! Commands about jobs: hold, release, requeue, suspend … and how their answers are told.
 use model::command::JobResult;
 use model::request::JobFilter;
+use model::update::JobChanges;
 use model::{Command, JobRef, Reject};
 use wire::{CallError, Controller};
 
@@ -17,6 +18,7 @@ pub enum Verb {
     RequeueHold,
     Suspend,
     Resume,
+    Top,
     Update,
 }
 
@@ -31,6 +33,11 @@ impl Verb {
             Verb::RequeueHold => Some(Command::Requeue { jobs, hold: true }),
             Verb::Suspend => Some(Command::Suspend { jobs }),
             Verb::Resume => Some(Command::Resume { jobs }),
+            Verb::Top => {
+                let [job] = <[JobRef; 1]>::try_from(jobs).expect("one job was given");
+                let changes = JobChanges { comes_first: true, ..JobChanges::default() };
+                Some(Command::UpdateJob { job, changes: Box::new(changes) })
+            }
             Verb::Update => None,
         }
     }
@@ -39,6 +46,7 @@ impl Verb {
     fn wording(self, reject: &Reject) -> String {
         let holds = matches!(self, Verb::Hold | Verb::UserHold | Verb::Release | Verb::Update);
         match reject {
+            Reject::AlreadyOver if self == Verb::Top => Reject::JobNotPending.to_string(),
             Reject::AlreadyOver if holds => "Job has already finished".into(),
             Reject::NotPermitted if holds && self != Verb::Release => "Invalid user id".into(),
             _ => reject.to_string(),

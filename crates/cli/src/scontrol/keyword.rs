@@ -62,7 +62,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("suspend", 2, Keyword::Job(Verb::Suspend)),
     ("takeover", 8, Keyword::Unsupported("takeover")),
     ("token", 3, Keyword::Unsupported("token")),
-    ("top", 3, Keyword::Unsupported("top")),
+    ("top", 3, Keyword::Job(Verb::Top)),
     ("uhold", 2, Keyword::Job(Verb::UserHold)),
     ("update", 1, Keyword::Update),
     ("verbose", 4, Keyword::Verbose),

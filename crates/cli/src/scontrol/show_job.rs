@@ -124,20 +124,30 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         _ => view.n_nodes().to_string(),
     };
     lines.push(format!(
-        "NumNodes={n_nodes} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:0:*:*",
+        "NumNodes={n_nodes} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:{}:{}:{}",
         view.n_cpus(),
         view.n_tasks(),
         size.n_cpus_per_task(),
+        size.sockets_per_node.unwrap_or(0),
+        size.cores_per_socket.map_or("*".to_string(), |count| count.to_string()),
+        size.threads_per_core.map_or("*".to_string(), |count| count.to_string()),
     ));
     lines.push(format!("TRES={}", view.tres()));
-    lines.push(format!("Socks/Node=* NtasksPerN:B:S:C={}:0:*:* CoreSpec=*", size.tasks_per_node.unwrap_or(0)));
+    let or_any = |count: Option<u32>| count.map_or("*".to_string(), |count| count.to_string());
+    lines.push(format!(
+        "Socks/Node={} NtasksPerN:B:S:C={}:0:{}:{} CoreSpec=*",
+        or_any(size.sockets_per_node),
+        size.tasks_per_node.unwrap_or(0),
+        or_any(size.tasks_per_socket),
+        or_any(size.tasks_per_core),
+    ));
     if style.details && view.has_nodes() {
         details(view, lines);
     }
     let memory = match view.memory() {
         Memory::PerCpuMb(megabytes) => format!("MinMemoryCPU={}", size::show_megabytes(megabytes)),
         Memory::PerNodeMb(megabytes) => format!("MinMemoryNode={}", size::show_megabytes(megabytes)),
-        Memory::Default | Memory::WholeNode => "MinMemoryNode=0".into(),
+        Memory::PerGpuMb(_) | Memory::Default | Memory::WholeNode => "MinMemoryNode=0".into(),
     };
     lines.push(format!(
         "MinCPUsNode={} {memory} MinTmpDiskNode={}",
@@ -193,8 +203,19 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("StdOut={}", view.stdout()));
     }
     lines.push("Power=".into());
-    if !spec.size.gres.is_empty() {
+    let size = &spec.size;
+    if let Some(cpus) = size.cpus_per_gpu {
+        lines.push(format!("CpusPerTres=gres:gpu:{cpus}"));
+    }
+    if let Memory::PerGpuMb(megabytes) = size.memory {
+        lines.push(format!("MemPerTres=gres:gpu:{megabytes}"));
+    }
+    if !size.gres.is_empty() {
         lines.push(format!("TresPerNode={}", view.tres_per_node()));
+    }
+    if !size.gres_per_task.is_empty() {
+        let asked: Vec<String> = size.gres_per_task.iter().map(|gres| format!("gres:{gres}")).collect();
+        lines.push(format!("TresPerTask={}", asked.join(",")));
     }
     lines.push(String::new());
 }

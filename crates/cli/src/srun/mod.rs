@@ -12,6 +12,7 @@ pub mod files;
 pub mod input;
 pub mod output;
 pub mod plan;
+pub mod programs;
 pub mod session;
 pub mod signals;
 pub mod tasks;

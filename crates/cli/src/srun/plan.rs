@@ -4,6 +4,7 @@ use model::spec::OpenMode;
 use model::step::{StepStream, TerminalSize};
 use model::{JobId, JobKind, JobSpec, StepSpec, pattern};
 
+use super::programs;
 use crate::sbatch::question;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
@@ -91,6 +92,7 @@ pub fn build(arguments: &[String], caller: &Caller, terminal: impl Fn() -> Termi
         tasks_per_node: spec.size.tasks_per_node,
         cpus_per_task: spec.size.cpus_per_task,
         memory: spec.size.memory,
+        distribution: spec.size.distribution,
         nodes: spec.size.nodes.clone(),
         excluded: spec.size.excluded.clone(),
         stdin: step_streams.stdin,
@@ -101,6 +103,9 @@ pub fn build(arguments: &[String], caller: &Caller, terminal: impl Fn() -> Termi
         pty: request.step.pty.then(terminal),
         kill_on_bad_exit: request.step.kill_on_bad_exit.unwrap_or(false),
         submit_host: caller.host.clone(),
+        programs: if request.step.has_programs { programs::read(program, &spec.size, caller)? } else { Vec::new() },
+        cpu_bind: request.step.cpu_bind.clone(),
+        tells_binding: request.step.tells_binding,
     };
     let place = match request.step.job {
         Some(job) => {

@@ -393,11 +393,8 @@ fn carry_input(stream: &StepStream, step: &Step, nodes: &[NodeEnd], source: inpu
         StepStream::ClientTask(rank) => Some(*rank),
         StepStream::Client | StepStream::Nothing | StepStream::File(_) => None,
     };
-    let ranks = step.first_ranks();
-    let has_it = |index: usize| {
-        let first = ranks[index];
-        only.is_none_or(|rank| (first..first + step.shares[index].n_tasks).contains(&rank))
-    };
+    let ranks = step.ranks();
+    let has_it = |index: usize| only.is_none_or(|rank| ranks[index].contains(&rank));
     let targets: Vec<(bool, mpsc::Sender<ToStep>)> =
         nodes.iter().enumerate().map(|(index, node)| (has_it(index), node.to.clone())).collect();
     let mut pieces = input::start(source);

@@ -52,6 +52,7 @@ impl Caller {
     pub fn account(&self) -> &Account {
         let unknown = || Account {
             uid: self.uid,
+            gid: self.gid,
             name: self.uid.to_string(),
             home: "/".to_string(),
             shell: "/bin/sh".to_string(),

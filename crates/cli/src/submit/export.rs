@@ -2,15 +2,72 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::{Caller, Program};
+use super::{Caller, Problem, Program, Request, login, table};
 
 type Variables = Vec<(OsString, OsString)>;
 
 /// What `PATH` is for a job that takes nothing along.
-const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+pub const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+/// Options that a job finds again as a variable, named as `srun` reads it.
+const TOLD: [&str; 10] = [
+    "cpus-per-gpu",
+    "distribution",
+    "gpus",
+    "gpus-per-node",
+    "gpus-per-task",
+    "hint",
+    "ntasks-per-core",
+    "ntasks-per-gpu",
+    "ntasks-per-socket",
+    "threads-per-core",
+];
+
+/// A batch job's environment: the caller's or a file's, what `--export` leaves of it, a login's below it.
+pub fn of_batch(request: &Request, caller: &Caller) -> Result<Vec<u8>, Problem> {
+    let mut base = match &request.export_file {
+        Some(name) => login::from_file(name)?,
+        None => caller.environment.clone(),
+    };
+    for option in TOLD.iter().filter_map(|name| table::find(Program::Srun, name)) {
+        let variable = option.variables[Program::Srun as usize];
+        base.retain(|(name, _)| name != variable);
+        if let Some(given) = request.given.get(option.long) {
+            base.push((variable.into(), given.value.clone().unwrap_or_default().into()));
+        }
+    }
+    let mut login = match request.login {
+        Some(asked) => {
+            let account = request.user.as_ref().unwrap_or_else(|| caller.account());
+            login::environment(asked, account, caller)?
+        }
+        None => Vec::new(),
+    };
+    let caller = Caller { environment: base, ..caller.clone() };
+    let mut variables = chosen(Program::Sbatch, request.export.as_deref(), &caller);
+    let list = request.export.as_deref().unwrap_or("ALL");
+    if !takes_all(list) {
+        // What stands in for a login gives way to the real one.
+        let is_named = |name: &OsStr| split(list).iter().any(|item| name == item.split('=').next().unwrap_or(item));
+        let is_of_login = |name: &OsStr| login.iter().any(|(known, _)| known == name);
+        variables.retain(|(name, _)| is_ours(name) || is_named(name) || !is_of_login(name));
+    }
+    login.retain(|(name, _)| !variables.iter().any(|(known, _)| known == name));
+    variables.append(&mut login);
+    Ok(Caller::entries(variables.iter().map(|(name, value)| (name, value))))
+}
+
+fn takes_all(list: &str) -> bool {
+    split(list).iter().any(|item| item.eq_ignore_ascii_case("ALL"))
+}
 
 /// The job's environment, `NAME=value` entries each ended by a NUL.
 pub fn environment(program: Program, export: Option<&str>, caller: &Caller) -> Vec<u8> {
+    let variables = chosen(program, export, caller);
+    Caller::entries(variables.iter().map(|(name, value)| (name, value)))
+}
+
+fn chosen(program: Program, export: Option<&str>, caller: &Caller) -> Variables {
     let mut variables = match export {
         None => caller.environment.clone(),
         Some(list) => {
@@ -24,7 +81,7 @@ pub fn environment(program: Program, export: Option<&str>, caller: &Caller) -> V
         put(&mut variables, "SLURM_SUBMIT_DIR".as_ref(), caller.work_dir.as_ref());
         put(&mut variables, "SLURM_SUBMIT_HOST".as_ref(), caller.host.as_ref());
     }
-    Caller::entries(variables.iter().map(|(name, value)| (name, value)))
+    variables
 }
 
 fn listed(program: Program, list: &str, caller: &Caller) -> Variables {
@@ -99,7 +156,8 @@ mod tests {
 
     fn check(program: Program, export: Option<&str>, expected: &str) {
         let caller = Caller {
-            account: crate::users::Account { uid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }.into(),
+            account: crate::users::Account { uid: 1, gid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }
+                .into(),
             work_dir: "/w".into(),
             host: "login".into(),
             ..Caller::default()

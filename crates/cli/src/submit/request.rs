@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use model::duration::Limit;
 use model::gres::GresRequest;
+use model::step::CpuBind;
 use model::{JobId, JobSpec};
+
+use super::login::Login;
+use crate::users::Account;
 
 /// Everything that options set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +19,12 @@ pub struct Request {
     pub gpus: Gpus,
     /// `--export`, as written.
     pub export: Option<String>,
+    pub export_file: Option<String>,
+    pub login: Option<Login>,
     pub propagate: Option<String>,
+    /// Whose job it is, and of which group, where that is not the caller's (`--uid`, `--gid`).
+    pub user: Option<Account>,
+    pub group: Option<u32>,
     /// Options as given, by name, for `-v` and for the checks that need to know whether.
     pub given: BTreeMap<&'static str, Given>,
 }
@@ -85,6 +94,10 @@ pub struct StepRequest {
     pub ignores_status_key: bool,
     pub quits_on_interrupt: bool,
     pub relative: Option<u32>,
+    pub cpu_bind: CpuBind,
+    pub tells_binding: bool,
+    /// The command is a file that names programs by rank.
+    pub has_programs: bool,
     pub time_limit: Option<Limit>,
 }
 
@@ -95,6 +108,8 @@ pub struct Gpus {
     pub per_task: Option<Vec<GresRequest>>,
     pub per_node: Option<Vec<GresRequest>>,
     pub gres: Option<Vec<GresRequest>>,
+    /// `--ntasks-per-gpu`
+    pub n_tasks_each: Option<u32>,
 }
 
 impl Request {

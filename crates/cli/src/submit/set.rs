@@ -1,13 +1,15 @@
 //! How each option that concerns the job as a whole, or the command's own behaviour, changes the request.
 use std::time::Duration;
 
-use model::spec::{ArraySpec, OpenMode, TimeLimit, Warning};
+use model::spec::{ArraySpec, MailKind, OpenMode, TimeLimit, Warning};
 use model::time::Span;
 use model::{Reject, Timestamp, dependency, duration, ranges, signal};
 
+use super::login;
 use super::request::{Bell, Question, Source};
 use super::table::Opt;
 use super::{Caller, Problem, Request};
+use crate::users;
 
 /// One option with its value, wherever it stood.
 pub struct Argument<'a> {
@@ -141,20 +143,6 @@ pub fn dependency(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
-/// Tasks are laid out in blocks; other ways cannot be had yet.
-pub fn distribution(_: &mut Request, given: &Argument) -> Done {
-    match given.text().to_ascii_lowercase().as_str() {
-        "block" | "*" | "unknown" | "" => Ok(()),
-        text if is_distribution(text) => Err(Problem::unsupported(&format!("distribution={}", given.text()))),
-        _ => Err(given.invalid()),
-    }
-}
-
-fn is_distribution(text: &str) -> bool {
-    let first = text.split([':', ',', '=']).next().unwrap_or_default();
-    ["block", "cyclic", "fcyclic", "arbitrary", "plane", "*", "nopack", "pack"].contains(&first)
-}
-
 pub fn input(request: &mut Request, given: &Argument) -> Done {
     request.spec.stdin = Some(file(given.text()));
     Ok(())
@@ -235,12 +223,37 @@ pub fn kill_on_invalid_dependency(request: &mut Request, given: &Argument) -> Do
     Ok(())
 }
 
-/// No mail can be sent yet, so only asking for none works.
-pub fn mail_type(_: &mut Request, given: &Argument) -> Done {
-    if given.text().eq_ignore_ascii_case("NONE") {
-        return Ok(());
+/// What `ALL` stands for.
+const MAIL_ALL: [MailKind; 5] =
+    [MailKind::Begin, MailKind::End, MailKind::Fail, MailKind::Requeue, MailKind::InvalidDependency];
+
+pub fn mail_type(request: &mut Request, given: &Argument) -> Done {
+    let mail = request.spec.mail.get_or_insert_default();
+    mail.kinds.clear();
+    mail.for_each_task = false;
+    for word in given.text().split(',') {
+        match word.to_ascii_uppercase().as_str() {
+            "NONE" => mail.kinds.clear(),
+            "BEGIN" => mail.kinds.push(MailKind::Begin),
+            "END" => mail.kinds.push(MailKind::End),
+            "FAIL" => mail.kinds.push(MailKind::Fail),
+            "REQUEUE" => mail.kinds.push(MailKind::Requeue),
+            "INVALID_DEPEND" => mail.kinds.push(MailKind::InvalidDependency),
+            "TIME_LIMIT" => mail.kinds.push(MailKind::TimeLimit),
+            "ALL" => mail.kinds.extend(MAIL_ALL),
+            "ARRAY_TASKS" => mail.for_each_task = true,
+            kind @ ("STAGE_OUT" | "TIME_LIMIT_50" | "TIME_LIMIT_80" | "TIME_LIMIT_90") => {
+                return Err(Problem::unsupported(&format!("mail-type={kind}")));
+            }
+            _ => return Err(given.invalid()),
+        }
     }
-    Err(Problem::unsupported("mail-type"))
+    Ok(())
+}
+
+pub fn mail_user(request: &mut Request, given: &Argument) -> Done {
+    request.spec.mail.get_or_insert_default().to = given.owned();
+    Ok(())
 }
 
 const NICE_DEFAULT: i32 = 100;
@@ -385,11 +398,30 @@ fn time_limit(limit: duration::Limit) -> TimeLimit {
     }
 }
 
-pub fn uid(_: &mut Request, given: &Argument) -> Done {
+pub fn uid(request: &mut Request, given: &Argument) -> Done {
     if given.caller.uid != 0 {
         return Err(Problem::usage("--uid only permitted by root user"));
     }
-    Err(Problem::unsupported("uid"))
+    request.user = Some(users::account_of(given.text()).ok_or_else(|| given.invalid())?);
+    Ok(())
+}
+
+pub fn gid(request: &mut Request, given: &Argument) -> Done {
+    if given.caller.uid != 0 {
+        return Err(Problem::usage("--gid only permitted by root user"));
+    }
+    request.group = Some(users::gid_of(given.text()).ok_or_else(|| given.invalid())?);
+    Ok(())
+}
+
+pub fn get_user_env(request: &mut Request, given: &Argument) -> Done {
+    request.login = Some(login::parse(given.text()).ok_or_else(|| given.invalid())?);
+    Ok(())
+}
+
+pub fn export_file(request: &mut Request, given: &Argument) -> Done {
+    request.export_file = Some(given.owned());
+    Ok(())
 }
 
 pub fn verbose(request: &mut Request, given: &Argument) -> Done {

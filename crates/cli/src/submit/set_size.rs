@@ -40,16 +40,70 @@ pub fn nodelist(request: &mut Request, given: &Argument) -> Done {
 
 fn hosts(given: &Argument) -> Result<Vec<NodeName>, Problem> {
     if given.text().contains('/') {
-        return Err(Problem::unsupported(&format!("{}=FILE", given.option.long)));
+        let text = node_file(given)?;
+        return expanded(&text);
     }
-    let names = hostlist::expand(given.text()).map_err(|_| Problem::refused(Reject::NoSuchNode(given.owned())))?;
+    expanded(given.text())
+}
+
+fn expanded(list: &str) -> Result<Vec<NodeName>, Problem> {
+    let names = hostlist::expand(list).map_err(|_| Problem::refused(Reject::NoSuchNode(list.to_string())))?;
     Ok(names.into_iter().map(NodeName::from).collect())
+}
+
+/// The names in a file, with commas between them.
+fn node_file(given: &Argument) -> Result<String, Problem> {
+    let name = given.text();
+    let text = std::fs::read_to_string(given.caller.absolute(name)).map_err(|error| {
+        let why = if error.kind() == std::io::ErrorKind::NotFound {
+            "No such file or directory".to_string()
+        } else {
+            error.to_string()
+        };
+        Problem::error(format!("slurm_allocate_resources error opening file {name}, {why}"))
+    })?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(","))
+}
+
+pub fn nodefile(request: &mut Request, given: &Argument) -> Done {
+    let text = node_file(given).map_err(|mut problem| {
+        problem.lines.push(super::problem::Line::Error("Invalid --nodefile node file".to_string()));
+        Problem { code: 255, ..problem }
+    })?;
+    request.spec.size.nodes = expanded(&text)?;
+    Ok(())
+}
+
+/// Features that nodes had better have.
+pub fn prefer(request: &mut Request, given: &Argument) -> Done {
+    let refuse = |_| Problem::refused(Reject::BadConstraint(given.owned()));
+    request.spec.size.preference = Some(features::parse(given.text()).map_err(refuse)?);
+    Ok(())
+}
+
+pub fn tasks_per_gpu(request: &mut Request, given: &Argument) -> Done {
+    request.gpus.n_tasks_each = Some(given.count()?);
+    Ok(())
+}
+
+pub fn cpus_per_gpu(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.cpus_per_gpu = Some(given.count()?);
+    Ok(())
+}
+
+pub fn memory_per_gpu(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.memory = match megabytes(given)? {
+        0 => Memory::WholeNode,
+        megabytes => Memory::PerGpuMb(megabytes),
+    };
+    Ok(())
 }
 
 pub fn exclusive(request: &mut Request, given: &Argument) -> Done {
     match given.value {
         None | Some("exclusive") => request.spec.size.sharing = Sharing::WholeNodes,
-        Some(kind @ ("user" | "mcs" | "topo")) => return Err(Problem::unsupported(&format!("exclusive={kind}"))),
+        Some("user") => request.spec.size.sharing = Sharing::OneUser,
+        Some(kind @ ("mcs" | "topo")) => return Err(Problem::unsupported(&format!("exclusive={kind}"))),
         Some(_) => return Err(given.invalid()),
     }
     Ok(())

@@ -1,20 +1,63 @@
 //! How each option that only srun knows changes the request.
 use std::time::Duration;
 
-use model::JobId;
+use model::step::CpuBind;
+use model::{CpuSet, JobId};
 
 use super::request::{Question, Source};
 use super::set::{Argument, Done};
 use super::{Problem, Request};
 
-/// Tasks are not bound to CPUs, so only asking for that works.
-pub fn cpu_bind(_: &mut Request, given: &Argument) -> Done {
-    for word in given.text().to_ascii_lowercase().split(',') {
+/// What binds, and whether tasks tell of it; the last that binds wins.
+pub fn cpu_bind(request: &mut Request, given: &Argument) -> Done {
+    let text = given.text().to_ascii_lowercase();
+    let unsupported = || Problem::unsupported(&format!("cpu-bind={}", given.text()));
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        if let Some((kind, list)) = rest.split_once(':').filter(|(kind, _)| !kind.contains(',')) {
+            request.step.cpu_bind = CpuBind::Map(cpu_map(kind, list).ok_or_else(|| match kind {
+                "map_ldom" | "mask_ldom" => unsupported(),
+                _ => given.invalid(),
+            })?);
+            return Ok(());
+        }
+        let (word, after) = rest.split_once(',').unwrap_or((rest, ""));
+        rest = after;
         match word {
-            "" | "q" | "quiet" | "v" | "verbose" | "none" | "no" => {}
-            _ => return Err(Problem::unsupported(&format!("cpu-bind={}", given.text()))),
+            "" => {}
+            "q" | "quiet" => request.step.tells_binding = false,
+            "v" | "verbose" => request.step.tells_binding = true,
+            "none" | "no" => request.step.cpu_bind = CpuBind::None,
+            "threads" | "thread" => request.step.cpu_bind = CpuBind::Threads,
+            "cores" | "core" => request.step.cpu_bind = CpuBind::Cores,
+            "sockets" | "socket" => request.step.cpu_bind = CpuBind::Sockets,
+            "rank" => request.step.cpu_bind = CpuBind::Rank,
+            "ldoms" | "ldom" | "rank_ldom" | "boards" => return Err(unsupported()),
+            _ => return Err(given.invalid()),
         }
     }
+    Ok(())
+}
+
+/// `map_cpu:0,1` and `mask_cpu:0x3,0xC`; `*2` repeats one.
+fn cpu_map(kind: &str, list: &str) -> Option<Vec<CpuSet>> {
+    let mut sets = Vec::new();
+    for item in list.split(',') {
+        let (value, times) = item.split_once('*').unwrap_or((item, "1"));
+        let set = match (kind, value.strip_prefix("0x")) {
+            ("map_cpu", Some(hexadecimal)) => [u32::from_str_radix(hexadecimal, 16).ok()?].into_iter().collect(),
+            ("map_cpu", None) => [value.parse().ok()?].into_iter().collect(),
+            ("mask_cpu", _) => CpuSet::parse_mask(value)?,
+            _ => return None,
+        };
+        let times: usize = times.parse().ok().filter(|times| (1..=65_536).contains(times))?;
+        sets.extend(std::iter::repeat_n(set, times));
+    }
+    Some(sets)
+}
+
+pub fn multi_prog(request: &mut Request, _: &Argument) -> Done {
+    request.step.has_programs = true;
     Ok(())
 }
 

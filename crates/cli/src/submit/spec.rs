@@ -1,6 +1,6 @@
 //! From the gathered request to what is sent: defaults, checks that need several options at once, the environment.
 use model::gres::GresRequest;
-use model::spec::Size;
+use model::spec::{Memory, Size};
 use model::{JobSpec, Reject};
 
 use super::{Caller, Problem, Program, Request, limits};
@@ -17,11 +17,17 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     let mut spec = request.spec.clone();
     let mut warnings = Vec::new();
     settle_nodes(program, &mut spec.size, &mut warnings)?;
-    settle_gres(&mut spec.size, request)?;
-    spec.uid = caller.uid;
-    spec.gid = caller.gid;
+    settle_sockets(&mut spec.size);
+    // Inside a job the variables name what the whole job has.
+    if request.step.job.is_none() {
+        settle_gres(&mut spec.size, request)?;
+    }
     // The controller knows the name by the kernel's word on who asks.
-    spec.user = caller.account.get().map(|account| account.name.clone()).unwrap_or_default();
+    let (uid, gid, user) = match &request.user {
+        Some(user) => (user.uid, user.gid, user.name.clone()),
+        None => (caller.uid, caller.gid, caller.account.get().map(|own| own.name.clone()).unwrap_or_default()),
+    };
+    (spec.uid, spec.gid, spec.user) = (uid, request.group.unwrap_or(gid), user);
     spec.submit_host = caller.host.clone();
     if spec.work_dir.is_empty() {
         spec.work_dir = caller.work_dir.clone();
@@ -58,11 +64,22 @@ fn settle_nodes(program: Program, size: &mut Size, warnings: &mut Vec<String>) -
     Ok(())
 }
 
-/// A node's share is what can be asked for; a job's total is divided when it divides evenly.
+/// Sockets and tasks on each tell how many tasks there are.
+fn settle_sockets(size: &mut Size) {
+    let is_told = size.n_tasks.is_some() || size.tasks_per_node.is_some();
+    if let (false, Some(sockets), Some(per_socket)) = (is_told, size.sockets_per_node, size.tasks_per_socket) {
+        size.tasks_per_node = Some(sockets.saturating_mul(per_socket));
+    }
+}
+
+/// A node's share, or a task's, is what can be asked for; a job's total is divided when it divides evenly.
 fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
     let gpus = &request.gpus;
     let mut units: Vec<GresRequest> = gpus.gres.clone().unwrap_or_default();
     units.extend(gpus.per_node.clone().unwrap_or_default());
+    if let Some(n_tasks_each) = gpus.n_tasks_each {
+        settle_tasks_per_gpu(size, request, n_tasks_each, &mut units)?;
+    }
     if let Some(per_job) = &gpus.per_job {
         let n_nodes = match size.max_nodes {
             None if size.min_nodes == 1 => {
@@ -80,23 +97,65 @@ fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
         }
     }
     if let Some(per_task) = &gpus.per_task {
-        let n_tasks = match (size.tasks_per_node, size.n_tasks, size.max_nodes) {
-            (Some(tasks), ..) => tasks,
-            (None, Some(tasks), Some(1)) => tasks,
-            (None, Some(tasks), None) if size.min_nodes == 1 => {
-                size.max_nodes = Some(1);
-                tasks
-            }
-            (None, Some(tasks), Some(max)) if max == size.min_nodes && tasks.is_multiple_of(max) => tasks / max,
-            (None, None, _) => return Err(tasks_unknown()),
-            _ => return Err(uneven("gpus-per-task")),
-        };
-        for unit in per_task {
-            let count = unit.count.checked_mul(n_tasks).ok_or_else(|| Problem::refused(Reject::NeverFits))?;
-            units.push(GresRequest { count, ..unit.clone() });
+        if size.n_tasks.is_none() && size.tasks_per_node.is_none() && gpus.per_job.is_none() {
+            return Err(tasks_unknown());
+        }
+        if let (Some(per_job), None) = (&gpus.per_job, size.n_tasks) {
+            let count = |units: &[GresRequest]| units.iter().map(|unit| unit.count).sum::<u32>();
+            size.n_tasks = Some((count(per_job) / count(per_task).max(1)).max(1));
+        }
+        // With a total too, the total is what is held.
+        if gpus.per_job.is_none() {
+            size.gres_per_task = per_task.clone();
         }
     }
     size.gres = units;
+    let has_gpus = size.gres.iter().chain(&size.gres_per_task).any(|unit| unit.name == "gpu");
+    match size.memory {
+        Memory::PerGpuMb(megabytes) if !has_gpus => {
+            Err(invalid_gres(format!("Requested mem_per_tres=gres:gpu:{megabytes} but did not request any GPU.")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `--ntasks-per-gpu`: from GPUs to tasks, or from tasks to GPUs.
+fn settle_tasks_per_gpu(
+    size: &mut Size,
+    request: &Request,
+    n_tasks_each: u32,
+    units: &mut Vec<GresRequest>,
+) -> Result<(), Problem> {
+    let count =
+        |units: &[GresRequest]| -> u32 { units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum() };
+    let too_many = || Problem::refused(Reject::NeverFits);
+    if let Some(per_job) = &request.gpus.per_job {
+        size.n_tasks = Some(count(per_job).checked_mul(n_tasks_each).ok_or_else(too_many)?);
+        return Ok(());
+    }
+    if count(units) > 0 {
+        size.tasks_per_node = Some(count(units).checked_mul(n_tasks_each).ok_or_else(too_many)?);
+        return Ok(());
+    }
+    let (n_tasks, n_nodes) = match (size.n_tasks, size.tasks_per_node) {
+        (_, Some(per_node)) => (per_node, 1),
+        (Some(n_tasks), None) => {
+            let n_nodes = size.max_nodes.unwrap_or(size.min_nodes);
+            size.max_nodes = Some(n_nodes);
+            (n_tasks, n_nodes)
+        }
+        (None, None) => {
+            return Err(invalid_gres(
+                "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"
+                    .to_string(),
+            ));
+        }
+    };
+    if n_nodes != size.min_nodes.max(1) && size.tasks_per_node.is_none() || !n_tasks.is_multiple_of(n_nodes) {
+        return Err(uneven("ntasks-per-gpu"));
+    }
+    let gpus = (n_tasks / n_nodes).div_ceil(n_tasks_each);
+    units.push(GresRequest { name: "gpu".to_string(), count: gpus, ..GresRequest::default() });
     Ok(())
 }
 
@@ -107,9 +166,14 @@ fn uneven(option: &str) -> Problem {
 }
 
 fn tasks_unknown() -> Problem {
-    let mut problem = Problem::error(
-        "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed.",
-    );
+    invalid_gres(
+        "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
+            .to_string(),
+    )
+}
+
+fn invalid_gres(why: String) -> Problem {
+    let mut problem = Problem::error(why);
     problem.lines.push(super::problem::Line::Error("Invalid generic resource (gres) specification".to_string()));
     problem
 }

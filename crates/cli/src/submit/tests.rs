@@ -89,6 +89,7 @@ fn values_that_make_no_sense_are_told_as_slurm_tells_them() {
     }
     refused("--mem-per-cpu=x", &invalid("mem-per-cpu"));
     refused("--tmp=x", &invalid("tmp"));
+    refused("--mail-type=x", &invalid("mail-type"));
     refused("--open-mode=x", &invalid("open-mode"));
     refused("--exclusive=x", &invalid("exclusive"));
     refused("--kill-on-invalid-dep=x", &invalid("kill-on-invalid-dep"));
@@ -148,7 +149,7 @@ fn options_fill_the_spec() {
     assert_eq!(spec("-a 1-3,7%2").array.unwrap().limit, Some(2));
     assert_eq!(spec("--begin=2030-01-01T00:00:00").begin.map(|at| at.secs() / 86_400), Some(21_915));
     assert_eq!(spec("--gpus=4 -N2").size.gres[0].count, 2);
-    assert_eq!(spec("--gpus-per-task=a100:1 -n3").size.gres[0].to_string(), "gpu:a100:3");
+    assert_eq!(spec("--gpus-per-task=a100:1 -n3").size.gres_per_task[0].to_string(), "gpu:a100:1");
     assert_eq!(spec("-J=x").name, "=x");
     let warning = spec("--signal=B:USR1@10").warning.unwrap();
     assert_eq!((warning.signal, warning.before.secs(), warning.batch_only), (10, 10, true));
@@ -237,4 +238,70 @@ fn every_variable_goes_through_the_option_of_its_table_line() {
     assert_eq!(request.step.job.map(|job| job.0), Some(17));
     assert!(request.step.labels);
     assert_eq!(request.given["ntasks"].source, Source::Environment);
+}
+
+#[test]
+fn options_about_cores_and_gpus_fill_the_spec() {
+    use model::spec::{Distribution, Memory};
+    assert_eq!(spec("--hint=nomultithread").size.threads_per_core, Some(1));
+    assert_eq!(spec("--hint=multithread").size.threads_per_core, None);
+    let size = spec("-B 2:4:*").size;
+    assert_eq!((size.sockets_per_node, size.cores_per_socket, size.threads_per_core), (Some(2), Some(4), None));
+    assert_eq!(spec("--sockets-per-node=2 --ntasks-per-socket=3").size.tasks_per_node, Some(6));
+    assert_eq!(spec("-m cyclic").size.distribution, Distribution::Cyclic);
+    assert_eq!(spec("-m plane=3").size.distribution, Distribution::Plane(3));
+    assert_eq!(spec("-m block:block").size.distribution, Distribution::Block);
+    assert_eq!(spec("--gpus=1 --mem-per-gpu=1G").size.memory, Memory::PerGpuMb(1024));
+    assert_eq!(spec("--gpus=2 --ntasks-per-gpu=3").size.n_tasks, Some(6));
+    assert_eq!(spec("-N2 --gpus-per-node=2 --ntasks-per-gpu=3").size.tasks_per_node, Some(6));
+    assert_eq!(spec("-n6 --ntasks-per-gpu=3").size.gres[0].count, 2);
+    assert_eq!(spec("--gpus=4 --gpus-per-task=2").size.n_tasks, Some(2));
+    assert!(spec("--spread-job").size.spreads && spec("--use-min-nodes").size.prefers_few_nodes);
+}
+
+#[test]
+fn mistakes_about_cores_and_gpus_are_told_as_slurm_tells_them() {
+    let gres = "sbatch: error: Invalid generic resource (gres) specification\n=1";
+    refused("--hint=x", "sbatch: error: unrecognized --hint argument \"x\", see --hint=help\n=1");
+    refused("-B x", "sbatch: error: Invalid numeric value \"x\" for first arg of -B.\n=1");
+    refused("--cores-per-socket=x", "sbatch: error: Invalid numeric value \"x\" for --cores-per-socket.\n=1");
+    let no_plane = "sbatch: error: Invalid plane size or size not specified\n";
+    refused("-m plane", &format!("{no_plane}sbatch: error: Invalid --distribution specification\n=255"));
+    let no_gpu = "sbatch: error: Requested mem_per_tres=gres:gpu:100 but did not request any GPU.\n";
+    refused("--mem-per-gpu=100", &format!("{no_gpu}{gres}"));
+    let neither = "sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification\n";
+    refused("--ntasks-per-gpu=2", &format!("{neither}{gres}"));
+    refused("--export-file=/nosuch", "sbatch: error: Could not open user environment file /nosuch\n=1");
+    refused("--get-user-env=x", "sbatch: error: Invalid --get-user-env specification\n=255");
+    let missing = "sbatch: error: slurm_allocate_resources error opening file /nosuch, No such file or directory\n";
+    refused("-w /nosuch", &format!("{missing}=1"));
+    refused("-F /nosuch", &format!("{missing}sbatch: error: Invalid --nodefile node file\n=255"));
+    refused("--gid=root", "sbatch: error: --gid only permitted by root user\n=255");
+}
+
+#[test]
+fn a_job_finds_its_options_as_variables_and_not_those_of_an_outer_job() {
+    let environment = |arguments: &str, outer: &[(&str, &str)]| {
+        let submission = submit(&format!("{arguments} job.sh"), outer, "#!/bin/sh\n").unwrap();
+        let text = String::from_utf8(submission.blobs[1].content.clone()).unwrap();
+        let entries = text.split_terminator('\0').filter(|entry| !entry.starts_with("SLURM_SUBMIT_"));
+        entries.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(environment("--gpus=2", &[("A", "1"), ("SLURM_HINT", "multithread")]), "A=1 SLURM_GPUS=2");
+    let file = std::env::temp_dir().join(format!("spur-export-{}", std::process::id()));
+    std::fs::write(&file, "B=2\0C=x=y\0").unwrap();
+    let from_file = environment(&format!("--export-file={}", file.display()), &[("A", "1")]);
+    std::fs::remove_file(file).unwrap();
+    assert_eq!(from_file, "B=2 C=x=y");
+}
+
+#[test]
+fn root_submits_for_others() {
+    let caller = Caller { uid: 0, gid: 0, ..caller(&[]) };
+    let fetch = |_: &sbatch::Source| Ok::<_, Problem>(Script { content: b"#!/bin/sh\n".to_vec(), ..Script::default() });
+    let Ok(Built::Submission(submission)) = sbatch::build(&words("--uid=nobody --gid=0 job.sh"), &caller, fetch) else {
+        panic!("it is submitted");
+    };
+    let nobody = crate::users::uid_of("nobody").unwrap();
+    assert_eq!((submission.spec.uid, submission.spec.gid, submission.spec.user.as_str()), (nobody, 0, "nobody"));
 }

@@ -20,16 +20,16 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
 /// One launch for each node of the step.
 pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Launch)> {
     let environment: Vec<u8> = cluster.blob(step.spec.environment).map(|content| content.to_vec()).unwrap_or_default();
-    let places = step.shares.iter().zip(step.first_ranks()).enumerate();
+    let places = step.shares.iter().zip(step.ranks()).enumerate();
     places
-        .map(|(node_index, (share, first_rank)): (usize, (&NodeShare, u32))| {
+        .map(|(node_index, (share, ranks)): (usize, (&NodeShare, Vec<u32>))| {
             let launch = Launch {
                 step: step.id,
                 step_spec: Some(step.spec.clone()),
                 environment: environment.clone(),
                 step_shares: step.shares.clone(),
                 node_index: node_index as u32,
-                first_rank,
+                ranks,
                 n_tasks: step.n_tasks,
                 ..of_job(cluster, job)
             };

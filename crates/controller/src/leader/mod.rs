@@ -1,6 +1,7 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
 mod launch;
 mod liveness;
+mod mailer;
 mod planner;
 pub mod runner;
 mod ticker;
@@ -14,6 +15,7 @@ use crate::machine::Published;
 /// Starts all loops; they end with the process.
 pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> runner::Handle {
     tokio::spawn(planner::run(door.clone(), published.clone()));
+    tokio::spawn(mailer::run(published.clone()));
     tokio::spawn(ticker::run(door.clone(), published.clone()));
     tokio::spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
     runner::start(door, published, agents)

@@ -103,7 +103,7 @@ pub(crate) fn requeue(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hold: 
         if was_suspended {
             job.held = Some(HeldBy::Admin);
         } else if hold {
-            job.held = Some(HeldBy::User);
+            job.held = Some(HeldBy::Requeue);
         }
         match job.phase {
             Phase::Done => {

@@ -154,7 +154,7 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
         if !cluster.config.scheduler.tracks_memory {
             room.memory_mb = u64::MAX;
         }
-        let n_tasks = size.n_tasks_fitting(room, node.config.memory_mb)?;
+        let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
         Some(Candidate { rank: node.rank, n_tasks, is_required: size.nodes.contains(&node.name) })
     };
     let mut candidates: Vec<Candidate> = nodes.filter_map(candidate).collect();

@@ -29,6 +29,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if changes.priority.is_some_and(|priority| priority > job.priority) && !by.is_admin {
             return Err(Reject::NotPermitted);
         }
+        let first = if changes.comes_first { Some(first_priority(cluster, by, job)?) } else { None };
         // The queue's order, and the list of names, are found by the old values.
         forget_wait(cluster, id);
         job_life::forget_name(cluster, id);
@@ -47,6 +48,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
             let before = i64::from(job.priority);
             job.priority = (before - i64::from(nice)).clamp(1, i64::from(u32::MAX - 1)) as u32;
         }
+        if let Some(priority) = first {
+            job.priority = priority;
+        }
         if let Some(first) = changes.partitions.as_ref().and_then(|partitions| partitions.first()) {
             job.partition = first.clone();
         }
@@ -57,6 +61,17 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         touched(cluster, id);
         Ok(())
     })
+}
+
+/// A priority above those of the user's other waiting jobs.
+fn first_priority(cluster: &Cluster, by: Caller, job: &Job) -> Result<u32, Reject> {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    pending_only(job)?;
+    let others = cluster.jobs().filter(|other| other.id != job.id && other.phase == Phase::Pending);
+    let highest = others.filter(|other| other.spec.uid == job.spec.uid).map(|other| other.priority).max();
+    Ok(highest.map_or(job.priority, |highest| job.priority.max(highest.saturating_add(1).min(u32::MAX - 1))))
 }
 
 fn needs_pending(changes: &JobChanges) -> bool {

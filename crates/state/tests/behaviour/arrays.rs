@@ -59,6 +59,21 @@ fn no_more_tasks_start_than_the_limit_allows() {
 }
 
 #[test]
+fn a_new_limit_counts_at_once_and_is_shown() {
+    let mut lab = Lab::new();
+    let id = lab.submit(array("1-4%1"));
+    assert!(lab.place(id, Some(1), "n1"));
+    assert!(!lab.place(id, Some(2), "n1"));
+    let changes = model::update::JobChanges { array_limit: Some(2), ..Default::default() };
+    results(&mut lab, Command::UpdateJob { job: id.into(), changes: Box::new(changes) });
+    assert!(lab.place(id, Some(2), "n1"));
+    let task = lab.cluster.array(id).unwrap().tasks[&2];
+    for record in [id, task] {
+        assert_eq!(lab.job(record).spec.array.as_ref().unwrap().limit, Some(2));
+    }
+}
+
+#[test]
 fn tasks_are_cancelled_apart_from_the_rest() {
     let mut lab = Lab::new();
     let id = lab.submit(array("1-6"));

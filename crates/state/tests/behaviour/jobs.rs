@@ -183,3 +183,28 @@ fn the_warning_comes_before_the_limit_once() {
     lab.at(1059);
     assert_eq!((lab.job(job).phase, lab.duty(job)), (Phase::Running, None));
 }
+
+#[test]
+fn a_job_requeued_to_be_held_says_so_until_it_is_released() {
+    let mut lab = Lab::new();
+    let job = in_phase(&mut lab, Phase::Done);
+    assert_eq!(lab.each(ALICE, Command::Requeue { jobs: vec![job.into()], hold: true }), Ok(()));
+    let shown = |lab: &Lab| (lab.job(job).reason, lab.job(job).reason_text.clone());
+    assert_eq!(shown(&lab), (Some(Reason::JobHeldUser), "job requeued in held state".to_string()));
+    assert_eq!(lab.each(ALICE, Command::Release { jobs: vec![job.into()] }), Ok(()));
+    assert_eq!(shown(&lab), (Some(Reason::Priority), String::new()));
+}
+
+#[test]
+fn the_top_job_comes_before_the_others_of_its_user() {
+    let mut lab = Lab::new();
+    let [first, second] = [(); 2].map(|()| lab.submit(batch()));
+    let top = || {
+        let changes = model::update::JobChanges { comes_first: true, ..Default::default() };
+        Command::UpdateJob { job: second.into(), changes: Box::new(changes) }
+    };
+    assert_eq!(lab.each(ALICE, top()), Err(Reject::NotPermitted));
+    assert_eq!(lab.each(ROOT, top()), Ok(()));
+    assert!(lab.job(second).priority > lab.job(first).priority);
+    assert_eq!(lab.cluster.queue().next().unwrap().id, second);
+}

@@ -1,0 +1,87 @@
+//! Binding tasks to CPUs (`--cpu-bind`): which ones, and doing it.
+use model::CpuSet;
+use model::step::{CpuBind, StepSpec};
+
+use super::environment::tasks_here;
+use crate::protocol::Start;
+
+/// The CPUs of one task.
+pub struct Binding {
+    cpus: CpuSet,
+    /// What is said of it, but for the process id and the result.
+    label: [String; 2],
+    is_told: bool,
+}
+
+impl Binding {
+    /// None: the task may run anywhere.
+    pub fn of(start: &Start, spec: &StepSpec, local_id: u32) -> Option<Self> {
+        let launch = &start.launch;
+        let share = launch.step_shares.get(launch.node_index as usize);
+        let own = || part(&share?.cpus, tasks_here(launch), local_id);
+        let cpus = match &spec.cpu_bind {
+            CpuBind::None => return None,
+            CpuBind::Threads => own()?,
+            CpuBind::Cores => widened(&own()?, "thread_siblings_list"),
+            CpuBind::Sockets => widened(&own()?, "core_siblings_list"),
+            CpuBind::Rank => [local_id].into_iter().collect(),
+            CpuBind::Map(sets) => sets.get(local_id as usize % sets.len().max(1))?.clone(),
+        };
+        let node = &start.node;
+        let before = format!("cpu-bind=MASK - {node}, task {:2} {local_id:2} [", launch.rank(local_id));
+        let after = format!("]: mask {} ", cpus.show_mask());
+        Some(Binding { cpus, label: [before, after], is_told: spec.tells_binding })
+    }
+
+    /// For the calling process; what is to be said about it.
+    pub fn bind(&self, pid: u32) -> Option<String> {
+        let is_done = set_affinity(&self.cpus);
+        let [before, after] = &self.label;
+        (self.is_told || !is_done).then(|| format!("{before}{pid}{after}{}\n", if is_done { "set" } else { "FAILED" }))
+    }
+}
+
+/// The task's part of the node's CPUs, all of them in turn.
+fn part(cpus: &CpuSet, n_tasks: u32, local_id: u32) -> Option<CpuSet> {
+    let each = (cpus.len() / n_tasks.max(1)).max(1);
+    let first = u64::from(each) * u64::from(local_id) % u64::from(cpus.len().max(1));
+    let part: CpuSet = cpus.iter().skip(first as usize).take(each as usize).collect();
+    (!part.is_empty()).then_some(part)
+}
+
+/// With all CPUs of the same core or socket, as the kernel tells them.
+fn widened(cpus: &CpuSet, list: &str) -> CpuSet {
+    let mut all = cpus.clone();
+    for cpu in cpus.iter() {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{list}");
+        let siblings = std::fs::read_to_string(file).ok().and_then(|text| text.parse::<CpuSet>().ok());
+        all.extend(siblings.iter().flat_map(CpuSet::iter));
+    }
+    all
+}
+
+fn set_affinity(cpus: &CpuSet) -> bool {
+    // SAFETY: the set is plain data, and the numbers put into it are within it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in cpus.iter().filter(|cpu| *cpu < libc::CPU_SETSIZE as u32) {
+            libc::CPU_SET(cpu as usize, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_share_the_cpus_of_their_node() {
+        let cpus: CpuSet = "2-5".parse().unwrap();
+        let parts = |n_tasks| (0..n_tasks).map(|id| part(&cpus, n_tasks, id).unwrap().to_string()).collect::<Vec<_>>();
+        assert_eq!(parts(2), ["2-3", "4-5"]);
+        assert_eq!(parts(4), ["2", "3", "4", "5"]);
+        assert_eq!(parts(5), ["2", "3", "4", "5", "2"]);
+        assert_eq!(part(&CpuSet::new(), 1, 0), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! How each option about sockets, cores, threads and the spreading of tasks changes the request.
+use model::spec::Distribution;
+
+use super::problem::Line;
+use super::set::{Argument, Done};
+use super::{Problem, Request};
+
+const HINT_HELP: &str = "\
+Application hint options:
+    --hint=             Bind tasks according to application hints
+        compute_bound   use all cores in each socket
+        memory_bound    use only one core in each socket
+        [no]multithread [don't] use extra threads with in-core multi-threading
+        help            show this help message";
+
+/// Hints say how many threads of a core work.
+pub fn hint(request: &mut Request, given: &Argument) -> Done {
+    match given.text().to_ascii_lowercase().as_str() {
+        "compute_bound" | "nomultithread" => request.spec.size.threads_per_core = Some(1),
+        "multithread" => request.spec.size.threads_per_core = None,
+        "memory_bound" => return Err(Problem::unsupported("hint=memory_bound")),
+        "help" => return Err(Problem { lines: vec![Line::Bare(HINT_HELP.to_string())], code: 1 }),
+        _ => {
+            let text = given.text();
+            return Err(Problem::error(format!("unrecognized --hint argument \"{text}\", see --hint=help")));
+        }
+    }
+    Ok(())
+}
+
+pub fn threads_per_core(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.threads_per_core = Some(given.count()?);
+    Ok(())
+}
+
+pub fn sockets_per_node(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.sockets_per_node = Some(given.count()?);
+    Ok(())
+}
+
+pub fn cores_per_socket(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.cores_per_socket = Some(given.count()?);
+    Ok(())
+}
+
+/// `-B sockets[:cores[:threads]]`; `*` is any number.
+pub fn extra_node_info(request: &mut Request, given: &Argument) -> Done {
+    let size = &mut request.spec.size;
+    let fields = [&mut size.sockets_per_node, &mut size.cores_per_socket, &mut size.threads_per_core];
+    let names = ["first", "second", "third"];
+    let mut counts = given.text().split(':');
+    for (field, name) in fields.into_iter().zip(names) {
+        match counts.next() {
+            None | Some("*" | "") => {}
+            Some(text) => {
+                let refuse = || Problem::error(format!("Invalid numeric value \"{text}\" for {name} arg of -B."));
+                *field = Some(text.parse().ok().filter(|count| *count > 0).ok_or_else(refuse)?);
+            }
+        }
+    }
+    if counts.next().is_some() { Err(given.invalid()) } else { Ok(()) }
+}
+
+pub fn tasks_per_socket(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.tasks_per_socket = Some(given.count()?);
+    Ok(())
+}
+
+pub fn tasks_per_core(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.tasks_per_core = Some(given.count()?);
+    Ok(())
+}
+
+pub fn spread_job(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.spreads = given.is_on();
+    Ok(())
+}
+
+pub fn use_min_nodes(request: &mut Request, given: &Argument) -> Done {
+    request.spec.size.prefers_few_nodes = given.is_on();
+    Ok(())
+}
+
+/// Over nodes; within a node CPUs are given out in their order, which is `block`.
+pub fn distribution(request: &mut Request, given: &Argument) -> Done {
+    let text = given.text().to_ascii_lowercase();
+    let (over_nodes, within) = text.split_once(':').unwrap_or((&text, ""));
+    let unsupported = || Problem::unsupported(&format!("distribution={}", given.text()));
+    let chosen = match over_nodes.split_once('=') {
+        Some(("plane", size)) => match size.parse() {
+            Ok(size) if size > 0 => Distribution::Plane(size),
+            _ => return Err(no_plane(given)),
+        },
+        None if over_nodes == "plane" => return Err(no_plane(given)),
+        None => match over_nodes {
+            "block" | "*" | "unknown" | "" => Distribution::Block,
+            "cyclic" => Distribution::Cyclic,
+            "arbitrary" => return Err(unsupported()),
+            other if other.contains(',') && ["block", "cyclic", "*"].iter().any(|known| other.starts_with(known)) => {
+                return Err(unsupported());
+            }
+            _ => return Err(given.invalid()),
+        },
+        Some(_) => return Err(given.invalid()),
+    };
+    match within {
+        "" | "*" | "block" | "*:*" | "block:*" | "block:block" | "*:block" => {}
+        within if within.starts_with(['b', 'c', 'f', '*']) => return Err(unsupported()),
+        _ => return Err(given.invalid()),
+    }
+    request.spec.size.distribution = chosen;
+    Ok(())
+}
+
+fn no_plane(given: &Argument) -> Problem {
+    let mut problem = given.invalid();
+    problem.lines.insert(0, Line::Error("Invalid plane size or size not specified".to_string()));
+    problem
+}

@@ -1,0 +1,149 @@
+//! Mails about jobs (`--mail-type`): listens to what happens, and calls the site's mail program.
+//! A mail is best effort: one that is under way when the controller dies is lost.
+use std::process::Stdio;
+
+use model::job_state::JobState;
+use model::spec::{Mail, MailKind};
+use model::{Event, Job, JobRef, Outcome, Phase, Reason, Timestamp, duration};
+use state::Cluster;
+use tokio::process::Command;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::machine::Published;
+
+pub async fn run(published: Published) {
+    let mut batches = published.events();
+    loop {
+        match batches.recv().await {
+            Ok(events) => {
+                let cluster = published.now();
+                events.iter().for_each(|event| heed(&cluster, event));
+            }
+            Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "mails about some events were not sent"),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn heed(cluster: &Cluster, event: &Event) {
+    let Event::JobChanged { job, from, to, at } = event else { return };
+    let Some(job) = cluster.job(*job) else { return };
+    let Some(mail) = &job.spec.mail else { return };
+    for kind in kinds(job, *from, *to) {
+        if mail.kinds.contains(&kind)
+            && let Some(subject) = subject(cluster, job, mail, kind, *at)
+        {
+            let to = if mail.to.is_empty() { job.spec.user.clone() } else { mail.to.clone() };
+            tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to));
+        }
+    }
+}
+
+/// What there is to tell of a change of phase.
+fn kinds(job: &Job, from: Phase, to: Phase) -> Vec<MailKind> {
+    let had_ended = matches!(from, Phase::Ending | Phase::Finishing | Phase::Done);
+    let has_ended = matches!(to, Phase::Ending | Phase::Finishing | Phase::Done);
+    match (from, to) {
+        (Phase::Pending, Phase::Starting) => vec![MailKind::Begin],
+        (_, Phase::Pending) => vec![MailKind::Requeue],
+        _ if has_ended && !had_ended && !job.requeue => {
+            let mut kinds = vec![MailKind::End];
+            match job.outcome {
+                Some(Outcome::Completed) | None => {}
+                Some(Outcome::Timeout) => kinds.extend([MailKind::TimeLimit, MailKind::Fail]),
+                Some(_) if job.reason == Some(Reason::DependencyNeverSatisfied) => {
+                    kinds = vec![MailKind::InvalidDependency];
+                }
+                Some(_) => kinds.push(MailKind::Fail),
+            }
+            // One mail tells that it has ended and that it has failed.
+            let asked = |kind: &MailKind| job.spec.mail.as_ref().is_some_and(|mail| mail.kinds.contains(kind));
+            if asked(&MailKind::End) {
+                kinds.retain(|kind| *kind != MailKind::Fail);
+            }
+            kinds
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// None for a task of an array that has mails only as a whole, unless this is the whole's first or last news.
+fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timestamp) -> Option<String> {
+    let name = &job.spec.name;
+    let head = match (job.array_id(), job.array_task()) {
+        (Some(array), Some(task)) if mail.for_each_task => {
+            format!("Slurm Array Task Job_id={array}_{task} ({}) Name={name}", job.id)
+        }
+        (Some(array), _) => {
+            let tasks = cluster.named(&JobRef { job: array, tasks: None })?;
+            let tasks: Vec<&Job> = tasks.iter().filter_map(|id| cluster.job(*id)).map(|task| &**task).collect();
+            let is_news = match kind {
+                MailKind::Begin => tasks.iter().filter(|task| task.started.is_some()).count() == 1,
+                _ => tasks.iter().all(|task| task.is_over()),
+            };
+            if !is_news {
+                return None;
+            }
+            format!("Slurm Array Summary Job_id={array}_* ({array}) Name={name}")
+        }
+        (None, _) => format!("Slurm Job_id={} Name={name}", job.id),
+    };
+    let end = || {
+        let state = job.outcome.map_or("COMPLETED", |outcome| JobState::from(outcome).name());
+        format!(", Run time {}, {state}, ExitCode {}", duration::show(job.run_time(at).secs()), job.exit.wait_code())
+    };
+    Some(match kind {
+        MailKind::Begin => format!("{head} Began, Queued time {}", duration::show((at - job.submitted).secs())),
+        MailKind::End => format!("{head} Ended{}", end()),
+        MailKind::Fail => format!("{head} Failed{}", end()),
+        MailKind::Requeue => format!("{head} Requeued"),
+        MailKind::InvalidDependency => format!("{head} Invalid dependency"),
+        MailKind::TimeLimit => {
+            format!("{head} Reached time limit, Run time {}", duration::show(job.run_time(at).secs()))
+        }
+    })
+}
+
+async fn send(program: String, subject: String, to: String) {
+    let mut command = Command::new(&program);
+    // An address is never read as an option.
+    command.arg("-s").arg(&subject).arg(to.trim_start_matches('-'));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.status().await {
+        Ok(status) if status.success() => {}
+        Ok(status) => tracing::warn!(program, subject, %status, "a mail was not sent"),
+        Err(error) => tracing::warn!(program, subject, %error, "a mail was not sent"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_once_however_much_was_asked_for() {
+        let kinds_of = |asked: &[MailKind], outcome| {
+            let mail = Mail { kinds: asked.to_vec(), ..Default::default() };
+            let spec = model::JobSpec { mail: Some(mail), ..Default::default() };
+            let job = Job { spec: spec.into(), outcome: Some(outcome), ..Default::default() };
+            let mut kinds = kinds(&job, Phase::Running, Phase::Ending);
+            kinds.retain(|kind| asked.contains(kind));
+            kinds
+        };
+        use MailKind::{End, Fail, TimeLimit};
+        assert_eq!(kinds_of(&[End, Fail], Outcome::Failed), [End]);
+        assert_eq!(kinds_of(&[Fail], Outcome::Failed), [Fail]);
+        assert_eq!(kinds_of(&[Fail], Outcome::Completed), []);
+        assert_eq!(kinds_of(&[TimeLimit], Outcome::Timeout), [TimeLimit]);
+    }
+
+    #[test]
+    fn a_subject_says_what_slurm_says() {
+        let mut job = Job { id: model::JobId(7), outcome: Some(Outcome::Completed), ..Default::default() };
+        job.spec = model::JobSpec { name: "x".into(), ..Default::default() }.into();
+        job.started = Some(Timestamp::from_secs(100));
+        job.ended = Some(Timestamp::from_secs(105));
+        let subject = subject(&Cluster::default(), &job, &Mail::default(), MailKind::End, Timestamp::from_secs(105));
+        assert_eq!(subject.as_deref(), Some("Slurm Job_id=7 Name=x Ended, Run time 00:00:05, COMPLETED, ExitCode 0"));
+    }
+}
