@@ -5,4 +5,5 @@ mod kill;
 mod limits;
 mod operate;
 mod restart;
+mod slurm_conf;
 mod steps;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, Item};
 
-use crate::{DEFAULT_AGENT_SOCKET, DEFAULT_CONTROLLER_SOCKET, home};
+use crate::{DEFAULT_AGENT_SOCKET, DEFAULT_CONTROLLER_SOCKET, home, slurm};
 
 /// Where a cluster is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Client {
 /// What a command says when it finds no cluster.
 pub const NO_CLUSTER: &str = "no cluster configured: start one with `spur up`, or point SPUR_CONF at a spur.conf";
 
-const SYSTEM_CONF: &str = "/etc/spur/spur.conf";
+const SYSTEM_CONFS: [&str; 2] = ["/etc/spur/spur.conf", "/etc/slurm/slurm.conf"];
 
 impl Client {
     pub fn agent_socket_of(&self, node: &str) -> PathBuf {
@@ -32,7 +32,8 @@ impl Client {
     }
 }
 
-/// Finds the configuration: `explicit`, then `SPUR_CONF`, then the user's own cluster, then `/etc/spur/spur.conf`.
+/// Finds the configuration: `explicit`, then `SPUR_CONF`, then `SLURM_CONF`, then the user's own cluster, then those of
+/// the machine, `/etc/spur/spur.conf` and `/etc/slurm/slurm.conf`.
 pub fn find(explicit: Option<&Path>) -> Result<Client, String> {
     read(&locate(explicit)?)
 }
@@ -42,15 +43,19 @@ pub fn locate(explicit: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(path) = explicit {
         return Ok(path.into());
     }
-    if let Some(path) = std::env::var_os("SPUR_CONF").filter(|path| !path.is_empty()) {
+    let given = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+    if let Some(path) = given("SPUR_CONF").or_else(|| given("SLURM_CONF")) {
         return Ok(path.into());
     }
-    let system = PathBuf::from(SYSTEM_CONF);
-    home::own_conf().into_iter().chain([system]).find(|path| path.exists()).ok_or_else(|| NO_CLUSTER.into())
+    let system = SYSTEM_CONFS.map(PathBuf::from);
+    home::own_conf().into_iter().chain(system).find(|path| path.exists()).ok_or_else(|| NO_CLUSTER.into())
 }
 
 fn read(file: &Path) -> Result<Client, String> {
     let unreadable = |error: io::Error| format!("cannot read {}: {error}", file.display());
+    if slurm::is_slurm(file).map_err(unreadable)? {
+        return slurm::client(file).map_err(unreadable);
+    }
     let head = head(BufReader::new(File::open(file).map_err(unreadable)?)).map_err(unreadable)?;
     let text = match head {
         Some(head) => head,

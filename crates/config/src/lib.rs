@@ -1,8 +1,8 @@
 //! Files to `model::Config`, with every problem and its line. Reads files, decides nothing.
 //!
 //! ```text
-//! spur.conf ── parse ──▶ model::Config       the daemons and `spur config check`: everything, checked
-//!           └─ client::find ──▶ Client       the commands: only where the cluster is, without reading the nodes
+//! spur.conf ─┬─ load ─────────▶ model::Config    the daemons and `spur config check`: everything, checked
+//! slurm.conf ┴─ client::find ──▶ Client          the commands: only where the cluster is, without reading the nodes
 //! ```
 pub mod client;
 pub mod home;
@@ -14,6 +14,7 @@ mod problem;
 mod render;
 mod section;
 mod settings;
+mod slurm;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,29 +34,43 @@ pub const DEFAULT_AGENT_SOCKET: &str = "/run/spur/agent-%n.sock";
 /// Sections that are known but belong to parts of Spur that this version does not have.
 const NOT_YET: [&str; 3] = ["topology", "burst_buffer", "accounting"];
 
-/// Reads and checks a whole file. What it leaves open is filled in: places of files by the system's usual ones,
-/// CPUs and memory of nodes by this machine's.
+/// Reads and checks a whole file, a spur.conf or a slurm.conf. What it leaves open is filled in: places of files by the
+/// system's usual ones, CPUs and memory of nodes by this machine's.
 pub fn load(path: &Path) -> Result<Config, Problems> {
-    let mut config = read(path)?;
-    fill_in_places(&mut config, Places::of_the_system());
-    fill_in_machine(&mut config, machine::n_cpus(), machine::memory_mb());
-    Ok(config)
+    load_with_warnings(path).map(|(config, _)| config)
 }
 
-/// As [`load`], but what the file leaves open stays open: empty strings and zeros.
-pub fn read(path: &Path) -> Result<Config, Problems> {
+/// As [`load`], with what the file says in vain: only a slurm.conf may do that.
+pub fn load_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
+    let (mut config, warnings) = read_with_warnings(path)?;
+    fill_in_places(&mut config, Places::of_the_system());
+    fill_in_machine(&mut config, machine::n_cpus(), machine::memory_mb());
+    Ok((config, warnings))
+}
+
+/// As [`load_with_warnings`], but what the file leaves open stays open: empty strings and zeros.
+pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Problems::of_file(&name, error.to_string()))?;
+    let unreadable = |error: std::io::Error| Problems::of_file(&name, error.to_string());
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let folder = slurm::folder_of(path);
+    if slurm::is_slurm(path).map_err(unreadable)? {
+        return slurm::parse(&text, &name, folder.as_deref());
+    }
     let mut config = parse(&text, &name)?;
-    let folder = std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
     for place in places(&mut config).into_iter().filter(|place| !place.is_empty()) {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&place);
         *place = anchored.to_string_lossy().into_owned();
     }
-    Ok(config)
+    Ok((config, Problems::default()))
 }
 
-/// Checks the text of a configuration; paths in it stay as written. `file_name` only serves the messages.
+/// Checks the text of a slurm.conf. `file_name` only serves the messages; without a folder no other files are read.
+pub fn parse_slurm(text: &str, file_name: &str) -> Result<(Config, Problems), Problems> {
+    slurm::parse(text, file_name, None)
+}
+
+/// Checks the text of a spur.conf; paths in it stay as written. `file_name` only serves the messages.
 pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
     let notes = Notes::default();
     let mut config = Config::default();
@@ -81,9 +96,7 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     if let Some(section) = top.section("controller") {
         settings::controller(section, &mut config.controller);
     }
-    if let Some(section) = top.section("agent") {
-        settings::agent(section, &mut config.agent);
-    }
+    let shared = top.section("agent").map(|section| settings::agent(section, &mut config.agent)).unwrap_or_default();
     if let Some(section) = top.section("scheduler") {
         settings::scheduler(section, &mut config.scheduler);
     }
@@ -94,6 +107,9 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     }
     for section in nodes {
         node::read(section, &mut seen, &mut config.nodes);
+    }
+    if config.nodes.len() > 1 {
+        shared.into_iter().for_each(|(at, problem)| notes.add(at, problem));
     }
     let (partitions, has_partitions) = (top.sections("partitions"), top.has("partitions"));
     top.finish();

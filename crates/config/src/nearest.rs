@@ -4,7 +4,7 @@
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase().replace('-', "_");
     let allowed = (word.chars().count() / 3).clamp(1, 4);
-    let ranked = known.into_iter().map(|name| (rank(&word, name), name));
+    let ranked = known.into_iter().map(|name| (rank(&word, &name.to_lowercase()), name));
     ranked.filter(|(rank, _)| *rank <= allowed).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 

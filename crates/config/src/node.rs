@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use model::config::NamedNode;
 use model::gres::{self, Gres};
 use model::hostlist;
-use model::node::NodeConfig;
+use model::node::{NodeConfig, NodeStart};
 
 use crate::section::{Section, set};
 
@@ -62,7 +62,7 @@ fn names(section: &mut Section) -> Names {
 }
 
 /// Names end up in file names and hostlists.
-fn is_host_name(name: &str) -> bool {
+pub(crate) fn is_host_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     name.chars().all(fits) && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
@@ -89,6 +89,13 @@ fn settings(section: &mut Section) -> NodeConfig {
     section.number("weight", 0..=u32::MAX, &mut config.weight);
     section.words("features", &mut config.features);
     section.text("address", &mut config.address);
+    let starts = [NodeStart::Usable, NodeStart::Drained, NodeStart::Down];
+    let start = section.read("state", "\"UNKNOWN\", \"DRAIN\" or \"DOWN\"", |item| {
+        let text = item.as_str()?.to_uppercase();
+        starts.into_iter().find(|start| start.word() == text)
+    });
+    set(&mut config.starts_as, start);
+    section.text("reason", &mut config.start_reason);
     config.gres = generic_resources(section);
     config
 }

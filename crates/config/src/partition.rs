@@ -139,6 +139,6 @@ fn sizes(section: &mut Section, partition: &mut Partition) {
     partition.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
 }
 
-fn blank() -> Partition {
+pub(crate) fn blank() -> Partition {
     Partition { priority_tier: 1, priority_job_factor: 1, ..Partition::default() }
 }

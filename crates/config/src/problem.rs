@@ -4,6 +4,8 @@ use std::fmt;
 /// One mistake, at a place of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
+    /// Where the file is another than that of the list: an included one.
+    pub file: String,
     /// From 1; 0 when the problem is the file as a whole.
     pub line: usize,
     pub column: usize,
@@ -19,7 +21,7 @@ pub struct Problems {
 
 impl Problems {
     pub(crate) fn of_file(file: &str, text: String) -> Self {
-        Problems { file: file.into(), list: vec![Problem { line: 0, column: 0, text }] }
+        Problems { file: file.into(), list: vec![Problem { file: String::new(), line: 0, column: 0, text }] }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -33,9 +35,10 @@ impl fmt::Display for Problems {
             if index > 0 {
                 writeln!(out)?;
             }
+            let file = if problem.file.is_empty() { &self.file } else { &problem.file };
             match problem.line {
-                0 => write!(out, "{}: {}", self.file, problem.text)?,
-                line => write!(out, "{}:{line}:{}: {}", self.file, problem.column, problem.text)?,
+                0 => write!(out, "{file}: {}", problem.text)?,
+                line => write!(out, "{file}:{line}:{}: {}", problem.column, problem.text)?,
             }
         }
         Ok(())

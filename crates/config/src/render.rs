@@ -3,7 +3,7 @@ use std::fmt::{Display, Write};
 
 use model::duration;
 use model::hostlist;
-use model::node::NodeConfig;
+use model::node::{NodeConfig, NodeStart};
 use model::spec::TimeLimit;
 use model::time::Span;
 use model::{Config, Partition};
@@ -79,6 +79,10 @@ fn nodes(text: &mut Text, config: &Config) {
         text.strings("features", &node.features);
         text.value("weight", weight);
         text.string("address", &node.address);
+        if node.starts_as != NodeStart::Usable {
+            text.string("state", node.starts_as.word());
+        }
+        text.string("reason", &node.start_reason);
     }
 }
 

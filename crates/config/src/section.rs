@@ -23,7 +23,7 @@ impl Notes {
     pub fn into_problems(self, text: &str, file: &str) -> Problems {
         let locate = |(at, note): (usize, String)| {
             let (line, column) = position(text, at);
-            Problem { line, column, text: note }
+            Problem { file: String::new(), line, column, text: note }
         };
         let mut list: Vec<Problem> = self.0.into_inner().into_iter().map(locate).collect();
         list.sort();

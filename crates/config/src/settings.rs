@@ -23,7 +23,9 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.finish();
 }
 
-pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) {
+/// Gives back what is wrong as soon as there is more than one agent.
+pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize, String)> {
+    let mut shared = Vec::new();
     section.text("socket", &mut agent.socket);
     section.text("spool_dir", &mut agent.spool_dir);
     section.text("pid_file", &mut agent.pid_file);
@@ -33,10 +35,11 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) {
     for (key, path) in [("socket", &agent.socket), ("spool_dir", &agent.spool_dir), ("pid_file", &agent.pid_file)] {
         if !path.is_empty() && !path.contains("%n") {
             let at = section.take(key).map_or(section.at, |found| found.at);
-            section.notes.add(at, format!("`{key}` must contain %n, the node's name: every agent needs its own"));
+            shared.push((at, format!("`{key}` must contain %n, the node's name: every agent needs its own")));
         }
     }
     section.finish();
+    shared
 }
 
 pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {

@@ -59,6 +59,9 @@ record! {
         pub sockets: u32,
         pub cores_per_socket: u32,
         pub threads_per_core: u32,
+        /// What it is when it is seen for the first time, and why.
+        pub starts_as: NodeStart,
+        pub start_reason: String,
     }
 
     /// What an agent tells of its machine.
@@ -107,6 +110,25 @@ pub enum NodePhase {
     Lost,
     /// Taken out by an administrator.
     Down,
+}
+
+/// What a configuration makes of a node that nobody has heard of yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeStart {
+    #[default]
+    Usable,
+    Drained,
+    Down,
+}
+
+impl NodeStart {
+    pub fn word(self) -> &'static str {
+        match self {
+            NodeStart::Usable => "UNKNOWN",
+            NodeStart::Drained => "DRAIN",
+            NodeStart::Down => "DOWN",
+        }
+    }
 }
 
 impl Node {

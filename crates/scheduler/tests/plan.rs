@@ -143,7 +143,7 @@ fn gpus_for_each_task_may_differ_by_node() {
 #[test]
 fn a_user_who_wants_to_be_alone_is_alone() {
     let mut world = World::alike(2, 4, 1000);
-    let mut submit = |world: &mut World, uid, sharing| {
+    let submit = |world: &mut World, uid, sharing| {
         let size = Size { sharing, ..Default::default() };
         let job = world.submit_spec(JobSpec { uid, size, ..Default::default() });
         world.schedule();

@@ -11,6 +11,8 @@ const TABLE: &[(&str, Run)] = &[
     ("spur", spur),
     ("spurctld", daemons::controller),
     ("spurd", daemons::agent),
+    ("slurmctld", daemons::slurmctld),
+    ("slurmd", daemons::slurmd),
     ("salloc", cli::salloc::run),
     ("sbatch", cli::sbatch::run),
     ("scancel", cli::scancel::run),

@@ -73,8 +73,7 @@ fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
         let key = cluster.queue_key(&cluster.jobs[&id]);
         cluster.queue.insert(key);
     }
-    let slots = features::array_slots(cluster, &cluster.jobs[&id]);
-    watch(cluster, id, look_again.map(Wake::At).into_iter().chain(slots).collect());
+    watch(cluster, id, look_again.map(Wake::At).into_iter().collect());
 }
 
 fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {
@@ -90,7 +89,11 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
     watch(cluster, id, wakes);
 }
 
-fn watch(cluster: &mut Cluster, id: JobId, wakes: Vec<Wake>) {
+fn watch(cluster: &mut Cluster, id: JobId, mut wakes: Vec<Wake>) {
+    // Whatever it waits for, others of its array may take the last slots.
+    wakes.extend(features::array_slots(cluster, &cluster.jobs[&id]));
+    wakes.sort_unstable();
+    wakes.dedup();
     if wakes.is_empty() {
         return;
     }

@@ -59,8 +59,8 @@ const VERBS: &[Verb] = &[
     Verb { name: "demo", usage: "demo", summary: "see a cluster start, run jobs and go away again", run: demo::run },
     Verb {
         name: "config",
-        usage: "config check FILE",
-        summary: "tell everything that is wrong with a spur.conf",
+        usage: "config check FILE | config convert FILE",
+        summary: "tell what is wrong with a spur.conf or slurm.conf; write a slurm.conf as a spur.conf",
         run: check::run,
     },
 ];

@@ -60,7 +60,11 @@ pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Config, String> {
     let is_same_file = |file: &Path| file.canonicalize().is_ok_and(|file| file == conf);
     let present = fs::read_to_string(&conf).ok();
     let (mut config, origin) = match (&wanted.config, &present) {
-        (Some(file), _) if !is_same_file(file) => (config::read(file).map_err(|error| error.to_string())?, Some(file)),
+        (Some(file), _) if !is_same_file(file) => {
+            let (config, warnings) = config::read_with_warnings(file).map_err(|error| error.to_string())?;
+            warnings.to_string().lines().for_each(|line| eprintln!("{line}"));
+            (config, Some(file))
+        }
         (None, None) => (generated(wanted), None),
         (_, Some(_)) => {
             let config = config::load(&conf).map_err(|error| error.to_string())?;

@@ -18,10 +18,10 @@ pub async fn run(door: Arc<Door>, published: Published) {
     let mut changes = published.changes();
     loop {
         let cluster = changes.borrow_and_update().clone();
-        if cluster.n_queued() > 0 {
-            if let Some(plan) = plan(cluster).await {
-                adopt(&door, plan).await;
-            }
+        if cluster.n_queued() > 0
+            && let Some(plan) = plan(cluster).await
+        {
+            adopt(&door, plan).await;
         }
         if changes.changed().await.is_err() {
             return;

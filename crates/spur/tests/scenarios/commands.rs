@@ -1,10 +1,11 @@
 //! The commands as a user types them: parsed and rendered by the real code, answered by the stage.
 use cli::scontrol::{self, Entity, Keyword, Style, Verb};
 use cli::submit::{Caller, Program};
+use cli::users::Account;
 use cli::zone::Clock;
 use cli::{sbatch, scancel, sinfo, squeue};
 use model::request::{JobFilter, JobsPage, NodeView};
-use model::{Command, Job, NodeName, Phase, Reject, Reply};
+use model::{Command, Job, JobSpec, NodeName, Phase, Reject, Reply};
 
 use crate::stage::Stage;
 
@@ -72,10 +73,7 @@ fn submit(stage: &mut Stage, arguments: &[String]) -> Said {
     let caller = Caller {
         uid: stage.user.uid,
         gid: stage.user.uid,
-        user: stage.user.name.into(),
-        group: stage.user.name.into(),
-        home: "/home".into(),
-        shell: "/bin/sh".into(),
+        account: Account { uid: stage.user.uid, name: stage.user.name.into(), ..Default::default() }.into(),
         work_dir: "/home".into(),
         host: "login".into(),
         umask: 0o022,
@@ -90,7 +88,10 @@ fn submit(stage: &mut Stage, arguments: &[String]) -> Said {
         Ok(sbatch::Built::Answer(text)) => return Said::ok(text),
         Err(problem) => return Said { text: problem.show(Program::Sbatch), code: problem.code },
     };
-    let command = Command::Submit { spec: Box::new(submission.spec.clone()), blobs: submission.blobs.clone() };
+    // The controller knows its callers' names.
+    let (user, group) = (stage.user.name.to_string(), stage.user.name.to_string());
+    let spec = Box::new(JobSpec { user, group, ..submission.spec.clone() });
+    let command = Command::Submit { spec, blobs: submission.blobs.clone() };
     match stage.command(stage.caller(), command) {
         Ok(Reply::Submitted(job)) => {
             let cluster_name = &stage.cluster.config().cluster_name;

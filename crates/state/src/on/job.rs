@@ -20,6 +20,7 @@ pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answ
         // A run that ends to be requeued ends for good now.
         if job.phase == Phase::Ending || job.phase == Phase::Finishing {
             job.outcome = Some(Outcome::Cancelled);
+            job_life::moved(cluster, id);
         }
         job_life::end(cluster, id, Outcome::Cancelled, None);
         cluster.unsettled.insert(id);
@@ -112,7 +113,10 @@ pub(crate) fn requeue(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hold: 
                 job.requeue = true;
                 job_life::end(cluster, id, Outcome::Cancelled, None);
             }
-            Phase::Pending | Phase::Ending | Phase::Finishing => job.requeue = true,
+            Phase::Pending | Phase::Ending | Phase::Finishing => {
+                job.requeue = true;
+                job_life::moved(cluster, id);
+            }
         }
         cluster.unsettled.insert(id);
         Ok(())

@@ -2,11 +2,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::node::{Machine, Node, NodePhase, NodeReason, Run};
+use model::config::NamedNode;
+use model::node::{Machine, Node, NodePhase, NodeReason, NodeStart, Run};
 use model::update::NodeChange;
 use model::{
     Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepId,
-    StepPhase, Task, hostlist,
+    StepPhase, Task, Timestamp, hostlist,
 };
 
 use super::Answer;
@@ -252,7 +253,7 @@ pub(crate) fn configure(cluster: &mut Cluster) {
                 node.is_removed = false;
             }
             None => {
-                let node = Node { name: named.name.clone(), rank, config: named.config.clone(), ..Default::default() };
+                let node = first_seen(named, rank, cluster.now);
                 cluster.nodes.insert(named.name.clone(), Arc::new(node));
             }
         }
@@ -266,4 +267,22 @@ pub(crate) fn configure(cluster: &mut Cluster) {
             cluster.node_mut(name.as_str()).is_removed = true;
         }
     }
+}
+
+/// A node as its configuration wants it to begin.
+fn first_seen(named: &NamedNode, rank: u32, now: Timestamp) -> Node {
+    let start = named.config.starts_as;
+    let mut node = Node { name: named.name.clone(), rank, config: named.config.clone(), ..Default::default() };
+    node.drain = start == NodeStart::Drained;
+    if start == NodeStart::Down {
+        node.phase = NodePhase::Down;
+    }
+    if start != NodeStart::Usable {
+        let text = match named.config.start_reason.as_str() {
+            "" => "set in the configuration".into(),
+            reason => reason.to_string(),
+        };
+        node.reason = Some(NodeReason { text, by_uid: 0, at: now });
+    }
+    node
 }

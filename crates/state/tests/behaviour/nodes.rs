@@ -1,5 +1,5 @@
 //! Nodes come, go silent, come back, are drained, taken down, resumed, and leave the configuration.
-use model::node::{NodePhase, Run};
+use model::node::{NodePhase, NodeStart, Run};
 use model::spec::JobSpec;
 use model::update::NodeChange;
 use model::{Command, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reject, Task};
@@ -130,4 +130,30 @@ fn a_node_that_leaves_the_configuration_goes_with_its_last_job() {
         JobSpec { size: model::spec::Size { nodes: vec![NodeName::from("n3")], ..Default::default() }, ..batch() };
     let submit = Command::Submit { spec: Box::new(named), blobs: Vec::new() };
     assert_eq!(lab.apply(ALICE, submit), Err(Reject::NoSuchNode("n3".into())));
+}
+
+#[test]
+fn a_new_node_begins_as_its_configuration_says_and_is_then_the_administrators() {
+    let mut lab = Lab::new();
+    let mut larger = config();
+    for (name, starts_as) in [("n4", NodeStart::Drained), ("n5", NodeStart::Down)] {
+        let mut node = larger.nodes[0].clone();
+        node.name = name.into();
+        node.config.starts_as = starts_as;
+        node.config.start_reason = "to come".into();
+        larger.nodes.push(node);
+    }
+    // A node that is known keeps what it is.
+    larger.nodes[0].config.starts_as = NodeStart::Down;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(larger.clone()) });
+    lab.register("n4", &[]);
+    lab.register("n5", &[]);
+    assert!(lab.node("n1").is_usable() && !lab.node("n4").is_usable() && !lab.node("n5").is_usable());
+    assert_eq!((lab.node("n4").phase, lab.node("n4").drain), (NodePhase::Up, true));
+    assert_eq!(lab.node("n5").reason.as_ref().unwrap().text, "to come");
+    lab.ok(ROOT, change("n4", NodeChange::Resume));
+    lab.ok(ROOT, change("n5", NodeChange::Resume));
+    larger.cluster_name = "other".into();
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(larger) });
+    assert!(lab.node("n4").is_usable() && lab.node("n5").is_usable());
 }

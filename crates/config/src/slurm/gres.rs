@@ -1,0 +1,95 @@
+//! `gres.conf`: which devices there are; slurm.conf says how many of them are handed out.
+use model::config::NamedNode;
+use model::gres::Gres;
+use model::hostlist;
+
+use super::node::count;
+use super::values::{Notes, Values};
+
+/// Gives the nodes' resources their kinds and device files.
+pub(crate) fn apply(lines: &[Values], nodes: &mut [NamedNode], notes: &Notes) {
+    let mut devices = Vec::new();
+    for values in lines {
+        devices.extend(Devices::read(values, notes));
+    }
+    for node in nodes {
+        let here: Vec<&Devices> = devices.iter().filter(|one| one.is_on(node.name.as_str())).collect();
+        let mut list = Vec::new();
+        for gres in std::mem::take(&mut node.config.gres) {
+            let fits = |one: &&&Devices| one.name == gres.name && (gres.kind.is_empty() || one.kind == gres.kind);
+            let found: Vec<&&Devices> = here.iter().filter(fits).collect();
+            list.extend(equip(gres, &found, node.name.as_str(), notes));
+        }
+        node.config.gres = list;
+    }
+}
+
+/// One line: units of one kind.
+struct Devices<'a> {
+    name: String,
+    kind: String,
+    count: u32,
+    files: Vec<String>,
+    /// None is every node.
+    nodes: Option<Vec<String>>,
+    values: &'a Values,
+}
+
+impl<'a> Devices<'a> {
+    fn read(values: &'a Values, notes: &Notes) -> Option<Self> {
+        let name = values.text("Name")?.to_string();
+        let expand = |key: &str| {
+            let pair = values.get(key)?;
+            match hostlist::expand(&pair.value) {
+                Ok(list) => Some(list),
+                Err(error) => {
+                    notes.wrong(&pair.at, error.to_string());
+                    None
+                }
+            }
+        };
+        let files = expand("File").or_else(|| expand("MultipleFiles")).unwrap_or_default();
+        let given = values.read("Count", "a whole number, or one with K, M or G", notes, count);
+        if let Some(given) = given.filter(|given| !files.is_empty() && *given as usize != files.len()) {
+            let at = &values.get("Count").expect("just read").at;
+            notes.wrong(at, format!("`Count` is {given}, but `File` names {}", files.len()));
+        }
+        let fallback = if files.is_empty() { 1 } else { files.len() as u32 };
+        let kind = values.text("Type").unwrap_or_default().to_string();
+        Some(Devices { name, kind, count: given.unwrap_or(fallback), files, nodes: expand("NodeName"), values })
+    }
+
+    fn is_on(&self, node: &str) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.iter().any(|name| name == node))
+    }
+}
+
+/// The resource with what its lines say. One without a kind takes those of its devices, when they are all of it.
+fn equip(gres: Gres, devices: &[&&Devices], node: &str, notes: &Notes) -> Vec<Gres> {
+    let Some(last) = devices.last() else { return vec![gres] };
+    let total: u32 = devices.iter().map(|one| one.count).sum();
+    if total < gres.count {
+        let at = &last.values.get("Name").expect("every line has its name").at;
+        let (name, wanted) = (&gres.name, gres.count);
+        notes.wrong(at, format!("{node} has {total} of {name} here, but slurm.conf hands out {wanted}"));
+        return vec![gres];
+    }
+    let mut left = gres.count;
+    let mut parts: Vec<Gres> = Vec::new();
+    for one in devices {
+        let count = one.count.min(left);
+        left -= count;
+        let files = one.files.iter().take(count as usize).cloned();
+        match parts.iter_mut().find(|part| part.kind == one.kind) {
+            Some(part) => {
+                part.count += count;
+                part.files.extend(files);
+            }
+            None if count > 0 => {
+                parts.push(Gres { name: one.name.clone(), kind: one.kind.clone(), count, files: files.collect() });
+            }
+            None => {}
+        }
+    }
+    parts
+}

@@ -1,0 +1,136 @@
+//! What a slurm.conf says about the cluster as a whole.
+use model::config::Config;
+use model::time::Span;
+
+use super::places;
+use super::values::{Notes, Values};
+
+/// Fills `config`, whose nodes are known already. What the file leaves open is as in Slurm.
+pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
+    names(values, config, notes);
+    files(values, config, notes);
+    limits(values, config, notes);
+    scheduling(values, config, notes);
+}
+
+fn names(values: &Values, config: &mut Config, notes: &Notes) {
+    let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+    let name = values.read("ClusterName", "a name of letters, digits, `_`, `-` and `.`", notes, |text| {
+        is_word(text).then(|| text.to_lowercase())
+    });
+    config.cluster_name = name.unwrap_or_else(|| "cluster".into());
+    let host = values.read("SlurmctldHost", "a host, or host(address)", notes, |text| {
+        let (host, address) = text.split_once('(').unwrap_or((text, ")"));
+        (is_word(host) && address.ends_with(')')).then(|| host.to_string())
+    });
+    if let Some(host) = host {
+        config.controller.host = host;
+    }
+    // Whom Slurm lets do everything.
+    let user = values.text("SlurmUser").map(|user| user.split('(').next().unwrap_or(user));
+    config.controller.admins =
+        user.filter(|user| *user != "root" && *user != "0").map(String::from).into_iter().collect();
+}
+
+fn files(values: &Values, config: &mut Config, notes: &Notes) {
+    let path = |key: &str| {
+        values.read(key, "a path from the root", notes, |text| text.starts_with('/').then(|| text.to_string()))
+    };
+    if let Some(dir) = path("StateSaveLocation") {
+        config.controller.socket = places::controller_socket(&dir);
+        config.controller.state_dir = dir;
+    }
+    if let Some(dir) = path("SlurmdSpoolDir") {
+        config.agent.spool_dir = places::spool_dir(&dir);
+        config.agent.socket = places::agent_socket(&config.agent.spool_dir);
+    }
+    config.controller.pid_file = path("SlurmctldPidFile").unwrap_or_default();
+    config.controller.log_file = path("SlurmctldLogFile").unwrap_or_default();
+    let pid_file = path("SlurmdPidFile").unwrap_or_default();
+    if !pid_file.is_empty() {
+        config.agent.pid_file = places::one_a_node(&pid_file, config.nodes.len());
+    }
+    config.agent.log_file = places::for_nodes(&path("SlurmdLogFile").unwrap_or_default());
+}
+
+fn limits(values: &Values, config: &mut Config, notes: &Notes) {
+    let (controller, agent) = (&mut config.controller, &mut config.agent);
+    agent.kill_wait = values.seconds("KillWait", notes).unwrap_or(Span::from_secs(30));
+    controller.min_job_age = values.seconds_or_ever("MinJobAge", notes).unwrap_or(Span::from_secs(300));
+    controller.node_timeout = values.seconds_or_ever("SlurmdTimeout", notes).unwrap_or(Span::from_secs(300));
+    controller.max_array_size = values.number("MaxArraySize", 0..=4_000_001, notes).unwrap_or(1001);
+    controller.max_job_count = values.number("MaxJobCount", 1..=u32::MAX, notes).unwrap_or(10_000);
+    controller.first_job_id = values.number("FirstJobId", 1..=0x03ff_0000, notes).unwrap_or(1);
+    controller.max_job_id = values.number("MaxJobId", 1..=0x03ff_0000, notes).unwrap_or(0x03ff_0000);
+    if let Some(pair) = values.get("FirstJobId").or(values.get("MaxJobId"))
+        && controller.first_job_id > controller.max_job_id
+    {
+        notes.wrong(&pair.at, "`FirstJobId` is larger than `MaxJobId`");
+    }
+    controller.return_to_service = values.number("ReturnToService", 0..=2, notes).unwrap_or(0) > 0;
+}
+
+fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
+    let scheduler = &mut config.scheduler;
+    scheduler.default_memory_per_cpu_mb = values.megabytes_limit("DefMemPerCPU", notes);
+    scheduler.default_memory_per_node_mb = values.megabytes_limit("DefMemPerNode", notes);
+    if let Some(pair) = values.get("DefMemPerNode")
+        && scheduler.default_memory_per_cpu_mb.is_some()
+        && scheduler.default_memory_per_node_mb.is_some()
+    {
+        notes.wrong(&pair.at, "give `DefMemPerCPU` or `DefMemPerNode`, not both");
+    }
+    scheduler.requeues = values.number("JobRequeue", 0..=1, notes).unwrap_or(1) == 1;
+    if let Some(pair) = values.get("DependencyParameters") {
+        for word in pair.value.split(',').filter(|word| !word.is_empty()) {
+            match word.to_lowercase().as_str() {
+                "kill_invalid_depend" => scheduler.kill_on_invalid_dependency = true,
+                _ => notes.warn(&pair.at, format!("{word} has no effect here")),
+            }
+        }
+    }
+    selection(values, config, notes);
+}
+
+/// Whether whole nodes are handed out, and whether memory is.
+fn selection(values: &Values, config: &mut Config, notes: &Notes) {
+    let kinds = ["cons_tres", "cons_res", "linear", "cray_aries"];
+    let expected = "select/cons_tres, select/cons_res or select/linear";
+    let kind = values.read("SelectType", expected, notes, |text| {
+        let name = text.to_lowercase();
+        let name = name.strip_prefix("select/").unwrap_or(&name).to_string();
+        kinds.into_iter().find(|kind| *kind == name)
+    });
+    // What Slurm takes when nothing is said; a wrong word has been reported.
+    let is_linear = kind.unwrap_or("linear") == "linear";
+    if is_linear {
+        config.partitions.iter_mut().for_each(|partition| partition.exclusive_nodes = true);
+    }
+    let words: Vec<String> =
+        values.text("SelectTypeParameters").unwrap_or_default().split(',').map(str::to_uppercase).collect();
+    let mut tracks_memory = !is_linear;
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        let pair = values.get("SelectTypeParameters").expect("its words were just read");
+        match word.as_str() {
+            "CR_CPU" | "CR_CORE" | "CR_SOCKET" => tracks_memory = false,
+            "CR_CPU_MEMORY" | "CR_CORE_MEMORY" | "CR_SOCKET_MEMORY" | "CR_MEMORY" => tracks_memory = true,
+            "NONE" | "OTHER_CONS_RES" | "OTHER_CONS_TRES" => {}
+            "CR_ONE_TASK_PER_CORE"
+            | "CR_CORE_DEFAULT_DIST_BLOCK"
+            | "CR_LLN"
+            | "CR_PACK_NODES"
+            | "CR_OTHER_CONS_RES"
+            | "CR_OTHER_CONS_TRES"
+            | "LL_SHARED_GRES"
+            | "MULTIPLE_SHARING_GRES_PJ"
+            | "ENFORCE_BINDING_GRES"
+            | "ONE_TASK_PER_SHARING_GRES" => notes.warn(&pair.at, format!("{word} has no effect here")),
+            _ => notes.wrong(&pair.at, format!("`SelectTypeParameters` does not know {word:?}")),
+        }
+        let has_threads = config.nodes.iter().any(|node| node.config.threads_per_core > 1);
+        if word.starts_with("CR_SOCKET") || (matches!(word.as_str(), "CR_CORE" | "CR_CORE_MEMORY") && has_threads) {
+            notes.warn(&pair.at, format!("{word} has no effect here: CPUs are handed out one by one"));
+        }
+    }
+    config.scheduler.tracks_memory = tracks_memory;
+}

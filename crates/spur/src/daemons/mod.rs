@@ -1,0 +1,177 @@
+//! How the daemons are started: by our names, which stay in the foreground, or by Slurm's, which do not.
+mod detach;
+mod given;
+mod prepare;
+
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use model::{Config, NodeName};
+
+use given::{Given, Wish};
+
+/// `spurctld [-f FILE] …`
+pub fn controller(arguments: &[String]) -> i32 {
+    run("spurctld", given::CONTROLLER, arguments, control)
+}
+
+/// `spurd [-f FILE] [-N NAME] …`
+pub fn agent(arguments: &[String]) -> i32 {
+    run("spurd", given::AGENT, arguments, attend)
+}
+
+/// As Slurm's scripts start it: in the background unless `-D`.
+pub fn slurmctld(arguments: &[String]) -> i32 {
+    run("slurmctld", given::CONTROLLER, arguments, control)
+}
+
+/// As Slurm's scripts start it: in the background unless `-D`.
+pub fn slurmd(arguments: &[String]) -> i32 {
+    run("slurmd", given::AGENT, arguments, attend)
+}
+
+fn control(name: &str, given: &Given) -> Result<(), String> {
+    let (config_file, mut config) = given.load()?;
+    if let Some(log) = &given.log_file {
+        config.controller.log_file.clone_from(log);
+    }
+    prepare::controller(&config)?;
+    if given.ignores_errors {
+        tracing::warn!("-i changes nothing: a journal that is damaged is refused, not guessed at");
+    }
+    if given.cleans {
+        prepare::forget_state(Path::new(&config.controller.state_dir))?;
+    }
+    if stays_behind(name, given) {
+        let log = or_beside(&config.controller.log_file, &config.controller.state_dir, "slurmctld.log");
+        detach::detach(Path::new(&config.controller.socket), &log)?;
+    } else {
+        log_to(&config.controller.log_file)?;
+    }
+    controller::run(controller::Options { config_file, config }).map_err(|error| format!("{error:#}"))
+}
+
+fn attend(name: &str, given: &Given) -> Result<(), String> {
+    let (_, config) = given.load()?;
+    let node = match (&given.node, given.clears) {
+        // Also a node that has just been taken out of the configuration.
+        (Some(node), true) => node.clone(),
+        _ => own_node(given.node.as_ref(), &config)?,
+    };
+    let options = agent_options(&config, node);
+    let log = given.log_file.clone().unwrap_or_else(|| config.agent.log_file.clone());
+    let log = Config::for_node(&log, options.node.as_str());
+    if given.clears {
+        log_to(&log)?;
+        let n_ended = agent::clear(&options).map_err(|error| format!("{error:#}"))?;
+        tracing::info!(n_ended, "no job is left");
+        return Ok(());
+    }
+    prepare::agent(&options)?;
+    if stays_behind(name, given) {
+        detach::detach(&options.socket, &or_beside(&log, &options.spool_dir.to_string_lossy(), "slurmd.log"))?;
+    } else {
+        log_to(&log)?;
+    }
+    agent::run(options).map_err(|error| format!("{error:#}"))
+}
+
+/// Slurm's daemons let go of the terminal; ours are looked after by whoever starts them.
+fn stays_behind(name: &str, given: &Given) -> bool {
+    name.starts_with("slurm") && !given.foreground
+}
+
+/// A daemon in the background needs a log.
+fn or_beside(log: &str, dir: &str, name: &str) -> PathBuf {
+    if log.is_empty() { Path::new(dir).join(name) } else { log.into() }
+}
+
+/// The node this agent is: the one named, or the one that bears this machine's name or address.
+fn own_node(named: Option<&NodeName>, config: &Config) -> Result<NodeName, String> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let short = host.split('.').next().unwrap_or_default();
+    let names = match named {
+        Some(node) => vec![node.as_str()],
+        None => vec![host.as_str(), short],
+    };
+    let by_name = config.nodes.iter().find(|node| names.contains(&node.name.as_str()));
+    let mut by_address = config.nodes.iter().filter(|node| names.contains(&node.config.address.as_str()));
+    let found = by_name.or_else(|| by_address.next().filter(|_| named.is_none() && by_address.next().is_none()));
+    found.map(|node| node.name.clone()).ok_or_else(|| match named {
+        Some(node) => format!("the configuration names no node {node}"),
+        None => format!("the configuration names no node {host}: say which node this is with -N NAME"),
+    })
+}
+
+fn agent_options(config: &Config, node: NodeName) -> agent::Options {
+    let place = |pattern: &str| PathBuf::from(Config::for_node(pattern, node.as_str()));
+    agent::Options {
+        controller_socket: config.controller.socket.clone().into(),
+        socket: place(&config.agent.socket),
+        spool_dir: place(&config.agent.spool_dir),
+        pid_file: Some(place(&config.agent.pid_file)),
+        log_file: None,
+        heartbeat: std::time::Duration::from_micros(config.agent.heartbeat.0),
+        node,
+    }
+}
+
+/// Sends standard output and error to the log file, if the configuration names one.
+fn log_to(file: &str) -> Result<(), String> {
+    if file.is_empty() {
+        return Ok(());
+    }
+    let log =
+        std::fs::File::options().create(true).append(true).open(file).map_err(|error| format!("{file}: {error}"))?;
+    for standard in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: both descriptors are open, and nobody else runs yet.
+        if unsafe { libc::dup2(log.as_raw_fd(), standard) } < 0 {
+            return Err(format!("{file}: {}", std::io::Error::last_os_error()));
+        }
+    }
+    Ok(())
+}
+
+/// A daemon logs to standard error, wherever that leads.
+fn run(
+    name: &str,
+    flags: &[cli::getopt::Flag],
+    arguments: &[String],
+    body: fn(&str, &Given) -> Result<(), String>,
+) -> i32 {
+    let given = match Given::read(flags, arguments) {
+        Ok(Wish::Run(given)) => given,
+        Ok(Wish::Show(text)) => {
+            print!("{text}");
+            return 0;
+        }
+        Err(message) => {
+            eprintln!("{name}: {message}");
+            return 1;
+        }
+    };
+    start_log(given.n_verbose);
+    // As `ps` and `top` show it; the executable may be called anything.
+    if let Ok(name) = std::ffi::CString::new(name) {
+        let _ = rustix::thread::set_name(&name);
+    }
+    match body(name, &given) {
+        Ok(()) => 0,
+        Err(message) => {
+            tracing::error!("{message}");
+            eprintln!("{name}: {message}");
+            1
+        }
+    }
+}
+
+fn start_log(n_verbose: usize) {
+    use tracing_subscriber::EnvFilter;
+    let usual = match n_verbose {
+        0 => "info,openraft=warn",
+        1 => "debug,openraft=info",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+}
