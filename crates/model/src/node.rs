@@ -12,6 +12,8 @@ record! {
         pub name: NodeName,
         /// Its place among the configured nodes in natural name order.
         pub rank: u32,
+        /// The partitions it is in.
+        pub partitions: Vec<String>,
         pub config: NodeConfig,
         /// What the agent said last.
         pub machine: Machine,

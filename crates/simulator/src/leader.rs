@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use model::command::{DutyResult, Exited};
-use model::{Caller, Command, Duty, JobId, NodeName, Owner, Plan, Reject, Task};
+use model::{Caller, Command, Duty, Entry, JobId, NodeName, Owner, Plan, Reject, Reply, Task};
 use state::Cluster;
 
 use crate::World;
@@ -51,6 +51,8 @@ pub fn act(world: &mut World) {
     }
     if world.is_healing || world.dice.one_in(2) {
         let next = scheduler::plan(&world.cluster);
+        let checked = is_wholly_adopted(world, &next);
+        world.ensure(checked);
         let plan = std::mem::replace(&mut world.leader.plan, next);
         if plan != Plan::default() {
             world.leader.propose_later(Command::AdoptPlan(plan));
@@ -60,6 +62,16 @@ pub fn act(world: &mut World) {
     for _ in 0..n_through {
         let Some(command) = world.leader.door.pop_front() else { break };
         commit(world, command);
+    }
+}
+
+/// A plan for the present state is good for the present state.
+fn is_wholly_adopted(world: &World, plan: &Plan) -> Result<(), String> {
+    let mut copy = world.cluster.clone();
+    let entry = Entry { at: world.at, by: Caller::SYSTEM, command: Command::AdoptPlan(plan.clone()) };
+    match state::apply(&mut copy, &entry).reply {
+        Ok(Reply::Adopted { n_stale: 0, .. }) => Ok(()),
+        other => Err(format!("a new plan is answered with {other:?}: {plan:?}")),
     }
 }
 

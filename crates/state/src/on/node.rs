@@ -243,17 +243,24 @@ pub(crate) fn configure(cluster: &mut Cluster) {
     let mut in_order: Vec<&NodeName> = wanted.iter().copied().collect();
     in_order.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
     let ranks: BTreeMap<&NodeName, u32> = in_order.into_iter().zip(0..).collect();
+    let mut partitions: BTreeMap<&NodeName, Vec<String>> = BTreeMap::new();
+    for partition in &config.partitions {
+        let members: BTreeSet<&NodeName> = partition.nodes.iter().collect();
+        members.into_iter().for_each(|name| partitions.entry(name).or_default().push(partition.name.clone()));
+    }
     for named in &config.nodes {
         let rank = ranks[&named.name];
+        let partitions = partitions.remove(&named.name).unwrap_or_default();
         match cluster.nodes.get_mut(&named.name) {
             Some(node) => {
                 let node = Arc::make_mut(node);
                 node.config = named.config.clone();
                 node.rank = rank;
+                node.partitions = partitions;
                 node.is_removed = false;
             }
             None => {
-                let node = first_seen(named, rank, cluster.now);
+                let node = Node { partitions, ..first_seen(named, rank, cluster.now) };
                 cluster.nodes.insert(named.name.clone(), Arc::new(node));
             }
         }

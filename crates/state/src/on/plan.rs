@@ -1,5 +1,5 @@
 //! The scheduler's plan, made on a state that may be gone: every part is checked again, stale parts are dropped.
-use model::{JobId, JobKind, NodeShare, Plan, Reply, Start};
+use model::{JobId, JobKind, NodeName, NodeShare, Partition, Plan, Reply, Start};
 
 use super::Answer;
 use crate::features::partition_refusal;
@@ -44,9 +44,13 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && job.spec.partitions.contains(&start.partition)
         && partition.is_some_and(|partition| {
             partition_refusal(partition, job).is_none()
-                && start.nodes.iter().all(|grant| partition.nodes.contains(&grant.node))
+                && start.nodes.iter().all(|grant| is_in(cluster, partition, &grant.node))
         })
         && ledger::fits(cluster, &job.spec, start)
+}
+
+fn is_in(cluster: &Cluster, partition: &Partition, node: &NodeName) -> bool {
+    cluster.nodes.get(node).is_some_and(|node| node.partitions.contains(&partition.name))
 }
 
 fn place(cluster: &mut Cluster, start: &Start) {

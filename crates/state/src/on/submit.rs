@@ -157,7 +157,20 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
         let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
         Some(Candidate { rank: node.rank, n_tasks, is_required: size.nodes.contains(&node.name) })
     };
-    let mut candidates: Vec<Candidate> = nodes.filter_map(candidate).collect();
+    let (min, max) = size.node_bounds();
+    let is_simple = size.nodes.is_empty() && !size.contiguous;
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut n_tasks: u64 = 0;
+    for candidate in nodes.filter_map(candidate) {
+        candidates.push(candidate);
+        n_tasks += u64::from(candidate.n_tasks);
+        // Most jobs would fit on the first few nodes.
+        let n_nodes = candidates.len() as u32;
+        let is_filled = size.n_tasks.is_none_or(|wanted| u64::from(wanted) <= n_tasks);
+        if is_simple && (min..=max).contains(&n_nodes) && is_filled {
+            return true;
+        }
+    }
     candidates.sort_unstable_by_key(|candidate| candidate.rank);
     candidates.dedup_by_key(|candidate| candidate.rank);
     size.choose(size.node_bounds(), &candidates).is_some()
