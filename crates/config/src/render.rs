@@ -28,6 +28,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.string("state_dir", &controller.state_dir);
     text.string("pid_file", &controller.pid_file);
     text.string("log_file", &controller.log_file);
+    text.string("mail_program", &controller.mail_program);
     text.value("min_job_age", seconds(controller.min_job_age));
     text.value("node_timeout", seconds(controller.node_timeout));
     text.value("first_job_id", controller.first_job_id);

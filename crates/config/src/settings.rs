@@ -17,6 +17,7 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.seconds("node_timeout", &mut controller.node_timeout);
     section.words("admins", &mut controller.admins);
     section.flag("return_to_service", &mut controller.return_to_service);
+    section.text("mail_program", &mut controller.mail_program);
     if controller.first_job_id > controller.max_job_id {
         section.notes.add(section.at, "`first_job_id` is larger than `max_job_id`");
     }

@@ -46,6 +46,7 @@ fn files(values: &Values, config: &mut Config, notes: &Notes) {
     }
     config.controller.pid_file = path("SlurmctldPidFile").unwrap_or_default();
     config.controller.log_file = path("SlurmctldLogFile").unwrap_or_default();
+    config.controller.mail_program = path("MailProg").unwrap_or(config.controller.mail_program.clone());
     let pid_file = path("SlurmdPidFile").unwrap_or_default();
     if !pid_file.is_empty() {
         config.agent.pid_file = places::one_a_node(&pid_file, config.nodes.len());

@@ -8,11 +8,14 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// A predecessor that was killed may take connections until its last write has come back from the disk.
+const PREDECESSOR_LEAVES_WITHIN: Duration = Duration::from_secs(2);
+
 /// Returns in the daemon, which has let go of the caller's terminal and directory. In the process that was called it does not
 /// return: that ends as soon as somebody answers at `socket`.
 pub fn detach(socket: &Path, log: &Path) -> Result<(), String> {
     let cannot = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
-    if UnixStream::connect(socket).is_ok() {
+    if !falls_silent(socket) {
         return Err(format!("somebody answers at {} already", socket.display()));
     }
     let shown = log.display();
@@ -56,4 +59,16 @@ fn wait_for(child: libc::pid_t, socket: &Path, log: &Path) -> i32 {
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Nobody answers at `socket`, or soon nobody does.
+fn falls_silent(socket: &Path) -> bool {
+    let end = Instant::now() + PREDECESSOR_LEAVES_WITHIN;
+    while UnixStream::connect(socket).is_ok() {
+        if end < Instant::now() {
+            return false;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    true
 }
