@@ -14,6 +14,8 @@ mod door;
 mod leader;
 mod machine;
 mod names;
+#[cfg(test)]
+mod old_journals;
 mod options;
 mod serve;
 
