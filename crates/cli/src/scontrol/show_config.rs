@@ -67,6 +67,7 @@ fn entries(configuration: &Configuration, file: &str, clock: &Clock) -> Vec<(&'s
         ("JobSubmitPlugins", null()),
         ("KillWait", secs(agent.kill_wait.secs())),
         ("Licenses", null()),
+        ("MailProg", or_null(&controller.mail_program)),
         ("MaxArraySize", controller.max_array_size.to_string()),
         ("MaxJobCount", controller.max_job_count.to_string()),
         ("MaxJobId", controller.max_job_id.to_string()),

@@ -67,7 +67,7 @@ fn attend(name: &str, given: &Given) -> Result<(), String> {
         tracing::info!(n_ended, "no job is left");
         return Ok(());
     }
-    prepare::agent(&options)?;
+    prepare::agent(&options, Path::new(&log))?;
     if stays_behind(name, given) {
         detach::detach(&options.socket, &or_beside(&log, &options.spool_dir.to_string_lossy(), "slurmd.log"))?;
     } else {

@@ -26,9 +26,10 @@ pub fn controller(config: &Config) -> Result<(), String> {
     parents([settings.pid_file.as_str(), settings.log_file.as_str()].map(Path::new))
 }
 
-pub fn agent(options: &agent::Options) -> Result<(), String> {
+pub fn agent(options: &agent::Options, log: &Path) -> Result<(), String> {
+    create(&options.spool_dir, 0o755)?;
     own_parent(&options.socket)?;
-    parents(options.pid_file.as_deref().into_iter().chain(options.log_file.as_deref()))
+    parents(options.pid_file.as_deref().into_iter().chain([log]))
 }
 
 /// Removes the journal, if no controller uses it.
