@@ -47,6 +47,8 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     launcher::raise_open_files_limit();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // There is nothing to read again here; but a hangup must not end the agent.
+    let _hangup = signal(SignalKind::hangup())?;
     let spool = Spool::open(&options.spool_dir)
         .with_context(|| format!("cannot use the spool {}", options.spool_dir.display()))?;
     if let Some(path) = &options.pid_file {

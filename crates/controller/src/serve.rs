@@ -1,7 +1,7 @@
 //! Opens the journal, starts the leader's loops, and serves the socket until told to stop.
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +46,7 @@ async fn serve(options: Options) -> Result<()> {
     let runner = leader::start(door.clone(), published.clone(), agents.clone());
     let (started, config_file) = (door.now(), options.config_file);
     let api = Api { started, door, published, agents, runner, config_file, names: Default::default() };
+    tokio::spawn(reload_on_hangup(api.door.clone(), api.config_file.clone()));
     let listener = listen(Path::new(&settings.socket))?;
     if !settings.pid_file.is_empty() {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
@@ -85,6 +86,24 @@ fn listen(socket: &Path) -> Result<UnixListener> {
     // Anyone on this machine may ask; the kernel tells who it is.
     fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
     Ok(listener)
+}
+
+/// SIGHUP is `scontrol reconfigure`.
+async fn reload_on_hangup(door: Arc<Door>, config_file: PathBuf) {
+    let mut hangup = signal(SignalKind::hangup()).expect("signals can be awaited");
+    while hangup.recv().await.is_some() {
+        let config = match config::load(&config_file) {
+            Ok(config) => Box::new(config),
+            Err(problems) => {
+                tracing::error!(%problems, "the configuration stays as it was");
+                continue;
+            }
+        };
+        match door.propose(Caller::SYSTEM, Command::Reconfigure { config }).await {
+            Ok(_) => tracing::info!("the configuration was read again"),
+            Err(refusal) => tracing::error!(?refusal, "the configuration stays as it was"),
+        }
+    }
 }
 
 async fn journal_failed<R: Send + Clone + std::fmt::Debug + 'static>(journal: &Journal<R>) {
