@@ -22,5 +22,6 @@ pub mod submit;
 pub mod trouble;
 pub mod users;
 pub mod version;
+pub mod viewer;
 pub mod watch;
 pub mod zone;

@@ -5,13 +5,12 @@ use model::Partition;
 use model::config::Config;
 use model::request::NodeView;
 
-use crate::context;
 use crate::json;
 use crate::output::print;
 use crate::render::{Format, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
-use crate::squeue::Shown;
-use crate::trouble::{Trouble, connect};
+use crate::trouble::Trouble;
 use crate::users::Names;
+use crate::viewer::{Shown, Viewer};
 use crate::zone::Clock;
 
 mod columns;
@@ -21,59 +20,26 @@ mod options;
 
 pub use columns::{COLUMNS, Nodes};
 pub use group::{Gather, Group, Scene};
-pub use options::{Asked, Options, parse};
+pub use crate::viewer::Asked;
+pub use options::{Options, parse};
+
+const VIEWER: Viewer = Viewer { program: "sinfo", call: "slurm_load_partitions:" };
 
 pub fn run(arguments: &[String]) -> i32 {
-    let options = match parse(arguments, &|name| std::env::var(name).ok()) {
-        Ok(Asked::Show(options)) => options,
-        Ok(Asked::Print(text)) => {
-            print(&text);
-            return 0;
-        }
-        Err(refusal) => {
-            print(&refusal.stdout);
-            eprint!("{}", refusal.stderr);
-            return 1;
-        }
-    };
-    for complaint in &options.complaints {
-        eprintln!("sinfo: {complaint}");
-    }
-    match context::block_on(show(&options)) {
-        Ok(code) => code,
-        Err(Trouble::NoCluster(text)) => {
-            eprintln!("sinfo: error: {text}");
-            1
-        }
-        Err(Trouble::Call(text)) => {
-            eprintln!("slurm_load_partitions: {text}");
-            1
-        }
-    }
+    let asked = parse(arguments, &|name| std::env::var(name).ok());
+    VIEWER.run(asked, |options| &options.complaints, show)
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {
-    let (cluster, mut controller) = connect().await?;
-    if options.verbose {
-        eprintln!("sinfo: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
-    }
-    if let Some(other) = options.clusters.iter().find(|name| **name != cluster.cluster_name && *name != "all") {
-        eprintln!(
-            "sinfo: error: '{other}' can't be reached now, or it is an invalid entry for --cluster.  \
-             Use 'sacctmgr list clusters' to see available clusters."
-        );
+    let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
         return Ok(1);
-    }
+    };
     loop {
         let configuration = controller.configuration().await?;
         let nodes = controller.nodes().await?;
         let clock = Clock::local(options.time_format.as_deref(), configuration.now);
-        let shown = render(options, &nodes, &configuration.config, &clock);
-        for complaint in &shown.complaints {
-            eprintln!("{complaint}");
-        }
-        if !print(&shown.text) || shown.failed {
-            return Ok(i32::from(shown.failed));
+        if let Some(code) = render(options, &nodes, &configuration.config, &clock).put_out() {
+            return Ok(code);
         }
         let Some(secs) = options.iterate_secs else { return Ok(0) };
         if !print("\n") {

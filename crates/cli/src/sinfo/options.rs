@@ -3,8 +3,8 @@ use model::hostlist;
 use model::node_state::{Base, NodeState};
 
 use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
-use crate::squeue::Refusal;
 use crate::version;
+use crate::viewer::{Asked, Refusal};
 
 use super::help;
 
@@ -41,12 +41,6 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
     flag("yaml", None, Value::None),
 ];
-
-pub enum Asked {
-    Show(Box<Options>),
-    /// Print this and end well.
-    Print(String),
-}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -143,7 +137,7 @@ impl StateFilter {
     }
 }
 
-pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked, Refusal> {
+pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
     let parsed = read_options(FLAGS, Operands::Mixed, arguments).map_err(|problem| Refusal {
         stderr: format!("sinfo: {problem}\nTry \"sinfo --help\" for more information\n"),
         ..Refusal::default()

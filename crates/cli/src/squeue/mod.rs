@@ -5,12 +5,12 @@ use model::config::Config;
 use model::request::JobsPage;
 use model::time::Span;
 
-use crate::context;
 use crate::job_view::Scene;
 use crate::json;
 use crate::output::print;
 use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
-use crate::trouble::{Trouble, connect};
+use crate::trouble::Trouble;
+use crate::viewer::Viewer;
 use crate::watch::Watch;
 use crate::zone::Clock;
 
@@ -22,7 +22,8 @@ pub mod steps;
 
 pub use columns::{COLUMNS, Jobs};
 pub use filter::{fits, is_meant, request};
-pub use options::{Asked, Layout, Options, Refusal, States, parse};
+pub use crate::viewer::{Asked, Refusal, Shown};
+pub use options::{Layout, Options, States, parse};
 
 const DEFAULT: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 const LONG: &str = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
@@ -31,57 +32,17 @@ const STEPS: &str = "%.15i %.8j %.9P %.8u %.9M %N";
 const SORT: &str = "P,t,-p";
 const SORT_START: &str = "S";
 
-/// What came of rendering.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    pub text: String,
-    /// Lines for stderr.
-    pub complaints: Vec<String>,
-    /// Nothing can be shown.
-    pub failed: bool,
-}
+const VIEWER: Viewer = Viewer { program: "squeue", call: "slurm_load_jobs error:" };
 
 pub fn run(arguments: &[String]) -> i32 {
-    let options = match parse(arguments, &|name| std::env::var(name).ok()) {
-        Ok(Asked::Show(options)) => options,
-        Ok(Asked::Print(text)) => {
-            print(&text);
-            return 0;
-        }
-        Err(refusal) => {
-            print(&refusal.stdout);
-            eprint!("{}", refusal.stderr);
-            return 1;
-        }
-    };
-    for complaint in &options.complaints {
-        eprintln!("squeue: {complaint}");
-    }
-    match context::block_on(show(&options)) {
-        Ok(code) => code,
-        Err(Trouble::NoCluster(text)) => {
-            eprintln!("squeue: error: {text}");
-            1
-        }
-        Err(Trouble::Call(text)) => {
-            eprintln!("slurm_load_jobs error: {text}");
-            1
-        }
-    }
+    let asked = parse(arguments, &|name| std::env::var(name).ok());
+    VIEWER.run(asked, |options| &options.complaints, show)
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {
-    let (cluster, mut controller) = connect().await?;
-    if options.verbose {
-        eprintln!("squeue: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
-    }
-    if let Some(other) = options.clusters.iter().find(|name| **name != cluster.cluster_name && *name != "all") {
-        eprintln!(
-            "squeue: error: '{other}' can't be reached now, or it is an invalid entry for --cluster.  \
-             Use 'sacctmgr list clusters' to see available clusters."
-        );
+    let Some((cluster, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
         return Ok(1);
-    }
+    };
     let config = controller.configuration().await?.config;
     if let Some(secs) = options.iterate_secs {
         let watch = Watch::new(&cluster, request(options), Some(controller));
@@ -122,15 +83,9 @@ async fn show_again_and_again(
     }
 }
 
-/// Prints one answer; gives the exit code when nothing more is to be printed.
 fn put_out(options: &Options, page: &JobsPage, config: &Config) -> Option<i32> {
     let clock = Clock::local(options.time_format.as_deref(), page.now);
-    let shown = render(options, page, config, &clock);
-    for complaint in &shown.complaints {
-        eprintln!("{complaint}");
-    }
-    let goes_on = print(&shown.text) && !shown.failed;
-    (!goes_on).then_some(i32::from(shown.failed))
+    render(options, page, config, &clock).put_out()
 }
 
 /// Everything `squeue` prints for one answer of the controller.

@@ -6,6 +6,7 @@ use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
 use crate::job_ids;
 use crate::users;
 use crate::version;
+use crate::viewer::{Asked, Refusal};
 
 use super::help;
 
@@ -52,20 +53,6 @@ pub const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
     flag("yaml", None, Value::None),
 ];
-
-/// What to do.
-pub enum Asked {
-    Show(Box<Options>),
-    /// Print this and end well.
-    Print(String),
-}
-
-/// Why nothing is shown: what goes to stdout and stderr; the exit code is 1.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
-    pub stdout: String,
-    pub stderr: String,
-}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -120,7 +107,7 @@ pub enum Layout {
     Names(String),
 }
 
-pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked, Refusal> {
+pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
     let arguments = join_optional(arguments);
     let parsed = read_options(FLAGS, Operands::Mixed, &arguments).map_err(|problem| Refusal {
         stderr: format!("squeue: {problem}\nTry \"squeue --help\" for more information\n"),

@@ -1,0 +1,105 @@
+//! What `squeue` and `sinfo` have in common around their views: being asked, complaining, reaching the right cluster.
+use wire::Controller;
+
+use crate::context;
+use crate::output::print;
+use crate::trouble::{Trouble, connect};
+
+/// What the arguments ask for.
+pub enum Asked<Options> {
+    Show(Box<Options>),
+    /// Print this and end well.
+    Print(String),
+}
+
+/// Why nothing is shown: what goes to stdout and stderr; the exit code is 1.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// What came of rendering.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub text: String,
+    /// Lines for stderr.
+    pub complaints: Vec<String>,
+    /// Nothing can be shown.
+    pub failed: bool,
+}
+
+impl Shown {
+    /// Prints it; gives the exit code when nothing more is to be printed.
+    pub fn put_out(&self) -> Option<i32> {
+        for complaint in &self.complaints {
+            eprintln!("{complaint}");
+        }
+        let goes_on = print(&self.text) && !self.failed;
+        (!goes_on).then_some(i32::from(self.failed))
+    }
+}
+
+/// How a command speaks of itself and of its failed call.
+pub struct Viewer {
+    pub program: &'static str,
+    pub call: &'static str,
+}
+
+impl Viewer {
+    /// Does what was asked and gives the exit code.
+    pub fn run<Options>(
+        &self,
+        asked: Result<Asked<Options>, Refusal>,
+        complaints: impl Fn(&Options) -> &[String],
+        show: impl AsyncFnOnce(&Options) -> Result<i32, Trouble>,
+    ) -> i32 {
+        let options = match asked {
+            Ok(Asked::Show(options)) => options,
+            Ok(Asked::Print(text)) => {
+                print(&text);
+                return 0;
+            }
+            Err(refusal) => {
+                print(&refusal.stdout);
+                eprint!("{}", refusal.stderr);
+                return 1;
+            }
+        };
+        for complaint in complaints(&options) {
+            eprintln!("{}: {complaint}", self.program);
+        }
+        match context::block_on(show(&options)) {
+            Ok(code) => code,
+            Err(Trouble::NoCluster(text)) => {
+                eprintln!("{}: error: {text}", self.program);
+                1
+            }
+            Err(Trouble::Call(text)) => {
+                eprintln!("{} {text}", self.call);
+                1
+            }
+        }
+    }
+
+    /// The cluster, if it is among those asked for.
+    pub async fn connect(
+        &self,
+        is_verbose: bool,
+        clusters: &[String],
+    ) -> Result<Option<(config::Client, Controller)>, Trouble> {
+        let (cluster, controller) = connect().await?;
+        let program = self.program;
+        if is_verbose {
+            eprintln!("{program}: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
+        }
+        if let Some(other) = clusters.iter().find(|name| **name != cluster.cluster_name && *name != "all") {
+            eprintln!(
+                "{program}: error: '{other}' can't be reached now, or it is an invalid entry for --cluster.  \
+                 Use 'sacctmgr list clusters' to see available clusters."
+            );
+            return Ok(None);
+        }
+        Ok(Some((cluster, controller)))
+    }
+}
