@@ -66,3 +66,25 @@ fn down_ends_everything_and_up_brings_the_state_back() {
     assert_eq!(cluster.ok(&format!("squeue -h -j {held} -o %t")), "PD");
     assert_ne!(cluster.sbatch("-H --wrap=true"), job);
 }
+
+#[test]
+fn a_node_that_was_only_slow_ends_its_old_runs_and_serves_again() {
+    let cluster = Cluster::configured(
+        "cluster_name = \"slow\"\n[controller]\nnode_timeout = 2\n[agent]\nheartbeat = 1\n\
+         [[nodes]]\nnames = \"n1\"\ncpus = 2\nmemory_mb = 1000\n",
+    );
+    let job = cluster.sbatch("--requeue -o /dev/null --wrap='echo $$ >> runs; while [ ! -e go ]; do sleep 0.02; done'");
+    let first: i32 = cluster.wait_file("runs", |text| text.ends_with('\n')).trim().parse().unwrap();
+    let agent = cluster.agent_pid("n1");
+    // SAFETY: plain system calls.
+    unsafe { libc::kill(agent, libc::SIGSTOP) };
+    cluster.wait_for("sinfo -h -o %t", "down*");
+    cluster.wait_for(&format!("squeue -h -j {job} -o %T"), "PENDING");
+    unsafe { libc::kill(agent, libc::SIGCONT) };
+    cluster.wait_file("runs", |text| text.lines().count() == 2);
+    assert!(!is_alive(first), "the first run must have ended before the second began");
+    cluster.ok("touch go");
+    cluster.wait_state(&job, "COMPLETED");
+    cluster.wait_for("sinfo -h -o %t", "idle");
+    assert_eq!(cluster.file("runs").lines().count(), 2);
+}

@@ -1,11 +1,11 @@
 //! Which agents are connected, when they were last heard, and how to reach them.
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use model::NodeName;
 use model::agent::Order;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// The orders on their way to one agent.
 pub type Orders = mpsc::UnboundedSender<Order>;
@@ -17,26 +17,47 @@ pub struct Agents {
 
 #[derive(Default)]
 struct Connected {
-    streams: HashMap<NodeName, (u64, Orders)>,
+    streams: HashMap<NodeName, Stream>,
     heard: HashMap<NodeName, Instant>,
     n_connections: u64,
 }
 
+struct Stream {
+    number: u64,
+    orders: Orders,
+    close: Arc<Notify>,
+}
+
 impl Agents {
-    /// A new stream replaces an older one of the same node. Returns its number.
-    pub fn connect(&self, node: &NodeName, orders: Orders) -> u64 {
+    /// A new stream replaces an older one of the same node. Returns its number, and what tells its listener to end.
+    pub fn connect(&self, node: &NodeName, orders: Orders) -> (u64, Arc<Notify>) {
         let mut connected = self.lock();
         connected.n_connections += 1;
         let number = connected.n_connections;
-        connected.streams.insert(node.clone(), (number, orders));
+        let close = Arc::new(Notify::new());
+        let stream = Stream { number, orders, close: close.clone() };
+        if let Some(older) = connected.streams.insert(node.clone(), stream) {
+            older.close.notify_one();
+        }
         connected.heard.insert(node.clone(), Instant::now());
-        number
+        (number, close)
+    }
+
+    /// Ends the node's stream, so that its agent comes again and registers.
+    pub fn close(&self, node: &NodeName) {
+        if let Some(stream) = self.lock().streams.remove(node) {
+            stream.close.notify_one();
+        }
+    }
+
+    pub fn connected(&self) -> Vec<NodeName> {
+        self.lock().streams.keys().cloned().collect()
     }
 
     /// Forgets the stream unless a newer one has taken its place.
     pub fn disconnect(&self, node: &NodeName, number: u64) {
         let mut connected = self.lock();
-        if connected.streams.get(node).is_some_and(|(current, _)| *current == number) {
+        if connected.streams.get(node).is_some_and(|stream| stream.number == number) {
             connected.streams.remove(node);
         }
     }
@@ -51,7 +72,7 @@ impl Agents {
 
     /// Says whether the agent is connected; an order to one that is not is sent again when it comes.
     pub fn send(&self, node: &NodeName, order: Order) -> bool {
-        self.lock().streams.get(node).is_some_and(|(_, orders)| orders.send(order).is_ok())
+        self.lock().streams.get(node).is_some_and(|stream| stream.orders.send(order).is_ok())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Connected> {

@@ -18,9 +18,9 @@ mod group;
 mod help;
 mod options;
 
+pub use crate::viewer::Asked;
 pub use columns::{COLUMNS, Nodes};
 pub use group::{Gather, Group, Scene};
-pub use crate::viewer::Asked;
 pub use options::{Options, parse};
 
 const VIEWER: Viewer = Viewer { program: "sinfo", call: "slurm_load_partitions:" };

@@ -20,9 +20,9 @@ mod help;
 mod options;
 pub mod steps;
 
+pub use crate::viewer::{Asked, Refusal, Shown};
 pub use columns::{COLUMNS, Jobs};
 pub use filter::{fits, is_meant, request};
-pub use crate::viewer::{Asked, Refusal, Shown};
 pub use options::{Layout, Options, States, parse};
 
 const DEFAULT: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";

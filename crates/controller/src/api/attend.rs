@@ -4,7 +4,7 @@ use std::sync::Arc;
 use model::agent::{Order, Report};
 use model::command::Exited;
 use model::{Caller, Command, NodeName, codec};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
@@ -26,11 +26,12 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>) -> Answer<Stre
         Ok(_) => {
             tracing::info!(%node, "the agent is here");
             let _ = orders.send(Order::Welcome);
-            let number = api.agents.connect(&node, orders.clone());
+            let (number, close) = api.agents.connect(&node, orders.clone());
             api.runner.tell(Notice::Connected(node.clone()));
             let listener = Listener {
                 node,
                 number,
+                close,
                 orders,
                 door: api.door.clone(),
                 agents: api.agents.clone(),
@@ -52,6 +53,7 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>) -> Answer<Stre
 struct Listener {
     node: NodeName,
     number: u64,
+    close: Arc<Notify>,
     orders: Orders,
     door: Arc<Door>,
     agents: Arc<Agents>,
@@ -61,7 +63,11 @@ struct Listener {
 impl Listener {
     async fn listen(self, mut reports: Streaming<FromAgent>) {
         loop {
-            match reports.next().await {
+            let report = tokio::select! {
+                report = reports.next() => report,
+                () = self.close.notified() => break,
+            };
+            match report {
                 Some(Ok(message)) => match codec::decode::<Report>(&message.report) {
                     Ok(report) => self.heed(report),
                     Err(error) => tracing::warn!(node = %self.node, %error, "an unreadable report"),

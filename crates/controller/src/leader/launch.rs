@@ -17,11 +17,12 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
     Some((first.node.clone(), launch))
 }
 
-/// One launch for each node of the step.
+/// One launch for each node of the step where its tasks have not ended yet.
 pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Launch)> {
     let environment: Vec<u8> = cluster.blob(step.spec.environment).map(|content| content.to_vec()).unwrap_or_default();
     let places = step.shares.iter().zip(step.ranks()).enumerate();
     places
+        .filter(|(_, (share, _))| !step.ended_nodes.contains(&share.node))
         .map(|(node_index, (share, ranks)): (usize, (&NodeShare, Vec<u32>))| {
             let launch = Launch {
                 step: step.id,

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{Caller, Command, NodeName};
+use state::Cluster;
 
 use crate::agents::Agents;
 use crate::door::Door;
@@ -25,6 +26,17 @@ pub async fn run(door: Arc<Door>, published: Published, agents: Arc<Agents>) {
             // A refusal means somebody else has noticed, or the log has stopped.
             let _ = door.propose(Caller::SYSTEM, Command::NodeLost { node }).await;
         }
+        close_unregistered(&published.now(), &agents);
         tokio::time::sleep((limit / 10).clamp(Duration::from_millis(100), Duration::from_secs(5))).await;
+    }
+}
+
+/// A stream stands only while its node answers as far as the log knows. After a loss that was none, or when a node has been taken
+/// out of the configuration and put back, its agent must come again.
+fn close_unregistered(cluster: &Cluster, agents: &Agents) {
+    let is_registered = |node: &NodeName| cluster.node(node.as_str()).is_some_and(|node| node.answers);
+    for node in agents.connected().iter().filter(|node| !is_registered(node)) {
+        tracing::info!(%node, "the agent must register again");
+        agents.close(node);
     }
 }

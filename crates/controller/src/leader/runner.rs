@@ -26,14 +26,14 @@ const CONFIRM_LAUNCH_AFTER: Duration = Duration::from_millis(20);
 
 /// What others tell the runner.
 pub enum Notice {
-    /// An agent has connected: orders it may have missed are sent again.
+    /// An agent has registered anew: what its node has to do is begun again, also what it had answered before.
     Connected(NodeName),
     Answered {
         number: u64,
         result: DutyResult,
     },
     /// The result of this duty has been proposed; do it again if it still stands.
-    Proposed(Owner),
+    Proposed(Duty),
 }
 
 #[derive(Clone)]
@@ -71,8 +71,10 @@ struct Runner {
 /// One duty under way.
 struct Work {
     duty: Duty,
+    /// Where orders went, and the registrations they were for: an answer of an earlier one counts no more.
+    registrations: Vec<(NodeName, u32)>,
     /// Orders not answered yet, by number.
-    open: HashMap<u64, (NodeName, Order)>,
+    open: HashMap<u64, NodeName>,
     failure: Option<DutyResult>,
     is_proposed: bool,
 }
@@ -99,10 +101,10 @@ impl Runner {
     fn heed(&mut self, notice: Notice) {
         match notice {
             Notice::Connected(node) => {
-                let missed = self.work.values().flat_map(|work| work.open.values()).filter(|(to, _)| *to == node);
-                for (node, order) in missed {
-                    self.agents.send(node, order.clone());
-                }
+                let concerns = |work: &Work| work.registrations.iter().any(|(to, _)| *to == node);
+                let owners = self.work.iter().filter(|(_, work)| concerns(work)).map(|(owner, _)| owner.clone());
+                let owners: Vec<Owner> = owners.collect();
+                owners.iter().for_each(|owner| self.forget(owner));
             }
             Notice::Answered { number, result } => {
                 let Some(owner) = self.numbers.remove(&number) else { return };
@@ -113,8 +115,10 @@ impl Runner {
                 }
                 self.propose_if_done(&owner);
             }
-            Notice::Proposed(owner) => {
-                self.forget(&owner);
+            Notice::Proposed(duty) => {
+                if self.work.get(&duty.owner).is_some_and(|work| work.duty == duty) {
+                    self.forget(&duty.owner);
+                }
             }
         }
     }
@@ -137,20 +141,22 @@ impl Runner {
     }
 
     fn begin(&mut self, cluster: &Cluster, duty: &Duty) {
-        let mut work = Work { duty: duty.clone(), open: HashMap::new(), failure: None, is_proposed: false };
+        let (registrations, open) = (Vec::new(), HashMap::new());
+        let mut work = Work { duty: duty.clone(), registrations, open, failure: None, is_proposed: false };
         for (node, order) in orders(cluster, duty) {
+            let known = cluster.node(node.as_str());
+            if !known.is_some_and(|node| node.answers) && duty.task != Task::Launch {
+                continue;
+            }
             self.next += 1;
-            let order = numbered(order, self.next);
-            if !cluster.node(node.as_str()).is_some_and(|node| node.answers) && duty.task != Task::Launch {
-                continue;
-            }
-            self.agents.send(&node, order.clone());
             // A signal is not answered: it is done when it is sent.
-            if matches!(order, Order::Signal { .. }) {
-                continue;
+            if !matches!(order, Order::Signal { .. }) {
+                work.registrations.push((node.clone(), registration(cluster, &node)));
+                work.open.insert(self.next, node.clone());
+                self.numbers.insert(self.next, duty.owner.clone());
             }
-            self.numbers.insert(self.next, duty.owner.clone());
-            work.open.insert(self.next, (node, order));
+            // One that is not connected gets its orders when it comes.
+            self.agents.send(&node, numbered(order, self.next));
         }
         self.work.insert(duty.owner.clone(), work);
         self.propose_if_done(&duty.owner);
@@ -165,7 +171,7 @@ impl Runner {
                 continue;
             }
             let n_open = work.open.len();
-            work.open.retain(|_, (node, _)| !is_lost(node));
+            work.open.retain(|_, node| !is_lost(node));
             if work.open.len() < n_open {
                 eased.push(owner.clone());
             }
@@ -181,25 +187,28 @@ impl Runner {
         work.is_proposed = true;
         let failed = work.failure.is_some();
         let result = work.failure.take().unwrap_or(DutyResult::Done);
-        let duty = work.duty.clone();
-        let (door, handle, owner, published) =
-            (self.door.clone(), self.handle.clone(), owner.clone(), self.published.clone());
+        let (duty, registrations) = (work.duty.clone(), work.registrations.clone());
+        let (door, handle, published) = (self.door.clone(), self.handle.clone(), self.published.clone());
         tokio::spawn(async move {
             if duty.task == Task::Launch && !failed {
                 tokio::time::sleep(CONFIRM_LAUNCH_AFTER).await;
-                if published.now().duty(&owner) != Some(&duty) {
+                let cluster = published.now();
+                if cluster.duty(&duty.owner) != Some(&duty) {
                     return;
                 }
+                if registrations.iter().any(|(node, number)| registration(&cluster, node) != *number) {
+                    return handle.tell(Notice::Proposed(duty));
+                }
             }
-            let command = Command::DutyDone { duty, result };
+            let command = Command::DutyDone { duty: duty.clone(), result };
             let proposed = door.propose(Caller::SYSTEM, command).await;
             if let Err(Refusal::NotWritten(why)) = &proposed {
-                tracing::warn!(?owner, why, "the result of a duty was not written");
+                tracing::warn!(?duty, why, "the result of a duty was not written");
             }
             if failed || matches!(proposed, Err(Refusal::NotWritten(_))) {
                 tokio::time::sleep(RETRY_AFTER).await;
             }
-            handle.tell(Notice::Proposed(owner));
+            handle.tell(Notice::Proposed(duty));
         });
     }
 
@@ -210,6 +219,10 @@ impl Runner {
             });
         }
     }
+}
+
+fn registration(cluster: &Cluster, node: &NodeName) -> u32 {
+    cluster.node(node.as_str()).map_or(0, |node| node.attempt)
 }
 
 fn orders(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
