@@ -37,12 +37,8 @@ fn main() {
 
     let mut nearly = queued(&empty, n_nodes, |_| Size { n_tasks: Some(62), ..Default::default() });
     adopt(&mut nearly);
-    let mut stuck = queued(&nearly, n_jobs, |number| Size {
-        min_nodes: 1,
-        n_tasks: Some(3 + number % 60),
-        max_nodes: Some(1),
-        ..mixed(number)
-    });
+    let too_large = |number: u32| Size { n_tasks: Some(3 + number % 60), max_nodes: Some(1), ..Default::default() };
+    let mut stuck = queued(&nearly, n_jobs, too_large);
     adopt(&mut stuck);
     show("two CPUs free on every node, nothing fits", &stuck);
 }
