@@ -13,7 +13,7 @@ use model::time::Span;
 use crate::protocol::{FromSupervisor, ToSupervisor};
 use crate::spool::{Record, Spool, slot_name, socket_name};
 use crate::supervisor::{TAG, through};
-use crate::{Options, cgroup, daemon, frame, processes, sys};
+use crate::{Options, cgroup, daemon, frame, leftovers};
 
 /// How long all of it may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -71,14 +71,7 @@ fn sweep(cgroups: Option<&Path>, spool: &Spool, record: &Record, until: Instant)
     let entry = format!("{TAG}={}:{}", spool.dir().display(), record.run);
     let cgroup = cgroups.and_then(|parent| cgroup::Cgroup::open(parent, &slot_name(record.slot)).ok());
     while Instant::now() < until {
-        let marked = processes::marked(&entry);
-        marked.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
-        let is_empty = cgroup.as_ref().is_none_or(|cgroup| {
-            cgroup.thaw();
-            cgroup.kill();
-            cgroup.is_empty()
-        });
-        if marked.is_empty() && is_empty {
+        if leftovers::kill(&entry, cgroup.as_ref()) {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -16,6 +16,7 @@ mod daemon;
 mod frame;
 mod killed;
 mod launcher;
+mod leftovers;
 mod link;
 mod machine;
 mod options;

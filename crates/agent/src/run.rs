@@ -16,7 +16,7 @@ use crate::protocol::{Birth, FromSupervisor, RunId, Start, ToSupervisor};
 use crate::supervisor::TAG;
 use crate::sys::{self, SocketKind};
 use crate::table::{Agent, Entry};
-use crate::{processes, spool};
+use crate::{leftovers, spool};
 
 /// Starts a run, once. An error refuses it: it must never be started here.
 pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
@@ -207,17 +207,7 @@ fn clear_leftovers(agent: &Agent, run: RunId, slot: u32) {
     let cgroup = agent.cgroup.as_ref().and_then(|parent| Cgroup::open(parent, &spool::slot_name(slot)).ok());
     let entry = format!("{}={}", TAG, agent.tag(run));
     let mut pause_millis = 1;
-    loop {
-        let marked = processes::marked(&entry);
-        marked.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
-        let is_empty = cgroup.as_ref().is_none_or(|cgroup| {
-            cgroup.thaw();
-            cgroup.kill();
-            cgroup.is_empty()
-        });
-        if marked.is_empty() && is_empty {
-            break;
-        }
+    while !leftovers::kill(&entry, cgroup.as_ref()) {
         // Nobody tells when a process that is not our child has gone.
         std::thread::sleep(std::time::Duration::from_millis(pause_millis));
         pause_millis = (pause_millis * 2).min(100);

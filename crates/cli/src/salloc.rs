@@ -12,25 +12,21 @@ use tokio::process::Child;
 use wire::Controller;
 
 use crate::allocation::{self, Failed, Granted};
-use crate::context;
-use crate::sbatch::{error_code, print, question};
+use crate::output::print;
+use crate::sbatch::{error_code, question};
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Bell};
 use crate::submit::spec::finish;
 use crate::submit::{Caller, Problem, Program, export, help, read};
 use crate::watch::Watch;
 
+use crate::submit::start::{Built, start};
+
 const PROGRAM: Program = Program::Salloc;
 /// A wait that is worth a bell.
 const BELL_AFTER: Duration = Duration::from_secs(10);
 
 /// What the arguments come to.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Built {
-    Answer(String),
-    Allocate(Box<Plan>),
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub spec: JobSpec,
@@ -43,7 +39,7 @@ pub struct Plan {
 }
 
 /// Everything up to the first call, without sockets.
-pub fn build(arguments: &[String], caller: &Caller) -> Result<Built, Problem> {
+pub fn build(arguments: &[String], caller: &Caller) -> Result<Built<Plan>, Problem> {
     let parsed = read::arguments(PROGRAM, arguments)?;
     if let Some(question) = question(&parsed) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
@@ -69,7 +65,7 @@ pub fn build(arguments: &[String], caller: &Caller) -> Result<Built, Problem> {
         false => parsed.operands,
         true => vec![shell(caller)],
     };
-    Ok(Built::Allocate(Box::new(Plan { spec, blobs: vec![environment], behaviour: request.behaviour, command, talk })))
+    Ok(Built::Carry(Box::new(Plan { spec, blobs: vec![environment], behaviour: request.behaviour, command, talk })))
 }
 
 fn shell(caller: &Caller) -> String {
@@ -78,26 +74,7 @@ fn shell(caller: &Caller) -> String {
 }
 
 pub fn run(arguments: &[String]) -> i32 {
-    let cluster = context::cluster();
-    let cluster_name = cluster.as_ref().map(|cluster| cluster.cluster_name.clone()).unwrap_or_default();
-    let built = Caller::current(&cluster_name).map_err(Problem::error).and_then(|caller| build(arguments, &caller));
-    match built {
-        Err(problem) => {
-            eprint!("{}", problem.show(PROGRAM));
-            error_code(problem.code)
-        }
-        Ok(Built::Answer(text)) => {
-            print(&text);
-            0
-        }
-        Ok(Built::Allocate(plan)) => match cluster {
-            Ok(cluster) => context::block_on(carry_out(&cluster, *plan)),
-            Err(why) => {
-                eprintln!("salloc: error: {why}");
-                error_code(1)
-            }
-        },
-    }
+    start(PROGRAM, |caller| build(arguments, caller), carry_out)
 }
 
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
@@ -294,7 +271,7 @@ mod tests {
         let account = crate::users::Account { shell: "/bin/zsh".into(), ..Default::default() };
         let caller = Caller { work_dir: "/home/ada".into(), account: account.into(), ..Caller::default() };
         match build(&arguments, &caller) {
-            Ok(Built::Allocate(plan)) => Ok(*plan),
+            Ok(Built::Carry(plan)) => Ok(*plan),
             Ok(Built::Answer(text)) => Err(text),
             Err(problem) => Err(format!("{}={}", problem.show(PROGRAM), problem.code)),
         }

@@ -1,5 +1,5 @@
 //! `sbatch`: hands a script to the cluster and says its number.
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use wire::CallError;
 
 use crate::context;
 use crate::getopt::Parsed;
+use crate::output::print;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Question};
 use crate::submit::spec::finish;
@@ -300,9 +301,4 @@ fn fail(problem: &Problem) -> i32 {
 /// A site may choose what errors exit with.
 pub fn error_code(code: i32) -> i32 {
     std::env::var("SLURM_EXIT_ERROR").ok().and_then(|text| text.parse().ok()).unwrap_or(code)
-}
-
-/// Data for the user; a reader that has gone is no error of ours.
-pub fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }

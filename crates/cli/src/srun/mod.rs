@@ -18,16 +18,16 @@ pub mod signals;
 pub mod tasks;
 pub mod terminal;
 
-pub use plan::{Built, build};
+pub use plan::build;
 
 use config::Client;
 use model::{Job, Step, StepId};
 use wire::Controller;
 
 use crate::allocation::{self, Failed, Granted};
-use crate::context;
-use crate::sbatch::{error_code, print};
-use crate::submit::{Caller, Problem, Program};
+use crate::sbatch::error_code;
+use crate::submit::Program;
+use crate::submit::start::start;
 use crate::watch::Watch;
 use plan::{Place, Plan};
 use session::Session;
@@ -35,28 +35,7 @@ use session::Session;
 const PROGRAM: Program = Program::Srun;
 
 pub fn run(arguments: &[String]) -> i32 {
-    let cluster = context::cluster();
-    let cluster_name = cluster.as_ref().map(|cluster| cluster.cluster_name.clone()).unwrap_or_default();
-    let built = Caller::current(&cluster_name)
-        .map_err(Problem::error)
-        .and_then(|caller| build(arguments, &caller, terminal::size));
-    match built {
-        Err(problem) => {
-            eprint!("{}", problem.show(PROGRAM));
-            error_code(problem.code)
-        }
-        Ok(Built::Answer(text)) => {
-            print(&text);
-            0
-        }
-        Ok(Built::Run(plan)) => match cluster {
-            Ok(cluster) => context::block_on(carry_out(&cluster, *plan)),
-            Err(why) => {
-                eprintln!("srun: error: {why}");
-                error_code(1)
-            }
-        },
-    }
+    start(PROGRAM, |caller| build(arguments, caller, terminal::size), carry_out)
 }
 
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {

@@ -9,17 +9,10 @@ use crate::sbatch::question;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
 use crate::submit::spec::finish;
+use crate::submit::start::Built;
 use crate::submit::{Caller, Problem, Program, Request, export, help, read};
 
 const PROGRAM: Program = Program::Srun;
-
-/// What the arguments come to.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Built {
-    /// Something to print, nothing to run.
-    Answer(String),
-    Run(Box<Plan>),
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -62,7 +55,11 @@ pub enum Local {
 }
 
 /// Everything up to the first call, without sockets. `terminal` is the size of the user's.
-pub fn build(arguments: &[String], caller: &Caller, terminal: impl Fn() -> TerminalSize) -> Result<Built, Problem> {
+pub fn build(
+    arguments: &[String],
+    caller: &Caller,
+    terminal: impl Fn() -> TerminalSize,
+) -> Result<Built<Plan>, Problem> {
     let parsed = read::arguments(PROGRAM, arguments)?;
     if let Some(question) = question(&parsed) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
@@ -128,7 +125,7 @@ pub fn build(arguments: &[String], caller: &Caller, terminal: impl Fn() -> Termi
     if request.behaviour.verbosity > 0 {
         talk.push_str(&help::defined_options(PROGRAM, &request));
     }
-    Ok(Built::Run(Box::new(Plan {
+    Ok(Built::Carry(Box::new(Plan {
         place,
         step,
         blobs: vec![environment],
@@ -206,7 +203,7 @@ mod tests {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
         let caller = Caller { work_dir: "/home/ada".into(), ..Caller::default() }.with_environment(environment);
         match build(&arguments, &caller, || TerminalSize { rows: 24, columns: 80 }) {
-            Ok(Built::Run(plan)) => Ok(*plan),
+            Ok(Built::Carry(plan)) => Ok(*plan),
             Ok(Built::Answer(text)) => Err(text),
             Err(problem) => Err(format!("{}={}", problem.show(PROGRAM), problem.code)),
         }

@@ -20,6 +20,7 @@ pub mod set_layout;
 pub mod set_size;
 pub mod set_step;
 pub mod spec;
+pub mod start;
 pub mod table;
 #[cfg(test)]
 mod tests;
