@@ -252,8 +252,37 @@ impl Size {
     }
 }
 
+impl Mail {
+    /// Only plain addresses: many mail programs take `|command`, `/file` or `-option` as a recipient, and ours runs as the controller.
+    pub fn has_plain_address(&self) -> bool {
+        let is_plain = |address: &str| {
+            address.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+                && address.chars().all(|letter| letter.is_ascii_alphanumeric() || "._+-@%=".contains(letter))
+        };
+        self.to.is_empty() || self.to.split(',').all(is_plain)
+    }
+}
+
 impl JobSpec {
     pub fn is_batch(&self) -> bool {
         matches!(self.kind, JobKind::Batch { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_goes_to_plain_addresses_only() {
+        let is_plain = |to: &str| Mail { to: to.into(), ..Default::default() }.has_plain_address();
+        for address in ["", "ada", "ada@example.org", "a.b+c@x-y.org,root", "_svc"] {
+            assert!(is_plain(address), "{address}");
+        }
+        for address in
+            ["|touch /tmp/x", "/etc/passwd", "-oQ/tmp", "ada,|sh", "ada;sh", "a b", "ada,", "$(sh)", "`sh`", "~root"]
+        {
+            assert!(!is_plain(address), "{address}");
+        }
     }
 }

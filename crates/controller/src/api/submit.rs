@@ -12,6 +12,9 @@ use crate::names::Names;
 pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<SubmitReply> {
     let mut spec: Box<JobSpec> = read(&request.spec)?;
     make_own(&api.names, by, &mut spec);
+    if spec.mail.as_ref().is_some_and(|mail| !mail.has_plain_address()) {
+        return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
+    }
     let blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
     if request.test_only {
         let text =

@@ -31,6 +31,7 @@ fn heed(cluster: &Cluster, event: &Event) {
     let Some(mail) = &job.spec.mail else { return };
     for kind in kinds(job, *from, *to) {
         if mail.kinds.contains(&kind)
+            && mail.has_plain_address()
             && let Some(subject) = subject(cluster, job, mail, kind, *at)
         {
             let to = if mail.to.is_empty() { job.spec.user.clone() } else { mail.to.clone() };
@@ -106,8 +107,9 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
 
 async fn send(program: String, subject: String, to: String) {
     let mut command = Command::new(&program);
-    // An address is never read as an option.
-    command.arg("-s").arg(&subject).arg(to.trim_start_matches('-'));
+    // A job's name must not end the header and begin another.
+    let subject = subject.replace(char::is_control, " ");
+    command.arg("-s").arg(&subject).arg(&to);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status().await {
         Ok(status) if status.success() => {}
