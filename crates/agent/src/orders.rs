@@ -5,6 +5,7 @@ use model::agent::{KillNote, Order, Report};
 use model::command::DutyResult;
 use model::node::Run;
 use model::request::SignalScope;
+use model::staging::{StageFailure, StageResult};
 use model::time::Span;
 use model::{StepId, agent::Launch};
 use tokio::sync::oneshot;
@@ -30,6 +31,12 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
             sequences.into_iter().for_each(|sequence| table.acknowledge(sequence, &agent.spool));
         }
         Order::Ping => agent.table().report(Report::Heartbeat),
+        Order::Stage { number, .. } | Order::Remove { number, .. } => {
+            let failure = StageFailure { why: "this agent moves no data".into(), ..Default::default() };
+            agent.table().report(Report::Staged { number, result: StageResult::Failed(failure) });
+        }
+        // Nothing moves here, so there is nothing to stop.
+        Order::StopMover { .. } => (),
     }
 }
 

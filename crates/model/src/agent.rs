@@ -7,6 +7,7 @@ use crate::command::{DutyResult, Exited};
 use crate::node::{Machine, Run};
 use crate::request::SignalScope;
 use crate::resources::NodeShare;
+use crate::staging::{Home, Inventory, Progress, Removal, StageResult, StageWork};
 use crate::time::Span;
 use crate::{JobId, JobSpec, NodeName, StepId, StepSpec, Timestamp};
 
@@ -57,6 +58,21 @@ pub enum Order {
     },
     /// What the agent holds must be exactly these runs; others are ended.
     Ping,
+    /// Fills or empties one directory of a burst buffer; answered with `Staged`. See `staging`.
+    Stage {
+        number: u64,
+        work: Box<StageWork>,
+    },
+    /// Removes one directory of a burst buffer; answered with `Staged`.
+    Remove {
+        number: u64,
+        removal: Removal,
+    },
+    /// Another agent has taken over what a mover here does.
+    StopMover {
+        home: Home,
+        attempt: u32,
+    },
 }
 
 /// What the job's output says about being ended.
@@ -91,6 +107,15 @@ pub enum Report {
         exited: Exited,
     },
     Heartbeat,
+    /// The answer to a `Stage` or `Remove` with this number.
+    Staged {
+        number: u64,
+        result: StageResult,
+    },
+    Progress {
+        works: Vec<Progress>,
+    },
+    Inventory(Inventory),
 }
 
 record! {
@@ -126,6 +151,8 @@ record! {
         pub ends: Option<Timestamp>,
         /// `%j` of the output file is appended to instead of truncated: a later run of the job.
         pub is_rerun: bool,
+        /// `NAME=value`: where the job's burst buffers are on this node.
+        pub buffer_environment: Vec<String>,
     }
 
     pub struct ArrayFacts {

@@ -2,6 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::node::NodeConfig;
+use crate::pool::BurstBufferConfig;
 use crate::time::Span;
 use crate::{NodeName, Partition};
 
@@ -15,6 +16,8 @@ pub struct Config {
     pub controller: ControllerConfig,
     pub agent: AgentConfig,
     pub scheduler: SchedulerConfig,
+    /// None: jobs cannot have burst buffers.
+    pub burst_buffer: Option<BurstBufferConfig>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,6 +101,7 @@ impl Default for Config {
             controller: ControllerConfig::default(),
             agent: AgentConfig::default(),
             scheduler: SchedulerConfig::default(),
+            burst_buffer: None,
         }
     }
 }

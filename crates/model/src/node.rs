@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::gres::{Gres, GresUnits};
+use crate::pool::PoolReport;
 use crate::spec::Sharing;
 use crate::{CpuSet, JobId, NodeName, Timestamp};
 
@@ -78,6 +79,8 @@ record! {
         pub agent_started: Option<Timestamp>,
         /// Where `srun` and friends reach the agent.
         pub socket: String,
+        /// The file systems of the burst buffer pools.
+        pub pools: Vec<PoolReport>,
     }
 
     /// Kept equal to the sum over the jobs by the ledger.

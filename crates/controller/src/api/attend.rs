@@ -88,6 +88,8 @@ impl Listener {
             Report::Answer { number, result } => self.runner.tell(Notice::Answered { number, result }),
             Report::Exited { sequence, exited } => self.take_exit(sequence, exited),
             Report::Heartbeat | Report::Hello { .. } => (),
+            // Nothing was ordered, so there is nothing to answer yet.
+            Report::Staged { .. } | Report::Progress { .. } | Report::Inventory(_) => (),
         }
     }
 

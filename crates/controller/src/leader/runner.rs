@@ -334,7 +334,10 @@ fn numbered(order: Order, new: u64) -> Order {
         | Order::Signal { .. }
         | Order::Notify { .. }
         | Order::Acknowledge { .. }
-        | Order::Ping => order,
+        | Order::Ping
+        | Order::Stage { .. }
+        | Order::Remove { .. }
+        | Order::StopMover { .. } => order,
     }
 }
 

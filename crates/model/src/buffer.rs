@@ -1,0 +1,223 @@
+//! Burst buffers: what a job asks for, and the entities with a life of their own that come of it.
+//!
+//! A job's [`Buffer`] begins when the plan has its data staged in, and is gone when its last directory is. It has one
+//! [`Place`] for each directory: one for its shared space, and one on each node for its private space. A
+//! [`PersistentBuffer`] belongs to nobody's run. Space in use is never counted apart: it is what these entities hold.
+use serde::{Deserialize, Serialize};
+
+use crate::staging::{Access, Direction, Moved};
+use crate::{JobId, NodeName, Timestamp};
+
+record! {
+    /// What the directives of a job ask for.
+    pub struct BufferRequest {
+        /// The directives, as `scontrol show job` shows them.
+        pub text: String,
+        pub spaces: Vec<Space>,
+        pub transfers: Vec<Transfer>,
+        /// Persistent buffers the job uses.
+        pub uses: Vec<String>,
+        pub creates: Vec<Creation>,
+        pub destroys: Vec<Destruction>,
+    }
+
+    /// Room for the job alone.
+    pub struct Space {
+        pub pool: String,
+        pub access: Access,
+        /// In whole granules of the pool; on each node for private space.
+        pub bytes: u64,
+    }
+
+    /// One `stage_in` or `stage_out`, as written: symbols and variables stand in it.
+    pub struct Transfer {
+        pub direction: Direction,
+        pub kind: TransferKind,
+        pub source: String,
+        pub destination: String,
+        pub when: When,
+        /// A missing source is no failure.
+        pub is_optional: bool,
+        pub symlinks: Symlinks,
+        /// A list of checksums that what is staged in must match.
+        pub manifest: String,
+        pub with_attributes: bool,
+    }
+
+    /// `#BB create_persistent`
+    pub struct Creation {
+        pub name: String,
+        pub pool: String,
+        pub bytes: u64,
+    }
+
+    /// `#BB destroy_persistent`
+    pub struct Destruction {
+        pub name: String,
+        /// Jobs that use it are not waited for.
+        pub hurry: bool,
+    }
+
+    /// The buffer of one run of a job.
+    pub struct Buffer {
+        pub job: JobId,
+        /// Names its directories; a later buffer of the same job has a higher one.
+        pub epoch: u32,
+        /// Counts what was ordered: an answer to an earlier order is stale.
+        pub attempt: u32,
+        pub phase: BufferPhase,
+        pub uid: u32,
+        pub gid: u32,
+        pub spaces: Vec<Space>,
+        /// Persistent buffers that must stay while this one lives.
+        pub uses: Vec<String>,
+        pub places: Vec<Place>,
+        pub created: Timestamp,
+        /// When the present phase began.
+        pub since: Timestamp,
+        /// The present task has failed and is not tried again by itself; or, in teardown, is tried again and again.
+        pub failure: String,
+        /// The data is given up.
+        pub hurry: bool,
+        /// The job it was made for ran.
+        pub was_used: bool,
+        pub staged_in: Moved,
+        pub staged_out: Moved,
+    }
+
+    /// One directory, and the agent that cares for it.
+    pub struct Place {
+        pub access: Access,
+        pub node: NodeName,
+        /// The present task is done here.
+        pub is_done: bool,
+        /// Its data has been staged in.
+        pub is_staged: bool,
+        /// The job has no use for it: it goes, whatever the rest does.
+        pub is_unwanted: bool,
+        /// Why the present task failed here.
+        pub failure: String,
+    }
+
+    /// A named buffer that outlives jobs.
+    pub struct PersistentBuffer {
+        pub name: String,
+        pub pool: String,
+        pub bytes: u64,
+        pub uid: u32,
+        pub gid: u32,
+        pub account: String,
+        pub created: Timestamp,
+        pub phase: PersistentPhase,
+        pub attempt: u32,
+        /// The agent that makes or removes it.
+        pub node: NodeName,
+        /// The job that asked for the present phase.
+        pub by_job: JobId,
+        pub failure: String,
+        pub hurry: bool,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum BufferPhase {
+    /// Persistent buffers are being made for it.
+    Allocating,
+    #[default]
+    StagingIn,
+    /// Its data is there; the job may start.
+    StagedIn,
+    /// The job has its nodes; what they still lack is brought.
+    PreRun,
+    InUse,
+    /// The run has ended; its processes may still be there.
+    PostRun,
+    StagingOut,
+    TearingDown,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PersistentPhase {
+    #[default]
+    Creating,
+    Ready,
+    /// Goes when nobody uses it any more.
+    Condemned,
+    Destroying,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TransferKind {
+    #[default]
+    File,
+    Directory,
+    /// A file that names others.
+    List,
+    /// A command line of the user's; `source` holds it.
+    Command,
+}
+
+/// After which ends of the job data is staged out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum When {
+    #[default]
+    Always,
+    Success,
+    Failure,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Symlinks {
+    #[default]
+    Preserve,
+    /// Never out of the source's tree.
+    Follow,
+    Skip,
+    Fail,
+}
+
+/// What users read as BurstBufferState.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum BufferState {
+    Pending,
+    Allocating,
+    Allocated,
+    Deleting,
+    Deleted,
+    StagingIn,
+    StagedIn,
+    PreRun,
+    AllocRevoke,
+    Running,
+    Suspended,
+    PostRun,
+    StagingOut,
+    StagedOut,
+    Teardown,
+    TeardownFail,
+    Complete,
+}
+
+impl BufferState {
+    pub fn word(self) -> &'static str {
+        match self {
+            BufferState::Pending => "pending",
+            BufferState::Allocating => "allocating",
+            BufferState::Allocated => "allocated",
+            BufferState::Deleting => "deleting",
+            BufferState::Deleted => "deleted",
+            BufferState::StagingIn => "staging-in",
+            BufferState::StagedIn => "staged-in",
+            BufferState::PreRun => "pre-run",
+            BufferState::AllocRevoke => "alloc-revoke",
+            BufferState::Running => "running",
+            BufferState::Suspended => "suspended",
+            BufferState::PostRun => "post-run",
+            BufferState::StagingOut => "staging-out",
+            BufferState::StagedOut => "staged-out",
+            BufferState::Teardown => "teardown",
+            BufferState::TeardownFail => "teardown-fail",
+            BufferState::Complete => "complete",
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where burst buffers live: the pools of `[burst_buffer]`, and the rules of that section.
+use serde::{Deserialize, Serialize};
+
+use crate::NodeName;
+use crate::time::Span;
+
+/// The section `[burst_buffer]`, with defaults filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BurstBufferConfig {
+    pub plugin: Plugin,
+    pub pools: Vec<Pool>,
+    /// For requests that name none; empty: the first pool.
+    pub default_pool: String,
+    /// Ordinary users may create and destroy persistent buffers.
+    pub enables_persistent: bool,
+    /// Users see only their own buffers.
+    pub is_private: bool,
+    /// A buffer whose staging failed is torn down at once instead of being kept for inspection.
+    pub tears_down_after_failure: bool,
+    /// Names or numbers of users; empty: everyone.
+    pub allow_users: Vec<String>,
+    pub deny_users: Vec<String>,
+    pub stage_in_timeout: Span,
+    pub stage_out_timeout: Span,
+    pub validate_timeout: Span,
+    pub other_timeout: Span,
+    pub poll_interval: Span,
+    /// Data is staged in for jobs expected to start within this time; zero: only when the nodes are there.
+    pub stage_ahead: Span,
+    /// Nodes stay with the job until its data is staged out.
+    pub holds_nodes: bool,
+    pub verify_in: Verify,
+    pub verify_out: Verify,
+    /// Copying threads of one agent; zero: as many as suit the machine.
+    pub n_workers: u32,
+    /// Bytes a second one agent may move; zero: no limit.
+    pub bandwidth_bytes: u64,
+    /// Most directives in one request.
+    pub max_directives: u32,
+}
+
+impl Default for BurstBufferConfig {
+    fn default() -> Self {
+        BurstBufferConfig {
+            plugin: Plugin::Native,
+            pools: Vec::new(),
+            default_pool: String::new(),
+            enables_persistent: false,
+            is_private: false,
+            tears_down_after_failure: false,
+            allow_users: Vec::new(),
+            deny_users: Vec::new(),
+            stage_in_timeout: Span::from_secs(86_400),
+            stage_out_timeout: Span::from_secs(86_400),
+            validate_timeout: Span::from_secs(5),
+            other_timeout: Span::from_secs(300),
+            poll_interval: Span::from_secs(15),
+            stage_ahead: Span::from_secs(10 * 3600),
+            holds_nodes: false,
+            verify_in: Verify::Stream,
+            verify_out: Verify::Full,
+            n_workers: 0,
+            bandwidth_bytes: 0,
+            max_directives: 1000,
+        }
+    }
+}
+
+/// Who does the buffers' tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Plugin {
+    /// Our agents move the data.
+    #[default]
+    Native,
+}
+
+impl Plugin {
+    /// As in `burst_buffer/native`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Plugin::Native => "native",
+        }
+    }
+}
+
+record! {
+    pub struct Pool {
+        pub name: String,
+        pub kind: PoolKind,
+        /// The directory that buffers are made in. For a pool of kind `node` it may contain `%n`, the node's name.
+        pub root: String,
+        /// Sizes are rounded up to a multiple of this; zero counts as one.
+        pub granularity_bytes: u64,
+        /// Of the pool, or of each node for a pool of kind `node`; none: what the agents report of the file system.
+        pub total_bytes: Option<u64>,
+        /// Of a reported size, this much is left alone.
+        pub reserve_percent: u32,
+        /// Agents that move data to and from a shared pool; empty: any.
+        pub movers: Vec<NodeName>,
+    }
+
+    /// What an agent says of a pool's file system.
+    pub struct PoolReport {
+        pub pool: String,
+        pub total_bytes: u64,
+        /// What is left of it, existing buffers not counted.
+        pub available_bytes: u64,
+        /// Why the agent cannot use it; empty: it can.
+        pub problem: String,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoolKind {
+    /// One directory that all nodes see.
+    #[default]
+    Shared,
+    /// A directory on each node's own disk; requests are for each node.
+    Node,
+}
+
+/// How copies are compared with their sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verify {
+    None,
+    Size,
+    /// A hash of what was read against what was written, on the way.
+    #[default]
+    Stream,
+    /// The copy is read back.
+    Full,
+}
+
+impl Pool {
+    /// `bytes` rounded up to whole granules; at least one. None if that is more than can be counted.
+    pub fn rounded(&self, bytes: u64) -> Option<u64> {
+        let granule = self.granularity_bytes.max(1);
+        bytes.max(1).div_ceil(granule).checked_mul(granule)
+    }
+}
+
+impl BurstBufferConfig {
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The pool of requests that name none.
+    pub fn default_pool(&self) -> Option<&Pool> {
+        match self.default_pool.as_str() {
+            "" => self.pools.first(),
+            name => self.pool(name),
+        }
+    }
+}
