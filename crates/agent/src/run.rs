@@ -195,6 +195,7 @@ pub fn conclude(agent: &Agent, slot: u32, run: RunId, exit: ExitStatus, launch_e
         exit,
         out_of_memory: false,
         launch_error,
+        usage: None,
     };
     if let Err(error) = agent.spool.conclude(slot, &exited) {
         tracing::error!(%run, %error, "cannot write the result to the spool");

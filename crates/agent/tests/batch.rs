@@ -226,3 +226,25 @@ async fn a_hundred_launches_at_once_all_end() {
         assert_eq!(world.exit(job).await.exit, ExitStatus::exited((job % 7) as u8));
     }
 }
+
+#[tokio::test]
+async fn what_a_script_used_is_reported() {
+    let mut world = World::new().await;
+    let script = "head -c 8000000 /dev/zero | cat >copy; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+    world.launch(world.script(1, script)).await;
+    let usage = world.exit(1).await.usage.expect("it was measured");
+    assert_eq!(usage.n_tasks, 1);
+    assert!(usage.total_cpu().0 > 5_000, "{usage:?}");
+    assert_eq!(usage.cpu_micros.total, usage.total_cpu().0);
+    assert!((8_000_000..40_000_000).contains(&usage.written_bytes.total), "{usage:?}");
+    assert!(usage.read_bytes.total >= 8_000_000, "{usage:?}");
+}
+
+#[tokio::test]
+async fn the_most_memory_is_known_however_short_it_was_used() {
+    let mut world = World::new().await;
+    // A shell that holds 60 MB for a moment.
+    world.launch(world.script(1, "x=$(head -c 60000000 /dev/zero | tr '\\0' x); exit 0")).await;
+    let usage = world.exit(1).await.usage.expect("it was measured");
+    assert!(usage.rss_bytes.max > 55_000_000, "{usage:?}");
+}

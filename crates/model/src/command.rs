@@ -5,7 +5,7 @@ use crate::node::{Machine, Run};
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
     BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Plan, Reject, StepId, StepSpec,
-    Timestamp,
+    Timestamp, Usage,
 };
 
 /// One entry of the replicated log. `at` is the only clock the state ever sees.
@@ -122,6 +122,9 @@ pub struct Exited {
     pub out_of_memory: bool,
     /// It never came to run its program; why.
     pub launch_error: Option<String>,
+    /// None from agents that did not measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dependency::Dependency;
 use crate::time::{Span, Timestamp};
-use crate::{Allocation, ExitStatus, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet};
+use crate::{Allocation, ExitStatus, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
 
 record! {
     /// A job, one task of an array, or the part of an array that has not started (`waiting_tasks`).
@@ -72,6 +72,8 @@ record! {
         pub warned: bool,
         /// Nodes that could not be reached when the run ended.
         pub unreachable: Vec<NodeName>,
+        /// What the batch script of this run has used.
+        pub usage: Option<Box<Usage>>,
     }
 
     pub struct ArrayPlace {

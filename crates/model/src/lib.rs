@@ -46,6 +46,7 @@ pub mod staging;
 pub mod step;
 pub mod time;
 pub mod update;
+pub mod usage;
 pub mod when;
 
 pub use array::Array;
@@ -68,3 +69,4 @@ pub use resources::{Allocation, NodeShare};
 pub use spec::{JobKind, JobSpec};
 pub use step::{Step, StepPhase, StepSpec};
 pub use time::Timestamp;
+pub use usage::Usage;

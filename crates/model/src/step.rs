@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::resources::NodeShare;
 use crate::spec::{Distribution, Memory};
-use crate::{BlobId, CpuSet, ExitStatus, JobId, NodeName, StepId, Timestamp};
+use crate::{BlobId, CpuSet, ExitStatus, JobId, NodeName, StepId, Timestamp, Usage};
 
 record! {
     /// What `srun` asked for.
@@ -72,6 +72,10 @@ record! {
         pub was_cancelled: bool,
         pub started: Option<Timestamp>,
         pub ended: Option<Timestamp>,
+        /// What its tasks have used, on the nodes where they have ended.
+        pub usage: Option<Box<Usage>>,
+        /// A memory limit ended some of its tasks.
+        pub out_of_memory: bool,
     }
 }
 

@@ -190,6 +190,7 @@ fn restart(job: &mut Job) {
     job.cancelled_by = None;
     job.next_step = 0;
     job.unreachable.clear();
+    job.usage = None;
 }
 
 fn forget(cluster: &mut Cluster, id: JobId) {

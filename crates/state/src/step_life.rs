@@ -6,7 +6,8 @@
 //! ```
 use std::sync::Arc;
 
-use model::{Duty, Event, ExitStatus, JobId, NodeName, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
+use model::command::Exited;
+use model::{Duty, Event, JobId, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
 
 use crate::settle::wake;
 use crate::step_layout::Layout;
@@ -49,13 +50,23 @@ pub(crate) fn end(cluster: &mut Cluster, job: JobId, id: StepId) {
 }
 
 /// All its tasks on `node` have ended; nothing is left of it there.
-pub(crate) fn node_ended(cluster: &mut Cluster, job: JobId, id: StepId, node: &NodeName, exit: ExitStatus) {
+pub(crate) fn node_ended(cluster: &mut Cluster, exited: &Exited) {
+    let (job, id) = (exited.job, exited.step);
+    let at = cluster.now;
     let step = cluster.step_mut(job, id);
-    if step.phase == StepPhase::Done || step.ended_nodes.contains(node) {
+    if step.ended_nodes.contains(&exited.node) {
         return;
     }
-    step.ended_nodes.push(node.clone());
-    step.exit = step.exit.worse(exit);
+    step.ended_nodes.push(exited.node.clone());
+    if let Some(usage) = &exited.usage {
+        step.usage.get_or_insert_default().add(&usage.on(&exited.node));
+    }
+    step.out_of_memory |= exited.out_of_memory;
+    if step.phase == StepPhase::Done {
+        // The nodes were said to be clear before this came; only what was measured is news.
+        return cluster.tell(Event::StepChanged { job, step: id, to: StepPhase::Done, at });
+    }
+    step.exit = step.exit.worse(exited.exit);
     if step.shares.iter().all(|share| step.ended_nodes.contains(&share.node)) {
         done(cluster, job, id);
     }

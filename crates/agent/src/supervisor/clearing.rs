@@ -55,7 +55,7 @@ impl Charge {
         self.cgroup.as_ref().is_none_or(Cgroup::is_empty)
     }
 
-    fn members(&self) -> Vec<i32> {
+    pub fn members(&self) -> Vec<i32> {
         match &self.cgroup {
             Some(cgroup) => cgroup.processes(),
             None => processes::descendants(own_pid()),

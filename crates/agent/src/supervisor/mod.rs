@@ -8,6 +8,7 @@ mod control;
 mod environment;
 mod files;
 mod identity;
+mod measure;
 mod notes;
 mod streams;
 mod task;

@@ -14,6 +14,7 @@ use model::{ExitStatus, StepId};
 use super::clearing::Charge;
 use super::control::Control;
 use super::identity::Identity;
+use super::measure::Meter;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
 use super::work::{self, Prepared};
 use super::{notes, task};
@@ -57,6 +58,7 @@ struct Watch {
     record: File,
     signals: OwnedFd,
     charge: Charge,
+    meter: Meter,
     tasks: Vec<Task>,
     outbox: Outbox,
     /// Client input that the client has not been given credit for.
@@ -89,6 +91,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         record,
         signals,
         charge: Charge { cgroup },
+        meter: Meter::new(sys::monotonic_millis()),
         tasks: Vec::new(),
         outbox: Outbox::default(),
         input_bytes: 0,
@@ -148,6 +151,7 @@ impl Watch {
             self.notes = Some(prepared.plan.stderr.clone());
         }
         let rank = prepared.rank;
+        self.meter.add_task(rank, pid);
         let input = match (prepared.input, &prepared.output) {
             (Some(fd), _) => Some(InputPipe::new(fd)),
             (None, Some(near)) if prepared.is_terminal => Some(InputPipe::terminal(near.try_clone()?)),
@@ -189,6 +193,9 @@ impl Watch {
                 self.charge.kill();
                 self.kill_at = Some(now + RETRY_MILLIS);
             }
+            if self.phase == Phase::Running && now >= self.meter.next_at() {
+                self.meter.look(&self.charge.members(), now);
+            }
         }
         if self.phase == Phase::Clearing {
             if !self.reap() && self.charge.is_empty() {
@@ -216,6 +223,7 @@ impl Watch {
             exit: if self.launch_error.is_some() { NO_FILES } else { worst },
             out_of_memory: false,
             launch_error: self.launch_error.clone(),
+            usage: Some(Box::new(self.meter.usage())),
         };
         let _ = self.record.write_all(&frame::encode(&Mark::Result(exited.clone())));
         self.control.send(&FromSupervisor::Ended(exited));
@@ -274,7 +282,7 @@ impl Watch {
     fn timeout(&self) -> i32 {
         let now = sys::monotonic_millis();
         let at = match self.phase {
-            Phase::Running => self.kill_at,
+            Phase::Running => Some(self.kill_at.map_or(self.meter.next_at(), |at| at.min(self.meter.next_at()))),
             Phase::Clearing => Some(now + RETRY_MILLIS),
             Phase::Lingering { until } => Some(until),
             Phase::Over => Some(now),
@@ -306,12 +314,24 @@ impl Watch {
     /// Collects the dead; true if there are children left.
     fn reap(&mut self) -> bool {
         loop {
-            let mut status = 0;
-            // SAFETY: `status` is valid.
-            match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
-                0 => return true,
-                pid if pid > 0 => self.note_end(pid, status),
-                _ => return false,
+            // SAFETY: all three are plain data that the calls fill.
+            let (mut waiting, mut status, mut account): (libc::siginfo_t, i32, libc::rusage) =
+                unsafe { (std::mem::zeroed(), 0, std::mem::zeroed()) };
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            // SAFETY: `waiting` is valid.
+            if unsafe { libc::waitid(libc::P_ALL, 0, &mut waiting, flags) } != 0 {
+                return false;
+            }
+            // SAFETY: the call has filled it; no child is zero.
+            let pid = unsafe { waiting.si_pid() };
+            if pid == 0 {
+                return true;
+            }
+            self.meter.note_zombie(pid);
+            // SAFETY: `status` and `account` are valid.
+            if unsafe { libc::wait4(pid, &mut status, libc::WNOHANG, &mut account) } == pid {
+                self.meter.note_end(pid, &account);
+                self.note_end(pid, status);
             }
         }
     }

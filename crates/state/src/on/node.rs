@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use model::command::Exited;
 use model::config::NamedNode;
 use model::node::{Machine, Node, NodePhase, NodeReason, NodeStart, Run};
 use model::update::NodeChange;
@@ -94,7 +95,8 @@ fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     let launched: Vec<StepId> =
         cluster.steps_of(id).filter(|step| step.phase == StepPhase::Running).map(|step| step.id).collect();
     for step in launched {
-        step_life::node_ended(cluster, id, step, name, ExitStatus::signaled(9));
+        let exit = ExitStatus::signaled(9);
+        step_life::node_ended(cluster, &Exited { job: id, step, node: name.clone(), exit, ..Default::default() });
         on::report::after_step(cluster, id, step);
     }
     cluster.unsettled.insert(id);

@@ -1,6 +1,8 @@
 //! What the nodes report: duties done, processes ended.
 use model::command::{DutyResult, Exited};
-use model::{Duty, ExitStatus, HeldBy, JobId, JobKind, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task};
+use model::{
+    Duty, Event, ExitStatus, HeldBy, JobId, JobKind, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task,
+};
 
 use super::Answer;
 use crate::features::{Failure, meaning_of_failure};
@@ -75,19 +77,20 @@ fn step_duty_done(cluster: &mut Cluster, job: JobId, step: StepId, task: Task, f
 /// The batch script, or one node's tasks of a step, have ended.
 pub(crate) fn exited(cluster: &mut Cluster, exited: &Exited) -> Answer {
     let job = cluster.jobs.get(&exited.job).ok_or(Reject::Stale)?;
-    if job.attempt != exited.attempt || !job.holds_nodes() {
+    if job.attempt != exited.attempt || !(job.holds_nodes() || exited.usage.is_some()) {
         return Err(Reject::Stale);
     }
     match exited.step {
         StepId::Batch => {
-            if !job.spec.is_batch() || job.allocation.first() != Some(&exited.node) {
+            let is_news = job.holds_nodes() || job.usage.is_none();
+            if !job.spec.is_batch() || job.allocation.first() != Some(&exited.node) || !is_news {
                 return Err(Reject::Stale);
             }
             batch_exited(cluster, exited);
         }
         StepId::Number(_) => {
             let step = cluster.step(exited.job, exited.step).ok_or(Reject::Stale)?;
-            let is_news = step.is_live()
+            let is_news = (step.is_live() || exited.usage.is_some())
                 && step.shares.iter().any(|share| share.node == exited.node)
                 && !step.ended_nodes.contains(&exited.node);
             if !is_news {
@@ -103,7 +106,13 @@ pub(crate) fn exited(cluster: &mut Cluster, exited: &Exited) -> Answer {
 fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
     let id = exited.job;
     let has_live_steps = !step_life::live(cluster, id).is_empty();
+    let at = cluster.now;
     let job = cluster.job_mut(id);
+    job.usage = exited.usage.as_ref().map(|usage| Box::new(usage.on(&exited.node)));
+    if !job.holds_nodes() {
+        // The nodes were said to be clear before this came; only what was measured is news.
+        return cluster.tell(Event::JobUpdated { job: id, at });
+    }
     // The supervisor has cleared the script's node; only steps can still be alive.
     job.alive = has_live_steps;
     job.launched = true;
@@ -123,8 +132,8 @@ fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
 fn step_exited(cluster: &mut Cluster, exited: &Exited) {
     let (id, step) = (exited.job, exited.step);
     let is_ending = cluster.jobs[&id].phase == Phase::Ending;
-    step_life::node_ended(cluster, id, step, &exited.node, exited.exit);
-    if !is_ending {
+    step_life::node_ended(cluster, exited);
+    if !is_ending && cluster.jobs[&id].holds_nodes() {
         after_step(cluster, id, step);
     }
 }
