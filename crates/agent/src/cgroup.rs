@@ -92,6 +92,11 @@ impl Cgroup {
         let _ = self.put("cgroup.freeze", "1");
     }
 
+    /// Nothing in it runs any more.
+    pub fn is_frozen(&self) -> bool {
+        fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains("frozen 1"))
+    }
+
     pub fn thaw(&self) {
         let _ = self.put("cgroup.freeze", "0");
     }

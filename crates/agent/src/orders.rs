@@ -20,8 +20,8 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         Order::Refuse { why } => tracing::error!(why, "the controller does not want this agent"),
         Order::Launch { number, launch } => launch_run(agent, number, *launch),
         Order::Kill { number, run, step, kill_wait, note } => kill(agent, number, run, step, kill_wait, note),
-        Order::Freeze { number, run } => {
-            ask_all(agent, number, &run, |number| ToSupervisor::Freeze { number });
+        Order::Freeze { number, run, grace } => {
+            ask_all(agent, number, &run, |number| ToSupervisor::Freeze { number, grace });
         }
         Order::Thaw { number, run } => ask_all(agent, number, &run, |number| ToSupervisor::Thaw { number }),
         Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),

@@ -62,9 +62,10 @@ pub enum ToSupervisor {
     Say {
         text: String,
     },
-    /// Answered with `Done`.
+    /// Answered with `Done` when everything stands still.
     Freeze {
         number: u64,
+        grace: Span,
     },
     Thaw {
         number: u64,

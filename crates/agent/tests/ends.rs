@@ -7,6 +7,7 @@ use model::ExitStatus;
 use model::agent::{KillNote, Order};
 use model::command::DutyResult;
 use model::request::SignalScope;
+use model::time::Span;
 use support::{World, eventually, is_alive, run, signal};
 
 /// Says its own and its children's ids, then waits.
@@ -228,7 +229,7 @@ async fn a_frozen_run_stands_still_until_it_is_thawed() {
     world.launch(world.script(1, "echo $$ > shell; while :; do echo x >> ticks; sleep 0.01; done")).await;
     world.line("shell").await;
     let number = world.number();
-    world.order(Order::Freeze { number, run: run(1) });
+    world.order(Order::Freeze { number, run: run(1), grace: Span(0) });
     assert_eq!(world.answer(number).await, DutyResult::Done);
     let ticks = |world: &World| std::fs::metadata(world.dir.join("work/ticks")).map_or(0, |file| file.len());
     let before = ticks(&world);
@@ -240,11 +241,50 @@ async fn a_frozen_run_stands_still_until_it_is_thawed() {
     let frozen = ticks(&world);
     eventually("it to go on", || ticks(&world) > frozen).await;
     let number = world.number();
-    world.order(Order::Freeze { number, run: run(1) });
+    world.order(Order::Freeze { number, run: run(1), grace: Span(0) });
     world.answer(number).await;
     // Frozen processes can be killed too.
     world.kill(run(1), Duration::from_secs(20), KillNote::Silent).await;
     world.exit(1).await;
+}
+
+#[tokio::test]
+async fn a_freeze_asks_first_and_a_thaw_within_the_grace_takes_it_back() {
+    let mut world = World::new().await;
+    let script = "trap 'echo parked >> heard' TSTP; echo up > shell; while :; do echo x >> ticks; sleep 0.01; done";
+    world.launch(world.script(1, script)).await;
+    world.line("shell").await;
+    let number = world.number();
+    world.order(Order::Freeze { number, run: run(1), grace: Span::from_secs(3600) });
+    assert_eq!(world.line("heard").await, "parked");
+    let thaw = world.number();
+    world.order(Order::Thaw { number: thaw, run: run(1) });
+    assert_eq!(world.answer(thaw).await, DutyResult::Done);
+    let ticks = |world: &World| std::fs::metadata(world.dir.join("work/ticks")).map_or(0, |file| file.len());
+    let before = ticks(&world);
+    eventually("it to go on", || ticks(&world) > before).await;
+    world.kill(run(1), Duration::ZERO, KillNote::Silent).await;
+    world.exit(1).await;
+}
+
+#[tokio::test]
+async fn what_is_launched_into_a_suspended_job_stands_still() {
+    let mut world = World::new().await;
+    let mut launch = world.script(1, "while [ ! -e stop ]; do echo x >> ticks; sleep 0.01; done");
+    launch.is_suspended = true;
+    world.launch(launch).await;
+    let number = world.number();
+    // Already done: answered at once, in spite of the grace.
+    world.order(Order::Freeze { number, run: run(1), grace: Span::from_secs(3600) });
+    assert_eq!(world.answer(number).await, DutyResult::Done);
+    let ticks = |world: &World| std::fs::metadata(world.dir.join("work/ticks")).map_or(0, |file| file.len());
+    let before = ticks(&world);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(ticks(&world), before);
+    std::fs::write(world.dir.join("work/stop"), "").unwrap();
+    let number = world.number();
+    world.order(Order::Thaw { number, run: run(1) });
+    assert_eq!(world.exit(1).await.exit, ExitStatus::SUCCESS);
 }
 
 fn parent(pid: u32) -> u32 {

@@ -48,6 +48,7 @@ fn agent(text: &mut Text, config: &Config) {
     text.string("log_file", &agent.log_file);
     text.value("kill_wait", seconds(agent.kill_wait));
     text.value("heartbeat", seconds(agent.heartbeat));
+    text.value("suspend_grace", seconds(agent.suspend_grace));
 }
 
 fn scheduler(text: &mut Text, config: &Config) {

@@ -33,6 +33,7 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     section.text("log_file", &mut agent.log_file);
     section.seconds("kill_wait", &mut agent.kill_wait);
     section.seconds("heartbeat", &mut agent.heartbeat);
+    section.seconds("suspend_grace", &mut agent.suspend_grace);
     for (key, path) in [("socket", &agent.socket), ("spool_dir", &agent.spool_dir), ("pid_file", &agent.pid_file)] {
         if !path.is_empty() && !path.contains("%n") {
             let at = section.take(key).map_or(section.at, |found| found.at);

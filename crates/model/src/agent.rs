@@ -33,9 +33,12 @@ pub enum Order {
         kill_wait: Span,
         note: KillNote,
     },
+    /// SIGTSTP, then after `grace` everything of the run stands still. Answered when it does.
     Freeze {
         number: u64,
         run: Run,
+        #[serde(default)]
+        grace: Span,
     },
     Thaw {
         number: u64,
@@ -153,6 +156,8 @@ record! {
         pub is_rerun: bool,
         /// `NAME=value`: where the job's burst buffers are on this node.
         pub buffer_environment: Vec<String>,
+        /// The job is suspended: what is started stands still at once.
+        pub is_suspended: bool,
     }
 
     pub struct ArrayFacts {

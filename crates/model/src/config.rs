@@ -66,6 +66,8 @@ pub struct AgentConfig {
     /// Between SIGTERM and SIGKILL.
     pub kill_wait: Span,
     pub heartbeat: Span,
+    /// Between SIGTSTP and the freeze of a suspended job.
+    pub suspend_grace: Span,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,6 +138,7 @@ impl Default for AgentConfig {
             log_file: String::new(),
             kill_wait: Span::from_secs(30),
             heartbeat: Span::from_secs(5),
+            suspend_grace: Span::from_secs(2),
         }
     }
 }

@@ -9,6 +9,13 @@ pub struct Duty {
     /// The job's run, or the node's registration, that it is about.
     pub attempt: u32,
     pub task: Task,
+    /// Which of several requests of the same kind in one run: a freeze done for an earlier suspension is none for a later one.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub sequence: u32,
+}
+
+fn is_first(sequence: &u32) -> bool {
+    *sequence == 0
 }
 
 /// What has a life of its own, and so may need something done. At most one duty each.

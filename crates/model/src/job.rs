@@ -51,6 +51,12 @@ record! {
         pub launched: bool,
         /// Its processes may be frozen.
         pub is_frozen: bool,
+        /// How often this run has been suspended and resumed; freezes and thaws are told apart by it.
+        pub n_switches: u32,
+        /// Suspended by the scheduler, which resumes it, and not by somebody.
+        pub is_parked: bool,
+        /// Its processes were stopped by a signal (`scancel -s STOP`); its clock goes on.
+        pub is_stopped: bool,
         pub submitted: Timestamp,
         pub eligible: Option<Timestamp>,
         pub started: Option<Timestamp>,
@@ -130,6 +136,11 @@ impl Job {
     /// It has ended and will not run again.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ending | Phase::Finishing | Phase::Done) && !self.requeue
+    }
+
+    /// Suspended by somebody, who alone resumes it.
+    pub fn is_suspended_by_hand(&self) -> bool {
+        self.phase == Phase::Suspended && !self.is_parked
     }
 
     pub fn holds_nodes(&self) -> bool {

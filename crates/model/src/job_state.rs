@@ -106,6 +106,7 @@ impl Job {
             Phase::Pending => JobState::Pending,
             // Without a prolog a start takes milliseconds; Slurm calls that RUNNING.
             Phase::Starting => JobState::Running,
+            Phase::Running if self.is_stopped => JobState::Stopped,
             Phase::Running => JobState::Running,
             Phase::Suspended => JobState::Suspended,
             Phase::Ending => JobState::Completing,

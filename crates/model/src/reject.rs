@@ -32,6 +32,8 @@ pub enum Reject {
     StepTooLarge,
     /// The job's other steps hold what this one needs.
     StepMustWait,
+    /// The job is suspended.
+    StepsDisabled,
     NodesBusy(String),
     ReasonRequired,
     InvalidNodeState,
@@ -70,6 +72,7 @@ impl fmt::Display for Reject {
             Reject::RequeueDisabled => "Requested operation is presently disabled",
             Reject::StepTooLarge => "Requested node configuration is not available",
             Reject::StepMustWait => "Requested nodes are busy",
+            Reject::StepsDisabled => "Requested operation is presently disabled",
             Reject::NodesBusy(node) => return write!(out, "Requested nodes are busy ({node})"),
             Reject::ReasonRequired => "You must specify a reason when DOWNING a node",
             Reject::InvalidNodeState => "Invalid node state specified",

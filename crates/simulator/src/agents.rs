@@ -131,10 +131,7 @@ fn carry_out(world: &mut World, name: &NodeName, order: &Order) -> DutyResult {
                 world.truth.ended(&exited);
             }
         }
-        Order::Freeze(run) if fails => {
-            world.truth.freeze_failed(*run);
-            return failed("cannot be frozen");
-        }
+        Order::Freeze(_) if fails => return failed("cannot be frozen"),
         Order::Freeze(run) => {
             world.agent(name).frozen.insert(*run);
         }

@@ -14,6 +14,7 @@ mod heal;
 mod leader;
 mod promises;
 mod setting;
+mod stopwatch;
 mod truth;
 mod users;
 mod world;

@@ -6,7 +6,7 @@ use model::node::Run;
 use model::{ExitStatus, Job, JobKind, NodeName, Outcome, Phase, StepId, StepPhase};
 
 use crate::World;
-use crate::agents::{Part, RunId};
+use crate::agents::Part;
 
 #[derive(Default)]
 pub struct Truth {
@@ -14,7 +14,6 @@ pub struct Truth {
     ended: BTreeMap<(NodeName, Part), ExitStatus>,
     /// Lost with the machine that knew it: it may be launched there again.
     forgotten: BTreeSet<(NodeName, Part)>,
-    freezing_unsure: BTreeSet<RunId>,
 }
 
 impl Truth {
@@ -38,15 +37,6 @@ impl Truth {
     /// Nobody knows what happened there and was not told.
     pub fn forgotten(&mut self, node: &NodeName, parts: impl Iterator<Item = Part>) {
         self.forgotten.extend(parts.map(|part| (node.clone(), part)));
-    }
-
-    /// A freeze has failed; the state carries on, since the job can still be resumed or ended.
-    pub fn freeze_failed(&mut self, run: RunId) {
-        self.freezing_unsure.insert(run);
-    }
-
-    pub fn is_freezing_unsure(&self, run: RunId) -> bool {
-        self.freezing_unsure.contains(&run)
     }
 
     fn exit(&self, node: &NodeName, part: Part) -> Option<ExitStatus> {
@@ -135,7 +125,7 @@ fn check_frozen(world: &World, job: &Job) -> Result<(), String> {
     for (name, agent) in &world.agents {
         let runs_here = agent.processes.iter().any(|part| (part.0, part.1) == run);
         let answers = world.cluster.node(name.as_str()).is_some_and(|node| node.answers);
-        if !runs_here || !answers || world.truth.is_freezing_unsure(run) {
+        if !runs_here || !answers {
             continue;
         }
         let is_frozen = agent.frozen.contains(&run);

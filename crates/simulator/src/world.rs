@@ -10,6 +10,7 @@ use crate::faults;
 use crate::leader::Leader;
 use crate::promises::Promises;
 use crate::setting;
+use crate::stopwatch::Stopwatch;
 use crate::truth::{self, Truth};
 
 pub struct World {
@@ -22,6 +23,7 @@ pub struct World {
     pub(crate) leader: Leader,
     pub(crate) truth: Truth,
     pub(crate) promises: Promises,
+    stopwatch: Stopwatch,
     /// The last snapshot, and how much of the log it holds.
     pub(crate) snapshot: Option<(Vec<u8>, usize)>,
     /// No more faults: everything comes to its end.
@@ -41,6 +43,7 @@ impl World {
             leader: Leader::default(),
             truth: Truth::default(),
             promises: Promises::default(),
+            stopwatch: Stopwatch::default(),
             snapshot: None,
             is_healing: false,
             last_number: 0,
@@ -82,6 +85,7 @@ impl World {
         }
         check::check(&self.cluster)?;
         truth::check(self)?;
+        self.stopwatch.observe(before, &self.cluster)?;
         self.promises.observe(before, &self.cluster, &entry.command, reply)
     }
 

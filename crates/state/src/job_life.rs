@@ -143,17 +143,23 @@ fn suspend(job: &mut Job, at: model::Timestamp) {
     job.suspended_at = Some(at);
     job.suspend_changed = Some(at);
     job.is_frozen = true;
+    job.is_stopped = false;
+    job.n_switches += 1;
 }
 
 fn resume(job: &mut Job, at: model::Timestamp) {
     close_suspension(job, at);
     job.suspend_changed = Some(at);
+    job.is_parked = false;
+    job.n_switches += 1;
 }
 
 /// A job that ends while suspended ended, for its users, when it was suspended.
 fn end_run(job: &mut Job, from: Phase, at: model::Timestamp) {
     job.ended = Some(job.suspended_at.unwrap_or(at));
     close_suspension(job, at);
+    job.is_parked = false;
+    job.is_stopped = false;
     if from == Phase::Pending {
         job.alive = false;
     }
@@ -185,6 +191,7 @@ fn restart(job: &mut Job) {
     job.run_before_suspend = Span(0);
     job.total_suspended = Span(0);
     job.is_frozen = false;
+    job.n_switches = 0;
     job.launched = false;
     job.warned = false;
     job.cancelled_by = None;

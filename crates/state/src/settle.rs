@@ -1,5 +1,5 @@
 //! Moves jobs on as far as their features let them.
-use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Timestamp, Wake};
+use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wake};
 
 use crate::Cluster;
 use crate::features::{self, Hold};
@@ -31,7 +31,8 @@ fn settle(cluster: &mut Cluster, id: JobId) {
         match hold {
             Hold::Wait(reason, wakes) => return wait(cluster, id, reason, wakes, look_again),
             Hold::Do(task) => {
-                let duty = Duty { owner: Owner::Job(id), attempt: job.attempt, task };
+                let sequence = if matches!(task, Task::Stop | Task::Continue) { job.n_switches } else { 0 };
+                let duty = Duty { owner: Owner::Job(id), attempt: job.attempt, task, sequence };
                 cluster.duties.insert(Owner::Job(id), duty);
                 return wait(cluster, id, None, Vec::new(), look_again);
             }

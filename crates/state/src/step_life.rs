@@ -130,7 +130,7 @@ fn enter(cluster: &mut Cluster, job: JobId, id: StepId, phase: StepPhase) {
         StepPhase::Running | StepPhase::Done => None,
     };
     match task {
-        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt, task }),
+        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt, task, sequence: 0 }),
         None => cluster.duties.remove(&owner),
     };
     cluster.tell(Event::StepChanged { job, step: id, to: phase, at });

@@ -59,6 +59,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NotBatch
         | Reject::RequeueDisabled
         | Reject::StepMustWait
+        | Reject::StepsDisabled
         | Reject::NodesBusy(_)
         | Reject::MissingBlob
         | Reject::Stale => Code::FailedPrecondition,

@@ -38,8 +38,13 @@ impl Charge {
             running.into_iter().for_each(|pid| sys::kill(pid, libc::SIGSTOP));
             std::thread::sleep(WALK_PAUSE);
         }
-        if let Some(cgroup) = &self.cgroup {
-            cgroup.freeze();
+        let Some(cgroup) = &self.cgroup else { return };
+        cgroup.freeze();
+        for _ in 0..STOP_WALKS {
+            if cgroup.is_frozen() {
+                return;
+            }
+            std::thread::sleep(WALK_PAUSE);
         }
     }
 

@@ -7,6 +7,7 @@ mod clearing;
 mod control;
 mod environment;
 mod files;
+mod freezer;
 mod identity;
 mod measure;
 mod notes;

@@ -13,6 +13,7 @@ use model::{ExitStatus, StepId};
 
 use super::clearing::Charge;
 use super::control::Control;
+use super::freezer::Freezer;
 use super::identity::Identity;
 use super::measure::Meter;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
@@ -59,6 +60,7 @@ struct Watch {
     signals: OwnedFd,
     charge: Charge,
     meter: Meter,
+    freezer: Freezer,
     tasks: Vec<Task>,
     outbox: Outbox,
     /// Client input that the client has not been given credit for.
@@ -92,6 +94,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         signals,
         charge: Charge { cgroup },
         meter: Meter::new(sys::monotonic_millis()),
+        freezer: Freezer::default(),
         tasks: Vec::new(),
         outbox: Outbox::default(),
         input_bytes: 0,
@@ -141,6 +144,9 @@ impl Watch {
         if self.start.launch.step != StepId::Batch {
             let tasks = self.tasks.iter().map(|task| (task.rank, task.pid as u32)).collect();
             self.outbox.push(FromStep::Started { tasks });
+        }
+        if self.start.launch.is_suspended {
+            self.freezer.freeze_at_once(&self.charge);
         }
     }
 
@@ -196,6 +202,8 @@ impl Watch {
             if self.phase == Phase::Running && now >= self.meter.next_at() {
                 self.meter.look(&self.charge.members(), now);
             }
+            let frozen = self.freezer.advance(&self.charge, now);
+            self.answer(frozen);
         }
         if self.phase == Phase::Clearing {
             if !self.reap() && self.charge.is_empty() {
@@ -282,7 +290,9 @@ impl Watch {
     fn timeout(&self) -> i32 {
         let now = sys::monotonic_millis();
         let at = match self.phase {
-            Phase::Running => Some(self.kill_at.map_or(self.meter.next_at(), |at| at.min(self.meter.next_at()))),
+            Phase::Running => {
+                [Some(self.meter.next_at()), self.kill_at, self.freezer.due()].into_iter().flatten().min()
+            }
             Phase::Clearing => Some(now + RETRY_MILLIS),
             Phase::Lingering { until } => Some(until),
             Phase::Over => Some(now),
@@ -364,13 +374,14 @@ impl Watch {
                 ToSupervisor::Kill { kill_wait, note } => self.kill(kill_wait, note),
                 ToSupervisor::Signal { signal, whom } => self.signal(signal as i32, whom),
                 ToSupervisor::Say { text } => self.say(&format!("slurmstepd: error: {text}\n")),
-                ToSupervisor::Freeze { number } => {
-                    self.charge.freeze();
-                    self.control.send(&FromSupervisor::Done { number });
+                ToSupervisor::Freeze { number, grace } => {
+                    let frozen = self.freezer.freeze(&self.charge, number, grace, sys::monotonic_millis());
+                    self.answer(frozen);
                 }
                 ToSupervisor::Thaw { number } => {
-                    self.charge.thaw();
-                    self.control.send(&FromSupervisor::Done { number });
+                    let mut done = self.freezer.thaw(&self.charge);
+                    done.push(number);
+                    self.answer(done);
                 }
                 ToSupervisor::Attach => self.outbox.attach(),
                 ToSupervisor::Detach => self.outbox.detach(),
@@ -438,9 +449,15 @@ impl Watch {
         self.kill_at = Some(at);
         self.say_end(note);
         if kill_wait.0 > 0 {
+            let done = self.freezer.thaw(&self.charge);
+            self.answer(done);
             self.charge.thaw();
             self.charge.signal(libc::SIGTERM);
         }
+    }
+
+    fn answer(&mut self, numbers: Vec<u64>) {
+        numbers.into_iter().for_each(|number| self.control.send(&FromSupervisor::Done { number }));
     }
 
     fn say_end(&mut self, note: KillNote) {

@@ -70,9 +70,8 @@ async fn wait_for_room(
                 }
                 return Ok(step);
             }
-            Err(CallError::Refused(Reject::StepMustWait)) => {
+            Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled))) => {
                 if !has_waited && plan.behaviour.immediate.is_none() && !plan.behaviour.is_quiet {
-                    let why = Reject::StepMustWait;
                     eprintln!("srun: Job {id} step creation temporarily disabled, retrying ({why})");
                 }
                 has_waited = true;

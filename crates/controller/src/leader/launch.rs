@@ -1,6 +1,6 @@
 //! Puts together what a supervisor needs to run a batch script or a step's tasks.
 use model::agent::Launch;
-use model::{Job, JobKind, NodeName, Step, StepId, resources::NodeShare};
+use model::{Job, JobKind, NodeName, Phase, Step, StepId, resources::NodeShare};
 use state::Cluster;
 
 pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
@@ -56,6 +56,7 @@ fn of_job(cluster: &Cluster, job: &Job) -> Launch {
         started: job.started,
         ends: job.end_time(),
         is_rerun: job.restarts > 0,
+        is_suspended: job.phase == Phase::Suspended,
         ..Default::default()
     }
 }

@@ -273,7 +273,7 @@ fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)
                 .collect();
         }
         Task::Warn => return warnings(job),
-        Task::Stop => Order::Freeze { number: 0, run },
+        Task::Stop => Order::Freeze { number: 0, run, grace: cluster.config().agent.suspend_grace },
         Task::Continue => Order::Thaw { number: 0, run },
         Task::Kill => {
             Order::Kill { number: 0, run, step: None, kill_wait: kill_wait(cluster, job), note: kill_note(job) }
@@ -327,7 +327,7 @@ fn numbered(order: Order, new: u64) -> Order {
     match order {
         Order::Launch { launch, .. } => Order::Launch { number: new, launch },
         Order::Kill { run, step, kill_wait, note, .. } => Order::Kill { number: new, run, step, kill_wait, note },
-        Order::Freeze { run, .. } => Order::Freeze { number: new, run },
+        Order::Freeze { run, grace, .. } => Order::Freeze { number: new, run, grace },
         Order::Thaw { run, .. } => Order::Thaw { number: new, run },
         Order::Welcome
         | Order::Refuse { .. }

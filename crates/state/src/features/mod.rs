@@ -74,8 +74,9 @@ pub(crate) enum Failure {
 pub(crate) fn meaning_of_failure(task: Task) -> Failure {
     match task {
         Task::Launch => Failure::EndRun,
-        Task::Warn | Task::Stop | Task::Continue => Failure::CarryOn,
-        Task::Kill | Task::Clear => Failure::Retry,
+        Task::Warn => Failure::CarryOn,
+        // A job is never left half frozen.
+        Task::Stop | Task::Continue | Task::Kill | Task::Clear => Failure::Retry,
     }
 }
 

@@ -226,7 +226,7 @@ fn set_duty(cluster: &mut Cluster, name: &NodeName) {
     let node = &cluster.nodes[name];
     let owner = Owner::Node(name.clone());
     if node.answers && !node.stale_runs.is_empty() {
-        let duty = Duty { owner: owner.clone(), attempt: node.attempt, task: Task::Clear };
+        let duty = Duty { owner: owner.clone(), attempt: node.attempt, task: Task::Clear, sequence: 0 };
         cluster.duties.insert(owner, duty);
     } else {
         cluster.duties.remove(&owner);

@@ -12,7 +12,7 @@ pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSp
     }
     match job.phase {
         Phase::Pending => return Err(Reject::JobPending),
-        Phase::Suspended => return Err(Reject::StepMustWait),
+        Phase::Suspended => return Err(Reject::StepsDisabled),
         Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
         Phase::Starting | Phase::Running => (),
     }

@@ -121,7 +121,8 @@ impl Lab {
     }
 
     pub fn fail(&mut self, job: JobId, task: Task) {
-        let duty = Duty { owner: Owner::Job(job), attempt: self.job(job).attempt, task };
+        let sequence = if matches!(task, Task::Stop | Task::Continue) { self.job(job).n_switches } else { 0 };
+        let duty = Duty { owner: Owner::Job(job), attempt: self.job(job).attempt, task, sequence };
         let result = DutyResult::Failed { node: "n1".into(), why: "no such user".into() };
         self.ok(ROOT, Command::DutyDone { duty, result });
     }
