@@ -7,3 +7,4 @@ mod operate;
 mod restart;
 mod slurm_conf;
 mod steps;
+mod suspend;

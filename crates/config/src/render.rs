@@ -1,6 +1,7 @@
 //! A configuration as a complete, readable `spur.conf`: what `spur up` writes.
 use std::fmt::{Display, Write};
 
+use model::config::SuspendCpus;
 use model::duration;
 use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
@@ -61,6 +62,11 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("requeues", scheduler.requeues);
     text.value("kill_on_invalid_dependency", scheduler.kill_on_invalid_dependency);
     text.value("allow_owner_suspend", scheduler.allow_owner_suspend);
+    let suspend_cpus = match scheduler.suspend_cpus {
+        SuspendCpus::Retain => "retain",
+        SuspendCpus::Release => "release",
+    };
+    text.string("suspend_cpus", suspend_cpus);
 }
 
 /// Neighbours of the same kind share a table.

@@ -1,7 +1,7 @@
 //! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`.
-use model::config::{AgentConfig, ControllerConfig, SchedulerConfig};
+use model::config::{AgentConfig, ControllerConfig, SchedulerConfig, SuspendCpus};
 
-use crate::section::Section;
+use crate::section::{Section, set};
 
 pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig) {
     section.word("host", &mut controller.host);
@@ -44,6 +44,14 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     shared
 }
 
+pub(crate) fn suspend_cpus(word: &str) -> Option<SuspendCpus> {
+    match word.to_lowercase().as_str() {
+        "retain" => Some(SuspendCpus::Retain),
+        "release" => Some(SuspendCpus::Release),
+        _ => None,
+    }
+}
+
 pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     section.number("depth", 1..=u32::MAX, &mut scheduler.depth);
     section.flag("tracks_memory", &mut scheduler.tracks_memory);
@@ -55,7 +63,8 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     }
     section.flag("requeues", &mut scheduler.requeues);
     section.flag("kill_on_invalid_dependency", &mut scheduler.kill_on_invalid_dependency);
-    section.not_yet("suspend_cpus");
+    let suspend_cpus = section.read("suspend_cpus", "\"retain\" or \"release\"", |item| suspend_cpus(item.as_str()?));
+    set(&mut scheduler.suspend_cpus, suspend_cpus);
     section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
     section.finish();
 }

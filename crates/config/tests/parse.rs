@@ -136,11 +136,8 @@ fn sections_of_later_versions_are_refused_not_ignored() {
         ],
     );
     after_nodes(
-        "[scheduler]\nsuspend_cpus = \"release\"\n[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\nallow_groups = [\"staff\"]\n",
-        &[
-            "c:6:1: `suspend_cpus` is not supported by this version yet",
-            "c:10:1: `allow_groups` is not supported by this version yet",
-        ],
+        "[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\nallow_groups = [\"staff\"]\n",
+        &["c:8:1: `allow_groups` is not supported by this version yet"],
     );
 }
 

@@ -56,6 +56,11 @@ pub enum Command {
     Resume {
         jobs: Vec<JobRef>,
     },
+    /// A signal has stopped the processes of these jobs, or let them go on.
+    NoteStopped {
+        jobs: Vec<JobId>,
+        is_stopped: bool,
+    },
     UpdateJob {
         job: JobRef,
         changes: Box<JobChanges>,

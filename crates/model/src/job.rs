@@ -55,8 +55,12 @@ record! {
         pub n_switches: u32,
         /// Suspended by the scheduler, which resumes it, and not by somebody.
         pub is_parked: bool,
+        /// Others may use its CPUs while it is suspended (`suspend_cpus = "release"`).
+        pub lends_cpus: bool,
         /// Its processes were stopped by a signal (`scancel -s STOP`); its clock goes on.
         pub is_stopped: bool,
+        /// Nodes that have not confirmed the last suspend or resume. Not in the state: the controller fills it in for readers.
+        pub awaited_nodes: Vec<NodeName>,
         pub submitted: Timestamp,
         pub eligible: Option<Timestamp>,
         pub started: Option<Timestamp>,

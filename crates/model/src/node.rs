@@ -32,6 +32,8 @@ record! {
         pub jobs: BTreeSet<JobId>,
         /// The job that has the whole node.
         pub exclusive_job: Option<JobId>,
+        /// Some CPUs are held by two jobs: one was suspended and lent them, and has been resumed.
+        pub shares_cpus: bool,
         /// The users of the jobs here, and how many jobs of each want to be alone with their user.
         pub users: BTreeMap<u32, Tenancy>,
         /// Runs that must be ended before the node is used again.

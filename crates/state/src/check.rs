@@ -63,7 +63,8 @@ fn check_nodes(cluster: &Cluster) -> Result<(), String> {
         used.gres.sort_by_key(|gres| format!("{gres:?}"));
         ensure(held == used, || format!("{name}: the ledger says {used:?}, the jobs hold {held:?}"))?;
         let each_cpu_once: u32 = sum_of_cpus(cluster, node);
-        ensure(each_cpu_once == used.cpus.len(), || format!("{name}: a CPU is held twice"))?;
+        let may_share = node.shares_cpus && each_cpu_once > used.cpus.len();
+        ensure(may_share || each_cpu_once == used.cpus.len(), || format!("{name}: a CPU is held twice"))?;
         let jobs_here = cluster.jobs().filter(|job| job.holds_nodes() && job.allocation.share(name.as_str()).is_some());
         ensure(jobs_here.map(|job| job.id).eq(node.jobs.iter().copied()), || format!("{name}: jobs are miscounted"))?;
         // A state of an earlier release has no count of users.
@@ -79,7 +80,7 @@ fn check_nodes(cluster: &Cluster) -> Result<(), String> {
 }
 
 fn sum_of_cpus(cluster: &Cluster, node: &model::Node) -> u32 {
-    let holders = node.jobs.iter().filter_map(|id| cluster.jobs.get(id));
+    let holders = node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).filter(|job| !job.lends_cpus);
     holders.filter_map(|job| job.allocation.share(node.name.as_str())).map(|share| share.cpus.len()).sum()
 }
 
@@ -95,6 +96,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     };
     ensure(waits || may_rest, || format!("stuck in {:?}", job.phase))?;
     ensure(job.phase != Phase::Done || job.outcome.is_some(), || "done without an outcome".into())?;
+    ensure(!job.lends_cpus || job.is_suspended_by_hand(), || "lends CPUs though it is not suspended".into())?;
     ensure(job.suspended_at.is_some() == (job.phase == Phase::Suspended), || "suspended_at is set wrongly".into())?;
     let queued = cluster.is_eligible(job);
     ensure(!queued || job.held.is_none(), || "queued though held".into())?;

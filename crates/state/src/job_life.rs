@@ -75,6 +75,8 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     match step {
         Step::Place => arrays::task_started(cluster, id),
         Step::End => {
+            ledger::reclaim_cpus(cluster, id);
+            cluster.job_mut(id).is_parked = false;
             step_life::end_all(cluster, id);
             forget_name(cluster, id);
         }
@@ -88,7 +90,9 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
             remember_name(cluster, id);
             step_life::forget_all(cluster, id);
         }
-        Step::Launched | Step::Suspend | Step::Resume | Step::Forget => (),
+        Step::Suspend => ledger::lend_cpus(cluster, id),
+        Step::Resume => ledger::reclaim_cpus(cluster, id),
+        Step::Launched | Step::Forget => (),
     }
     moved(cluster, id);
     cluster.tell(Event::JobChanged { job: id, from, to, at });
@@ -158,7 +162,6 @@ fn resume(job: &mut Job, at: model::Timestamp) {
 fn end_run(job: &mut Job, from: Phase, at: model::Timestamp) {
     job.ended = Some(job.suspended_at.unwrap_or(at));
     close_suspension(job, at);
-    job.is_parked = false;
     job.is_stopped = false;
     if from == Phase::Pending {
         job.alive = false;

@@ -1,6 +1,7 @@
 //! Who holds which resources. The only writer of `Node::used`, `Node::jobs`, and of a job's allocation.
 use std::collections::BTreeSet;
 
+use model::config::SuspendCpus;
 use model::node::Used;
 use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
@@ -84,7 +85,6 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
     let spec = cluster.jobs[&id].spec.clone();
     for share in &allocation.nodes {
         let node = cluster.node_mut(share.node.as_str());
-        share.cpus.iter().for_each(|cpu| node.used.cpus.remove(cpu));
         node.used.memory_mb -= share.memory_mb;
         for held in &share.gres {
             let at = node.used.gres.iter().position(|used| used == held).expect("what a job holds is in use");
@@ -92,6 +92,8 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
         }
         node.jobs.remove(&id);
         leave(node, &spec);
+        give_back_cpus(cluster, id, share);
+        let node = cluster.node_mut(share.node.as_str());
         node.last_busy = Some(now);
         if node.exclusive_job == Some(id) {
             node.exclusive_job = None;
@@ -100,6 +102,61 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
             cluster.nodes.remove(&share.node);
         }
     }
+}
+
+/// A job suspended by hand lends its CPUs, and with them the whole nodes it had.
+pub(crate) fn lend_cpus(cluster: &mut Cluster, id: JobId) {
+    let job = &cluster.jobs[&id];
+    if cluster.config.scheduler.suspend_cpus == SuspendCpus::Retain || job.is_parked || job.lends_cpus {
+        return;
+    }
+    cluster.job_mut(id).lends_cpus = true;
+    let allocation = cluster.jobs[&id].allocation.clone();
+    for share in &allocation.nodes {
+        give_back_cpus(cluster, id, share);
+        let node = cluster.node_mut(share.node.as_str());
+        if node.exclusive_job == Some(id) {
+            node.exclusive_job = None;
+        }
+    }
+}
+
+/// It has them again, perhaps together with those who borrowed them.
+pub(crate) fn reclaim_cpus(cluster: &mut Cluster, id: JobId) {
+    if !cluster.jobs[&id].lends_cpus {
+        return;
+    }
+    cluster.job_mut(id).lends_cpus = false;
+    let allocation = cluster.jobs[&id].allocation.clone();
+    for share in &allocation.nodes {
+        let node = cluster.node_mut(share.node.as_str());
+        node.shares_cpus |= share.cpus.iter().any(|cpu| node.used.cpus.contains(cpu));
+        share.cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
+        if allocation.is_exclusive && node.jobs.len() == 1 {
+            node.exclusive_job = Some(id);
+        }
+    }
+}
+
+/// The node's CPUs without this job's, unless others hold them too.
+fn give_back_cpus(cluster: &mut Cluster, id: JobId, share: &NodeShare) {
+    let node = &cluster.nodes[&share.node];
+    let mut cpus = node.used.cpus.clone();
+    share.cpus.iter().for_each(|cpu| cpus.remove(cpu));
+    let mut is_shared = false;
+    // Only where CPUs were lent can they be held twice.
+    if node.shares_cpus || cluster.jobs[&id].lends_cpus {
+        let others = node.jobs.iter().filter(|other| **other != id).filter_map(|other| cluster.jobs.get(other));
+        let mut seen = CpuSet::default();
+        for held in others.filter(|job| !job.lends_cpus).filter_map(|job| job.allocation.share(node.name.as_str())) {
+            is_shared |= held.cpus.iter().any(|cpu| seen.contains(cpu));
+            held.cpus.iter().for_each(|cpu| seen.insert(cpu));
+        }
+        cpus = seen;
+    }
+    let node = cluster.node_mut(share.node.as_str());
+    node.used.cpus = cpus;
+    node.shares_cpus = is_shared;
 }
 
 fn leave(node: &mut Node, spec: &JobSpec) {
@@ -116,7 +173,9 @@ pub(crate) fn recount(cluster: &Cluster, node: &Node) -> Used {
     let mut used = Used::default();
     for job in cluster.jobs().filter(|job| job.holds_nodes()) {
         for share in job.allocation.nodes.iter().filter(|share| share.node == node.name) {
-            share.cpus.iter().for_each(|cpu| used.cpus.insert(cpu));
+            if !job.lends_cpus {
+                share.cpus.iter().for_each(|cpu| used.cpus.insert(cpu));
+            }
             used.memory_mb += share.memory_mb;
             used.gres.extend(share.gres.iter().cloned());
         }

@@ -62,6 +62,7 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::Requeue { jobs, hold } => on::job::requeue(cluster, by, jobs, *hold),
         Command::Suspend { jobs } => on::suspend::suspend(cluster, by, jobs),
         Command::Resume { jobs } => on::suspend::resume(cluster, by, jobs),
+        Command::NoteStopped { jobs, is_stopped } => on::suspend::note_stopped(cluster, jobs, *is_stopped),
         Command::UpdateJob { job, changes } => on::update_job::update(cluster, by, job, changes),
         Command::CreateStep { job, spec, blobs } => on::step::create(cluster, by, *job, spec, blobs),
         Command::CancelStep { job, step } => on::step::cancel(cluster, by, *job, *step),

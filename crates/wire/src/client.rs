@@ -71,6 +71,7 @@ impl Controller {
             | Command::Exited(_)
             | Command::RegisterNode { .. }
             | Command::NodeLost { .. }
+            | Command::NoteStopped { .. }
             | Command::Reconfigure { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };

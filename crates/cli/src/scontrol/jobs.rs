@@ -136,16 +136,32 @@ pub fn tell(verb: Verb, item: &str, results: &[JobResult]) -> Vec<String> {
     }
     // A hold of an array is about its waiting tasks; that others run already is no failure of it.
     let matters = |one: &&JobResult| !verb.echoes() || one.result != Err(Reject::JobNotPending);
-    let mut results: Vec<&JobResult> = results.iter().filter(matters).collect();
+    let results: Vec<&JobResult> = results.iter().filter(matters).collect();
     if results.iter().all(|one| one.result.is_ok()) {
         return Vec::new();
     }
+    let mut results = grouped(&results);
     results.sort_by_key(|one| one.job.tasks.as_ref().and_then(|tasks| tasks.first()));
-    let line = |one: &&JobResult| match &one.result {
+    let line = |one: &JobResult| match &one.result {
         Ok(()) => format!("{}: No error", one.job),
         Err(reject) => format!("{}: {}", one.job, verb.wording(reject)),
     };
     results.iter().map(line).collect()
+}
+
+/// Tasks of one array with the same result are told together.
+fn grouped(results: &[&JobResult]) -> Vec<JobResult> {
+    let mut groups: Vec<JobResult> = Vec::new();
+    for one in results {
+        let same = |group: &&mut JobResult| group.job.job == one.job.job && group.result == one.result;
+        match (groups.iter_mut().find(same).and_then(|group| group.job.tasks.as_mut()), &one.job.tasks) {
+            (Some(tasks), Some(more)) => more.iter().for_each(|task| {
+                tasks.insert(task);
+            }),
+            _ => groups.push((*one).clone()),
+        }
+    }
+    groups
 }
 
 /// The lines for a call that gave no answer.

@@ -93,6 +93,9 @@ fn times(view: &JobView, lines: &mut Vec<String>) {
         job.run_before_suspend.secs(),
         clock.show_or(job.last_evaluated, "Unknown"),
     ));
+    if !job.awaited_nodes.is_empty() {
+        lines.push(format!("SuspendPending={}", hostlist::compress(&job.awaited_nodes)));
+    }
 }
 
 fn limit(limit: TimeLimit) -> String {

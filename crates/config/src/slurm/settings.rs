@@ -90,7 +90,23 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
             }
         }
     }
+    let suspend_cpus = values.read("SuspendCPUs", "RETAIN or RELEASE", notes, crate::settings::suspend_cpus);
+    scheduler.suspend_cpus = suspend_cpus.unwrap_or_default();
+    preempt_parameters(values, config, notes);
     selection(values, config, notes);
+}
+
+fn preempt_parameters(values: &Values, config: &mut Config, notes: &Notes) {
+    let Some(pair) = values.get("PreemptParameters") else { return };
+    for word in pair.value.split(',').filter(|word| !word.is_empty()) {
+        match word.to_lowercase().split_once('=') {
+            Some(("suspend_grace_time", secs)) => match secs.parse::<u16>() {
+                Ok(secs) => config.agent.suspend_grace = Span::from_secs(secs.into()),
+                Err(_) => notes.wrong(&pair.at, format!("`{word}`: a number of seconds is expected")),
+            },
+            _ => notes.warn(&pair.at, format!("{word} has no effect here")),
+        }
+    }
 }
 
 /// Whether whole nodes are handed out, and whether memory is.

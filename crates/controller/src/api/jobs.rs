@@ -11,12 +11,13 @@ use wire::proto::JobsReply;
 
 use super::Streamed;
 use crate::door::Door;
+use crate::leader::runner;
 use crate::machine::{EventBatch, Published};
 
 const JOBS_PER_PAGE: usize = 1000;
 
 /// At least one page, so that the reader always learns the time.
-pub fn pages(cluster: Arc<Cluster>, now: Timestamp, filter: JobFilter) -> Streamed<JobsReply> {
+pub fn pages(cluster: Arc<Cluster>, runner: runner::Handle, now: Timestamp, filter: JobFilter) -> Streamed<JobsReply> {
     let (ids, unknown) = chosen(&cluster, &filter);
     let mut first = Some(unknown);
     let mut pages: Vec<Vec<JobId>> = ids.chunks(JOBS_PER_PAGE).map(<[JobId]>::to_vec).collect();
@@ -25,20 +26,21 @@ pub fn pages(cluster: Arc<Cluster>, now: Timestamp, filter: JobFilter) -> Stream
     }
     let stream = pages.into_iter().map(move |ids| {
         let unknown = first.take().unwrap_or_default();
-        Ok(reply(&page(&cluster, &ids, &filter, now, unknown)))
+        Ok(reply(&page(&cluster, &runner, &ids, &filter, now, unknown)))
     });
     Box::pin(tokio_stream::iter(stream))
 }
 
 /// The jobs now, and again each time one of them has changed.
-pub fn watch(published: Published, door: Arc<Door>, filter: JobFilter) -> Streamed<JobsReply> {
+pub fn watch(published: Published, runner: runner::Handle, door: Arc<Door>, filter: JobFilter) -> Streamed<JobsReply> {
     let mut events = published.events();
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
         loop {
             let cluster = published.now();
             let (ids, unknown) = chosen(&cluster, &filter);
-            let message: Result<JobsReply, Status> = Ok(reply(&page(&cluster, &ids, &filter, door.now(), unknown)));
+            let page = page(&cluster, &runner, &ids, &filter, door.now(), unknown);
+            let message: Result<JobsReply, Status> = Ok(reply(&page));
             if sender.send(message).await.is_err() {
                 return;
             }
@@ -93,8 +95,22 @@ fn chosen(cluster: &Cluster, filter: &JobFilter) -> (Vec<JobId>, Vec<JobId>) {
     (passing.collect(), unknown)
 }
 
-fn page(cluster: &Cluster, ids: &[JobId], filter: &JobFilter, now: Timestamp, unknown: Vec<JobId>) -> JobsPage {
-    let jobs: Vec<Job> = ids.iter().filter_map(|id| cluster.job(*id)).map(|job| (**job).clone()).collect();
+fn page(
+    cluster: &Cluster,
+    runner: &runner::Handle,
+    ids: &[JobId],
+    filter: &JobFilter,
+    now: Timestamp,
+    unknown: Vec<JobId>,
+) -> JobsPage {
+    let for_reader = |job: &Arc<Job>| {
+        let mut job = (**job).clone();
+        if job.is_frozen {
+            job.awaited_nodes = runner.awaited_nodes(job.id);
+        }
+        job
+    };
+    let jobs: Vec<Job> = ids.iter().filter_map(|id| cluster.job(*id)).map(for_reader).collect();
     let steps = match filter.with_steps {
         true => ids.iter().flat_map(|id| cluster.steps_of(*id)).map(|step| (**step).clone()).collect(),
         false => Vec::new(),

@@ -131,18 +131,22 @@ impl Controller for Api {
 
     async fn signal(&self, request: Request<SignalRequest>) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
-        let reply = signal::signal(&self.published.now(), &self.agents, by, &read(&request.get_ref().request)?);
+        let request = read(&request.get_ref().request)?;
+        let (reply, note) = signal::signal(&self.published.now(), &self.agents, by, &request);
+        if let Some(note) = note {
+            self.door.propose(Caller::SYSTEM, note).await.map_err(|refusal| refused(&refusal))?;
+        }
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
         let filter = read(&request.get_ref().filter)?;
-        Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), filter)))
+        Ok(Response::new(jobs::pages(self.published.now(), self.runner.clone(), self.door.now(), filter)))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
         let filter = read(&request.get_ref().filter)?;
-        Ok(Response::new(jobs::watch(self.published.clone(), self.door.clone(), filter)))
+        Ok(Response::new(jobs::watch(self.published.clone(), self.runner.clone(), self.door.clone(), filter)))
     }
 
     async fn nodes(&self, _: Request<Nothing>) -> Answer<NodesReply> {

@@ -1,17 +1,21 @@
 //! `scancel -s`: a signal for processes, delivered at once or not at all.
 use model::agent::Order;
 use model::command::JobResult;
-use model::request::SignalRequest;
-use model::{Caller, JobId, JobRef, Phase, Reject, Reply};
+use model::request::{SignalRequest, SignalScope};
+use model::{Caller, Command, JobId, JobRef, Phase, Reject, Reply};
 use state::Cluster;
 
 use crate::agents::Agents;
 use crate::leader::runner::signal_targets;
 
 const SIGKILL: u32 = 9;
+const SIGCONT: u32 = 18;
+const SIGSTOP: u32 = 19;
 
-pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRequest) -> Reply {
+/// The answer, and the note that the log must have of it.
+pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRequest) -> (Reply, Option<Command>) {
     let mut results = Vec::new();
+    let mut signalled = Vec::new();
     for named in &request.jobs {
         let Some(jobs) = cluster.named(named) else {
             results.push(JobResult { job: named.clone(), result: Err(Reject::NoSuchJob) });
@@ -25,11 +29,23 @@ pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRe
             }
             if result.is_ok() {
                 send(cluster, agents, id, request);
+                signalled.push(id);
             }
             results.push(JobResult { job: label(cluster, id), result });
         }
     }
-    Reply::Each(results)
+    (Reply::Each(results), note(request, signalled))
+}
+
+/// Jobs as a whole, not single steps, are shown as STOPPED.
+fn note(request: &SignalRequest, jobs: Vec<JobId>) -> Option<Command> {
+    let is_stopped = match request.signal {
+        SIGSTOP => true,
+        SIGCONT => false,
+        _ => return None,
+    };
+    let is_about_jobs = request.message.is_empty() && !matches!(request.scope, SignalScope::Step(_));
+    (is_about_jobs && !jobs.is_empty()).then_some(Command::NoteStopped { jobs, is_stopped })
 }
 
 fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(), Reject> {

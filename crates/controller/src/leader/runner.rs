@@ -1,7 +1,7 @@
 //! Does the duties that stand in the state: sends orders to agents, gathers their answers, proposes one result each.
 //! Its memory is soft: after a restart it reads the duties and begins anew, since agents know what they have done.
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::agent::{KillNote, Order};
@@ -36,9 +36,13 @@ pub enum Notice {
     Proposed(Duty),
 }
 
+/// Which nodes have not confirmed that a job stands still, or goes on.
+type Awaited = Arc<Mutex<HashMap<JobId, Vec<NodeName>>>>;
+
 #[derive(Clone)]
 pub struct Handle {
     notices: mpsc::UnboundedSender<Notice>,
+    awaited: Awaited,
 }
 
 impl Handle {
@@ -46,11 +50,16 @@ impl Handle {
         // The runner ends only with the process.
         let _ = self.notices.send(notice);
     }
+
+    /// Nodes that have not answered the job's last suspend or resume.
+    pub fn awaited_nodes(&self, job: JobId) -> Vec<NodeName> {
+        self.awaited.lock().expect("nobody panics with it").get(&job).cloned().unwrap_or_default()
+    }
 }
 
 pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> Handle {
     let (notices, inbox) = mpsc::unbounded_channel();
-    let handle = Handle { notices };
+    let handle = Handle { notices, awaited: Awaited::default() };
     let (work, numbers) = (HashMap::new(), HashMap::new());
     let runner = Runner { door, published, agents, handle: handle.clone(), work, numbers, next: 0 };
     tokio::spawn(runner.run(inbox));
@@ -113,6 +122,7 @@ impl Runner {
                 if let DutyResult::Failed { .. } = result {
                     work.failure = Some(result);
                 }
+                self.note_awaited(&owner);
                 self.propose_if_done(&owner);
             }
             Notice::Proposed(duty) => {
@@ -159,7 +169,20 @@ impl Runner {
             self.agents.send(&node, numbered(order, self.next));
         }
         self.work.insert(duty.owner.clone(), work);
+        self.note_awaited(&duty.owner);
         self.propose_if_done(&duty.owner);
+    }
+
+    fn note_awaited(&self, owner: &Owner) {
+        let Owner::Job(job) = owner else { return };
+        let mut awaited = self.handle.awaited.lock().expect("nobody panics with it");
+        let work = self.work.get(owner).filter(|work| matches!(work.duty.task, Task::Stop | Task::Continue));
+        let mut nodes: Vec<NodeName> = work.map(|work| work.open.values().cloned().collect()).unwrap_or_default();
+        nodes.sort_unstable();
+        match nodes.is_empty() {
+            true => drop(awaited.remove(job)),
+            false => drop(awaited.insert(*job, nodes)),
+        }
     }
 
     /// Whatever ran on a lost node is ended when it comes back, before it is used again.
@@ -176,7 +199,10 @@ impl Runner {
                 eased.push(owner.clone());
             }
         }
-        eased.iter().for_each(|owner| self.propose_if_done(owner));
+        for owner in &eased {
+            self.note_awaited(owner);
+            self.propose_if_done(owner);
+        }
     }
 
     fn propose_if_done(&mut self, owner: &Owner) {
@@ -217,6 +243,7 @@ impl Runner {
             work.open.keys().for_each(|number| {
                 self.numbers.remove(number);
             });
+            self.note_awaited(owner);
         }
     }
 }

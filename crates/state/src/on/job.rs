@@ -75,6 +75,10 @@ pub(crate) fn hold(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], by_user: 
 pub(crate) fn release(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
     each(cluster, by, jobs, |cluster, id| {
         let job = &cluster.jobs[&id];
+        // Whoever suspended it has to resume it.
+        if job.phase == Phase::Suspended && by.may_act_for(job.spec.uid) {
+            return Ok(());
+        }
         pending_only(job)?;
         if job.held == Some(HeldBy::Admin) && !by.is_admin {
             return Err(Reject::NotPermitted);
@@ -100,10 +104,10 @@ pub(crate) fn requeue(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hold: 
         }
         let was_suspended = job.phase == Phase::Suspended;
         let job = cluster.job_mut(id);
-        if was_suspended {
-            job.held = Some(HeldBy::Admin);
-        } else if hold {
+        if hold {
             job.held = Some(HeldBy::Requeue);
+        } else if was_suspended {
+            job.held = Some(HeldBy::Admin);
         }
         match job.phase {
             Phase::Done => {

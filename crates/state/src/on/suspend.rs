@@ -1,7 +1,8 @@
 //! Suspend and resume: the decision and its stamp. Freezing itself is the agents' task.
 use model::node::NodePhase;
-use model::{Caller, JobRef, Phase, Reject};
+use model::{Caller, JobId, JobRef, Phase, Reject, Reply};
 
+use super::job::touched;
 use super::{Answer, each};
 use crate::Cluster;
 use crate::job_life::{self, Step};
@@ -47,6 +48,18 @@ pub(crate) fn resume(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answ
         cluster.unsettled.insert(id);
         Ok(())
     })
+}
+
+/// STOPPED is a mark on running jobs only.
+pub(crate) fn note_stopped(cluster: &mut Cluster, jobs: &[JobId], is_stopped: bool) -> Answer {
+    for id in jobs {
+        let runs = cluster.jobs.get(id).is_some_and(|job| job.phase == Phase::Running);
+        if runs && cluster.jobs[id].is_stopped != is_stopped {
+            cluster.job_mut(*id).is_stopped = is_stopped;
+            touched(cluster, *id);
+        }
+    }
+    Ok(Reply::Ok)
 }
 
 fn may(by: Caller, owners_may: bool) -> Result<(), Reject> {

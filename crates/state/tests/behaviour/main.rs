@@ -5,3 +5,4 @@ mod jobs;
 mod lab;
 mod nodes;
 mod suspend;
+mod walk;
