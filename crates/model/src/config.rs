@@ -84,6 +84,26 @@ pub struct SchedulerConfig {
     pub kill_on_invalid_dependency: bool,
     pub suspend_cpus: SuspendCpus,
     pub allow_owner_suspend: bool,
+    pub backfill: BackfillConfig,
+}
+
+/// How far the scheduler looks into the future.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BackfillConfig {
+    /// Later jobs may pass those that wait; otherwise each partition starts its jobs in order.
+    pub is_on: bool,
+    /// So many waiting jobs have a place in the future that later ones may not take: one is EASY, many are conservative.
+    pub n_reservations: u32,
+    /// How far the future reaches.
+    pub window: Span,
+    /// The step in which the future is seen.
+    pub resolution: Span,
+    /// A job whose start nobody can foresee keeps later ones off its nodes once it has waited so long.
+    pub patience: Span,
+    /// Of one user's, and of one partition's jobs, no more are tried behind jobs that wait.
+    pub max_jobs_per_user: Option<u32>,
+    pub max_jobs_per_partition: Option<u32>,
 }
 
 /// Whether a manual suspend gives the CPUs to others.
@@ -154,6 +174,21 @@ impl Default for SchedulerConfig {
             kill_on_invalid_dependency: false,
             suspend_cpus: SuspendCpus::Retain,
             allow_owner_suspend: true,
+            backfill: BackfillConfig::default(),
+        }
+    }
+}
+
+impl Default for BackfillConfig {
+    fn default() -> Self {
+        BackfillConfig {
+            is_on: true,
+            n_reservations: 50,
+            window: Span::from_secs(24 * 3600),
+            resolution: Span::from_secs(60),
+            patience: Span::from_secs(600),
+            max_jobs_per_user: None,
+            max_jobs_per_partition: None,
         }
     }
 }

@@ -117,6 +117,15 @@ impl Size {
         count(&self.gres).saturating_add(count(&self.gres_per_task).saturating_mul(n_tasks))
     }
 
+    /// No node with less memory is of use.
+    pub fn least_memory_mb(&self) -> u64 {
+        match self.memory {
+            Memory::PerNodeMb(memory_mb) => memory_mb,
+            Memory::PerCpuMb(memory_mb) => memory_mb.saturating_mul(u64::from(self.cpus_for(1))),
+            Memory::Default | Memory::PerGpuMb(_) | Memory::WholeNode => 0,
+        }
+    }
+
     /// Memory on a node where the job has `n_tasks` and `n_cpus`, of a node that has `whole_mb`.
     fn memory_mb_for(&self, n_tasks: u32, n_cpus: u32, whole_mb: u64) -> u64 {
         match self.memory {

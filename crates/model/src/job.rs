@@ -76,6 +76,8 @@ record! {
         pub total_suspended: Span,
         /// The scheduler's estimate.
         pub expected_start: Option<Timestamp>,
+        /// Where it would start then: a hostlist.
+        pub expected_nodes: String,
         pub cancelled_by: Option<u32>,
         pub next_step: u32,
         /// The warning signal has been asked for.

@@ -1,4 +1,5 @@
 //! What the scheduler decided: who gets what is scarce. Re-checked when it is applied.
+use crate::spec::TimeLimit;
 use crate::{JobId, NodeName, Reason, Timestamp};
 
 record! {
@@ -6,6 +7,12 @@ record! {
         pub starts: Vec<Start>,
         /// Why the others still wait, where that has changed.
         pub reasons: Vec<WaitReason>,
+        /// When and where waiting jobs will start, where that has changed.
+        pub expected_starts: Vec<ExpectedStart>,
+        /// Running jobs that must make room.
+        pub preemptions: Vec<Preemption>,
+        /// A plan made then may differ though nothing has happened. For the planner; not kept.
+        pub look_again_at: Option<Timestamp>,
     }
 
     pub struct Start {
@@ -15,6 +22,8 @@ record! {
         pub partition: String,
         pub nodes: Vec<Grant>,
         pub is_exclusive: bool,
+        /// Shorter than asked, as `--time-min` allows.
+        pub time_limit: Option<TimeLimit>,
     }
 
     /// How much of one node; the ledger picks which CPUs and units.
@@ -30,5 +39,21 @@ record! {
         pub reason: Option<Reason>,
         pub text: String,
         pub expected_start: Option<Timestamp>,
+    }
+
+    pub struct ExpectedStart {
+        pub job: JobId,
+        /// None: it has no place on the timeline any more.
+        pub at: Option<Timestamp>,
+        /// A hostlist.
+        pub nodes: String,
+    }
+
+    pub struct Preemption {
+        /// Who must go.
+        pub job: JobId,
+        pub attempt: u32,
+        /// For whom.
+        pub by: JobId,
     }
 }

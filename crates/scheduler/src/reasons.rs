@@ -2,11 +2,13 @@
 use std::collections::BTreeSet;
 
 use model::plan::WaitReason;
-use model::{Job, NodeName, Partition, Plan, Reason, hostlist};
+use model::{Job, NodeName, Plan, Reason, hostlist};
 use state::Cluster;
 
-use crate::pick;
+use crate::pick::{self, Offer};
+use crate::request::Request;
 use crate::room::{PoolId, Room};
+use crate::timeline::{Interval, Slot};
 
 const NODES_ARE_DOWN: &str =
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
@@ -26,35 +28,36 @@ impl<'a> Reasons<'a> {
         Reasons { cluster, blocked: BTreeSet::new(), n_close_looks: 0 }
     }
 
+    /// Somebody already waits for resources there.
+    pub fn is_blocked(&self, pool: PoolId) -> bool {
+        self.blocked.contains(&pool)
+    }
+
     /// Notes in the plan why the job stays, if that is news.
-    pub fn of_blocked(&mut self, room: &mut Room<'a>, job: &'a Job, plan: &mut Plan) {
-        let (reason, text) = self.reason(room, job);
+    pub fn of_blocked(&mut self, room: &Room<'a>, request: &Request<'a>, pools: &[PoolId], plan: &mut Plan) {
+        let (reason, text) = self.reason(room, request, pools);
+        let job = request.job;
         if job.reason != Some(reason) || job.reason_text != text {
             plan.reasons.push(WaitReason { job: job.id, reason: Some(reason), text, expected_start: None });
         }
     }
 
-    fn reason(&mut self, room: &mut Room<'a>, job: &'a Job) -> (Reason, String) {
-        if let Some(text) = self.unavailable(job) {
+    fn reason(&mut self, room: &Room<'a>, request: &Request<'a>, pools: &[PoolId]) -> (Reason, String) {
+        if let Some(text) = self.unavailable(request.job) {
             return (Reason::ReqNodeNotAvail, text);
         }
-        let partitions = job.spec.partitions.iter().filter_map(|name| self.cluster.config().partition(name));
-        let partitions: Vec<&Partition> =
-            partitions.filter(|partition| state::partition_refusal(partition, job).is_none()).collect();
-        let pools: Vec<PoolId> = partitions.iter().map(|partition| room.pool(partition)).collect();
-        let can_start = |(partition, pool): (&&Partition, &PoolId)| {
-            room.is_complete(*pool) || pick::could_start(room, *pool, partition, &job.spec.size)
-        };
         let is_sure = pools.iter().any(|pool| room.is_complete(*pool)) || self.n_close_looks >= N_CLOSE_LOOKS;
         if !is_sure {
             self.n_close_looks += 1;
-            if !partitions.iter().zip(&pools).any(can_start) {
+            let interval = Interval { from: Slot::NOW, until: Slot::NEVER };
+            let can_start = |pool: &PoolId| pick::could_start(&Offer::of_spots(room, *pool, interval, request));
+            if !pools.iter().any(can_start) {
                 return (Reason::Resources, NODES_ARE_DOWN.into());
             }
         }
         let mut is_first = false;
         for pool in pools {
-            is_first |= self.blocked.insert(pool);
+            is_first |= self.blocked.insert(*pool);
         }
         let reason = if is_first { Reason::Resources } else { Reason::Priority };
         (reason, String::new())

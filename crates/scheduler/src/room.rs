@@ -1,29 +1,16 @@
-//! What is free, as this plan will have left it. Nodes are indexed once a pass, and by free CPUs within each partition.
+//! The usable nodes, indexed once a pass: by partition, and within each by what is free from now on.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
-use model::fit;
-use model::gres::GresUnits;
-use model::node::{self, Tenancy};
 use model::plan::Grant;
-use model::spec::{JobSpec, Sharing, Size};
-use model::{Node, NodeName, Partition};
+use model::spec::{Sharing, Size};
+use model::{Job, Node, NodeName, Partition, Phase, Timestamp};
 use state::Cluster;
 
-/// One usable node.
-pub(crate) struct Spot<'a> {
-    pub node: &'a Node,
-    cpus: u32,
-    memory_mb: u64,
-    is_empty: bool,
-    /// Some job has the whole node.
-    is_closed: bool,
-    /// As with `gres`: more than the node's own record says.
-    users: Option<BTreeMap<u32, Tenancy>>,
-    /// In use, where the plan has given out more than the node's own record says.
-    gres: Option<Vec<GresUnits>>,
-    pools: Vec<PoolId>,
-}
+use crate::closures::Closures;
+use crate::counts::Counts;
+use crate::request::Request;
+use crate::spot::Spot;
+use crate::timeline::{Clock, Interval, Slot, Use};
 
 /// A spot's place among all: natural order of names.
 pub(crate) type SpotId = u32;
@@ -32,10 +19,12 @@ pub(crate) type SpotId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PoolId(u32);
 
-#[derive(Default)]
-struct Pool {
-    /// By free CPUs, then weight, then natural order.
+struct Pool<'a> {
+    partition: &'a Partition,
+    /// By CPUs that are free for ever, then weight, then natural order.
     by_free: BTreeMap<u32, BTreeSet<(u32, SpotId)>>,
+    /// Spots with more than that until a promise begins, by that moment.
+    until: BTreeMap<Slot, BTreeSet<(u32, SpotId)>>,
     n_free_cpus: u64,
     members: Vec<SpotId>,
     /// Every node of the partition is usable.
@@ -47,13 +36,14 @@ pub(crate) struct Room<'a> {
     /// In the order of names as strings, to look spots up.
     names: Vec<(&'a NodeName, SpotId)>,
     pools: BTreeMap<&'a str, PoolId>,
-    pool_list: Vec<Pool>,
+    pool_list: Vec<Pool<'a>>,
     n_free_cpus: u64,
-    tracks_memory: bool,
-    /// For whom nodes are looked for.
-    uid: u32,
+    is_loaded: bool,
+    pub closures: Closures<'a>,
+    pub counts: Counts,
+    pub tracks_memory: bool,
     /// Some job wants, or has, nodes to its user alone.
-    has_lone_users: bool,
+    pub has_lone_users: bool,
 }
 
 impl<'a> Room<'a> {
@@ -67,23 +57,50 @@ impl<'a> Room<'a> {
             names,
             pools: BTreeMap::new(),
             pool_list: Vec::new(),
-            n_free_cpus: spots.iter().map(|spot| u64::from(spot.cpus)).sum(),
+            n_free_cpus: spots.iter().map(|spot| u64::from(spot.now.cpus)).sum(),
+            is_loaded: false,
+            closures: Closures::default(),
+            counts: Counts::default(),
             tracks_memory: cluster.config().scheduler.tracks_memory,
-            uid: 0,
             has_lone_users: spots.iter().any(|spot| spot.users().values().any(|user| user.n_alone > 0)),
             spots,
         }
     }
 
-    /// From now on places are looked for for this job's user.
-    pub fn look_for(&mut self, spec: &JobSpec) {
-        self.uid = spec.uid;
-        self.has_lone_users |= spec.size.sharing == Sharing::OneUser;
+    /// Notes who holds what until when. Needed before anything is asked of the future, and costs as much as there are jobs.
+    pub fn load(&mut self, cluster: &Cluster, clock: &Clock) {
+        if std::mem::replace(&mut self.is_loaded, true) {
+            return;
+        }
+        let mut ids: Vec<model::JobId> = self.spots.iter().flat_map(|spot| spot.node.jobs.iter().copied()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids {
+            let Some(job) = cluster.job(id) else { continue };
+            let ends_at = end(cluster.now(), job);
+            // What lies beyond the window is taken to end with it, so that nobody waits behind it without a place.
+            let until = ends_at.map_or(clock.end(), |at| clock.slot(at).clamp(Slot(1), clock.end()));
+            let interval = Interval { from: Slot::NOW, until };
+            for share in &job.allocation.nodes {
+                let Some(spot) = self.find(&share.node) else { continue };
+                let spot = &mut self.spots[spot as usize];
+                spot.hold(Use {
+                    job: id,
+                    interval,
+                    ends_at,
+                    cpus: share.cpus.len(),
+                    memory_mb: share.memory_mb,
+                    gres: share.gres.clone(),
+                    uid: job.spec.uid,
+                    is_alone: job.spec.size.sharing == Sharing::OneUser,
+                });
+            }
+        }
     }
 
-    /// Users are told apart where some want to be alone.
-    pub fn seeker(&self) -> Option<u32> {
-        self.has_lone_users.then_some(self.uid)
+    /// From now on places are looked for for this job.
+    pub fn look_for(&mut self, size: &Size) {
+        self.has_lone_users |= size.sharing == Sharing::OneUser;
     }
 
     pub fn is_full(&self) -> bool {
@@ -106,153 +123,139 @@ impl<'a> Room<'a> {
         }
         let id = PoolId(self.pool_list.len() as u32);
         let members: BTreeSet<SpotId> = partition.nodes.iter().filter_map(|name| self.find(name)).collect();
-        let mut pool = Pool { is_complete: members.len() >= partition.nodes.len(), ..Default::default() };
-        for member in &members {
-            let spot = &mut self.spots[*member as usize];
+        let mut pool = Pool {
+            partition,
+            by_free: BTreeMap::new(),
+            until: BTreeMap::new(),
+            n_free_cpus: 0,
+            is_complete: members.len() >= partition.nodes.len(),
+            members: members.iter().copied().collect(),
+        };
+        for member in members {
+            let spot = &mut self.spots[member as usize];
             spot.pools.push(id);
-            pool.insert(*member, spot);
+            pool.insert(member, spot);
         }
-        pool.members = members.into_iter().collect();
         self.pool_list.push(pool);
         self.pools.insert(&partition.name, id);
         id
     }
 
+    pub fn partition(&self, pool: PoolId) -> &'a Partition {
+        self.of(pool).partition
+    }
+
     pub fn members(&self, pool: PoolId) -> &[SpotId] {
-        &self.pool_list[pool.0 as usize].members
+        &self.of(pool).members
     }
 
     pub fn is_complete(&self, pool: PoolId) -> bool {
-        self.pool_list[pool.0 as usize].is_complete
+        self.of(pool).is_complete
     }
 
+    /// Free at this moment, whatever is promised.
     pub fn n_free_cpus(&self, pool: PoolId) -> u64 {
-        self.pool_list[pool.0 as usize].n_free_cpus
+        self.of(pool).n_free_cpus
     }
 
-    /// Those with at least so many free CPUs, the fullest first.
-    pub fn fullest(&self, pool: PoolId, n_cpus: u32) -> impl Iterator<Item = SpotId> {
-        self.by_free(pool, n_cpus..=u32::MAX).flat_map(|spots| spots.iter().map(|(_, spot)| *spot))
+    /// Those with at least so many CPUs free from now until then: first gaps before promises, which nobody else can use for
+    /// long, then the fullest nodes.
+    pub fn fullest(&self, pool: PoolId, n_cpus: u32, until: Slot) -> impl Iterator<Item = SpotId> {
+        let for_ever = self.of(pool).by_free.range(n_cpus..).flat_map(|(_, spots)| spots.iter().map(|(_, spot)| *spot));
+        self.in_gaps(pool, n_cpus, until).chain(for_ever)
     }
 
-    /// Those with at least so many free CPUs, the emptiest first.
-    pub fn emptiest(&self, pool: PoolId, n_cpus: u32) -> impl Iterator<Item = SpotId> {
-        self.by_free(pool, n_cpus..=u32::MAX).rev().flat_map(|spots| spots.iter().map(|(_, spot)| *spot))
+    /// As `fullest`, but the emptiest nodes first.
+    pub fn emptiest(&self, pool: PoolId, n_cpus: u32, until: Slot) -> impl Iterator<Item = SpotId> {
+        let for_ever = self.of(pool).by_free.range(n_cpus..).rev();
+        self.in_gaps(pool, n_cpus, until).chain(for_ever.flat_map(|(_, spots)| spots.iter().map(|(_, spot)| *spot)))
     }
 
-    fn by_free(
-        &self,
-        pool: PoolId,
-        cpus: RangeInclusive<u32>,
-    ) -> impl DoubleEndedIterator<Item = &BTreeSet<(u32, SpotId)>> {
-        self.pool_list[pool.0 as usize].by_free.range(cpus).map(|(_, spots)| spots)
+    /// Nodes that have enough only until a promise begins.
+    fn in_gaps(&self, pool: PoolId, n_cpus: u32, until: Slot) -> impl Iterator<Item = SpotId> {
+        let later = self.of(pool).until.range(until..);
+        later.flat_map(move |(end, spots)| {
+            let is_its_step = move |spot: SpotId| {
+                let stairs = &self.spot(spot).stairs;
+                stairs.for_ever < n_cpus
+                    && stairs.step_for(until).is_some_and(|(at, level)| at == *end && level >= n_cpus)
+            };
+            spots.iter().map(|(_, spot)| *spot).filter(move |spot| is_its_step(*spot))
+        })
     }
 
-    /// How many of the job's tasks the node could take now; none if it cannot serve the job now.
-    pub fn n_tasks_fitting(&self, id: SpotId, size: &Size) -> Option<u32> {
-        let spot = self.spot(id);
-        let is_admitted = !self.has_lone_users || node::admits(spot.users(), self.uid, size.sharing);
-        if spot.is_closed || !is_admitted || (size.wants_whole_nodes() && !spot.is_empty) {
-            return None;
-        }
-        let memory_mb = if self.tracks_memory { spot.memory_mb } else { u64::MAX };
-        let n_tasks =
-            size.n_tasks_fitting(fit::Room { cpus: spot.cpus, memory_mb }, &spot.node.config, spot.gres_in_use())?;
-        (spot.node.suits(size) && spot.has_gres(size)).then_some(n_tasks)
-    }
-
-    /// As `n_tasks_fitting`, if nothing ran on the node.
-    pub fn n_tasks_fitting_alone(&self, id: SpotId, size: &Size) -> Option<u32> {
-        let node = self.spot(id).node;
-        let mut room = node.config.room();
-        if !self.tracks_memory {
-            room.memory_mb = u64::MAX;
-        }
-        let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
-        node.suits(size).then_some(n_tasks)
-    }
-
-    /// Leaves less for the jobs that come after.
-    pub fn take(&mut self, grants: &[Grant], size: &Size) {
+    /// Leaves less for the jobs that come after: now, or from a later mark on.
+    pub fn give(&mut self, grants: &[Grant], request: &Request, interval: Interval) {
+        self.counts.take(&request.counts, interval);
         for grant in grants {
             let id = self.find(&grant.node).expect("picked from the spots");
             let spot = &mut self.spots[id as usize];
             for pool in &spot.pools {
                 self.pool_list[pool.0 as usize].remove(id, spot);
             }
-            self.n_free_cpus -= u64::from(spot.cpus);
-            spot.take(grant, size, self.uid);
-            self.n_free_cpus += u64::from(spot.cpus);
+            self.n_free_cpus -= u64::from(spot.now.cpus);
+            match interval.from {
+                Slot::NOW => spot.take(grant, request.size, request.job, interval),
+                _ => spot.promise(grant, request.size, request.job, interval),
+            }
+            self.n_free_cpus += u64::from(spot.now.cpus);
             for pool in &spot.pools {
                 self.pool_list[pool.0 as usize].insert(id, spot);
             }
         }
     }
+
+    /// When the last of those ends whose place the job takes at that mark, to the second where that is known.
+    pub fn free_from(&self, grants: &[Grant], at: Slot, clock: &Clock) -> Timestamp {
+        let spots = grants.iter().filter_map(|grant| self.find(&grant.node)).map(|id| self.spot(id));
+        let ending = spots.flat_map(|spot| &spot.uses.held).filter(|one| one.interval.until == at);
+        let last = ending.filter_map(|one| one.ends_at).max();
+        last.unwrap_or(clock.time(at))
+    }
+
+    fn of(&self, pool: PoolId) -> &Pool<'a> {
+        &self.pool_list[pool.0 as usize]
+    }
 }
 
-impl<'a> Spot<'a> {
-    fn new(node: &'a Node) -> Self {
-        let is_closed = node.exclusive_job.is_some();
-        let room = node.free_room();
-        Spot {
-            node,
-            cpus: if is_closed { 0 } else { room.cpus },
-            memory_mb: room.memory_mb,
-            is_empty: node.jobs.is_empty(),
-            is_closed,
-            users: None,
-            gres: None,
-            pools: Vec::new(),
-        }
-    }
-
-    fn users(&self) -> &BTreeMap<u32, Tenancy> {
-        self.users.as_ref().unwrap_or(&self.node.users)
-    }
-
-    fn gres_in_use(&self) -> &[GresUnits] {
-        self.gres.as_deref().unwrap_or(&self.node.used.gres)
-    }
-
-    fn has_gres(&self, size: &Size) -> bool {
-        size.gres.is_empty() || self.node.config.pick_gres(self.gres_in_use(), &size.gres).is_some()
-    }
-
-    fn take(&mut self, grant: &Grant, size: &Size, uid: u32) {
-        let mut users = self.users().clone();
-        let tenancy = users.entry(uid).or_default();
-        tenancy.n_jobs += 1;
-        tenancy.n_alone += u32::from(size.sharing == Sharing::OneUser);
-        self.users = Some(users);
-        self.cpus -= grant.n_cpus;
-        self.memory_mb = self.memory_mb.saturating_sub(grant.memory_mb);
-        self.is_empty = false;
-        if size.wants_whole_nodes() {
-            self.is_closed = true;
-            self.cpus = 0;
-        }
-        if !size.gres.is_empty() || !size.gres_per_task.is_empty() {
-            let mut in_use = self.gres_in_use().to_vec();
-            in_use.extend(self.node.config.pick_gres(&in_use, &size.gres_for(grant.n_tasks)).into_iter().flatten());
-            self.gres = Some(in_use);
+/// When the job must have given its nodes back; none if it may keep them.
+fn end(now: Timestamp, job: &Job) -> Option<Timestamp> {
+    match job.phase {
+        // It is being cleared away, which takes no time that could be known.
+        Phase::Pending | Phase::Ending | Phase::Finishing | Phase::Done => Some(now),
+        Phase::Starting | Phase::Running | Phase::Suspended => {
+            let limit = job.spec.time_limit?.span()?;
+            Some(now + (limit - job.run_time(now)))
         }
     }
 }
 
-impl Pool {
+impl Pool<'_> {
     fn insert(&mut self, id: SpotId, spot: &Spot) {
-        if spot.cpus > 0 {
-            self.n_free_cpus += u64::from(spot.cpus);
-            self.by_free.entry(spot.cpus).or_default().insert((spot.node.config.weight, id));
+        let place = (spot.node.config.weight, id);
+        self.n_free_cpus += u64::from(spot.now.cpus);
+        if spot.stairs.for_ever > 0 {
+            self.by_free.entry(spot.stairs.for_ever).or_default().insert(place);
+        }
+        for (until, _) in &spot.stairs.steps {
+            self.until.entry(*until).or_default().insert(place);
         }
     }
 
     fn remove(&mut self, id: SpotId, spot: &Spot) {
-        let Some(spots) = self.by_free.get_mut(&spot.cpus) else { return };
-        spots.remove(&(spot.node.config.weight, id));
-        if spots.is_empty() {
-            self.by_free.remove(&spot.cpus);
+        let place = (spot.node.config.weight, id);
+        self.n_free_cpus -= u64::from(spot.now.cpus);
+        drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
+        for (until, _) in &spot.stairs.steps {
+            drop_from(&mut self.until, until, &place);
         }
-        self.n_free_cpus -= u64::from(spot.cpus);
+    }
+}
+
+fn drop_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<(u32, SpotId)>>, key: &K, place: &(u32, SpotId)) {
+    let Some(places) = index.get_mut(key) else { return };
+    places.remove(place);
+    if places.is_empty() {
+        index.remove(key);
     }
 }

@@ -1,88 +1,13 @@
 //! The scheduler through its front door: a cluster built by commands, and the plan made for it.
-use model::config::NamedNode;
 use model::node::NodeConfig;
 use model::spec::{ArraySpec, JobSpec, Memory, Sharing, Size};
 use model::update::NodeChange;
-use model::{Caller, Command, Config, Entry, JobId, JobRef, Partition, Plan, Reason, Reply, Timestamp};
+use model::{Caller, Command, Entry, JobId, JobRef, Plan, Reason, Timestamp};
 use proptest::prelude::*;
-use state::{Cluster, apply};
+use state::apply;
+use world::{World, partition};
 
-struct World {
-    cluster: Cluster,
-}
-
-fn partition(name: &str, nodes: &[&str]) -> Partition {
-    Partition {
-        name: name.into(),
-        nodes: nodes.iter().map(|name| (*name).into()).collect(),
-        is_default: name == "debug",
-        ..Default::default()
-    }
-}
-
-impl World {
-    fn new(nodes: Vec<(&str, NodeConfig)>, mut partitions: Vec<Partition>) -> World {
-        let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
-        partitions.push(partition("debug", &names));
-        let nodes = nodes.into_iter().map(|(name, config)| NamedNode { name: name.into(), config });
-        let config = Config { nodes: nodes.collect(), partitions, ..Default::default() };
-        let mut world = World { cluster: Cluster::default() };
-        world.apply(Command::Reconfigure { config: Box::new(config) });
-        for name in names {
-            let command =
-                Command::RegisterNode { node: name.into(), machine: Default::default(), runs: Default::default() };
-            world.apply(command);
-        }
-        world
-    }
-
-    /// n1 … n`count`, alike.
-    fn alike(count: u32, cpus: u32, memory_mb: u64) -> World {
-        let names: Vec<String> = (1..=count).map(|number| format!("n{number}")).collect();
-        let config = NodeConfig { cpus, memory_mb, ..Default::default() };
-        World::new(names.iter().map(|name| (name.as_str(), config.clone())).collect(), Vec::new())
-    }
-
-    fn apply(&mut self, command: Command) -> Reply {
-        let entry = Entry { at: Timestamp::from_secs(1), by: Caller::SYSTEM, command };
-        let reply = apply(&mut self.cluster, &entry).reply.expect("the command is accepted");
-        state::check::check(&self.cluster).unwrap();
-        reply
-    }
-
-    fn submit(&mut self, size: Size) -> JobId {
-        self.submit_spec(JobSpec { size, ..Default::default() })
-    }
-
-    fn submit_spec(&mut self, spec: JobSpec) -> JobId {
-        match self.apply(Command::Submit { spec: Box::new(spec), blobs: Vec::new() }) {
-            Reply::Submitted(id) => id,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Plans and adopts; every start must be accepted.
-    fn schedule(&mut self) -> Plan {
-        let plan = scheduler::plan(&self.cluster);
-        let n_planned = plan.starts.len() as u32;
-        let reply = self.apply(Command::AdoptPlan(plan.clone()));
-        assert_eq!(reply, Reply::Adopted { n_started: n_planned, n_stale: 0 });
-        plan
-    }
-
-    /// `n1:2x1 n2:1x1`: CPUs and tasks of a started job.
-    fn placement(&self, job: JobId) -> String {
-        let allocation = &self.cluster.job(job).unwrap().allocation;
-        let shares = allocation.nodes.iter();
-        let shares = shares.map(|share| format!("{}:{}x{}", share.node, share.cpus.len(), share.n_tasks));
-        shares.collect::<Vec<_>>().join(" ")
-    }
-
-    fn reason(&self, job: JobId) -> (Option<Reason>, &str) {
-        let job = self.cluster.job(job).unwrap();
-        (job.reason, &job.reason_text)
-    }
-}
+mod world;
 
 fn tasks(n_tasks: u32) -> Size {
     Size { n_tasks: Some(n_tasks), ..Default::default() }
@@ -256,7 +181,8 @@ fn the_first_that_finds_no_room_waits_for_resources_and_the_rest_for_their_turn(
     assert_eq!(world.placement(wide), "n1:4x4 n2:4x4");
     assert_eq!(world.reason(second), (Some(Reason::Resources), ""));
     assert_eq!(world.reason(third), (Some(Reason::Priority), ""));
-    assert_eq!(world.schedule(), Plan::default(), "a plan tells only news");
+    let again = Plan { look_again_at: None, ..world.schedule() };
+    assert_eq!(again, Plan::default(), "a plan tells only news");
 }
 
 #[test]

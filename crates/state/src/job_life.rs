@@ -138,6 +138,7 @@ fn place(job: &mut Job, at: model::Timestamp) {
     job.started = Some(at);
     job.last_evaluated = Some(at);
     job.expected_start = None;
+    job.expected_nodes.clear();
     job.reason = None;
     job.reason_text.clear();
 }

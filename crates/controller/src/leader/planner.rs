@@ -1,6 +1,7 @@
 //! Plans whenever something has changed; there is no tick to wait for.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Caller, Command, Plan};
 use state::Cluster;
@@ -14,16 +15,22 @@ const STARTS_PER_ENTRY: usize = 1000;
 /// So few jobs and nodes are planned faster than the work is handed to another thread.
 const SHORT_QUEUE: usize = 64;
 
+const A_LONG_TIME: Duration = Duration::from_secs(3600);
+
 pub async fn run(door: Arc<Door>, published: Published) {
     let mut changes = published.changes();
     loop {
         let cluster = changes.borrow_and_update().clone();
+        let mut look_again_at = None;
         if cluster.n_queued() > 0
             && let Some(plan) = plan(cluster).await
         {
+            look_again_at = plan.look_again_at;
             adopt(&door, plan).await;
         }
-        if changes.changed().await.is_err() {
+        let until = look_again_at.map_or(A_LONG_TIME, |at| Duration::from_micros((at - door.now()).0));
+        // Time alone may give another plan; what happens meanwhile gives one at once.
+        if let Ok(Err(_)) = tokio::time::timeout(until, changes.changed()).await {
             return;
         }
     }
@@ -42,9 +49,10 @@ async fn plan(cluster: Arc<Cluster>) -> Option<Plan> {
 }
 
 async fn adopt(door: &Door, mut plan: Plan) {
-    while !plan.starts.is_empty() || !plan.reasons.is_empty() {
+    plan.look_again_at = None;
+    while plan != Plan::default() {
         let rest = plan.starts.split_off(plan.starts.len().min(STARTS_PER_ENTRY));
-        let part = Plan { starts: plan.starts, reasons: std::mem::take(&mut plan.reasons) };
+        let part = std::mem::take(&mut plan);
         if let Err(refusal) = door.propose(Caller::SYSTEM, Command::AdoptPlan(part)).await {
             tracing::warn!(?refusal, "a plan was not adopted");
             return;

@@ -3,49 +3,51 @@ use model::fit::Candidate;
 use model::plan::Grant;
 use model::spec::Size;
 
-use crate::room::{PoolId, Room, SpotId};
+use super::Offer;
+use crate::room::SpotId;
 
-pub(super) fn pick(room: &Room, pool: PoolId, size: &Size, bounds: (u32, u32)) -> Option<Vec<Grant>> {
-    if too_little_is_left(room, pool, size, bounds) {
+pub(super) fn pick(offer: &Offer, bounds: (u32, u32)) -> Option<Vec<Grant>> {
+    let size = offer.size();
+    if too_little_is_left(offer, size, bounds) {
         return None;
     }
     let chosen = match size.nodes.is_empty() && !size.contiguous {
-        true => quickly(room, pool, size, bounds).or_else(|| carefully(room, pool, size, bounds)),
-        false => carefully(room, pool, size, bounds),
+        true => quickly(offer, size, bounds).or_else(|| carefully(offer, size, bounds)),
+        false => carefully(offer, size, bounds),
     };
-    grants(room, size, chosen?)
+    grants(offer, size, chosen?)
 }
 
 /// A look at the sums tells most failures apart.
-fn too_little_is_left(room: &Room, pool: PoolId, size: &Size, (min, _): (u32, u32)) -> bool {
+fn too_little_is_left(offer: &Offer, size: &Size, (min, _): (u32, u32)) -> bool {
     let n_cpus = match size.n_tasks {
         Some(n_tasks) if !size.overcommit => u64::from(n_tasks) * u64::from(size.n_cpus_per_task()),
         _ => u64::from(min) * u64::from(size.cpus_for(size.n_tasks_each().unwrap_or(1))),
     };
-    room.n_free_cpus(pool) < n_cpus || room.emptiest(pool, size.cpus_for(1)).next().is_none()
+    offer.most_free_cpus() < n_cpus || offer.emptiest(size.cpus_for(1)).next().is_none()
 }
 
 /// Finds a good place without looking at every node, or may miss one where nodes differ much.
-fn quickly(room: &Room, pool: PoolId, size: &Size, bounds: (u32, u32)) -> Option<Vec<(SpotId, u32)>> {
+fn quickly(offer: &Offer, size: &Size, bounds: (u32, u32)) -> Option<Vec<(SpotId, u32)>> {
     let wanted = size.n_nodes_wanted(bounds);
-    let with_room = |spot| room.n_tasks_fitting(spot, size).map(|n_tasks| (spot, n_tasks));
+    let with_room = |spot| offer.n_tasks_fitting(spot).map(|n_tasks| (spot, n_tasks));
     let Some(n_tasks) = size.n_tasks.filter(|n_tasks| *n_tasks > wanted) else {
         // One task, or the same number, on each.
         let least = size.cpus_for(size.n_tasks_each().unwrap_or(1));
-        let chosen: Vec<_> = room.fullest(pool, least).filter_map(with_room).take(wanted as usize).collect();
+        let chosen: Vec<_> = offer.fullest(least).filter_map(with_room).take(wanted as usize).collect();
         let fitting: u64 = chosen.iter().map(|(_, n)| u64::from(*n)).sum();
         let is_filled = fitting >= u64::from(size.n_tasks.unwrap_or(0));
         return (chosen.len() as u32 >= bounds.0 && is_filled).then_some(chosen);
     };
     if wanted == 1 {
-        let mut alone = room.fullest(pool, size.cpus_for(n_tasks)).filter_map(with_room);
+        let mut alone = offer.fullest(size.cpus_for(n_tasks)).filter_map(with_room);
         if let Some(one) = alone.find(|(_, fitting)| *fitting >= n_tasks) {
             return Some(vec![one]);
         }
     }
     let mut chosen = Vec::new();
     let mut fitting: u64 = 0;
-    for (spot, n) in room.emptiest(pool, size.cpus_for(1)).filter_map(with_room) {
+    for (spot, n) in offer.emptiest(size.cpus_for(1)).filter_map(with_room) {
         chosen.push((spot, n));
         fitting += u64::from(n);
         let is_filled = fitting >= u64::from(n_tasks);
@@ -60,31 +62,29 @@ fn quickly(room: &Room, pool: PoolId, size: &Size, bounds: (u32, u32)) -> Option
 }
 
 /// Looks at every node, and finds a place if there is one.
-fn carefully(room: &Room, pool: PoolId, size: &Size, bounds: (u32, u32)) -> Option<Vec<(SpotId, u32)>> {
+fn carefully(offer: &Offer, size: &Size, bounds: (u32, u32)) -> Option<Vec<(SpotId, u32)>> {
     // With the same number of tasks on each, `quickly` has looked at every node.
     if size.n_tasks.is_none() && size.nodes.is_empty() && !size.contiguous {
         return None;
     }
-    let spots: Vec<SpotId> = room.members(pool).to_vec();
-    choose(room, &spots, size, bounds, |spot| room.n_tasks_fitting(spot, size))
+    choose(offer, size, bounds, |spot| offer.n_tasks_fitting(spot))
 }
 
 /// The nodes that are up could serve the job if nothing else ran.
-pub(super) fn could_start(room: &Room, pool: PoolId, size: &Size, bounds: (u32, u32)) -> bool {
-    choose(room, room.members(pool), size, bounds, |spot| room.n_tasks_fitting_alone(spot, size)).is_some()
+pub(super) fn could_start(offer: &Offer, bounds: (u32, u32)) -> bool {
+    choose(offer, offer.size(), bounds, |spot| offer.n_tasks_fitting_alone(spot)).is_some()
 }
 
 fn choose(
-    room: &Room,
-    spots: &[SpotId],
+    offer: &Offer,
     size: &Size,
     bounds: (u32, u32),
     n_tasks_fitting: impl Fn(SpotId) -> Option<u32>,
 ) -> Option<Vec<(SpotId, u32)>> {
     let fitting: Vec<(SpotId, u32)> =
-        spots.iter().filter_map(|spot| n_tasks_fitting(*spot).map(|n_tasks| (*spot, n_tasks))).collect();
+        offer.members().iter().filter_map(|spot| n_tasks_fitting(*spot).map(|n_tasks| (*spot, n_tasks))).collect();
     let candidate = |(spot, n_tasks): &(SpotId, u32)| {
-        let node = room.spot(*spot).node;
+        let node = offer.spot(*spot).node;
         Candidate { rank: node.rank, n_tasks: *n_tasks, is_required: size.nodes.contains(&node.name) }
     };
     let candidates: Vec<Candidate> = fitting.iter().map(candidate).collect();
@@ -92,12 +92,12 @@ fn choose(
     Some(chosen.into_iter().map(|at| fitting[at]).collect())
 }
 
-fn grants(room: &Room, size: &Size, mut chosen: Vec<(SpotId, u32)>) -> Option<Vec<Grant>> {
+fn grants(offer: &Offer, size: &Size, mut chosen: Vec<(SpotId, u32)>) -> Option<Vec<Grant>> {
     chosen.sort_unstable();
     let capacities: Vec<u32> = chosen.iter().map(|(_, n_tasks)| *n_tasks).collect();
     let counts = size.lay_out(&capacities)?;
     let grant = |(&(spot, _), n_tasks): (&(SpotId, u32), u32)| {
-        let node = room.spot(spot).node;
+        let node = offer.spot(spot).node;
         let part = size.part_of(&node.config, n_tasks);
         Grant { node: node.name.clone(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks }
     };

@@ -1,16 +1,34 @@
 //! Which nodes of a partition. One file a topology: all nodes are alike in `flat`; trees and blocks of switches stand beside it.
+//!
+//! A choice sees an `Offer`, the nodes as they are during one interval, and nothing else: it is the same for a job that
+//! starts now and for one that is promised a place in the future.
 use model::Partition;
 use model::plan::Grant;
 use model::spec::Size;
 
-use crate::room::{PoolId, Room};
-
 mod flat;
+mod offer;
 
-/// Nodes for the job with what it gets of each, in natural order of their names; none if it cannot start now.
-pub(crate) fn pick(room: &Room, pool: PoolId, partition: &Partition, size: &Size) -> Option<Vec<Grant>> {
-    let bounds = bounds(partition, size)?;
-    flat::pick(room, pool, size, bounds)
+pub(crate) use offer::Offer;
+
+/// Nodes for the job with what it gets of each, in natural order of their names; none if it cannot have them then.
+pub(crate) fn pick(offer: &Offer) -> Option<Vec<Grant>> {
+    preferred(offer).or_else(|| choose(offer))
+}
+
+fn choose(offer: &Offer) -> Option<Vec<Grant>> {
+    flat::pick(offer, offer.bounds()?)
+}
+
+/// Nodes that also have what the job would rather have (`--prefer`).
+fn preferred(offer: &Offer) -> Option<Vec<Grant>> {
+    let size = offer.size();
+    let preference = size.preference.clone()?;
+    let constraint = match size.constraint.clone() {
+        Some(required) => required.and(preference),
+        None => preference,
+    };
+    choose(&offer.with_size(&Size { constraint: Some(constraint), ..size.clone() }))
 }
 
 /// The fewest and the most nodes, as job and partition together allow.
@@ -21,6 +39,6 @@ pub(crate) fn bounds(partition: &Partition, size: &Size) -> Option<(u32, u32)> {
 }
 
 /// The partition's nodes that are up could serve the job if nothing else ran.
-pub(crate) fn could_start(room: &Room, pool: PoolId, partition: &Partition, size: &Size) -> bool {
-    bounds(partition, size).is_some_and(|bounds| flat::could_start(room, pool, size, bounds))
+pub(crate) fn could_start(offer: &Offer) -> bool {
+    offer.bounds().is_some_and(|bounds| flat::could_start(offer, bounds))
 }

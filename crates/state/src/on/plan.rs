@@ -1,5 +1,7 @@
 //! The scheduler's plan, made on a state that may be gone: every part is checked again, stale parts are dropped.
-use model::{JobId, JobKind, NodeName, NodeShare, Partition, Plan, Reply, Start};
+use std::sync::Arc;
+
+use model::{JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, Start};
 
 use super::Answer;
 use crate::features::partition_refusal;
@@ -22,7 +24,16 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             let job = cluster.job_mut(wait.job);
             job.reason = wait.reason;
             job.reason_text = wait.text.clone();
-            job.expected_start = wait.expected_start;
+            job.last_evaluated = Some(now);
+        }
+    }
+    for expected in &plan.expected_starts {
+        let eligible = cluster.jobs.get(&expected.job).is_some_and(|job| cluster.is_eligible(job));
+        if eligible {
+            let now = cluster.now;
+            let job = cluster.job_mut(expected.job);
+            job.expected_start = expected.at;
+            job.expected_nodes = expected.nodes.clone();
             job.last_evaluated = Some(now);
         }
     }
@@ -46,7 +57,14 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
             partition_refusal(partition, job).is_none()
                 && start.nodes.iter().all(|grant| is_in(cluster, partition, &grant.node))
         })
+        && limit_is_right(&job.spec, start)
         && ledger::fits(cluster, &job.spec, start)
+}
+
+/// A shorter limit is one that `--time-min` allows.
+fn limit_is_right(spec: &JobSpec, start: &Start) -> bool {
+    let Some(limit) = start.time_limit else { return true };
+    spec.time_min.is_some_and(|least| least <= limit) && spec.time_limit.is_none_or(|most| limit <= most)
 }
 
 fn is_in(cluster: &Cluster, partition: &Partition, node: &NodeName) -> bool {
@@ -59,7 +77,11 @@ fn place(cluster: &mut Cluster, start: &Start) {
         None => start.job,
     };
     ledger::hold(cluster, id, start);
-    cluster.job_mut(id).partition = start.partition.clone();
+    let job = cluster.job_mut(id);
+    job.partition = start.partition.clone();
+    if start.time_limit.is_some() {
+        Arc::make_mut(&mut job.spec).time_limit = start.time_limit;
+    }
     job_life::take(cluster, id, Step::Place);
     if let JobKind::Run(spec) = cluster.jobs[&id].spec.kind.clone() {
         create_only_step(cluster, id, &spec);

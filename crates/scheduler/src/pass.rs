@@ -1,0 +1,227 @@
+//! One pass over the queue.
+use model::plan::{ExpectedStart, Grant};
+use model::spec::TimeLimit;
+use model::{Job, Plan, Start, Timestamp, hostlist};
+use state::Cluster;
+
+use crate::depth::Depth;
+use crate::failed::{Failed, Seeker};
+use crate::order::Order;
+use crate::pick::{self, Offer};
+use crate::reasons::Reasons;
+use crate::request::Request;
+use crate::room::{PoolId, Room};
+use crate::timeline::{self, Clock, Length, Slot};
+
+/// Once nothing is free and nothing more is promised, only the heads of the queue can still need another reason.
+const N_LOOKED_AT_WHEN_FULL: u32 = 128;
+
+pub(crate) struct Pass<'a> {
+    cluster: &'a Cluster,
+    clock: Clock,
+    order: Order<'a>,
+    room: Room<'a>,
+    failed: Failed<'a>,
+    reasons: Reasons<'a>,
+    depth: Depth,
+    plan: Plan,
+}
+
+impl<'a> Pass<'a> {
+    pub fn new(cluster: &'a Cluster) -> Self {
+        let backfill = &cluster.config().scheduler.backfill;
+        Pass {
+            cluster,
+            clock: Clock::new(cluster.now(), backfill),
+            order: Order::new(cluster),
+            room: Room::new(cluster),
+            failed: Failed::default(),
+            reasons: Reasons::new(cluster),
+            depth: Depth::new(backfill),
+            plan: Plan::default(),
+        }
+    }
+
+    pub fn run(mut self) -> Plan {
+        let mut n_when_full = 0;
+        for job in self.cluster.queue().take(self.cluster.config().scheduler.depth as usize) {
+            if self.room.is_full() && !self.depth.may_promise() {
+                n_when_full += 1;
+                if n_when_full > N_LOOKED_AT_WHEN_FULL {
+                    break;
+                }
+            }
+            self.consider(job);
+        }
+        self.plan
+    }
+
+    /// Starts what may start of the job; if something stays, says why, and when it will start.
+    fn consider(&mut self, job: &'a Job) {
+        let pools = self.pools(job);
+        self.room.look_for(&job.spec.size);
+        let closed = self.room.closures.of(job);
+        let request = Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed);
+        let is_behind = pools.iter().any(|pool| self.reasons.is_blocked(*pool));
+        let may_try = !is_behind || self.depth.may_try_behind(job, &pools);
+        let (mut stays, mut may_start) = (true, false);
+        for task in self.order.tasks(job) {
+            may_start = true;
+            stays = !(may_try && self.start(&pools, &request, task));
+            if stays {
+                break;
+            }
+            self.order.started(job);
+        }
+        if !stays {
+            return;
+        }
+        self.reasons.of_blocked(&self.room, &request, &pools, &mut self.plan);
+        let has_place = may_start && may_try && self.depth.may_promise() && self.promise(&pools, &request);
+        if !has_place && job.expected_start.is_some() {
+            self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
+        }
+    }
+
+    /// The job's partitions that would take it now.
+    fn pools(&mut self, job: &'a Job) -> Vec<PoolId> {
+        let partitions = job.spec.partitions.iter().filter_map(|name| self.cluster.config().partition(name));
+        let taking = partitions.filter(|partition| state::partition_refusal(partition, job).is_none());
+        taking.map(|partition| self.room.pool(partition)).collect()
+    }
+
+    fn seeker(&self, pool: PoolId, request: &Request) -> Seeker {
+        let uid = self.room.has_lone_users.then_some(request.spec().uid);
+        Seeker { pool, uid, closed: request.closed.clone() }
+    }
+
+    /// Starts the job, or one task of it, in the first of its partitions where it fits.
+    fn start(&mut self, pools: &[PoolId], request: &Request<'a>, task: Option<u32>) -> bool {
+        let passes = self.cluster.config().scheduler.backfill.is_on;
+        for pool in pools {
+            if !passes && self.reasons.is_blocked(*pool) {
+                continue;
+            }
+            if let Some(grants) = self.fits_now(*pool, request) {
+                self.place(*pool, request, task, grants, None);
+                return true;
+            }
+            if let Some((shorter, grants)) = self.fits_shortened(*pool, request) {
+                let limit = shorter.length.0.map(|span| TimeLimit::Secs(span.secs()));
+                self.place(*pool, &shorter, task, grants, limit);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn fits_now(&mut self, pool: PoolId, request: &Request<'a>) -> Option<Vec<Grant>> {
+        let seeker = self.seeker(pool, request);
+        if self.failed.earliest(&seeker, request) > Slot::NOW {
+            return None;
+        }
+        let interval = self.clock.interval(Slot::NOW, request.length);
+        if !self.room.counts.has(&request.counts, interval) {
+            return None;
+        }
+        let grants = pick::pick(&Offer::now(&self.room, pool, interval.until, request));
+        if grants.is_none() {
+            self.failed.remember(&seeker, request, Slot(1));
+        }
+        grants
+    }
+
+    /// With less time, but no less than `--time-min`, it may end before somebody else's promise begins. It gets as much time as there is.
+    fn fits_shortened(&mut self, pool: PoolId, request: &Request<'a>) -> Option<(Request<'a>, Vec<Grant>)> {
+        let least = request.spec().time_min?;
+        let mut shorter = Request { length: Length::of(Some(least)), ..request.clone() };
+        let grants = self.fits_now(pool, &shorter)?;
+        let begins = grants.iter().filter_map(|grant| self.room.find(&grant.node));
+        let begins = begins.flat_map(|spot| self.room.spot(spot).uses.promised.iter().map(|one| one.interval.from));
+        let mut begins: Vec<Slot> = begins.collect();
+        begins.sort_unstable_by_key(|slot| std::cmp::Reverse(*slot));
+        begins.dedup();
+        // The latest mark until which it would keep the same nodes.
+        for begin in begins {
+            let minutes = (self.clock.time(begin) - self.cluster.now()).secs() / 60;
+            let longer =
+                Request { length: Length(Some(model::time::Span::from_secs(minutes * 60))), ..request.clone() };
+            let is_better = longer.length.is_at_least(shorter.length) && request.length.is_at_least(longer.length);
+            if !is_better {
+                continue;
+            }
+            let interval = self.clock.interval(Slot::NOW, longer.length);
+            if let Some(grants) = pick::pick(&Offer::now(&self.room, pool, interval.until, &longer)) {
+                shorter = longer;
+                return Some((shorter, grants));
+            }
+        }
+        Some((shorter, grants))
+    }
+
+    fn place(
+        &mut self,
+        pool: PoolId,
+        request: &Request<'a>,
+        task: Option<u32>,
+        nodes: Vec<Grant>,
+        time_limit: Option<TimeLimit>,
+    ) {
+        let interval = self.clock.interval(Slot::NOW, request.length);
+        self.room.give(&nodes, request, interval);
+        let partition = self.room.partition(pool).name.clone();
+        let is_exclusive = request.size.wants_whole_nodes();
+        self.plan.starts.push(Start { job: request.job.id, task, partition, nodes, is_exclusive, time_limit });
+    }
+
+    /// Keeps a place for the job in the future, where it can start first.
+    fn promise(&mut self, pools: &[PoolId], request: &Request<'a>) -> bool {
+        self.room.load(self.cluster, &self.clock);
+        let mut best: Option<(Slot, Vec<Grant>)> = None;
+        for pool in pools {
+            let seeker = self.seeker(*pool, request);
+            let not_before = self.failed.earliest(&seeker, request).max(Slot(1));
+            let found = match not_before {
+                Slot::NEVER => None,
+                _ => timeline::earliest(&self.room, &self.clock, *pool, request, not_before),
+            };
+            self.failed.remember(&seeker, request, found.as_ref().map_or(Slot::NEVER, |(slot, _)| *slot));
+            if let Some((slot, grants)) = found
+                && best.as_ref().is_none_or(|(first, _)| slot < *first)
+            {
+                best = Some((slot, grants));
+            }
+        }
+        let Some((slot, grants)) = best else { return false };
+        if slot == self.clock.end() && !self.has_lost_patience(request.job) {
+            return false;
+        }
+        // At the end of the window stand those of whom nobody knows when.
+        let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
+        self.room.give(&grants, request, self.clock.interval(slot, request.length));
+        self.depth.promised();
+        let job = request.job;
+        let nodes = hostlist::compress(grants.iter().map(|grant| grant.node.as_str()));
+        let nodes = if at.is_some() { nodes } else { String::new() };
+        if job.expected_start != at || job.expected_nodes != nodes {
+            self.plan.expected_starts.push(ExpectedStart { job: job.id, at, nodes });
+        }
+        self.look_again(self.clock.time(slot));
+        true
+    }
+
+    /// Whoever waits for jobs that may run for ever lets others pass, but not for ever.
+    fn has_lost_patience(&mut self, job: &Job) -> bool {
+        let since = job.eligible.unwrap_or(job.submitted);
+        let until = since + self.cluster.config().scheduler.backfill.patience;
+        if self.cluster.now() < until {
+            self.look_again(until);
+            return false;
+        }
+        true
+    }
+
+    fn look_again(&mut self, at: Timestamp) {
+        self.plan.look_again_at = Some(self.plan.look_again_at.map_or(at, |other| other.min(at)));
+    }
+}

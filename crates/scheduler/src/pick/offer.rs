@@ -1,0 +1,146 @@
+//! The nodes of a partition as they are during an interval: all that a choice may look at.
+use model::fit;
+use model::node;
+use model::spec::Size;
+
+use crate::request::Request;
+use crate::room::{PoolId, Room, SpotId};
+use crate::spot::Spot;
+use crate::timeline::{Free, Interval, Slot};
+
+pub(crate) struct Offer<'r, 'a> {
+    room: &'r Room<'a>,
+    pool: PoolId,
+    interval: Interval,
+    request: &'r Request<'r>,
+    size: &'r Size,
+    /// What is free during an interval that begins later: CPUs, weight, spot, the fullest first. Now is kept indexed by the room.
+    later: Option<Vec<(u32, u32, SpotId)>>,
+}
+
+impl<'r, 'a> Offer<'r, 'a> {
+    /// From now on.
+    pub fn now(room: &'r Room<'a>, pool: PoolId, until: Slot, request: &'r Request<'r>) -> Self {
+        Offer::of_spots(room, pool, Interval { from: Slot::NOW, until }, request)
+    }
+
+    /// From a later mark on.
+    pub fn later(room: &'r Room<'a>, pool: PoolId, interval: Interval, request: &'r Request<'r>) -> Self {
+        let free = room.members(pool).iter().filter_map(|id| {
+            let spot = room.spot(*id);
+            let free = spot.uses.free_over(spot.whole(), interval);
+            (free.cpus >= request.least_cpus).then_some((free.cpus, spot.node.config.weight, *id))
+        });
+        let mut free: Vec<(u32, u32, SpotId)> = free.collect();
+        free.sort_unstable();
+        Offer { later: Some(free), ..Offer::of_spots(room, pool, interval, request) }
+    }
+
+    /// To ask of single nodes only.
+    pub fn of_spots(room: &'r Room<'a>, pool: PoolId, interval: Interval, request: &'r Request<'r>) -> Self {
+        Offer { room, pool, interval, request, size: request.size, later: None }
+    }
+
+    /// The same, for nodes that must have more.
+    pub fn with_size(&self, size: &'r Size) -> Self {
+        Offer { later: self.later.clone(), size, ..*self }
+    }
+
+    pub fn size(&self) -> &'r Size {
+        self.size
+    }
+
+    pub fn spot(&self, id: SpotId) -> &'r Spot<'a> {
+        self.room.spot(id)
+    }
+
+    /// The fewest and the most nodes, as job and partition together allow.
+    pub fn bounds(&self) -> Option<(u32, u32)> {
+        super::bounds(self.room.partition(self.pool), self.size)
+    }
+
+    /// All nodes, in natural order.
+    pub fn members(&self) -> &'r [SpotId] {
+        self.room.members(self.pool)
+    }
+
+    /// Nodes with at least so many CPUs free all the time, the fullest first.
+    pub fn fullest(&self, n_cpus: u32) -> Box<dyn Iterator<Item = SpotId> + '_> {
+        match &self.later {
+            None => Box::new(self.room.fullest(self.pool, n_cpus, self.interval.until)),
+            Some(free) => {
+                let first = free.partition_point(|(cpus, ..)| *cpus < n_cpus);
+                Box::new(free[first..].iter().map(|(.., spot)| *spot))
+            }
+        }
+    }
+
+    /// As `fullest`, but the emptiest first.
+    pub fn emptiest(&self, n_cpus: u32) -> Box<dyn Iterator<Item = SpotId> + '_> {
+        match &self.later {
+            None => Box::new(self.room.emptiest(self.pool, n_cpus, self.interval.until)),
+            Some(free) => {
+                let first = free.partition_point(|(cpus, ..)| *cpus < n_cpus);
+                let alike = free[first..].chunk_by(|one, next| one.0 == next.0);
+                Box::new(alike.rev().flat_map(|spots| spots.iter().map(|(.., spot)| *spot)))
+            }
+        }
+    }
+
+    /// No more CPUs than this are free.
+    pub fn most_free_cpus(&self) -> u64 {
+        match &self.later {
+            None => self.room.n_free_cpus(self.pool),
+            Some(free) => free.iter().map(|(cpus, ..)| u64::from(*cpus)).sum(),
+        }
+    }
+
+    /// How many of the job's tasks the node could take; none if it cannot serve the job.
+    pub fn n_tasks_fitting(&self, id: SpotId) -> Option<u32> {
+        let spot = self.room.spot(id);
+        if self.room.closures.bars(id, self.request, self.interval) {
+            return None;
+        }
+        match spot.is_as_now(self.interval) {
+            true => self.fitting_now(spot),
+            false => self.fitting_over(spot),
+        }
+    }
+
+    fn fitting_now(&self, spot: &Spot) -> Option<u32> {
+        let uid = self.request.spec().uid;
+        let is_admitted = !self.room.has_lone_users || node::admits(spot.users(), uid, self.size.sharing);
+        if spot.now.cpus == 0 || !is_admitted || (self.size.wants_whole_nodes() && !spot.is_empty) {
+            return None;
+        }
+        self.fitting(spot, spot.now, spot.gres_in_use())
+    }
+
+    fn fitting_over(&self, spot: &Spot) -> Option<u32> {
+        let uid = self.request.spec().uid;
+        let free = spot.uses.free_over(spot.whole(), self.interval);
+        let is_admitted =
+            !self.room.has_lone_users || node::admits(&spot.uses.users_over(self.interval), uid, self.size.sharing);
+        let is_taken = self.size.wants_whole_nodes() && spot.uses.during(self.interval).next().is_some();
+        if free.cpus == 0 || !is_admitted || is_taken {
+            return None;
+        }
+        let wants_gres = !self.size.gres.is_empty() || !self.size.gres_per_task.is_empty();
+        let in_use = if wants_gres { spot.uses.gres_over(self.interval) } else { Vec::new() };
+        self.fitting(spot, free, &in_use)
+    }
+
+    /// As `n_tasks_fitting`, if nothing ran on the node.
+    pub fn n_tasks_fitting_alone(&self, id: SpotId) -> Option<u32> {
+        let spot = self.room.spot(id);
+        self.fitting(spot, spot.whole(), &[])
+    }
+
+    fn fitting(&self, spot: &Spot, free: Free, in_use: &[model::gres::GresUnits]) -> Option<u32> {
+        let memory_mb = if self.room.tracks_memory { free.memory_mb } else { u64::MAX };
+        let room = fit::Room { cpus: free.cpus, memory_mb };
+        let n_tasks = self.size.n_tasks_fitting(room, &spot.node.config, in_use)?;
+        let has_gres = self.size.gres.is_empty() || spot.node.config.pick_gres(in_use, &self.size.gres).is_some();
+        (spot.node.suits(self.size) && has_gres).then_some(n_tasks)
+    }
+}

@@ -1,0 +1,115 @@
+//! One usable node: what is free of it now, as this plan will have left it, and who has what of it in the future.
+use std::collections::BTreeMap;
+
+use model::gres::GresUnits;
+use model::node::Tenancy;
+use model::plan::Grant;
+use model::spec::{Sharing, Size};
+use model::{Job, JobId, Node};
+
+use crate::room::PoolId;
+use crate::timeline::{Free, Interval, Slot, Stairs, Use, Uses};
+
+pub(crate) struct Spot<'a> {
+    pub node: &'a Node,
+    /// Free at this moment; it may be promised to somebody later.
+    pub now: Free,
+    pub stairs: Stairs,
+    /// Who has what, and until when. Of running jobs only after `Room::load`.
+    pub uses: Uses,
+    pub is_empty: bool,
+    /// As with `gres`: more than the node's own record says.
+    users: Option<BTreeMap<u32, Tenancy>>,
+    /// In use, where the plan has given out more than the node's own record says.
+    gres: Option<Vec<GresUnits>>,
+    pub pools: Vec<PoolId>,
+}
+
+impl<'a> Spot<'a> {
+    pub fn new(node: &'a Node) -> Self {
+        let room = node.free_room();
+        let cpus = if node.exclusive_job.is_some() { 0 } else { room.cpus };
+        Spot {
+            node,
+            now: Free { cpus, memory_mb: room.memory_mb },
+            stairs: Stairs { steps: Vec::new(), for_ever: cpus },
+            uses: Uses::default(),
+            is_empty: node.jobs.is_empty(),
+            users: None,
+            gres: None,
+            pools: Vec::new(),
+        }
+    }
+
+    pub fn whole(&self) -> Free {
+        Free { cpus: self.node.config.cpus, memory_mb: self.node.config.memory_mb }
+    }
+
+    pub fn users(&self) -> &BTreeMap<u32, Tenancy> {
+        self.users.as_ref().unwrap_or(&self.node.users)
+    }
+
+    pub fn gres_in_use(&self) -> &[GresUnits] {
+        self.gres.as_deref().unwrap_or(&self.node.used.gres)
+    }
+
+    /// Nothing is promised to anybody before the interval, which begins now, is over.
+    pub fn is_as_now(&self, interval: Interval) -> bool {
+        interval.from == Slot::NOW && self.uses.promised.iter().all(|one| one.interval.from >= interval.until)
+    }
+
+    /// A running job, or one that this plan starts.
+    pub fn hold(&mut self, one: Use) {
+        self.uses.add(one);
+    }
+
+    /// Gives the job its part, now.
+    pub fn take(&mut self, grant: &Grant, size: &Size, job: &Job, interval: Interval) {
+        let uid = job.spec.uid;
+        let mut users = self.users().clone();
+        let tenancy = users.entry(uid).or_default();
+        tenancy.n_jobs += 1;
+        tenancy.n_alone += u32::from(size.sharing == Sharing::OneUser);
+        self.users = Some(users);
+        let gres = self.units(size, grant.n_tasks, interval);
+        if !gres.is_empty() {
+            let mut in_use = self.gres_in_use().to_vec();
+            in_use.extend(gres.iter().cloned());
+            self.gres = Some(in_use);
+        }
+        self.now.cpus -= grant.n_cpus;
+        self.now.memory_mb = self.now.memory_mb.saturating_sub(grant.memory_mb);
+        self.is_empty = false;
+        self.hold(part(job.id, uid, grant, size, gres, interval));
+        self.climb();
+    }
+
+    /// Promises the job its part, later.
+    pub fn promise(&mut self, grant: &Grant, size: &Size, job: &Job, interval: Interval) {
+        let gres = self.units(size, grant.n_tasks, interval);
+        self.uses.add(part(job.id, job.spec.uid, grant, size, gres, interval));
+        self.climb();
+    }
+
+    fn climb(&mut self) {
+        self.stairs = Stairs::of(&self.uses, self.whole(), self.now.cpus);
+    }
+
+    fn units(&self, size: &Size, n_tasks: u32, interval: Interval) -> Vec<GresUnits> {
+        if size.gres.is_empty() && size.gres_per_task.is_empty() {
+            return Vec::new();
+        }
+        let wanted = size.gres_for(n_tasks);
+        let picked = match self.is_as_now(interval) {
+            true => self.node.config.pick_gres(self.gres_in_use(), &wanted),
+            false => self.node.config.pick_gres(&self.uses.gres_over(interval), &wanted),
+        };
+        picked.unwrap_or_default()
+    }
+}
+
+fn part(job: JobId, uid: u32, grant: &Grant, size: &Size, gres: Vec<GresUnits>, interval: Interval) -> Use {
+    let (cpus, memory_mb) = (grant.n_cpus, grant.memory_mb);
+    let is_alone = size.sharing == Sharing::OneUser;
+    Use { job, interval, ends_at: None, cpus, memory_mb, gres, uid, is_alone }
+}

@@ -1,0 +1,91 @@
+//! Who holds, or is promised, what of one node, and from when to when.
+use std::collections::BTreeMap;
+
+use model::gres::GresUnits;
+use model::node::Tenancy;
+use model::{JobId, Timestamp};
+
+use super::{Interval, Slot};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Use {
+    #[allow(dead_code, reason = "told when somebody asks why")]
+    pub job: JobId,
+    pub interval: Interval,
+    /// Its end to the second, where `interval` is rounded.
+    pub ends_at: Option<Timestamp>,
+    pub cpus: u32,
+    pub memory_mb: u64,
+    pub gres: Vec<GresUnits>,
+    pub uid: u32,
+    /// Keeps other users away.
+    pub is_alone: bool,
+}
+
+/// What is left of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Free {
+    pub cpus: u32,
+    pub memory_mb: u64,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Uses {
+    /// From now on; the first to end first.
+    pub held: Vec<Use>,
+    /// From a later mark on.
+    pub promised: Vec<Use>,
+}
+
+impl Uses {
+    pub fn add(&mut self, one: Use) {
+        match one.interval.from {
+            Slot::NOW => {
+                let at = self.held.partition_point(|other| other.interval.until <= one.interval.until);
+                self.held.insert(at, one);
+            }
+            _ => self.promised.push(one),
+        }
+    }
+
+    pub fn during(&self, interval: Interval) -> impl Iterator<Item = &Use> {
+        self.held.iter().chain(&self.promised).filter(move |one| one.interval.overlaps(interval))
+    }
+
+    /// The least that is free at any time of the interval, of a node that has `whole`.
+    pub fn free_over(&self, whole: Free, interval: Interval) -> Free {
+        let begins = self.promised.iter().map(|one| one.interval.from);
+        let later = begins.filter(|from| interval.from < *from && *from < interval.until);
+        // What is held now only ever gets less, so more is used only where a promise begins.
+        std::iter::once(interval.from).chain(later).fold(whole, |least, at| {
+            let free = self.free_at(whole, at);
+            Free { cpus: least.cpus.min(free.cpus), memory_mb: least.memory_mb.min(free.memory_mb) }
+        })
+    }
+
+    pub fn free_at(&self, whole: Free, at: Slot) -> Free {
+        let mut free = whole;
+        let held = self.held.iter().rev().take_while(|one| one.interval.until > at);
+        let promised = self.promised.iter().filter(|one| one.interval.from <= at && at < one.interval.until);
+        for one in held.chain(promised) {
+            free.cpus = free.cpus.saturating_sub(one.cpus);
+            free.memory_mb = free.memory_mb.saturating_sub(one.memory_mb);
+        }
+        free
+    }
+
+    /// Units that somebody has at some time of the interval: a job keeps its units from begin to end.
+    pub fn gres_over(&self, interval: Interval) -> Vec<GresUnits> {
+        self.during(interval).flat_map(|one| one.gres.iter().cloned()).collect()
+    }
+
+    pub fn users_over(&self, interval: Interval) -> BTreeMap<u32, Tenancy> {
+        let mut users: BTreeMap<u32, Tenancy> = BTreeMap::new();
+        for one in self.during(interval) {
+            let tenancy = users.entry(one.uid).or_default();
+            tenancy.n_jobs += 1;
+            tenancy.n_alone += u32::from(one.is_alone);
+        }
+        users
+    }
+}
