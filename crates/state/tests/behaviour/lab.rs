@@ -96,7 +96,8 @@ impl Lab {
         let part = size.part_of(&self.node(node).config, n_tasks);
         let grant = Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks };
         let is_exclusive = size.wants_whole_nodes();
-        let start = Start { job, task, partition: "debug".into(), nodes: vec![grant], is_exclusive };
+        let start =
+            Start { job, task, partition: "debug".into(), nodes: vec![grant], is_exclusive, ..Default::default() };
         let plan = Plan { starts: vec![start], ..Default::default() };
         self.ok(ROOT, Command::AdoptPlan(plan)) == Reply::Adopted { n_started: 1, n_stale: 0 }
     }
