@@ -11,8 +11,6 @@ record! {
         pub expected_starts: Vec<ExpectedStart>,
         /// Running jobs that must make room.
         pub preemptions: Vec<Preemption>,
-        /// A plan made then may differ though nothing has happened. For the planner; not kept.
-        pub look_again_at: Option<Timestamp>,
     }
 
     pub struct Start {

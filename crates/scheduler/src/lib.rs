@@ -6,7 +6,7 @@
 //!                                  └──▶ timeline ──▶ pick from what is free from then on ──▶ a promise, and less room later
 //! ```
 //! A plan is a proposal: `state` checks each part again when it is adopted, so a plan may be made on an older state.
-use model::Plan;
+use model::{Plan, Timestamp};
 use state::Cluster;
 
 mod closures;
@@ -22,10 +22,21 @@ mod room;
 mod spot;
 mod timeline;
 
+/// A plan, and when another look may give another one though nothing has happened.
+#[derive(Default)]
+pub struct Outlook {
+    pub plan: Plan,
+    pub look_again_at: Option<Timestamp>,
+}
+
 /// Starts what fits now, the most important first, promises the next ones a place in the future, and says why they wait.
 pub fn plan(cluster: &Cluster) -> Plan {
+    look(cluster).plan
+}
+
+pub fn look(cluster: &Cluster) -> Outlook {
     match cluster.n_queued() {
-        0 => Plan::default(),
+        0 => Outlook::default(),
         _ => pass::Pass::new(cluster).run(),
     }
 }

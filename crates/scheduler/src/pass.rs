@@ -4,6 +4,7 @@ use model::spec::TimeLimit;
 use model::{Job, Plan, Start, Timestamp, hostlist};
 use state::Cluster;
 
+use crate::Outlook;
 use crate::depth::Depth;
 use crate::failed::{Failed, Seeker};
 use crate::order::Order;
@@ -25,6 +26,7 @@ pub(crate) struct Pass<'a> {
     reasons: Reasons<'a>,
     depth: Depth,
     plan: Plan,
+    look_again_at: Option<Timestamp>,
 }
 
 impl<'a> Pass<'a> {
@@ -39,10 +41,11 @@ impl<'a> Pass<'a> {
             reasons: Reasons::new(cluster),
             depth: Depth::new(backfill),
             plan: Plan::default(),
+            look_again_at: None,
         }
     }
 
-    pub fn run(mut self) -> Plan {
+    pub fn run(mut self) -> Outlook {
         let mut n_when_full = 0;
         for job in self.cluster.queue().take(self.cluster.config().scheduler.depth as usize) {
             if self.room.is_full() && !self.depth.may_promise() {
@@ -53,7 +56,7 @@ impl<'a> Pass<'a> {
             }
             self.consider(job);
         }
-        self.plan
+        Outlook { plan: self.plan, look_again_at: self.look_again_at }
     }
 
     /// Starts what may start of the job; if something stays, says why, and when it will start.
@@ -222,6 +225,6 @@ impl<'a> Pass<'a> {
     }
 
     fn look_again(&mut self, at: Timestamp) {
-        self.plan.look_again_at = Some(self.plan.look_again_at.map_or(at, |other| other.min(at)));
+        self.look_again_at = Some(self.look_again_at.map_or(at, |other| other.min(at)));
     }
 }

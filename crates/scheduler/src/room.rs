@@ -88,7 +88,7 @@ impl<'a> Room<'a> {
                     job: id,
                     interval,
                     ends_at,
-                    cpus: share.cpus.len(),
+                    cpus: if job.allocation.is_exclusive { u32::MAX } else { share.cpus.len() },
                     memory_mb: share.memory_mb,
                     gres: share.gres.clone(),
                     uid: job.spec.uid,

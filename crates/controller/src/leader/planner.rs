@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Caller, Command, Plan};
+use scheduler::Outlook;
 use state::Cluster;
 
 use crate::door::Door;
@@ -23,10 +24,10 @@ pub async fn run(door: Arc<Door>, published: Published) {
         let cluster = changes.borrow_and_update().clone();
         let mut look_again_at = None;
         if cluster.n_queued() > 0
-            && let Some(plan) = plan(cluster).await
+            && let Some(outlook) = look(cluster).await
         {
-            look_again_at = plan.look_again_at;
-            adopt(&door, plan).await;
+            look_again_at = outlook.look_again_at;
+            adopt(&door, outlook.plan).await;
         }
         let until = look_again_at.map_or(A_LONG_TIME, |at| Duration::from_micros((at - door.now()).0));
         // Time alone may give another plan; what happens meanwhile gives one at once.
@@ -37,19 +38,18 @@ pub async fn run(door: Arc<Door>, published: Published) {
 }
 
 /// A short queue is planned at once; a long one where it keeps nobody else waiting.
-async fn plan(cluster: Arc<Cluster>) -> Option<Plan> {
+async fn look(cluster: Arc<Cluster>) -> Option<Outlook> {
     let is_short = cluster.n_queued() <= SHORT_QUEUE && cluster.n_nodes() <= SHORT_QUEUE;
     let planned = match is_short {
-        true => catch_unwind(AssertUnwindSafe(|| scheduler::plan(&cluster))).map_err(|_| "it panicked".to_string()),
+        true => catch_unwind(AssertUnwindSafe(|| scheduler::look(&cluster))).map_err(|_| "it panicked".to_string()),
         false => {
-            tokio::task::spawn_blocking(move || scheduler::plan(&cluster)).await.map_err(|error| error.to_string())
+            tokio::task::spawn_blocking(move || scheduler::look(&cluster)).await.map_err(|error| error.to_string())
         }
     };
     planned.inspect_err(|why| tracing::error!(why, "the scheduler failed on this state")).ok()
 }
 
 async fn adopt(door: &Door, mut plan: Plan) {
-    plan.look_again_at = None;
     while plan != Plan::default() {
         let rest = plan.starts.split_off(plan.starts.len().min(STARTS_PER_ENTRY));
         let part = std::mem::take(&mut plan);

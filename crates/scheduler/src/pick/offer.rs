@@ -118,7 +118,10 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     fn fitting_over(&self, spot: &Spot) -> Option<u32> {
         let uid = self.request.spec().uid;
-        let free = spot.uses.free_over(spot.whole(), self.interval);
+        let mut free = spot.uses.free_over(spot.whole(), self.interval);
+        if self.interval.from == Slot::NOW {
+            free = Free { cpus: free.cpus.min(spot.now.cpus), memory_mb: free.memory_mb.min(spot.now.memory_mb) };
+        }
         let is_admitted =
             !self.room.has_lone_users || node::admits(&spot.uses.users_over(self.interval), uid, self.size.sharing);
         let is_taken = self.size.wants_whole_nodes() && spot.uses.during(self.interval).next().is_some();

@@ -91,7 +91,7 @@ fn add_plain(sums: &mut Sums, room: &Room, spot: crate::room::SpotId, request: &
     let least_cpus = request.least_cpus;
     let least_memory_mb = if room.tracks_memory { request.least_memory_mb } else { 0 };
     let per_task = request.size.n_cpus_per_task();
-    let mut free = spot.now;
+    let (mut free, whole) = (spot.now, spot.whole());
     let mut counted: Option<i64> = None;
     let mut count = |free: super::Free, at: Slot, sums: &mut Sums| {
         if free.cpus < least_cpus || free.memory_mb < least_memory_mb {
@@ -104,8 +104,8 @@ fn add_plain(sums: &mut Sums, room: &Room, spot: crate::room::SpotId, request: &
     count(free, Slot::NOW, sums);
     let mut held = spot.uses.held.iter().peekable();
     while let Some(one) = held.next() {
-        free.cpus += one.cpus;
-        free.memory_mb += one.memory_mb;
+        free.cpus = free.cpus.saturating_add(one.cpus).min(whole.cpus);
+        free.memory_mb = free.memory_mb.saturating_add(one.memory_mb).min(whole.memory_mb);
         let is_last_of_mark = held.peek().is_none_or(|next| next.interval.until != one.interval.until);
         if is_last_of_mark && one.interval.until != Slot::NEVER {
             count(free, one.interval.until, sums);
