@@ -114,6 +114,42 @@ impl NodeConfig {
     }
 }
 
+/// Units for every request out of these, lowest first; none if there are too few.
+pub fn take_units(from: &[GresUnits], wanted: &[GresRequest]) -> Option<Vec<GresUnits>> {
+    let mut left: Vec<GresUnits> = from.to_vec();
+    let mut taken: Vec<GresUnits> = Vec::new();
+    let (any, certain): (Vec<_>, Vec<_>) = wanted.iter().partition(|request| request.kind.is_empty());
+    for request in certain.into_iter().chain(any) {
+        let mut missing = request.count;
+        let suits =
+            |held: &&mut GresUnits| held.name == request.name && (request.kind.is_empty() || held.kind == request.kind);
+        for held in left.iter_mut().filter(suits) {
+            let units: Vec<u32> = held.units.iter().take(missing as usize).collect();
+            missing -= units.len() as u32;
+            units.iter().for_each(|unit| held.units.remove(*unit));
+            hold_units(
+                &mut taken,
+                &Gres { name: held.name.clone(), kind: held.kind.clone(), ..Gres::default() },
+                &units,
+            );
+        }
+        if missing > 0 {
+            return None;
+        }
+    }
+    Some(taken)
+}
+
+/// What is left of these units without those.
+pub fn without_units(from: &[GresUnits], taken: &[GresUnits]) -> Vec<GresUnits> {
+    let rest = |held: &GresUnits| {
+        let same = taken.iter().filter(|other| other.name == held.name);
+        let units = same.fold(held.units.clone(), |units, other| units.difference(&other.units));
+        (!units.is_empty()).then(|| GresUnits { units, ..held.clone() })
+    };
+    from.iter().filter_map(rest).collect()
+}
+
 fn hold_units(picked: &mut Vec<GresUnits>, gres: &Gres, units: &[u32]) {
     if units.is_empty() {
         return;

@@ -30,6 +30,9 @@ pub enum Reject {
     RequeueDisabled,
     /// The step asks for more than its job has.
     StepTooLarge,
+    /// The step asks for more memory, or other devices, than its job has on a node.
+    StepMemory,
+    StepGres,
     /// The job's other steps hold what this one needs.
     StepMustWait,
     /// The job is suspended.
@@ -71,6 +74,8 @@ impl fmt::Display for Reject {
             Reject::NotBatch => "Only batch jobs are accepted or processed",
             Reject::RequeueDisabled => "Requested operation is presently disabled",
             Reject::StepTooLarge => "Requested node configuration is not available",
+            Reject::StepMemory => "Memory required by task is not available",
+            Reject::StepGres => "Invalid generic resource (gres) specification",
             Reject::StepMustWait => "Requested nodes are busy",
             Reject::StepsDisabled => "Requested operation is presently disabled",
             Reject::NodesBusy(node) => return write!(out, "Requested nodes are busy ({node})"),

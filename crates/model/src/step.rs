@@ -1,6 +1,7 @@
 //! One `srun` in a job: what was asked for, and how far it has come.
 use serde::{Deserialize, Serialize};
 
+use crate::gres::GresRequest;
 use crate::resources::NodeShare;
 use crate::spec::{Distribution, Memory};
 use crate::{BlobId, CpuSet, ExitStatus, JobId, NodeName, StepId, Timestamp, Usage};
@@ -39,6 +40,24 @@ record! {
         pub cpu_bind: CpuBind,
         /// Each task says to which CPUs it is bound.
         pub tells_binding: bool,
+        pub max_nodes: Option<u32>,
+        /// Only the CPUs that its tasks need (`--exact`), not all that the job has on its nodes.
+        pub is_exact: bool,
+        /// More tasks than CPUs are fine.
+        pub overcommit: bool,
+        /// On each node; none: all that the job has there.
+        pub gres: Option<Vec<GresRequest>>,
+        /// For each task, besides `gres`.
+        pub gres_per_task: Vec<GresRequest>,
+        /// Over all nodes (`--gpus`).
+        pub gres_total: Vec<GresRequest>,
+        pub gpu_bind: GpuBind,
+        /// The node of each task by rank (`--distribution=arbitrary`); empty: as `distribution` says.
+        pub hosts: Vec<NodeName>,
+        pub mpi: Mpi,
+        /// Run before and after each task, as its user.
+        pub task_prolog: String,
+        pub task_epilog: String,
     }
 
     /// One line of a `--multi-prog` file.
@@ -103,6 +122,28 @@ pub enum StepStream {
     ClientTask(u32),
 }
 
+/// Which of the step's GPUs on its node a task sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GpuBind {
+    #[default]
+    All,
+    /// So many of its own, in the order of the node's tasks.
+    PerTask(u32),
+    /// One, shared by so many tasks that follow each other.
+    Single(u32),
+    /// Places among the step's GPUs of the node, one set for each task in turn.
+    Map(Vec<CpuSet>),
+}
+
+/// What helps the tasks find each other (`--mpi`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mpi {
+    #[default]
+    None,
+    /// Our own server, which speaks both protocols of the process manager interface.
+    Pmi2,
+}
+
 /// To which CPUs of its node a task is bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuBind {
@@ -118,6 +159,34 @@ pub enum CpuBind {
     Rank,
     /// One of these for each task of a node, in turn.
     Map(Vec<CpuSet>),
+}
+
+impl GpuBind {
+    /// Those of the step's GPUs on a node that the task with this place on it sees.
+    pub fn choose(&self, gpus: &[u32], local_id: u32) -> Vec<u32> {
+        let turn = |places: Vec<u64>| -> Vec<u32> {
+            let n_gpus = gpus.len().max(1) as u64;
+            let mut chosen: Vec<u32> =
+                places.into_iter().filter_map(|place| gpus.get((place % n_gpus) as usize).copied()).collect();
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
+        };
+        let local_id = u64::from(local_id);
+        match self {
+            GpuBind::All => gpus.to_vec(),
+            GpuBind::PerTask(count) => {
+                let count = u64::from(*count).min(gpus.len() as u64);
+                turn((0..count).map(|more| local_id * count + more).collect())
+            }
+            GpuBind::Single(n_tasks) => turn(vec![local_id / u64::from(*n_tasks).max(1)]),
+            GpuBind::Map(sets) if sets.is_empty() => gpus.to_vec(),
+            GpuBind::Map(sets) => {
+                let set = &sets[(local_id % sets.len() as u64) as usize];
+                set.iter().filter_map(|place| gpus.get(place as usize).copied()).collect()
+            }
+        }
+    }
 }
 
 impl StepSpec {
@@ -141,6 +210,13 @@ impl StepSpec {
 impl Step {
     /// Ranks of the tasks on each node, in the order of `shares`.
     pub fn ranks(&self) -> Vec<Vec<u32>> {
+        if !self.spec.hosts.is_empty() {
+            let on = |node: &NodeName| -> Vec<u32> {
+                let places = self.spec.hosts.iter().take(self.n_tasks as usize).enumerate();
+                places.filter(|(_, host)| *host == node).map(|(rank, _)| rank as u32).collect()
+            };
+            return self.shares.iter().map(|share| on(&share.node)).collect();
+        }
         let counts: Vec<u32> = self.shares.iter().map(|share| share.n_tasks).collect();
         self.spec.distribution.ranks(&counts)
     }
@@ -153,6 +229,16 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_see_the_gpus_they_are_bound_to() {
+        let seen = |bind: GpuBind| (0..3).map(|task| bind.choose(&[2, 5, 7, 9], task)).collect::<Vec<_>>();
+        assert_eq!(seen(GpuBind::PerTask(1)), [[2], [5], [7]]);
+        assert_eq!(seen(GpuBind::PerTask(2)), [[2, 5], [7, 9], [2, 5]]);
+        assert_eq!(seen(GpuBind::Single(2)), [[2], [2], [5]]);
+        let map = GpuBind::Map(vec!["3".parse().unwrap(), "0-1".parse().unwrap()]);
+        assert_eq!(seen(map), [vec![9], vec![2, 5], vec![9]]);
+    }
 
     #[test]
     fn each_rank_has_its_own_program() {

@@ -45,6 +45,8 @@ fn code(reject: &Reject) -> Code {
         | Reject::BadArray
         | Reject::BadConstraint(_)
         | Reject::StepTooLarge
+        | Reject::StepMemory
+        | Reject::StepGres
         | Reject::ReasonRequired
         | Reject::InvalidNodeState
         | Reject::InvalidValue(_) => Code::InvalidArgument,

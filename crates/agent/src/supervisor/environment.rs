@@ -3,7 +3,8 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use model::agent::Launch;
-use model::spec::{Memory, OpenMode};
+use model::spec::{Distribution, Memory, OpenMode};
+use model::step::{CpuBind, StepSpec};
 use model::{NodeShare, StepId, hostlist};
 
 use super::identity::Identity;
@@ -110,6 +111,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         StepId::Number(step) => add_step(&mut own, start, step),
     }
     let rank = launch.rank(local_id);
+    add_visible_gpus(&mut own, start, local_id);
     own.set("PROCID", rank);
     own.set("LOCALID", local_id);
     own.plain(TAG, &start.tag);
@@ -117,6 +119,12 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     let mut taken: HashSet<&[u8]> = own.0.iter().map(|(name, _)| name.as_bytes()).collect();
     taken.insert(b"SLURM_TASK_PID");
     taken.insert(b"SPUR_TASK_PID");
+    // A step without GPUs must not find those of its job, whose environment it has.
+    if launch.job_shares.iter().any(|share| !gpus(share).is_empty()) {
+        taken.extend(VISIBLE.iter().map(|name| name.as_bytes()));
+        taken.insert(b"SLURM_STEP_GPUS");
+        taken.insert(b"SPUR_STEP_GPUS");
+    }
     let is_batch = launch.step == StepId::Batch;
     if is_batch {
         taken.extend(OF_ONE_JOB.iter().map(|name| name.as_bytes()));
@@ -267,6 +275,58 @@ fn add_job(own: &mut Variables, start: &Start) {
     }
 }
 
+/// What programs look at to find their GPUs.
+const VISIBLE: [&str; 3] = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"];
+
+fn add_visible_gpus(own: &mut Variables, start: &Start, local_id: u32) {
+    let launch = &start.launch;
+    let Some(share) = launch.step_shares.get(launch.node_index as usize) else { return };
+    let all = gpus(share);
+    let visible = match launch.step_spec.as_ref().map(|spec| &spec.gpu_bind) {
+        Some(bind) => bind.choose(&all, local_id),
+        None => all,
+    };
+    if !visible.is_empty() {
+        VISIBLE.iter().for_each(|name| own.plain(name, joined(visible.iter().copied())));
+    }
+}
+
+/// As srun itself would say how tasks are bound and spread.
+fn add_layout(own: &mut Variables, spec: &StepSpec, n_tasks: u32, n_nodes: usize) {
+    own.set(
+        "DISTRIBUTION",
+        match spec.distribution {
+            _ if !spec.hosts.is_empty() => "arbitrary".to_owned(),
+            Distribution::Plane(_) => "plane".to_owned(),
+            Distribution::Cyclic => "cyclic".to_owned(),
+            Distribution::Block if n_tasks as usize <= n_nodes => "cyclic".to_owned(),
+            Distribution::Block => "block".to_owned(),
+        },
+    );
+    if let Distribution::Plane(size) = spec.distribution {
+        own.set("DIST_PLANESIZE", size);
+    }
+    let (kind, list) = match &spec.cpu_bind {
+        CpuBind::None => return,
+        CpuBind::Threads => ("threads", String::new()),
+        CpuBind::Cores => ("cores", String::new()),
+        CpuBind::Sockets => ("sockets", String::new()),
+        CpuBind::Rank => ("rank", String::new()),
+        CpuBind::Map(sets) => (
+            "mask_cpu:",
+            sets.iter()
+                .map(|set| format!("0x{}", set.show_mask().trim_start_matches("0x")))
+                .collect::<Vec<_>>()
+                .join(","),
+        ),
+    };
+    let loudness = if spec.tells_binding { "verbose" } else { "quiet" };
+    own.set("CPU_BIND_VERBOSE", loudness);
+    own.set("CPU_BIND_TYPE", kind);
+    own.set("CPU_BIND_LIST", &list);
+    own.set("CPU_BIND", format!("{loudness},{kind}{list}"));
+}
+
 fn add_batch(own: &mut Variables, start: &Start) {
     let launch = &start.launch;
     let spec = &launch.job_spec;
@@ -319,6 +379,9 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     own.set("LAUNCH_NODE_IPADDR", "127.0.0.1");
     own.set("SRUN_COMM_HOST", "127.0.0.1");
     own.set("GTIDS", joined((0..tasks_here(launch)).map(|local_id| launch.rank(local_id))));
+    if let Some(spec) = &launch.step_spec {
+        add_layout(own, spec, n_tasks, launch.step_shares.len());
+    }
     if let Some(cpus) = launch.step_spec.as_ref().and_then(|spec| spec.cpus_per_task) {
         own.set("CPUS_PER_TASK", cpus);
     }

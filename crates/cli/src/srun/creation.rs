@@ -99,8 +99,11 @@ async fn too_large(controller: &mut Controller, id: JobId, spec: &StepSpec) -> F
         if spec.min_nodes > n_nodes {
             return fail(&format!("Only allocated {n_nodes} nodes asked for {}", spec.min_nodes));
         }
-        let n_cpus = spec.n_tasks.unwrap_or(spec.min_nodes) * spec.cpus_per_task.unwrap_or(1);
-        if n_cpus > job.allocation.n_cpus() {
+        let n_cpus = spec.n_tasks.unwrap_or(spec.min_nodes).saturating_mul(spec.cpus_per_task.unwrap_or(1));
+        let mut sizes: Vec<u32> = job.allocation.nodes.iter().map(|share| share.cpus.len()).collect();
+        sizes.sort_unstable_by(|left, right| right.cmp(left));
+        let most = spec.max_nodes.unwrap_or(n_nodes).min(n_nodes) as usize;
+        if n_cpus > sizes[..most].iter().sum() {
             return fail(&format!("Unable to create step for job {id}: More processors requested than permitted"));
         }
     }

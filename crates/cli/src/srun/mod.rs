@@ -9,6 +9,8 @@
 pub mod connection;
 pub mod creation;
 pub mod files;
+pub mod gres;
+pub mod hosts;
 pub mod input;
 pub mod output;
 pub mod plan;

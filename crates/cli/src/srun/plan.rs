@@ -4,7 +4,7 @@ use model::spec::OpenMode;
 use model::step::{StepStream, TerminalSize};
 use model::{JobId, JobKind, JobSpec, StepSpec, pattern};
 
-use super::programs;
+use super::{gres, hosts, programs};
 use crate::sbatch::question;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
@@ -79,6 +79,11 @@ pub fn build(
     let is_named = !spec.name.is_empty()
         && (!is_inside || request.given.get("job-name").is_some_and(|given| given.source == Source::Arguments));
     let name = if is_named { spec.name.clone() } else { basename };
+    let gres = gres::of_step(&request);
+    let hosts = hosts::listed(&request, caller)?;
+    if !hosts.is_empty() && !is_inside {
+        hosts::ask_for(&hosts, &mut spec.size);
+    }
     let step = StepSpec {
         name: name.clone(),
         arguments: command.clone(),
@@ -103,12 +108,20 @@ pub fn build(
         programs: if request.step.has_programs { programs::read(program, &spec.size, caller)? } else { Vec::new() },
         cpu_bind: request.step.cpu_bind.clone(),
         tells_binding: request.step.tells_binding,
+        max_nodes: spec.size.max_nodes.filter(|_| hosts.is_empty()),
+        is_exact: is_exact(&request),
+        overcommit: spec.size.overcommit,
+        gres: gres.per_node,
+        gres_per_task: gres.per_task,
+        gres_total: gres.total,
+        gpu_bind: gres.bind,
+        hosts,
+        mpi: request.step.mpi,
+        task_prolog: request.step.task_prolog.clone(),
+        task_epilog: request.step.task_epilog.clone(),
     };
     let place = match request.step.job {
-        Some(job) => {
-            check_step_options(&request)?;
-            Place::Inside(job)
-        }
+        Some(job) => Place::Inside(job),
         None if request.step.relative.is_some() => {
             return Err(Problem::fatal("--relative option invalid for job allocation request"));
         }
@@ -136,16 +149,10 @@ pub fn build(
     })))
 }
 
-/// Options that a job can have and a step cannot yet; inherited ones are the job's own and do no harm.
-fn check_step_options(request: &Request) -> Result<(), Problem> {
-    for option in ["gres", "gpus", "gpus-per-node", "gpus-per-task", "overcommit"] {
-        if request.is_argument(option) {
-            return Err(Problem::error(format!(
-                "--{option} for a step of an allocation is not supported by this version of Spur"
-            )));
-        }
-    }
-    Ok(())
+/// Asking for CPUs in so many words asks for no others.
+fn is_exact(request: &Request) -> bool {
+    let is_dedicated = ["exclusive", "cpus-per-task", "threads-per-core"].iter().any(|name| request.is_argument(name));
+    request.step.is_exact || (request.step.job.is_some() && is_dedicated)
 }
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::duration::Limit;
 use model::gres::GresRequest;
-use model::step::CpuBind;
+use model::step::{CpuBind, GpuBind, Mpi};
 use model::{JobId, JobSpec};
 
 use super::login::Login;
@@ -96,9 +96,25 @@ pub struct StepRequest {
     pub relative: Option<u32>,
     pub cpu_bind: CpuBind,
     pub tells_binding: bool,
+    pub is_exact: bool,
+    pub gpu_bind: Option<GpuBind>,
+    pub mpi: Mpi,
+    pub task_prolog: String,
+    pub task_epilog: String,
+    /// `--distribution=arbitrary`: tasks go where a list says.
+    pub is_arbitrary: bool,
+    /// `--bcast`: the program is copied to the nodes first.
+    pub broadcast: Option<Broadcast>,
     /// The command is a file that names programs by rank.
     pub has_programs: bool,
     pub time_limit: Option<Limit>,
+}
+
+/// Where `srun --bcast` puts its program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Broadcast {
+    /// Empty: a name of its own in the work directory.
+    pub to: String,
 }
 
 /// GPUs asked for otherwise than on each node.

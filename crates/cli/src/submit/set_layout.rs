@@ -95,7 +95,10 @@ pub fn distribution(request: &mut Request, given: &Argument) -> Done {
         None => match over_nodes {
             "block" | "*" | "unknown" | "" => Distribution::Block,
             "cyclic" => Distribution::Cyclic,
-            "arbitrary" => return Err(unsupported()),
+            "arbitrary" => {
+                request.step.is_arbitrary = true;
+                Distribution::Block
+            }
             other if other.contains(',') && ["block", "cyclic", "*"].iter().any(|known| other.starts_with(known)) => {
                 return Err(unsupported());
             }

@@ -1,10 +1,10 @@
 //! How each option that only srun knows changes the request.
 use std::time::Duration;
 
-use model::step::CpuBind;
+use model::step::{CpuBind, GpuBind, Mpi};
 use model::{CpuSet, JobId};
 
-use super::request::{Question, Source};
+use super::request::{Broadcast, Question, Source};
 use super::set::{Argument, Done};
 use super::{Problem, Request};
 
@@ -71,8 +71,43 @@ pub fn quit_on_interrupt(request: &mut Request, _: &Argument) -> Done {
     Ok(())
 }
 
-/// A step never gets more than it asks for, so there is nothing to change.
-pub fn exact(_: &mut Request, _: &Argument) -> Done {
+pub fn exact(request: &mut Request, given: &Argument) -> Done {
+    request.step.is_exact = given.is_on();
+    Ok(())
+}
+
+/// `per_task:2`, `single:1`, `map_gpu:0,1`, `mask_gpu:0x3`, `none`, `closest`.
+pub fn gpu_bind(request: &mut Request, given: &Argument) -> Done {
+    let text = given.text().to_ascii_lowercase();
+    let text = text.strip_prefix("verbose,").or_else(|| text.strip_prefix("v,")).unwrap_or(&text);
+    let (kind, list) = text.split_once(':').unwrap_or((text, ""));
+    let count = || list.parse().ok().filter(|count| *count > 0).ok_or_else(|| given.invalid());
+    request.step.gpu_bind = Some(match kind {
+        // No GPU is known to be nearer to some CPUs than another.
+        "none" | "closest" if list.is_empty() => GpuBind::All,
+        "per_task" => GpuBind::PerTask(count()?),
+        "single" if list.is_empty() => GpuBind::Single(1),
+        "single" => GpuBind::Single(count()?),
+        "map_gpu" => GpuBind::Map(cpu_map("map_cpu", list).ok_or_else(|| given.invalid())?),
+        "mask_gpu" => GpuBind::Map(cpu_map("mask_cpu", list).ok_or_else(|| given.invalid())?),
+        _ => return Err(given.invalid()),
+    });
+    Ok(())
+}
+
+pub fn task_prolog(request: &mut Request, given: &Argument) -> Done {
+    request.step.task_prolog = given.caller.absolute(given.text());
+    Ok(())
+}
+
+pub fn task_epilog(request: &mut Request, given: &Argument) -> Done {
+    request.step.task_epilog = given.caller.absolute(given.text());
+    Ok(())
+}
+
+/// The program itself goes along; nothing is compressed on one machine.
+pub fn broadcast(request: &mut Request, given: &Argument) -> Done {
+    request.step.broadcast = Some(Broadcast { to: given.value.unwrap_or_default().to_string() });
     Ok(())
 }
 
@@ -101,7 +136,14 @@ pub fn label(request: &mut Request, given: &Argument) -> Done {
 
 pub fn mpi(request: &mut Request, given: &Argument) -> Done {
     match given.text() {
-        "none" => Ok(()),
+        "none" => {
+            request.step.mpi = Mpi::None;
+            Ok(())
+        }
+        "pmi2" => {
+            request.step.mpi = Mpi::Pmi2;
+            Ok(())
+        }
         "list" => {
             request.behaviour.asks.get_or_insert(Question::MpiList);
             Ok(())

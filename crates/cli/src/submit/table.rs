@@ -93,7 +93,8 @@ pub static OPTIONS: &[Opt] = options! {
     "get-user-env" None, OPTIONAL, BATCH, ["SBATCH_GET_USER_ENV", "", ""], Some(set::get_user_env), "load the environment that a login would give";
     "get-user-env" None, OPTIONAL, ALLOC, NO_VARIABLE, REFUSED, "";
     "gid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::gid), "group of the job (root only)";
-    "gpu-bind" None, REQUIRED, ALL, named!("GPU_BIND"), REFUSED, "";
+    "gpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_GPU_BIND"], Some(set_step::gpu_bind), "which of the step's GPUs a task sees";
+    "gpu-bind" None, REQUIRED, BATCH_ALLOC, ["SBATCH_GPU_BIND", "SALLOC_GPU_BIND", ""], REFUSED, "";
     "gpu-freq" None, REQUIRED, ALL, named!("GPU_FREQ"), REFUSED, "";
     "gpus" Some('G'), REQUIRED, ALL, named!("GPUS"), Some(set_size::gpus), "count of GPUs required for the job";
     "gpus-per-node" None, REQUIRED, ALL, named!("GPUS_PER_NODE"), Some(set_size::gpus_per_node), "number of GPUs required per allocated node";
@@ -123,7 +124,7 @@ pub static OPTIONS: &[Opt] = options! {
     "mem-per-cpu" None, REQUIRED, ALL, named!("MEM_PER_CPU"), Some(set_size::memory_per_cpu), "real memory required per allocated cpu";
     "mem-per-gpu" None, REQUIRED, ALL, named!("MEM_PER_GPU"), Some(set_size::memory_per_gpu), "real memory required per allocated GPU";
     "mincpus" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::min_cpus), "minimum number of logical processors per node";
-    "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none)";
+    "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none, pmi2)";
     "msg-timeout" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
     "multi-prog" None, NONE, RUN, NO_VARIABLE, Some(set_step::multi_prog), "the program name is a file that names programs by task";
     "network" None, REQUIRED, ALL, named!("NETWORK"), REFUSED, "";
@@ -172,8 +173,8 @@ pub static OPTIONS: &[Opt] = options! {
     "sockets-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::sockets_per_node), "number of sockets per node to allocate";
     "spread-job" None, NONE, ALL, named!("SPREAD_JOB"), Some(set_layout::spread_job), "spread job across as many nodes as possible";
     "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), REFUSED, "";
-    "task-epilog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_EPILOG"], REFUSED, "";
-    "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], REFUSED, "";
+    "task-epilog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_EPILOG"], Some(set_step::task_epilog), "run \"program\" after each task";
+    "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], Some(set_step::task_prolog), "run \"program\" before each task";
     "tasks-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tasks_per_node), "";
     "test-only" None, NONE, BATCH_RUN, NO_VARIABLE, Some(set::test_only), "validate the request and estimate its start, submit nothing";
     "thread-spec" None, REQUIRED, ALL, named!("THREAD_SPEC"), REFUSED, "";

@@ -98,6 +98,11 @@ fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
         // Whole nodes are shown with as many tasks as they have room for; one each is what was asked.
         shares.iter_mut().for_each(|share| share.n_tasks = 1);
     }
+    if !spec.hosts.is_empty() {
+        let count = |node: &NodeName| spec.hosts.iter().filter(|host| *host == node).count() as u32;
+        shares.iter_mut().for_each(|share| share.n_tasks = count(&share.node).min(share.n_tasks));
+        shares.retain(|share| share.n_tasks > 0);
+    }
     let layout = Layout { n_tasks: shares.iter().map(|share| share.n_tasks).sum(), shares };
     crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);
     step_life::create(cluster, id, spec, layout);
