@@ -5,6 +5,7 @@ mod kill;
 mod limits;
 mod operate;
 mod restart;
+mod sharing;
 mod slurm_conf;
 mod steps;
 mod suspend;

@@ -66,3 +66,16 @@ fn a_signal_to_srun_reaches_the_tasks() {
     let said = said(child.wait_with_output().unwrap());
     assert_eq!((said.code, said.out.as_str()), (0, "caught\n"), "{said:?}");
 }
+
+#[test]
+fn programs_around_each_task_change_its_environment_and_see_its_end() {
+    let cluster = Cluster::up("--nodes 1 --cpus 2");
+    cluster.ok("printf '#!/bin/sh\\necho export GREETING=hello $SLURM_PROCID\\necho unset HOME\\necho print before $SLURM_PROCID\\n' >pro; printf '#!/bin/sh\\necho after $SLURM_PROCID\\n' >epi; chmod +x pro epi");
+    let said = cluster.run("srun -n2 --task-prolog=./pro --task-epilog=$PWD/epi sh -c 'echo $GREETING/$HOME; exit $SLURM_PROCID' | sort; exit ${PIPESTATUS[0]}");
+    assert_eq!(said.out, "after 0\nafter 1\nbefore 0\nbefore 1\nhello 0/\nhello 1/\n", "{said:?}");
+    assert_eq!(said.code, 1, "{said:?}");
+    let said = cluster.run("srun --task-epilog=$PWD/epi sh -c 'kill -9 $$'");
+    assert_eq!((said.code, said.out.as_str()), (137, "after 0\n"), "{said:?}");
+    let said = cluster.run("srun --task-prolog=/bin/false echo never");
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
+}

@@ -29,6 +29,30 @@ pub unsafe fn start<F: FnMut() -> i32>(mut child: F) -> io::Result<i32> {
     }
 }
 
+/// Starts a process with a memory of its own, which may take its time before it runs its program; in this cgroup, if any.
+///
+/// # Safety
+/// This process must have one thread.
+pub unsafe fn start_apart<F: FnMut() -> i32>(mut child: F, cgroup: Option<BorrowedFd>) -> io::Result<i32> {
+    // SAFETY: as the caller promised.
+    unsafe {
+        let born = clone_with(&mut child, |arguments| {
+            arguments.flags = 0;
+            if let Some(cgroup) = cgroup {
+                arguments.flags |= CLONE_INTO_CGROUP;
+                arguments.cgroup = cgroup.as_raw_fd() as u64;
+            }
+        });
+        match born {
+            Some(pid) => Ok(pid),
+            None => match check(libc::fork())? {
+                0 => run::<F>((&raw mut child).cast()),
+                pid => Ok(pid),
+            },
+        }
+    }
+}
+
 /// As `start`, in this cgroup from the first instruction; none where that cannot be.
 ///
 /// # Safety

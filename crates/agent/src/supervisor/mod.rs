@@ -13,6 +13,7 @@ mod measure;
 mod notes;
 mod streams;
 mod task;
+mod task_scripts;
 mod watch;
 mod work;
 

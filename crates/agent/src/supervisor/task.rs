@@ -11,6 +11,7 @@ use super::binding::Binding;
 use super::environment::Block;
 use super::identity::Identity;
 use super::notes;
+use super::task_scripts::Scripts;
 use crate::birth;
 use crate::cgroup::Cgroup;
 use crate::sys;
@@ -31,6 +32,7 @@ pub struct Plan {
     pub has_terminal: bool,
     pub is_batch: bool,
     pub binding: Option<Binding>,
+    pub scripts: Scripts,
 }
 
 /// Starts the process and gives its id.
@@ -42,9 +44,13 @@ pub fn start(
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
+    let has_scripts = plan.scripts.clone();
     let mut child = || run(plan, identity, limits, &arguments, &environment);
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
     unsafe {
+        if !has_scripts.is_empty() {
+            return birth::start_apart(child, cgroup.map(Cgroup::directory));
+        }
         match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
             Some(pid) => Ok(pid),
             None => birth::start(child),
@@ -87,6 +93,13 @@ fn run(
         say(&note);
     }
     plan.environment.set_pid(std::process::id());
+    let environment = &match plan.scripts.before(environment) {
+        Ok(changed) => changed,
+        Err(code) => return code,
+    }[..];
+    if let Some(code) = plan.scripts.stand_by(environment) {
+        return code;
+    }
     restore_signals();
     let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
     for program in &plan.programs {
@@ -137,7 +150,7 @@ fn apply_limit(limit: &ResourceLimit) {
 }
 
 /// What the supervisor ignores and blocks is the task's own matter again; the fork server has reset all others.
-fn restore_signals() {
+pub fn restore_signals() {
     // SAFETY: plain calls on valid values.
     unsafe {
         for signal in super::watch::IGNORED {
@@ -149,7 +162,7 @@ fn restore_signals() {
     }
 }
 
-fn say(text: &str) {
+pub fn say(text: &str) {
     // SAFETY: descriptor 2 is the job's own output, made by `run`.
     let stderr = unsafe { std::os::fd::BorrowedFd::borrow_raw(2) };
     let _ = sys::write(stderr, text.as_bytes());

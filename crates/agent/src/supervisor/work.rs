@@ -17,6 +17,7 @@ use super::environment;
 use super::files::{Files, Mode};
 use super::identity::Identity;
 use super::task::Plan;
+use super::task_scripts::Scripts;
 use crate::protocol::Start;
 use crate::{spool, sys};
 
@@ -80,6 +81,7 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String>
         has_terminal: false,
         is_batch: true,
         binding: None,
+        scripts: Scripts::default(),
     };
     Ok(Prepared { rank: 0, plan, input: None, output: None, errors: None, is_terminal: false })
 }
@@ -149,6 +151,7 @@ fn prepare_task(
         has_terminal: streams.is_terminal,
         is_batch: false,
         binding: Binding::of(start, spec, local_id),
+        scripts: Scripts::new(&spec.task_prolog, &spec.task_epilog),
     };
     Ok(Prepared {
         rank,

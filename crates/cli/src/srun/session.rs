@@ -22,6 +22,8 @@ use crate::watch::Watch;
 
 /// After the controller has the step as ended, its nodes get this long to say so themselves.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long srun waits for the controller to know that the step is over.
+const RECORD_PATIENCE: Duration = Duration::from_secs(2);
 /// Two interrupts within this end the step.
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 /// What Slurm adds to KillWait when it says how long it will wait.
@@ -41,6 +43,8 @@ pub struct Session<'a> {
     news: mpsc::UnboundedReceiver<(usize, News)>,
     written: oneshot::Receiver<()>,
     broken: Option<oneshot::Receiver<()>>,
+    /// The controller knows that the step is over.
+    is_recorded: bool,
     /// "Job step aborted" was said.
     is_aborted: bool,
     /// The user asked for the end, and needs no report of it.
@@ -91,6 +95,7 @@ impl<'a> Session<'a> {
             news,
             written: writer.done,
             broken: Some(writer.broken),
+            is_recorded: false,
             is_aborted: false,
             is_unwanted: false,
             has_failed: false,
@@ -140,7 +145,31 @@ impl<'a> Session<'a> {
                 },
             }
         }
+        if is_watching {
+            self.await_record(&mut watch).await;
+        }
         self.finish(raw).await
+    }
+
+    /// Whoever comes next finds what the step held free again, as far as the controller can be asked.
+    async fn await_record(&mut self, watch: &mut Watch) {
+        let recorded = timeout(RECORD_PATIENCE, async {
+            while !self.is_recorded {
+                let Ok(page) = watch.next().await else { return };
+                let job = page.jobs.iter().find(|job| job.id == self.step.job);
+                let step = page.steps.iter().find(|step| step.id == self.step.id && step.job == self.step.job);
+                self.note_record(job, step);
+            }
+        });
+        // A controller that is away must not keep the user waiting.
+        let _ = recorded.await;
+    }
+
+    fn note_record(&mut self, job: Option<&Job>, step: Option<&Step>) {
+        let step_is_over = step.is_none_or(|step| step.phase == StepPhase::Done);
+        let job_is_over = job.is_none_or(|job| job.phase > Phase::Suspended);
+        let is_alone = matches!(self.plan.place, super::plan::Place::Alone(_));
+        self.is_recorded = step_is_over && (!is_alone || job_is_over);
     }
 
     async fn hear(&mut self, node: usize, news: News) {
@@ -173,6 +202,7 @@ impl<'a> Session<'a> {
 
     /// What the controller knows of the step.
     async fn on_change(&mut self, job: Option<&Job>, step: Option<&Step>) {
+        self.note_record(job, step);
         let job_ends = job.is_none_or(|job| job.phase > Phase::Suspended);
         let step_phase = step.map_or(StepPhase::Done, |step| step.phase);
         if let Some(step) = step {

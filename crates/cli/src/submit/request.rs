@@ -103,18 +103,9 @@ pub struct StepRequest {
     pub task_epilog: String,
     /// `--distribution=arbitrary`: tasks go where a list says.
     pub is_arbitrary: bool,
-    /// `--bcast`: the program is copied to the nodes first.
-    pub broadcast: Option<Broadcast>,
     /// The command is a file that names programs by rank.
     pub has_programs: bool,
     pub time_limit: Option<Limit>,
-}
-
-/// Where `srun --bcast` puts its program.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Broadcast {
-    /// Empty: a name of its own in the work directory.
-    pub to: String,
 }
 
 /// GPUs asked for otherwise than on each node.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use model::step::{CpuBind, GpuBind, Mpi};
 use model::{CpuSet, JobId};
 
-use super::request::{Broadcast, Question, Source};
+use super::request::{Question, Source};
 use super::set::{Argument, Done};
 use super::{Problem, Request};
 
@@ -105,12 +105,6 @@ pub fn task_epilog(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
-/// The program itself goes along; nothing is compressed on one machine.
-pub fn broadcast(request: &mut Request, given: &Argument) -> Done {
-    request.step.broadcast = Some(Broadcast { to: given.value.unwrap_or_default().to_string() });
-    Ok(())
-}
-
 pub fn overlap(request: &mut Request, given: &Argument) -> Done {
     request.step.overlaps = given.is_on();
     Ok(())
@@ -138,10 +132,6 @@ pub fn mpi(request: &mut Request, given: &Argument) -> Done {
     match given.text() {
         "none" => {
             request.step.mpi = Mpi::None;
-            Ok(())
-        }
-        "pmi2" => {
-            request.step.mpi = Mpi::Pmi2;
             Ok(())
         }
         "list" => {

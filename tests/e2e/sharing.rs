@@ -1,0 +1,99 @@
+//! Several steps in one allocation: who waits for whom, and who gets which devices.
+use crate::cluster::Cluster;
+
+const WAITS: &str = "srun: Job 1 step creation temporarily disabled, retrying (Requested nodes are busy)";
+
+/// Two steps of one task each, the first of which ends when the second has begun, or has been made to wait.
+fn two_steps(cluster: &Cluster, size: &str, first: &str, second: &str) -> crate::cluster::Said {
+    cluster.run(&format!(
+        "salloc -Q {size} bash -c '
+            srun {first} bash -c \"touch first; while ! test -e go; do sleep 0.01; done\" & FIRST=$!
+            while ! test -e first; do sleep 0.01; done
+            srun {second} echo second 2>err & SECOND=$!
+            while kill -0 $SECOND 2>/dev/null && ! grep -q retrying err; do sleep 0.01; done
+            grep -q retrying err && echo waited
+            touch go; wait $SECOND; CODE=$?; wait $FIRST; cat err >&2; rm -f first go err; exit $CODE'"
+    ))
+}
+
+#[test]
+fn steps_have_their_nodes_to_themselves_unless_they_say_otherwise() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    let said = two_steps(&cluster, "-n2", "-n1", "-n1");
+    assert_eq!(said.out, "waited\nsecond\n", "{said:?}");
+    assert!(said.err.contains(WAITS) && said.err.contains("srun: Step created for job 1"), "{said:?}");
+    for (first, second) in [
+        ("-n1 --exact", "-n1 --exact"),
+        ("-n1 --exclusive", "-n1 -c1"),
+        ("-n1", "-n1 --overlap"),
+        ("-n1 --overlap", "-n1"),
+        ("-n1 --exact --mem=60", "-n1 --exact --mem=40"),
+        // The job's memory is each step's, where the variable says so.
+        ("-n1 --exact", "-n1 --exact --mem=0"),
+    ] {
+        let size = if first.contains("mem") || second.contains("mem") { "-n2 --mem=100" } else { "-n2" };
+        let said = two_steps(&cluster, size, first, second);
+        assert_eq!((said.out.as_str(), said.code), ("second\n", 0), "{first} | {second}: {said:?}");
+    }
+    let said = two_steps(&cluster, "-n2 --mem=100", "-n1 --exact --mem=60", "-n1 --exact --mem=50");
+    assert!(said.out.starts_with("waited"), "{said:?}");
+    let said = two_steps(&cluster, "-n1", "-n1", "--immediate=1 -n1");
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("Unable to create step for job 9: Requested nodes are busy"), "{said:?}");
+}
+
+#[test]
+fn what_a_step_cannot_have_is_told_as_slurm_tells_it() {
+    let cluster = Cluster::up("--nodes 2 --cpus 4");
+    for (line, expected) in [
+        ("salloc -Q -n1 srun --mem=999999 true", "Memory required by task is not available"),
+        ("salloc -Q -n2 srun -n3 true", "More processors requested than permitted"),
+        ("salloc -Q -n2 srun -c2 -n2 true", "More processors requested than permitted"),
+        ("salloc -Q -N2 -n4 srun -N1 true", "More processors requested than permitted"),
+        ("salloc -Q -n1 srun --gres=gpu:1 true", "Invalid generic resource (gres) specification"),
+    ] {
+        // The default memory of a job may be none at all.
+        let line = line.replace("-Q -n1 srun --mem", "-Q -n1 --mem=100 srun --mem");
+        let said = cluster.run(&line);
+        assert_eq!(said.code, 1, "{line}: {said:?}");
+        assert!(said.err.contains(expected), "{line}: {said:?}");
+    }
+    let out = cluster.ok("salloc -Q -N2 -n4 srun -l -O -n20 sh -c 'echo $SLURMD_NODENAME' | sort | uniq -c | wc -l");
+    assert_eq!(out, "20");
+}
+
+#[test]
+fn tasks_go_where_the_host_file_says() {
+    let cluster = Cluster::up("--nodes 2 --cpus 4");
+    cluster.ok("printf 'n2\\nn1\\nn2\\n' >hosts");
+    let line = "srun -l -n3 sh -c 'echo $SLURMD_NODENAME' | sort";
+    let expected = "0: n2\n1: n1\n2: n2";
+    assert_eq!(cluster.ok(&format!("export SLURM_HOSTFILE=hosts; salloc -Q -N2 -n6 {line}")), expected);
+    assert_eq!(cluster.ok(&format!("SLURM_HOSTFILE=hosts {}", line.replace("srun", "srun -m arbitrary"))), expected);
+    let plane = cluster.ok("srun -N2 -n6 -m plane=2 -l sh -c 'echo $SLURMD_NODENAME' | sort");
+    assert_eq!(plane, "0: n1\n1: n1\n2: n2\n3: n2\n4: n1\n5: n1");
+}
+
+#[test]
+fn steps_share_the_gpus_of_their_job() {
+    let cluster = Cluster::configured(
+        "[[nodes]]\nnames = \"n1\"\ncpus = 4\nmemory_mb = 1000\ngres = \"gpu:a100:4\"\n[[partitions]]\nname = \"debug\"\nnodes = \"n1\"\ndefault = true\n",
+    );
+    let gpus = "sh -c 'echo $CUDA_VISIBLE_DEVICES/$ROCR_VISIBLE_DEVICES/$SLURM_STEP_GPUS/$SLURM_JOB_GPUS'";
+    let inside = |options: &str| cluster.ok(&format!("salloc -Q -n4 --gres=gpu:3 srun {options} {gpus} | sort"));
+    assert_eq!(cluster.ok(&format!("srun --gres=gpu:a100:2 {gpus}")), "0,1/0,1/0,1/0,1");
+    assert_eq!(inside("-n1"), "0,1,2/0,1,2/0,1,2/0,1,2");
+    assert_eq!(inside("-n1 --gres=gpu:1"), "0/0/0/0,1,2");
+    assert_eq!(inside("-n1 --gpus=2"), "0,1/0,1/0,1/0,1,2");
+    assert_eq!(inside("-n1 --gres=none"), "///0,1,2");
+    assert_eq!(inside("-n2 --gpus-per-task=1"), "0/0/0,1/0,1,2\n1/1/0,1/0,1,2");
+    assert_eq!(inside("-n2 --gpu-bind=map_gpu:2,1"), "1/1/0,1,2/0,1,2\n2/2/0,1,2/0,1,2");
+    let two = "--exact -n1 --gres=gpu:1 sh -c 'echo $CUDA_VISIBLE_DEVICES; touch s$SLURM_STEP_ID; while ! test -e s1 || ! test -e s0; do sleep 0.01; done'";
+    let out = cluster.ok(&format!(
+        "salloc -Q -n4 --gres=gpu:2 bash -c \"srun {two} & srun {two}; wait\" | sort",
+        two = two.replace('$', "\\$")
+    ));
+    assert_eq!(out, "0\n1");
+    let refused = cluster.run("salloc -Q -n1 --gres=gpu:1 srun --gres=gpu:2 true");
+    assert!(refused.err.contains("Invalid generic resource (gres) specification"), "{refused:?}");
+}
