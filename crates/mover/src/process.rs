@@ -1,0 +1,184 @@
+//! The mover as a process: started by an agent with open files instead of paths, it becomes the user, gives up everything else,
+//! does the errand and writes how it ended into the status file.
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use crate::order::{Identity, Order};
+use crate::{Files, Stop, commands, run};
+
+/// The descriptors a mover is born with.
+pub const ORDER_FD: RawFd = 3;
+pub const JOURNAL_FD: RawFd = 4;
+pub const STATUS_FD: RawFd = 5;
+pub const SCRATCH_FD: RawFd = 6;
+
+/// What a mover is called.
+pub const NAME: &str = "spurmover";
+/// Its argument when it is only to remove what an earlier one has left.
+pub const CLEAN: &str = "clean";
+
+/// Starts a mover in a process of its own. It outlives its starter; its journal stays locked for as long as it lives.
+pub fn start(executable: &Path, order: &Order, files: Files, is_cleaning: bool) -> std::io::Result<Child> {
+    let status = files.status.ok_or_else(|| std::io::Error::other("a mover needs a status file"))?;
+    let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
+    order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
+    order_file.seek(std::io::SeekFrom::Start(0))?;
+    rustix::fs::flock(&files.journal, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    let given = [&order_file, &files.journal, &status, &files.scratch].map(|file| file.as_raw_fd());
+    let mut command = Command::new(executable);
+    command.arg0(NAME).args(is_cleaning.then_some(CLEAN)).env_clear();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: between fork and exec only async-signal-safe calls are made.
+    unsafe {
+        command.pre_exec(move || {
+            // Out of the way first: a descriptor may already have the number that another one gets.
+            let mut high = [0; 4];
+            for (fd, high) in given.iter().zip(&mut high) {
+                *high = libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, 64);
+                if *high < 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            for (high, fd) in high.iter().zip([ORDER_FD, JOURNAL_FD, STATUS_FD, SCRATCH_FD]) {
+                if libc::dup2(*high, fd) < 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
+    command.spawn()
+}
+
+/// Waits until no mover holds this journal.
+pub fn wait_gone(journal: &File) -> std::io::Result<()> {
+    loop {
+        match rustix::fs::flock(journal, rustix::fs::FlockOperation::LockExclusive) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Exit statuses; what counts is the status file.
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const UNUSABLE: u8 = 2;
+
+pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+    let is_cleaning = arguments.into_iter().any(|argument| argument == CLEAN);
+    let code = match prepare() {
+        Ok((order, files, stop)) if is_cleaning => {
+            drop(stop);
+            if crate::clean(&order, &files.journal).is_ok() { DONE } else { FAILED }
+        }
+        Ok((order, files, stop)) => {
+            let status = if order.commands.is_empty() {
+                run(&order, files, &stop)
+            } else {
+                commands::run_after(&order, files, &stop)
+            };
+            let is_done = status.outcome.is_some_and(|outcome| outcome.ending == crate::Ending::Done);
+            if is_done { DONE } else { FAILED }
+        }
+        Err(error) => {
+            eprintln!("{NAME}: {error}");
+            UNUSABLE
+        }
+    };
+    std::process::ExitCode::from(code)
+}
+
+fn prepare() -> std::io::Result<(Order, Files, Arc<Stop>)> {
+    // SAFETY: whoever starts a mover gives it exactly these descriptors; nothing else in this process knows of them.
+    let [order, journal, status, scratch] =
+        unsafe { [ORDER_FD, JOURNAL_FD, STATUS_FD, SCRATCH_FD].map(|fd| File::from(OwnedFd::from_raw_fd(fd))) };
+    // SAFETY: plain calls; no other descriptor is in use yet.
+    unsafe {
+        libc::close_range(SCRATCH_FD as u32 + 1, u32::MAX, 0);
+        libc::umask(0o077);
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"spurmover".as_ptr());
+    }
+    let mut bytes = Vec::new();
+    let mut order_file = order;
+    order_file.read_to_end(&mut bytes)?;
+    let order: Order = rmp_serde::from_slice(&bytes).map_err(std::io::Error::other)?;
+    raise_open_files_limit();
+    if order.is_background {
+        give_way();
+    }
+    let stop = listen()?;
+    if let Some(identity) = &order.identity {
+        become_user(identity)?;
+    }
+    Ok((order, Files { journal, status: Some(status), scratch }, stop))
+}
+
+/// SIGTERM calls the errand off; one thread waits for it.
+fn listen() -> std::io::Result<Arc<Stop>> {
+    let stop = Arc::new(Stop::default());
+    let told = stop.clone();
+    // SAFETY: the set is initialised before it is used; the mask is inherited by every later thread.
+    let signals = unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            libc::sigaddset(&mut signals, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        signals
+    };
+    std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+        let mut signal = 0;
+        // SAFETY: both are valid.
+        unsafe { libc::sigwait(&signals, &mut signal) };
+        told.set();
+    })?;
+    Ok(stop)
+}
+
+/// For good. Nothing of root is left: no groups, no capabilities, and no way to gain them by running a program.
+fn become_user(identity: &Identity) -> std::io::Result<()> {
+    let check = |result: libc::c_int| if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) };
+    // SAFETY: plain calls on valid values.
+    unsafe {
+        if libc::geteuid() == 0 {
+            check(libc::setgroups(identity.groups.len(), identity.groups.as_ptr()))?;
+            check(libc::setresgid(identity.gid, identity.gid, identity.gid))?;
+            // Every thread of the process changes with this one; capabilities go with the last uid 0.
+            check(libc::setresuid(identity.uid, identity.uid, identity.uid))?;
+        }
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+        // The user must not be able to write into the journal through this process.
+        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0))?;
+    }
+    Ok(())
+}
+
+fn raise_open_files_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct is valid.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max.min(65_536);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// Lowest of the ordinary classes: it still moves on a busy machine, but last.
+fn give_way() {
+    const WHO_PROCESS: libc::c_int = 1;
+    const CLASS_BEST_EFFORT_LOWEST: libc::c_int = (2 << 13) | 7;
+    // SAFETY: plain calls about this process.
+    unsafe {
+        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_BEST_EFFORT_LOWEST);
+        libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+    }
+}
