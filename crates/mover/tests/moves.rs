@@ -217,7 +217,7 @@ fn links_are_kept_followed_skipped_or_refused() {
 fn one_bad_file_does_not_stop_the_others() {
     let folder = Folder::new();
     tree(&folder);
-    fs::set_permissions(folder.path("source/d4/f4"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.path("source/d4/f4"), fs::Permissions::from_mode(0o000)).unwrap();
     let is_root = fs::File::open(folder.path("source/d4/f4")).is_ok();
     let order = order(Kind::Directory, &folder.text("source"), &folder.text("target"));
     if is_root {
