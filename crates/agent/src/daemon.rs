@@ -13,6 +13,7 @@ use wire::proto::agent_server::AgentServer;
 use crate::attach::Door;
 use crate::killed::Killed;
 use crate::spool::Spool;
+use crate::staging::{self, Staging};
 use crate::table::{Agent, Table};
 use crate::{Options, adopt, cgroup, launcher, link, machine};
 
@@ -62,6 +63,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         launcher: launcher::start().context("cannot start the fork server")?,
         launched: tokio::sync::watch::channel(0).0,
         table: Mutex::new(Table::new(killed)),
+        staging: Staging::default(),
         spool,
         options,
     });
@@ -80,6 +82,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         _ = interrupt.recv() => tracing::info!("SIGINT: running jobs are left alone"),
         ended = server => ended.context("the agent's own socket")?,
         never = link::keep(agent.clone()) => match never {},
+        () = staging::watch(agent.clone()) => {}
     }
     if let Some(path) = &agent.options.pid_file {
         let _ = fs::remove_file(path);

@@ -25,11 +25,13 @@ mod processes;
 mod protocol;
 mod run;
 mod spool;
+mod staging;
 mod supervisor;
 mod sys;
 mod table;
 
 pub use clear::clear;
 pub use daemon::run;
+pub use mover::process::{NAME as MOVER_NAME, serve as move_data};
 pub use options::Options;
 pub use supervisor::serve as supervise;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use model::agent::{Order, Report};
 use model::codec;
+use model::node::Machine;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -13,8 +14,8 @@ use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::controller_client::ControllerClient;
 use wire::proto::{FromAgent, ToAgent};
 
-use crate::orders;
 use crate::table::Agent;
+use crate::{orders, staging};
 
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 /// An end that is not acknowledged within this time (up to twice) is reported again.
@@ -51,8 +52,9 @@ async fn attend(agent: &Arc<Agent>, is_welcome: &mut bool) -> anyhow::Result<()>
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let (say, reports) = unbounded_channel();
+    let machine = Machine { pools: staging::pool_reports(agent).await, ..agent.machine.clone() };
     let runs = agent.table().live_runs();
-    let hello = Report::Hello { node: agent.options.node.clone(), machine: Box::new(agent.machine.clone()), runs };
+    let hello = Report::Hello { node: agent.options.node.clone(), machine: Box::new(machine), runs };
     say.send(hello).context("the stream has just been made")?;
     let mut orders = client.attend(encoded(reports)).await?.into_inner();
     let mut again = tokio::time::interval(REPORT_AGAIN);

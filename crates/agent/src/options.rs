@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::NodeName;
+use model::pool::Pool;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -16,4 +17,6 @@ pub struct Options {
     /// None: standard error.
     pub log_file: Option<PathBuf>,
     pub heartbeat: Duration,
+    /// Burst buffer pools of this node, `%n` replaced.
+    pub pools: Vec<Pool>,
 }

@@ -5,18 +5,20 @@ use model::agent::{KillNote, Order, Report};
 use model::command::DutyResult;
 use model::node::Run;
 use model::request::SignalScope;
-use model::staging::{StageFailure, StageResult};
 use model::time::Span;
 use model::{StepId, agent::Launch};
 use tokio::sync::oneshot;
 
 use crate::protocol::{ToSupervisor, Whom};
-use crate::run;
 use crate::table::Agent;
+use crate::{run, staging};
 
 pub fn obey(agent: &Arc<Agent>, order: Order) {
     match order {
-        Order::Welcome => agent.table().report_all_again(),
+        Order::Welcome => {
+            agent.table().report_all_again();
+            staging::send_inventory(agent);
+        }
         Order::Refuse { why } => tracing::error!(why, "the controller does not want this agent"),
         Order::Launch { number, launch } => launch_run(agent, number, *launch),
         Order::Kill { number, run, step, kill_wait, note } => kill(agent, number, run, step, kill_wait, note),
@@ -31,12 +33,9 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
             sequences.into_iter().for_each(|sequence| table.acknowledge(sequence, &agent.spool));
         }
         Order::Ping => agent.table().report(Report::Heartbeat),
-        Order::Stage { number, .. } | Order::Remove { number, .. } => {
-            let failure = StageFailure { why: "this agent moves no data".into(), ..Default::default() };
-            agent.table().report(Report::Staged { number, result: StageResult::Failed(failure) });
-        }
-        // Nothing moves here, so there is nothing to stop.
-        Order::StopMover { .. } => (),
+        Order::Stage { number, work } => staging::stage(agent, number, *work),
+        Order::Remove { number, removal } => staging::remove(agent, number, removal),
+        Order::StopMover { home, attempt } => staging::stop_mover(agent, home, attempt),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::killed::Killed;
 use crate::launcher;
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
 use crate::spool::Spool;
+use crate::staging::Staging;
 
 /// How many acknowledged runs are remembered, to answer orders that come twice.
 const OVER_MAX: usize = 20_000;
@@ -28,6 +29,7 @@ pub struct Agent {
     /// Tells those that wait for a launch.
     pub launched: watch::Sender<u64>,
     pub table: Mutex<Table>,
+    pub staging: Staging,
 }
 
 pub struct Table {

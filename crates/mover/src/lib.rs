@@ -60,8 +60,14 @@ pub fn run(order: &Order, files: Files, stop: &Stop) -> Status {
     std::thread::scope(|scope| {
         if let Some(status) = &files.status {
             scope.spawn(|| {
-                while !over.wait(STATUS_EVERY) {
-                    let _ = write_status(status, &Status { snapshot: counters.snapshot(), outcome: None });
+                loop {
+                    let _ = write_status(
+                        status,
+                        &Status { pid: std::process::id(), snapshot: counters.snapshot(), outcome: None },
+                    );
+                    if over.wait(STATUS_EVERY) {
+                        break;
+                    }
                 }
             });
         }
@@ -112,5 +118,5 @@ fn conclude(counters: &Counters, stop: &Stop) -> Status {
     };
     let warnings = std::mem::take(&mut *counters.warnings.lock().expect("no panic while held"));
     let outcome = Outcome { ending, errors: errors.kept, n_errors: errors.n_all, warnings };
-    Status { snapshot, outcome: Some(outcome) }
+    Status { pid: std::process::id(), snapshot, outcome: Some(outcome) }
 }

@@ -28,7 +28,7 @@ pub fn start(executable: &Path, order: &Order, files: Files, is_cleaning: bool) 
     let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
     order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
     order_file.seek(std::io::SeekFrom::Start(0))?;
-    rustix::fs::flock(&files.journal, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    lock(&files.journal)?;
     let given = [&order_file, &files.journal, &status, &files.scratch].map(|file| file.as_raw_fd());
     let mut command = Command::new(executable);
     command.arg0(NAME).args(is_cleaning.then_some(CLEAN)).env_clear();
@@ -53,6 +53,21 @@ pub fn start(executable: &Path, order: &Order, files: Files, is_cleaning: bool) 
         });
     }
     command.spawn()
+}
+
+/// Somebody who only looks whether a mover is there holds the lock for an instant.
+fn lock(journal: &File) -> std::io::Result<()> {
+    const LOOKS: u32 = 50;
+    let mut n_left = LOOKS;
+    loop {
+        match rustix::fs::flock(journal, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if n_left > 0 => {
+                n_left -= 1;
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            other => return Ok(other?),
+        }
+    }
 }
 
 /// Waits until no mover holds this journal.
@@ -109,6 +124,8 @@ fn prepare() -> std::io::Result<(Order, Files, Arc<Stop>)> {
     let mut order_file = order;
     order_file.read_to_end(&mut bytes)?;
     let order: Order = rmp_serde::from_slice(&bytes).map_err(std::io::Error::other)?;
+    // From here on whoever knows the status file can end this process.
+    let _ = crate::write_status(&status, &crate::Status { pid: std::process::id(), ..crate::Status::default() });
     raise_open_files_limit();
     if order.is_background {
         give_way();

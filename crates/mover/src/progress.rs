@@ -70,6 +70,8 @@ impl Outcome {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
+    /// Of the mover, which leads a session and a process group of its own.
+    pub pid: u32,
     pub snapshot: Snapshot,
     pub outcome: Option<Outcome>,
 }

@@ -27,6 +27,9 @@ fn main() -> ExitCode {
     let called_as = arguments.next().unwrap_or_default();
     let name = Path::new(&called_as).file_name().and_then(|name| name.to_str()).unwrap_or("spur").to_string();
     let arguments: Vec<String> = arguments.collect();
+    if name == agent::MOVER_NAME {
+        return agent::move_data(std::env::args_os().skip(1));
+    }
     if name == "spurstepd" {
         return agent::supervise(std::env::args_os().skip(1));
     }

@@ -115,6 +115,9 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     own.set("PROCID", rank);
     own.set("LOCALID", local_id);
     own.plain(TAG, &start.tag);
+    launch.buffer_environment.iter().filter_map(|entry| entry.split_once('=')).for_each(|(name, value)| {
+        own.plain(name, value);
+    });
 
     let mut taken: HashSet<&[u8]> = own.0.iter().map(|(name, _)| name.as_bytes()).collect();
     taken.insert(b"SLURM_TASK_PID");
@@ -136,7 +139,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         let Some(name) = entry.split(|byte| *byte == b'=').next().filter(|name| name.len() < entry.len()) else {
             continue;
         };
-        if taken.contains(name) || is_stale_twin(name, is_batch) {
+        if taken.contains(name) || is_stale_twin(name, is_batch) || is_of_a_buffer(name) {
             continue;
         }
         if let Some(index) = DEFAULTS.iter().position(|default| default.as_bytes() == name) {
@@ -160,6 +163,11 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         block.pids[index] = block.bytes.len() - 1 - PID_DIGITS;
     }
     block
+}
+
+/// A buffer is the business of one job: those of the submitter's own job do not pass.
+fn is_of_a_buffer(name: &[u8]) -> bool {
+    [&b"DW_JOB_"[..], b"DW_PERSISTENT_", b"SPUR_BB_"].iter().any(|head| name.starts_with(head))
 }
 
 /// Said by the client, and passed on.

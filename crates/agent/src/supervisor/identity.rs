@@ -38,6 +38,10 @@ impl Identity {
         identity
     }
 
+    pub fn groups(&self) -> &[libc::gid_t] {
+        &self.groups
+    }
+
     fn is_change(&self) -> bool {
         sys::own_uid() == 0
     }

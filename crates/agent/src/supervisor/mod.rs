@@ -30,7 +30,7 @@ use crate::protocol::Birth;
 use crate::sys;
 pub use control::through;
 pub use environment::TAG;
-use identity::Identity;
+pub use identity::Identity;
 
 /// The descriptor on which the fork server finds its socket.
 pub const SERVER_FD: i32 = 3;

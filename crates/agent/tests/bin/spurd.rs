@@ -5,8 +5,10 @@ use std::time::Duration;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
-    if arguments.next().is_some_and(|name| name == "spurstepd") {
-        return agent::supervise(arguments);
+    match arguments.next() {
+        Some(name) if name == "spurstepd" => return agent::supervise(arguments),
+        Some(name) if name == agent::MOVER_NAME => return agent::move_data(arguments),
+        _ => {}
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [node, controller, dir] = arguments.as_slice() else {
@@ -22,6 +24,12 @@ fn main() -> ExitCode {
         pid_file: Some(dir.join("agent.pid")),
         log_file: None,
         heartbeat: Duration::from_millis(500),
+        pools: vec![model::pool::Pool {
+            name: "local".into(),
+            kind: model::pool::PoolKind::Node,
+            root: dir.join("pool").display().to_string(),
+            ..model::pool::Pool::default()
+        }],
     };
     match agent::run(options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -175,6 +175,11 @@ impl World {
             pid_file: None,
             log_file: None,
             heartbeat: Duration::from_secs(1),
+            pools: vec![model::pool::Pool {
+                name: "local".into(),
+                root: self.dir.join("pool").display().to_string(),
+                ..model::pool::Pool::default()
+            }],
         }
     }
 
@@ -224,7 +229,7 @@ impl World {
     }
 
     /// The first report that fits; others stay for later calls.
-    async fn wait_for<T>(&mut self, what: &str, fits: impl Fn(&Report) -> Option<T>) -> T {
+    pub async fn wait_for<T>(&mut self, what: &str, fits: impl Fn(&Report) -> Option<T>) -> T {
         let mut index = 0;
         loop {
             while index < self.kept.len() {

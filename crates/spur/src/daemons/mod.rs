@@ -6,6 +6,7 @@ mod prepare;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use model::pool::PoolKind;
 use model::{Config, NodeName};
 
 use given::{Given, Wish};
@@ -112,8 +113,21 @@ fn agent_options(config: &Config, node: NodeName) -> agent::Options {
         pid_file: Some(place(&config.agent.pid_file)),
         log_file: None,
         heartbeat: std::time::Duration::from_micros(config.agent.heartbeat.0),
+        pools: pools_of(config, &node),
         node,
     }
+}
+
+/// The pools this agent has to do with: those of nodes, and the shared ones that it moves data for.
+fn pools_of(config: &Config, node: &NodeName) -> Vec<model::pool::Pool> {
+    let pools = config.burst_buffer.iter().flat_map(|section| &section.pools);
+    let is_ours =
+        |pool: &&model::pool::Pool| pool.kind == PoolKind::Node || pool.movers.is_empty() || pool.movers.contains(node);
+    let placed = |pool: &model::pool::Pool| model::pool::Pool {
+        root: Config::for_node(&pool.root, node.as_str()),
+        ..pool.clone()
+    };
+    pools.filter(is_ours).map(placed).collect()
 }
 
 /// Sends standard output and error to the log file, if the configuration names one.

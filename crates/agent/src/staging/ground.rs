@@ -1,0 +1,287 @@
+//! The agent's side of a pool: its root, the homes in it, and their end. Every step is by descriptor, follows no link, and leaves
+//! no file system.
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use model::JobId;
+use model::pool::{Pool, PoolReport};
+use model::staging::{Access, Home};
+use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::{Errno, Result};
+
+use crate::sys;
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PASSED_THROUGH: Mode = Mode::from_bits_retain(0o711);
+const OWN: Mode = Mode::from_bits_retain(0o700);
+pub const RECORDS: &str = ".spur";
+const TRASH: &str = ".trash";
+
+/// A root that nobody but the agent can change, with the directories it needs.
+pub fn open_root(root: &str) -> std::result::Result<OwnedFd, String> {
+    let path = Path::new(root);
+    if !path.is_absolute() {
+        return Err(format!("{root} is not an absolute path"));
+    }
+    let said = |errno: Errno| format!("{root}: {}", words(errno));
+    if fs::lstat(path).is_err_and(|errno| errno == Errno::NOENT) {
+        std::fs::create_dir_all(path).map_err(|error| format!("{root}: {error}"))?;
+        fs::chmod(path, PASSED_THROUGH).map_err(said)?;
+    }
+    let fd = fs::openat(CWD, path, DIRECTORY, Mode::empty()).map_err(|errno| match errno {
+        Errno::LOOP | Errno::NOTDIR => format!("{root} is not a directory"),
+        errno => said(errno),
+    })?;
+    let stat = fs::fstat(&fd).map_err(said)?;
+    if stat.st_uid != sys::own_uid() {
+        return Err(format!("{root} belongs to uid {}, not to the agent's user", stat.st_uid));
+    }
+    if stat.st_mode & 0o022 != 0 {
+        return Err(format!("{root} can be written by others (mode {:o})", stat.st_mode & 0o7777));
+    }
+    for (name, mode) in [("jobs", PASSED_THROUGH), ("persistent", PASSED_THROUGH), (RECORDS, OWN), (TRASH, OWN)] {
+        make_own(&fd, name, mode).map_err(said)?;
+    }
+    Ok(fd)
+}
+
+fn make_own(parent: impl AsFd, name: &str, mode: Mode) -> Result<OwnedFd> {
+    let is_new = match fs::mkdirat(&parent, name, mode) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(errno) => return Err(errno),
+    };
+    let fd = fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+    if is_new {
+        // The umask has taken something away.
+        fs::fchmod(&fd, mode)?;
+    } else if fs::fstat(&fd)?.st_uid != sys::own_uid() {
+        return Err(Errno::PERM);
+    }
+    Ok(fd)
+}
+
+/// Names in paths are what they should be, whatever an order says.
+fn check_name(home: &Home) -> std::result::Result<(), String> {
+    let Home::Persistent { name } = home else { return Ok(()) };
+    let is_good = name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.chars().all(|each| each.is_ascii_alphanumeric() || "._-".contains(each));
+    if is_good { Ok(()) } else { Err(format!("{name:?} is not the name of a buffer")) }
+}
+
+/// The parent directory below the root, what it holds, and the home's own name.
+fn parts(home: &Home) -> (&'static str, Option<String>, String) {
+    match home {
+        Home::Job { job, epoch, access } => ("jobs", Some(format!("{job}.{epoch}")), access_word(*access).to_owned()),
+        Home::Persistent { name } => ("persistent", None, name.clone()),
+    }
+}
+
+fn access_word(access: Access) -> &'static str {
+    match access {
+        Access::Shared => "shared",
+        Access::Private => "private",
+    }
+}
+
+/// For the names of records.
+pub fn key(home: &Home) -> String {
+    match home {
+        Home::Job { job, epoch, access } => format!("job-{job}.{epoch}-{}", access_word(*access)),
+        Home::Persistent { name } => format!("persistent-{name}"),
+    }
+}
+
+/// The data directory, owned by the user.
+pub fn make_home(root: &str, home: &Home, uid: u32, gid: u32) -> std::result::Result<(), String> {
+    check_name(home)?;
+    let root_fd = open_root(root)?;
+    let path = home.directory(root);
+    let said = |errno: Errno| format!("cannot make {path}: {}", words(errno));
+    let (above, middle, name) = parts(home);
+    let mut parent = fs::openat(&root_fd, above, DIRECTORY, Mode::empty()).map_err(said)?;
+    if let Some(middle) = middle {
+        parent = make_own(&parent, &middle, PASSED_THROUGH).map_err(said)?;
+    }
+    match fs::mkdirat(&parent, name.as_str(), OWN) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(said(errno)),
+    }
+    let fd = fs::openat(&parent, name.as_str(), DIRECTORY, Mode::empty()).map_err(said)?;
+    let stat = fs::fstat(&fd).map_err(said)?;
+    if stat.st_uid == uid {
+        return Ok(());
+    }
+    if stat.st_uid != sys::own_uid() {
+        return Err(format!("{path} belongs to uid {}", stat.st_uid));
+    }
+    fs::fchown(&fd, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(said)
+}
+
+pub fn has_home(root: &str, home: &Home) -> bool {
+    check_name(home).is_ok() && open_home(root, home).is_ok()
+}
+
+fn open_home(root: &str, home: &Home) -> Result<OwnedFd> {
+    let (parent, name) = open_parent(root, home)?;
+    fs::openat(parent, name.as_str(), DIRECTORY, Mode::empty())
+}
+
+fn open_parent(root: &str, home: &Home) -> Result<(OwnedFd, String)> {
+    let (above, middle, name) = parts(home);
+    let mut parent = fs::openat(CWD, root, DIRECTORY, Mode::empty())?;
+    for step in [Some(above.to_owned()), middle].into_iter().flatten() {
+        parent = fs::openat(&parent, step.as_str(), DIRECTORY, Mode::empty())?;
+    }
+    Ok((parent, name))
+}
+
+/// Renamed out of the way first, so that the name is free at once; returns when nothing of it is left.
+pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
+    check_name(home)?;
+    let path = home.directory(root);
+    let said = |errno: Errno| format!("cannot remove {path}: {}", words(errno));
+    let trash_name = key(home);
+    match open_parent(root, home) {
+        Ok((parent, name)) => {
+            let root_fd = open_root(root)?;
+            let trash = fs::openat(&root_fd, TRASH, DIRECTORY, Mode::empty()).map_err(said)?;
+            // What an earlier removal has left there goes first.
+            remove_entry(&trash, trash_name.as_bytes()).map_err(said)?;
+            match fs::renameat(&parent, name.as_str(), &trash, trash_name.as_str()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(said(errno)),
+            }
+            if let (above, Some(middle), _) = parts(home) {
+                let above = fs::openat(&root_fd, above, DIRECTORY, Mode::empty()).map_err(said)?;
+                match fs::unlinkat(&above, middle.as_str(), AtFlags::REMOVEDIR) {
+                    // The job's other home is still there.
+                    Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
+                    Err(errno) => return Err(said(errno)),
+                }
+            }
+        }
+        Err(Errno::NOENT) => {}
+        Err(errno) => return Err(said(errno)),
+    }
+    let Ok(trash) = fs::openat(CWD, Path::new(root).join(TRASH), DIRECTORY, Mode::empty()) else { return Ok(()) };
+    remove_entry(&trash, trash_name.as_bytes()).map_err(said)
+}
+
+/// A file, or a whole tree. Gone already is as good.
+fn remove_entry(parent: impl AsFd, name: &[u8]) -> Result<()> {
+    let name = OsStr::from_bytes(name);
+    match fs::unlinkat(&parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
+        Err(errno) => return Err(errno),
+    }
+    let directory = match fs::openat(&parent, name, DIRECTORY, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            // Only where the agent is not root: its user may have taken its own rights away.
+            fs::chmodat(&parent, name, OWN, AtFlags::empty())?;
+            fs::openat(&parent, name, DIRECTORY, Mode::empty())?
+        }
+        Err(Errno::NOENT) => return Ok(()),
+        other => other?,
+    };
+    let (own, above) = (fs::fstat(&directory)?, fs::fstat(&parent)?);
+    if own.st_dev != above.st_dev {
+        return Err(Errno::XDEV);
+    }
+    if sys::own_uid() != 0 && own.st_mode & 0o700 != 0o700 {
+        fs::fchmod(&directory, OWN)?;
+    }
+    let mut names = Vec::new();
+    loop {
+        for entry in Dir::read_from(&directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
+            if names.len() >= 4096 {
+                break;
+            }
+        }
+        if names.is_empty() {
+            break;
+        }
+        for name in names.drain(..) {
+            remove_entry(&directory, &name)?;
+        }
+    }
+    match fs::unlinkat(&parent, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Every home below a root.
+pub fn homes(root: &str) -> Vec<Home> {
+    let mut found = Vec::new();
+    let root = Path::new(root);
+    for name in directories(&root.join("jobs")) {
+        let Some((job, epoch)) = name.split_once('.') else { continue };
+        let (Ok(job), Ok(epoch)) = (job.parse(), epoch.parse()) else { continue };
+        for access in [Access::Shared, Access::Private] {
+            let home = Home::Job { job: JobId(job), epoch, access };
+            if fs::lstat(root.join("jobs").join(&name).join(access_word(access))).is_ok() {
+                found.push(home);
+            }
+        }
+    }
+    let named = directories(&root.join("persistent")).into_iter().map(|name| Home::Persistent { name });
+    found.extend(named.filter(|home| check_name(home).is_ok()));
+    found
+}
+
+fn directories(path: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
+    let is_dir = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.flatten().filter(is_dir).filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// What a home takes on the disk.
+pub fn used_bytes(root: &str, home: &Home) -> u64 {
+    open_home(root, home).map_or(0, |fd| below(fd, 0))
+}
+
+fn below(directory: OwnedFd, depth: u32) -> u64 {
+    const DEPTH_MAX: u32 = 500;
+    let Ok(entries) = Dir::read_from(&directory) else { return 0 };
+    let mut total = 0;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let Ok(stat) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        total += stat.st_blocks as u64 * 512;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory && depth < DEPTH_MAX {
+            total += fs::openat(&directory, name, DIRECTORY, Mode::empty()).map_or(0, |fd| below(fd, depth + 1));
+        }
+    }
+    total
+}
+
+/// What the controller is told of a pool's file system.
+pub fn report(pool: &Pool) -> PoolReport {
+    let mut report = PoolReport { pool: pool.name.clone(), ..PoolReport::default() };
+    match open_root(&pool.root).and_then(|fd| fs::fstatvfs(fd).map_err(words)) {
+        Ok(stat) => {
+            report.total_bytes = stat.f_blocks * stat.f_frsize;
+            report.available_bytes = stat.f_bavail * stat.f_frsize;
+        }
+        Err(problem) => report.problem = problem,
+    }
+    report
+}
+
+pub fn words(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

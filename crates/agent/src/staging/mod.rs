@@ -1,0 +1,19 @@
+//! Burst buffers on this node: the directories of jobs, and the movers that fill and empty them.
+//!
+//! ```text
+//!  Order::Stage ──▶ table (one slot a home) ──▶ work: record, mover process, its end ──▶ Report::Staged
+//!  Order::Remove ─▶ ends the mover ──▶ ground: the directory goes ──▶ Report::Staged
+//!                          watch: once a second how far, every ten minutes what there is ──▶ Report::{Progress, Inventory}
+//! ```
+//! A mover outlives the agent. The next agent needs no list of them: the controller orders again what it wants, and a mover
+//! whose journal is locked is joined instead of started.
+mod errand;
+pub mod ground;
+mod record;
+mod table;
+mod watch;
+mod work;
+
+pub use table::{Staging, remove, stage, stop_mover};
+pub use watch::{pool_reports, send_inventory, watch};
+pub use work::end_all;

@@ -1,0 +1,212 @@
+//! Which work is under way, done or given up, by home; and who waits for its answer.
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use model::agent::Report;
+use model::staging::{Direction, Home, Moved, Removal, StageFailure, StageResult, StageWork};
+use tokio::sync::watch;
+
+use super::{ground, work};
+use crate::table::Agent;
+
+/// How many removed homes are remembered, to refuse orders that come late.
+const REMOVED_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub struct Staging(Mutex<Table>);
+
+#[derive(Default)]
+pub struct Table {
+    pub slots: HashMap<Home, Slot>,
+    /// One work or removal at a time for a home: held by the one whose turn it is.
+    turns: HashMap<Home, Arc<tokio::sync::Mutex<()>>>,
+    removed: HashMap<Home, u32>,
+    removed_order: VecDeque<Home>,
+}
+
+/// The latest work for one home.
+pub struct Slot {
+    pub work: Arc<StageWork>,
+    pub result: Option<StageResult>,
+    /// Orders to answer when it is over.
+    numbers: Vec<u64>,
+    halt: watch::Sender<bool>,
+    /// When and how many bytes, for the rate.
+    pub samples: VecDeque<(Instant, u64)>,
+}
+
+impl Staging {
+    pub fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().expect("no panic while the staging table is held")
+    }
+}
+
+impl Table {
+    pub fn n_moving(&self) -> u32 {
+        self.slots.values().filter(|slot| slot.result.is_none()).count() as u32
+    }
+
+    fn turn(&mut self, home: &Home) -> Arc<tokio::sync::Mutex<()>> {
+        self.turns.entry(home.clone()).or_default().clone()
+    }
+
+    /// A newer work may have been ordered meanwhile.
+    fn forget(&mut self, home: &Home, attempt: u32) {
+        if self.slots.get(home).is_some_and(|slot| slot.work.attempt > attempt) {
+            return;
+        }
+        self.slots.remove(home);
+        self.turns.remove(home);
+        if self.removed.insert(home.clone(), attempt).is_none() {
+            self.removed_order.push_back(home.clone());
+        }
+        if self.removed_order.len() > REMOVED_MAX
+            && let Some(oldest) = self.removed_order.pop_front()
+        {
+            self.removed.remove(&oldest);
+        }
+    }
+}
+
+pub fn failed(why: impl Into<String>) -> StageResult {
+    StageResult::Failed(StageFailure { why: why.into(), n_more: 0, moved: Moved::default() })
+}
+
+fn answer(agent: &Agent, number: u64, result: StageResult) {
+    if number != 0 {
+        agent.table().report(Report::Staged { number, result });
+    }
+}
+
+/// Begins work, joins it, or tells again how it ended.
+pub fn stage(agent: &Arc<Agent>, number: u64, work: StageWork) {
+    let Some(home) = work.home.clone() else { return answer(agent, number, failed("the order names no home")) };
+    let mut table = agent.staging.table();
+    if table.removed.get(&home).is_some_and(|attempt| *attempt >= work.attempt) {
+        drop(table);
+        return answer(agent, number, failed("the buffer has been removed"));
+    }
+    if let Some(slot) = table.slots.get_mut(&home) {
+        if slot.work.attempt > work.attempt {
+            return tracing::debug!(?home, attempt = work.attempt, "a stale order about a buffer");
+        }
+        if slot.work.attempt == work.attempt && slot.work.direction == work.direction {
+            match slot.result.clone() {
+                Some(result) => {
+                    drop(table);
+                    answer(agent, number, result);
+                }
+                None => slot.numbers.push(number),
+            }
+            return;
+        }
+        slot.halt.send_replace(true);
+    }
+    let (halt, halted) = watch::channel(false);
+    let turn = table.turn(&home);
+    let work = Arc::new(work);
+    let slot = Slot { work: work.clone(), result: None, numbers: vec![number], halt, samples: VecDeque::new() };
+    table.slots.insert(home.clone(), slot);
+    drop(table);
+    tokio::spawn(carry_out(agent.clone(), home, work, turn, halted));
+}
+
+async fn carry_out(
+    agent: Arc<Agent>,
+    home: Home,
+    work: Arc<StageWork>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    halted: watch::Receiver<bool>,
+) {
+    let _turn = turn.lock().await;
+    if *halted.borrow() {
+        return;
+    }
+    let Some(result) = work::perform(&agent, &home, &work, halted).await else { return };
+    match &result {
+        StageResult::Done(moved) => {
+            tracing::info!(?home, direction = ?work.direction, files = moved.n_files, bytes = moved.n_bytes, "staged");
+        }
+        StageResult::Failed(failure) => {
+            tracing::warn!(?home, direction = ?work.direction, why = failure.why, "staging failed");
+        }
+    }
+    let mut numbers = Vec::new();
+    {
+        let mut table = agent.staging.table();
+        if let Some(slot) = table.slots.get_mut(&home).filter(|slot| Arc::ptr_eq(&slot.work, &work)) {
+            slot.result = Some(result.clone());
+            numbers = std::mem::take(&mut slot.numbers);
+        }
+    }
+    numbers.into_iter().for_each(|number| answer(&agent, number, result.clone()));
+}
+
+/// Ends what moves there, then removes it; the answer says that nothing of it is left.
+pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
+    let Some(home) = removal.home.clone() else { return answer(agent, number, failed("the order names no home")) };
+    let turn = {
+        let mut table = agent.staging.table();
+        if let Some(slot) = table.slots.get(&home) {
+            slot.halt.send_replace(true);
+        }
+        table.turn(&home)
+    };
+    let agent = agent.clone();
+    tokio::spawn(async move {
+        let _turn = turn.lock().await;
+        let node = agent.options.node.to_string();
+        let (root, named) = (removal.root.clone(), home.clone());
+        let removed = tokio::task::spawn_blocking(move || {
+            work::end_movers(&root, &named, &node, u32::MAX)?;
+            ground::remove_home(&root, &named)?;
+            work::forget(&root, &named, &node);
+            Ok::<_, String>(())
+        });
+        let result = match removed.await.map_err(|error| error.to_string()).and_then(|done| done) {
+            Ok(()) => {
+                tracing::info!(?home, "buffer removed");
+                agent.staging.table().forget(&home, removal.attempt);
+                StageResult::Done(Moved::default())
+            }
+            Err(why) => {
+                tracing::warn!(?home, why, "a buffer could not be removed");
+                failed(why)
+            }
+        };
+        answer(&agent, number, result);
+    });
+}
+
+/// Another agent has taken over; the directory stays.
+pub fn stop_mover(agent: &Arc<Agent>, home: Home, attempt: u32) {
+    let turn = {
+        let mut table = agent.staging.table();
+        if let Some(slot) = table.slots.get(&home) {
+            if slot.work.attempt > attempt {
+                return;
+            }
+            slot.halt.send_replace(true);
+            table.slots.remove(&home);
+        }
+        table.turn(&home)
+    };
+    let agent = agent.clone();
+    tokio::spawn(async move {
+        let _turn = turn.lock().await;
+        let node = agent.options.node.to_string();
+        let roots: Vec<String> = agent.options.pools.iter().map(|pool| pool.root.clone()).collect();
+        let _ = tokio::task::spawn_blocking(move || {
+            for root in roots {
+                if let Err(why) = work::end_movers(&root, &home, &node, attempt) {
+                    tracing::warn!(?home, why, "a mover could not be ended");
+                }
+            }
+        })
+        .await;
+    });
+}
+
+/// Both ways of a home's work, for those who look at all of it.
+pub const DIRECTIONS: [Direction; 2] = [Direction::In, Direction::Out];
