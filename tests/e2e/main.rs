@@ -1,6 +1,7 @@
 //! End to end: real processes of the real binary on this machine, driven through its commands.
 mod batch;
 mod cluster;
+mod het;
 mod kill;
 mod limits;
 mod operate;

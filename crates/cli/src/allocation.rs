@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 use wire::{CallError, Controller};
 
-use crate::sbatch::error_code;
+use crate::sbatch::{error_code, only_partition};
 use crate::submit::Program;
 use crate::submit::request::Behaviour;
 use crate::watch::Watch;
@@ -34,18 +34,18 @@ pub struct Failed(pub i32);
 pub async fn obtain(
     program: Program,
     cluster: &Client,
-    spec: &JobSpec,
+    specs: &[JobSpec],
     blobs: &[Blob],
     behaviour: &Behaviour,
 ) -> Result<Granted, Failed> {
     let mut controller = match Controller::connect(&cluster.controller_socket).await {
         Ok(controller) => controller,
-        Err(error) => return Err(refused(program, spec, &error)),
+        Err(error) => return Err(refused(program, specs, &error)),
     };
     let mut signals = Interruptions::new();
-    let id = match controller.submit(spec, blobs).await {
+    let id = match controller.submit_together(specs, blobs).await {
         Ok(id) => id,
-        Err(error) => return Err(refused(program, spec, &error)),
+        Err(error) => return Err(refused(program, specs, &error)),
     };
     let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps: true, ..JobFilter::default() };
     let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
@@ -58,7 +58,7 @@ pub async fn obtain(
             page = watch.next() => {
                 let page = match page {
                     Ok(page) => page,
-                    Err(error) => return Err(refused(program, spec, &error)),
+                    Err(error) => return Err(refused(program, specs, &error)),
                 };
                 let Some(now) = page.jobs.first().cloned() else { return Err(gone(program)) };
                 // A short run may be over before it is seen; its step still waits for us.
@@ -143,9 +143,9 @@ fn obstacle(reason: Option<Reason>) -> Option<&'static str> {
 }
 
 /// The controller's refusal, as each command words it.
-pub fn refused(program: Program, spec: &JobSpec, error: &CallError) -> Failed {
+pub fn refused(program: Program, specs: &[JobSpec], error: &CallError) -> Failed {
     let name = program.name();
-    if let (CallError::Refused(Reject::NoSuchPartition), [only]) = (error, &spec.partitions[..]) {
+    if let (CallError::Refused(Reject::NoSuchPartition), Some(only)) = (error, only_partition(specs)) {
         eprintln!("{name}: error: invalid partition specified: {only}");
     }
     eprintln!("{name}: error: {}: {error}", program.refusal());

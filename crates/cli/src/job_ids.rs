@@ -1,4 +1,4 @@
-//! Job, task and step ids as users write them: `12`, `12_3`, `12_[1-3,7]`, `12.0`, `12_3.batch`.
+//! Job, task, component and step ids as users write them: `12`, `12_3`, `12_[1-3,7]`, `12+1`, `12.0`, `12_3.batch`.
 use model::ranges::parse_array;
 use model::{JobId, JobRef, StepId};
 
@@ -19,8 +19,12 @@ pub fn split_list(text: &str) -> Vec<&str> {
     text.split(outside).map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// A job or some tasks of an array.
+/// A job, some tasks of an array, or a component of a heterogeneous job.
 pub fn parse_job(text: &str) -> Option<JobRef> {
+    if let Some((job, component)) = text.split_once('+') {
+        let job = JobId(number(job).filter(|job| *job > 0)?);
+        return Some(JobRef { job, component: Some(number(component)?), tasks: None });
+    }
     let (job, tasks) = match text.split_once('_') {
         None => (text, None),
         Some((job, "*")) => (job, None),
@@ -32,7 +36,7 @@ pub fn parse_job(text: &str) -> Option<JobRef> {
         Some(tasks) => Some(parse_array(tasks).ok()?.0),
         None => None,
     };
-    Some(JobRef { job, tasks })
+    Some(JobRef { job, tasks, component: None })
 }
 
 /// As `parse_job`, with an optional step after a dot.
@@ -75,9 +79,11 @@ mod tests {
         check("12_[1-3,7]", "12_1-3,7");
         check("12_1-3", "12_1-3");
         check("12_*", "12");
+        check("12+1", "12+1");
+        check("12+0.3", "12+0.3");
         check("12.0", "12.0");
         check("12_3.batch", "12_3.batch");
-        for bad in ["", "x", "0", "12_", "12_x", "12.x", "-1", "12_[1-3%2]", "12+1", " 12"] {
+        for bad in ["", "x", "0", "12_", "12_x", "12.x", "-1", "12_[1-3%2]", "12+", "12+x", "+1", " 12"] {
             check(bad, "-");
         }
         assert_eq!(split_list("1,2_[3,4],,5 "), ["1", "2_[3,4]", "5"]);

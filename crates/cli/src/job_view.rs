@@ -45,8 +45,11 @@ impl<'a> JobView<'a> {
         self.scene.clock.now()
     }
 
-    /// `12`, `12_3`, `12_[1-5%2]`
+    /// `12`, `12_3`, `12_[1-5%2]`, `12+1`
     pub fn write_id(&self, out: &mut String) {
+        if let Some(het) = &self.job.het {
+            return put(out, format_args!("{}+{}", het.leader, het.offset));
+        }
         match self.job.array_id() {
             None => put(out, self.job.id),
             Some(array) => {

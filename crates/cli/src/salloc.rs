@@ -17,7 +17,7 @@ use crate::sbatch::{error_code, question};
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Bell};
 use crate::submit::spec::finish;
-use crate::submit::{Caller, Problem, Program, export, help, read};
+use crate::submit::{Caller, Problem, Program, components, export, help};
 use crate::watch::Watch;
 
 use crate::submit::start::{Built, start};
@@ -30,6 +30,8 @@ const BELL_AFTER: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub spec: JobSpec,
+    /// The other components of a heterogeneous job.
+    pub more: Vec<JobSpec>,
     pub blobs: Vec<Blob>,
     pub behaviour: Behaviour,
     /// The user's command, or the shell.
@@ -40,32 +42,35 @@ pub struct Plan {
 
 /// Everything up to the first call, without sockets.
 pub fn build(arguments: &[String], caller: &Caller) -> Result<Built<Plan>, Problem> {
-    let parsed = read::arguments(PROGRAM, arguments)?;
-    if let Some(question) = question(&parsed) {
+    let mut sections = components::sections(PROGRAM, arguments)?;
+    if let Some(question) = sections.iter().find_map(question) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
-    let request = read::request(PROGRAM, &parsed, caller, None)?;
-    if parsed.operands.iter().any(|word| word == ":") {
-        return Err(Problem::error("heterogeneous jobs (\":\") are not supported by this version of Spur"));
-    }
-    let finished = finish(PROGRAM, &request, caller)?;
+    let mut requests = components::requests(PROGRAM, &sections, caller, None)?;
     let environment = blob(export::environment(PROGRAM, None, caller));
-    let mut spec = finished.spec;
-    if spec.name.is_empty() {
-        let name = if request.behaviour.no_shell { "no-shell" } else { "interactive" };
-        spec.name = name.to_string();
+    let no_shell = requests.iter().any(|request| request.behaviour.no_shell);
+    let (mut specs, mut talk) = (Vec::new(), String::new());
+    for request in &requests {
+        let finished = finish(PROGRAM, request, caller)?;
+        let mut spec = finished.spec;
+        if spec.name.is_empty() {
+            let name = if no_shell { "no-shell" } else { "interactive" };
+            spec.name = name.to_string();
+        }
+        spec.environment = environment.id;
+        spec.kind = JobKind::Allocation;
+        specs.push(spec);
+        talk.extend(finished.warnings.iter().map(|line| format!("salloc: {line}\n")));
+        if request.behaviour.verbosity > 0 {
+            talk.push_str(&help::defined_options(PROGRAM, request));
+        }
     }
-    spec.environment = environment.id;
-    spec.kind = JobKind::Allocation;
-    let mut talk: String = finished.warnings.iter().map(|line| format!("salloc: {line}\n")).collect();
-    if request.behaviour.verbosity > 0 {
-        talk.push_str(&help::defined_options(PROGRAM, &request));
-    }
-    let command = match parsed.operands.is_empty() {
-        false => parsed.operands,
-        true => vec![shell(caller)],
-    };
-    Ok(Built::Carry(Box::new(Plan { spec, blobs: vec![environment], behaviour: request.behaviour, command, talk })))
+    // The last has inherited what the others said of it.
+    let behaviour = requests.pop().expect("there is always one").behaviour;
+    let operands = sections.pop().expect("there is always one").operands;
+    let command = if operands.is_empty() { vec![shell(caller)] } else { operands };
+    let spec = specs.remove(0);
+    Ok(Built::Carry(Box::new(Plan { spec, more: specs, blobs: vec![environment], behaviour, command, talk })))
 }
 
 fn shell(caller: &Caller) -> String {
@@ -79,8 +84,9 @@ pub fn run(arguments: &[String]) -> i32 {
 
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     eprint!("{}", plan.talk);
-    let Plan { spec, blobs, behaviour, command, .. } = &plan;
-    let granted = match allocation::obtain(PROGRAM, cluster, spec, blobs, behaviour).await {
+    let Plan { spec, more, blobs, behaviour, command, .. } = &plan;
+    let specs: Vec<JobSpec> = std::iter::once(spec).chain(more).cloned().collect();
+    let granted = match allocation::obtain(PROGRAM, cluster, &specs, blobs, behaviour).await {
         Ok(granted) => granted,
         Err(Failed(code)) => return code,
     };
@@ -90,8 +96,11 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     if behaviour.no_shell {
         return 0;
     }
-    let Granted { job, watch, .. } = granted;
-    let variables = variables(&job, spec, &cluster.cluster_name);
+    let Granted { job, page, watch, .. } = granted;
+    let variables = match more.is_empty() {
+        true => variables(&job, spec, &cluster.cluster_name),
+        false => het_variables(&page.jobs, &cluster.cluster_name),
+    };
     let child = match spawn(command, &job, variables) {
         Ok(child) => child,
         Err(why) => {
@@ -239,6 +248,42 @@ pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, 
         Memory::PerCpuMb(megabytes) => add("MEM_PER_CPU", Some(megabytes.to_string())),
         Memory::PerGpuMb(megabytes) => add("MEM_PER_GPU", Some(megabytes.to_string())),
         Memory::Default | Memory::WholeNode => {}
+    }
+    known
+        .into_iter()
+        .flat_map(|(name, value)| [(format!("SLURM_{name}"), value.clone()), (format!("SPUR_{name}"), value)])
+        .collect()
+}
+
+/// What a command in a heterogeneous allocation finds: each component's under the number of its group, and the sums.
+pub fn het_variables(jobs: &[Job], cluster_name: &str) -> Vec<(String, String)> {
+    const OF_ALL: [&str; 3] = ["CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST"];
+    let mut known: Vec<(String, String)> = Vec::new();
+    let mut n_tasks = 0;
+    for (group, job) in jobs.iter().enumerate() {
+        for (name, value) in variables(job, &job.spec, cluster_name) {
+            let Some(bare) = name.strip_prefix("SLURM_") else { continue };
+            if OF_ALL.contains(&bare) {
+                if group == 0 {
+                    known.push((bare.to_string(), value));
+                }
+                continue;
+            }
+            known.push((format!("{bare}_HET_GROUP_{group}"), value.clone()));
+            known.push((format!("{bare}_PACK_GROUP_{group}"), value));
+        }
+        n_tasks += job.spec.size.n_tasks_on(job.allocation.nodes.len() as u32);
+    }
+    let id = jobs.first().map(|job| job.id.to_string()).unwrap_or_default();
+    for (name, value) in [
+        ("HET_SIZE", jobs.len().to_string()),
+        ("PACK_SIZE", jobs.len().to_string()),
+        ("JOB_ID", id.clone()),
+        ("JOBID", id),
+        ("NTASKS", n_tasks.to_string()),
+        ("NPROCS", n_tasks.to_string()),
+    ] {
+        known.push((name.to_string(), value));
     }
     known
         .into_iter()

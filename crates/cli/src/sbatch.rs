@@ -14,7 +14,7 @@ use crate::output::print;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Question};
 use crate::submit::spec::finish;
-use crate::submit::{Caller, Problem, Program, export, help, read};
+use crate::submit::{Caller, Problem, Program, components, directives, export, help};
 use crate::watch::Watch;
 
 const PROGRAM: Program = Program::Sbatch;
@@ -30,6 +30,8 @@ pub enum Built {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Submission {
     pub spec: JobSpec,
+    /// The other components of a heterogeneous job.
+    pub more: Vec<JobSpec>,
     pub blobs: Vec<Blob>,
     pub behaviour: Behaviour,
     /// For stderr, each line without the command's name.
@@ -59,12 +61,13 @@ pub fn build(
     caller: &Caller,
     fetch: impl FnOnce(&Source) -> Result<Script, Problem>,
 ) -> Result<Built, Problem> {
-    let parsed = read::arguments(PROGRAM, arguments)?;
-    if let Some(question) = question(&parsed) {
+    let sections = components::sections(PROGRAM, arguments)?;
+    if let Some(question) = sections.iter().find_map(question) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
-    let wrap = parsed.value("wrap");
-    let script = match (wrap, parsed.operands.first()) {
+    let wrap = sections.iter().find_map(|parsed| parsed.value("wrap"));
+    let operands = &sections.last().expect("there is always one").operands;
+    let script = match (wrap, operands.first()) {
         (Some(_), Some(_)) => return Err(Problem::error("Script arguments not permitted with --wrap option")),
         (Some(command), None) => Script { path: String::new(), content: wrapped(command) },
         (None, Some(file)) => fetch(&Source::File(file.clone()))?,
@@ -77,33 +80,42 @@ pub fn build(
         (None, path) if path.is_empty() => PROGRAM.name(),
         (None, path) => path.rsplit('/').next().unwrap_or(path),
     };
-    let request = read::request(PROGRAM, &parsed, caller, Some((name, &text)))?;
-    if let Some(question) = request.behaviour.asks {
+    let mut requests = components::requests(PROGRAM, &sections, caller, Some((name, &text)))?;
+    if let Some(question) = requests.iter().find_map(|request| request.behaviour.asks) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
-    let finished = finish(PROGRAM, &request, caller)?;
-    let environment = blob(export::of_batch(&request, caller)?);
+    let environment = blob(export::of_batch(&requests[0], caller)?);
     let name = name.to_string();
+    let mut talk = String::new();
+    if directives::says_packjob(&text) {
+        talk.push_str(
+            "sbatch: Warning: the \"packjob\" component separator is being deprecated. Please, use \"hetjob\" instead.\n",
+        );
+    }
     let script_blob = blob(script.content);
-    let mut spec = finished.spec;
-    if spec.name.is_empty() {
-        spec.name = name;
+    let mut specs = Vec::new();
+    for request in &requests {
+        let finished = finish(PROGRAM, request, caller)?;
+        let mut spec = finished.spec;
+        if spec.name.is_empty() {
+            spec.name = name.clone();
+        }
+        spec.command = script.path.clone();
+        spec.arguments = operands.iter().skip(1).cloned().collect();
+        spec.environment = environment.id;
+        spec.kind = JobKind::Batch { script: script_blob.id };
+        specs.push(spec);
+        talk.extend(finished.warnings.iter().map(|line| format!("sbatch: {line}\n")));
+        if request.behaviour.verbosity > 0 {
+            talk.push_str(&help::defined_options(PROGRAM, request));
+        }
     }
-    spec.command = script.path;
-    spec.arguments = parsed.operands.iter().skip(1).cloned().collect();
-    spec.environment = environment.id;
-    spec.kind = JobKind::Batch { script: script_blob.id };
-    let mut talk: String = finished.warnings.iter().map(|line| format!("sbatch: {line}\n")).collect();
-    if request.behaviour.verbosity > 0 {
-        talk.push_str(&help::defined_options(PROGRAM, &request));
-    }
-    Ok(Built::Submission(Box::new(Submission {
-        spec,
-        blobs: vec![script_blob, environment],
-        names_cluster: request.is_given("clusters"),
-        behaviour: request.behaviour,
-        talk,
-    })))
+    let names_cluster = requests.iter().any(|request| request.is_given("clusters"));
+    // The last has inherited what the others said of it.
+    let behaviour = requests.pop().expect("there is always one").behaviour;
+    let spec = specs.remove(0);
+    let blobs = vec![script_blob, environment];
+    Ok(Built::Submission(Box::new(Submission { spec, more: specs, blobs, names_cluster, behaviour, talk })))
 }
 
 /// A question among the arguments is answered before anything is read.
@@ -220,14 +232,15 @@ pub fn run(arguments: &[String]) -> i32 {
 }
 
 async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
-    let Submission { spec, blobs, behaviour, .. } = submission;
+    let Submission { spec, more, blobs, behaviour, .. } = submission;
+    let specs: Vec<JobSpec> = std::iter::once(spec).chain(more).cloned().collect();
     eprint!("{}", submission.talk);
     let mut controller = match wire::Controller::connect(&cluster.controller_socket).await {
         Ok(controller) => controller,
-        Err(error) => return refused(spec, &error),
+        Err(error) => return refused(&specs, &error),
     };
     if behaviour.is_test {
-        return match controller.test_submit(spec, blobs).await {
+        return match controller.test_submit(&specs, blobs).await {
             Ok(text) => {
                 eprintln!("sbatch: {text}");
                 0
@@ -238,14 +251,20 @@ async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
             }
         };
     }
-    let job = match controller.submit(spec, blobs).await {
+    let job = match controller.submit_together(&specs, blobs).await {
         Ok(job) => job,
-        Err(error) => return refused(spec, &error),
+        Err(error) => return refused(&specs, &error),
     };
     if !behaviour.is_quiet {
         print(&announcement(job, submission, &cluster.cluster_name));
     }
     if behaviour.waits { wait(cluster, controller, job).await } else { 0 }
+}
+
+/// The one partition that is named, which must be the wrong one.
+pub fn only_partition(specs: &[JobSpec]) -> Option<&String> {
+    let mut named = specs.iter().flat_map(|spec| &spec.partitions);
+    named.next().filter(|first| named.all(|other| other == *first))
 }
 
 /// What a submission is answered with.
@@ -286,8 +305,8 @@ fn wait_code(job: &Job) -> i32 {
     }
 }
 
-fn refused(spec: &JobSpec, error: &CallError) -> i32 {
-    if let (CallError::Refused(Reject::NoSuchPartition), [only]) = (error, &spec.partitions[..]) {
+fn refused(specs: &[JobSpec], error: &CallError) -> i32 {
+    if let (CallError::Refused(Reject::NoSuchPartition), Some(only)) = (error, only_partition(specs)) {
         eprintln!("sbatch: error: invalid partition specified: {only}");
     }
     fail(&Problem::error(format!("{}: {error}", PROGRAM.refusal())))

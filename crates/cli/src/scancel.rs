@@ -11,6 +11,7 @@ use wire::{CallError, Controller};
 use crate::context;
 use crate::getopt::{self, Flag, Operands, Value, flag};
 use crate::job_ids::{self, Target};
+use crate::squeue::is_meant;
 use crate::{users, version};
 
 #[rustfmt::skip]
@@ -260,6 +261,9 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
 }
 
 fn names(named: &JobRef, job: &Job) -> bool {
+    if job.het.is_some() {
+        return is_meant(named, job);
+    }
     let is_task = |tasks: &model::TaskSet| job.array_task().is_some_and(|task| tasks.contains(task));
     match &named.tasks {
         None => named.job == job.id || Some(named.job) == job.array_id(),
@@ -270,12 +274,8 @@ fn names(named: &JobRef, job: &Job) -> bool {
 /// How the record is addressed so that exactly it is meant.
 fn reference(job: &Job) -> JobRef {
     match (job.array_id(), job.array_task(), &job.waiting_tasks) {
-        (Some(array), Some(task), _) => {
-            let mut tasks = model::TaskSet::new();
-            tasks.insert(task);
-            JobRef { job: array, tasks: Some(tasks) }
-        }
-        (Some(array), None, Some(waiting)) => JobRef { job: array, tasks: Some(waiting.clone()) },
+        (Some(array), Some(task), _) => JobRef::task(array, task),
+        (Some(array), None, Some(waiting)) => JobRef::tasks(array, waiting.clone()),
         _ => job.id.into(),
     }
 }
@@ -388,9 +388,9 @@ async fn one_step(controller: &mut Controller, plan: &Plan, job: &JobRef, step: 
 
 async fn step_call(controller: &mut Controller, plan: &Plan, job: &JobRef, step: StepId) -> Result<(), CallError> {
     if let (None | Some(Signal::KILL), StepId::Number(_)) = (plan.signal, step) {
-        let id = match job.tasks {
-            None => job.job,
-            Some(_) => task_id(controller, job).await?,
+        let id = match (&job.tasks, job.component) {
+            (None, None) => job.job,
+            _ => task_id(controller, job).await?,
         };
         if plan.verbosity > 0 {
             eprintln!("scancel: Terminating step {job}.{step}");
@@ -417,7 +417,7 @@ async fn step_call(controller: &mut Controller, plan: &Plan, job: &JobRef, step:
 async fn task_id(controller: &mut Controller, job: &JobRef) -> Result<model::JobId, CallError> {
     let filter = JobFilter { jobs: vec![job.clone()], ..JobFilter::default() };
     let page = controller.all_jobs(&filter).await?;
-    let task = page.jobs.iter().find(|job| job.array_task().is_some());
+    let task = page.jobs.iter().find(|job| job.array_task().is_some() || job.het.is_some());
     task.map(|job| job.id).ok_or(CallError::Refused(Reject::NoSuchJob))
 }
 

@@ -29,12 +29,11 @@ impl Door {
     }
 
     /// Content that the state already has is not written to the log again.
-    pub async fn submit(&self, by: Caller, spec: Box<JobSpec>, blobs: Vec<Blob>) -> Result<Reply, Refusal> {
+    pub async fn submit(&self, by: Caller, specs: Vec<JobSpec>, blobs: Vec<Blob>) -> Result<Reply, Refusal> {
         let unknown = self.unknown(&blobs);
-        let command = Command::Submit { spec: spec.clone(), blobs: unknown };
-        match self.propose(by, command).await {
+        match self.propose(by, submission(specs.clone(), unknown)).await {
             // It was forgotten between the look and the log.
-            Err(Refusal::Rejected(Reject::MissingBlob)) => self.propose(by, Command::Submit { spec, blobs }).await,
+            Err(Refusal::Rejected(Reject::MissingBlob)) => self.propose(by, submission(specs, blobs)).await,
             other => other,
         }
     }
@@ -53,6 +52,14 @@ impl Door {
         let micros = since_epoch.as_micros() as u64;
         let before = self.last_stamp.fetch_max(micros, Ordering::Relaxed);
         Timestamp(before.max(micros))
+    }
+}
+
+/// One job, or the components of a heterogeneous one.
+pub fn submission(mut specs: Vec<JobSpec>, blobs: Vec<Blob>) -> Command {
+    match specs.len() {
+        1 => Command::Submit { spec: Box::new(specs.remove(0)), blobs },
+        _ => Command::SubmitTogether { specs, blobs },
     }
 }
 

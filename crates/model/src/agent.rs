@@ -158,6 +158,32 @@ record! {
         pub buffer_environment: Vec<String>,
         /// The job is suspended: what is started stands still at once.
         pub is_suspended: bool,
+        /// The whole that the job is a component of.
+        pub het: Option<Box<HetFacts>>,
+    }
+
+    /// What the components of a heterogeneous job know of each other.
+    pub struct HetFacts {
+        pub leader: JobId,
+        pub components: Vec<HetComponent>,
+        /// For a step that spans several of them.
+        pub step: Option<HetStep>,
+    }
+
+    pub struct HetComponent {
+        pub job: JobId,
+        pub spec: Arc<JobSpec>,
+        pub partition: String,
+        pub shares: Vec<NodeShare>,
+    }
+
+    /// A step's parts, seen as one.
+    pub struct HetStep {
+        pub job_shares: Vec<NodeShare>,
+        pub step_shares: Vec<NodeShare>,
+        /// Which of `step_shares` is this node's.
+        pub node_index: u32,
+        pub n_tasks: u32,
     }
 
     pub struct ArrayFacts {

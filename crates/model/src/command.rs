@@ -1,6 +1,7 @@
 //! The log: what may be asked of the state, and what it answers. Commands are intents, not field patches.
 use serde::{Deserialize, Serialize};
 
+use crate::het::StepPart;
 use crate::node::{Machine, Run};
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
@@ -21,6 +22,11 @@ pub enum Command {
     /// Blobs that the state may not have yet come along; one that is missing refuses the submission.
     Submit {
         spec: Box<JobSpec>,
+        blobs: Vec<Blob>,
+    },
+    /// The components of one heterogeneous job, in their order: all are taken, or none.
+    SubmitTogether {
+        specs: Vec<JobSpec>,
         blobs: Vec<Blob>,
     },
     AdoptPlan(Plan),
@@ -68,6 +74,11 @@ pub enum Command {
     CreateStep {
         job: JobId,
         spec: Box<StepSpec>,
+        blobs: Vec<Blob>,
+    },
+    /// One step over several components, or several parts of one allocation: all are created, or none.
+    CreateStepTogether {
+        parts: Vec<(JobId, StepSpec)>,
         blobs: Vec<Blob>,
     },
     CancelStep {
@@ -137,6 +148,7 @@ pub enum Reply {
     Ok,
     Submitted(JobId),
     StepCreated(StepId),
+    StepsCreated(Vec<StepPart>),
     Adopted {
         n_started: u32,
         n_stale: u32,

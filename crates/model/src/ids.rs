@@ -47,19 +47,33 @@ impl fmt::Display for StepId {
 pub struct JobRef {
     pub job: JobId,
     pub tasks: Option<TaskSet>,
+    /// One component of a heterogeneous job: `12+1`. None is all of it.
+    pub component: Option<u32>,
+}
+
+impl JobRef {
+    /// One task of an array.
+    pub fn task(array: JobId, task: u32) -> Self {
+        JobRef { job: array, tasks: Some([task].into_iter().collect()), component: None }
+    }
+
+    pub fn tasks(array: JobId, tasks: TaskSet) -> Self {
+        JobRef { job: array, tasks: Some(tasks), component: None }
+    }
 }
 
 impl From<JobId> for JobRef {
     fn from(job: JobId) -> Self {
-        JobRef { job, tasks: None }
+        JobRef { job, ..JobRef::default() }
     }
 }
 
 impl fmt::Display for JobRef {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        match &self.tasks {
-            None => self.job.fmt(out),
-            Some(tasks) => write!(out, "{}_{tasks}", self.job),
+        match (&self.tasks, self.component) {
+            (None, None) => self.job.fmt(out),
+            (None, Some(component)) => write!(out, "{}+{component}", self.job),
+            (Some(tasks), _) => write!(out, "{}_{tasks}", self.job),
         }
     }
 }

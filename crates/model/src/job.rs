@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dependency::Dependency;
 use crate::time::{Span, Timestamp};
-use crate::{Allocation, ExitStatus, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
+use crate::{Allocation, ExitStatus, HetPlace, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
 
 record! {
     /// A job, one task of an array, or the part of an array that has not started (`waiting_tasks`).
@@ -17,6 +17,8 @@ record! {
         pub array: Option<ArrayPlace>,
         /// The tasks this record still stands for; none for anything but an array's waiting part.
         pub waiting_tasks: Option<TaskSet>,
+        /// For the components of a heterogeneous job.
+        pub het: Option<HetPlace>,
         /// Counts runs: a report of an earlier run is stale.
         pub attempt: u32,
         pub restarts: u32,
@@ -179,6 +181,11 @@ impl Job {
             Some(_) => Some(self.started? + limit + self.total_suspended),
             None => Some(self.started? + limit),
         }
+    }
+
+    /// A batch job whose script runs here: of a heterogeneous job only the first component runs it.
+    pub fn runs_script(&self) -> bool {
+        self.spec.is_batch() && self.het.as_ref().is_none_or(HetPlace::is_leader)
     }
 
     /// The array this job is, or belongs to.

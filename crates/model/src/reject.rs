@@ -28,6 +28,9 @@ pub enum Reject {
     AlreadySuspended,
     NotBatch,
     RequeueDisabled,
+    /// What concerns the whole was asked of one component.
+    HetComponent,
+    NotHetLeader,
     /// The step asks for more than its job has.
     StepTooLarge,
     /// The step asks for more memory, or other devices, than its job has on a node.
@@ -73,6 +76,8 @@ impl fmt::Display for Reject {
             Reject::AlreadySuspended => "Job is already suspended",
             Reject::NotBatch => "Only batch jobs are accepted or processed",
             Reject::RequeueDisabled => "Requested operation is presently disabled",
+            Reject::HetComponent => "Operation not permitted on individual component of heterogeneous job",
+            Reject::NotHetLeader => "Job not heterogeneous job leader",
             Reject::StepTooLarge => "Requested node configuration is not available",
             Reject::StepMemory => "Memory required by task is not available",
             Reject::StepGres => "Invalid generic resource (gres) specification",

@@ -2,6 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gres::GresRequest;
+use crate::het::StepPart;
 use crate::resources::NodeShare;
 use crate::spec::{Distribution, Memory};
 use crate::{BlobId, CpuSet, ExitStatus, JobId, NodeName, StepId, Timestamp, Usage};
@@ -89,6 +90,8 @@ record! {
         /// The worst so far.
         pub exit: ExitStatus,
         pub was_cancelled: bool,
+        /// All parts of a step over several components, this one among them; empty for others.
+        pub together: Vec<StepPart>,
         pub started: Option<Timestamp>,
         pub ended: Option<Timestamp>,
         /// What its tasks have used, on the nodes where they have ended.

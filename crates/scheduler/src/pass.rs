@@ -1,7 +1,9 @@
 //! One pass over the queue.
+use std::collections::BTreeSet;
+
 use model::plan::{ExpectedStart, Grant};
 use model::spec::TimeLimit;
-use model::{Job, Plan, Start, Timestamp, hostlist};
+use model::{Job, JobId, Plan, Start, Timestamp, hostlist};
 use state::Cluster;
 
 use crate::Outlook;
@@ -14,6 +16,8 @@ use crate::request::Request;
 use crate::room::{PoolId, Room};
 use crate::timeline::{self, Clock, Length, Slot};
 
+mod together;
+
 /// Once nothing is free and nothing more is promised, only the heads of the queue can still need another reason.
 const N_LOOKED_AT_WHEN_FULL: u32 = 128;
 
@@ -25,6 +29,8 @@ pub(crate) struct Pass<'a> {
     failed: Failed<'a>,
     reasons: Reasons<'a>,
     depth: Depth,
+    /// The heterogeneous jobs that this pass has looked at.
+    wholes: BTreeSet<JobId>,
     plan: Plan,
     look_again_at: Option<Timestamp>,
 }
@@ -40,6 +46,7 @@ impl<'a> Pass<'a> {
             failed: Failed::default(),
             reasons: Reasons::new(cluster),
             depth: Depth::new(backfill),
+            wholes: BTreeSet::new(),
             plan: Plan::default(),
             look_again_at: None,
         }
@@ -54,7 +61,10 @@ impl<'a> Pass<'a> {
                     break;
                 }
             }
-            self.consider(job);
+            match &job.het {
+                Some(het) => self.consider_whole(het),
+                None => self.consider(job),
+            }
         }
         Outlook { plan: self.plan, look_again_at: self.look_again_at }
     }

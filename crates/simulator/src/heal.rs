@@ -36,11 +36,24 @@ pub fn heal(world: &mut World) {
         if world.cluster.n_jobs() == 0 {
             break;
         }
+        if round == N_ROUNDS / 4 {
+            give_up_wholes(world);
+        }
         if round >= N_ROUNDS {
             world.ensure(Err(format!("never ends: {}", unfinished(world))));
         }
     }
     check_nothing_is_left(world);
+}
+
+/// Components may each fit and never all together; their users give up in the end.
+fn give_up_wholes(world: &mut World) {
+    let cluster = world.cluster.clone();
+    let waits =
+        |job: &&std::sync::Arc<Job>| job.phase == Phase::Pending && job.het.as_ref().is_some_and(|het| het.is_leader());
+    for job in cluster.jobs().filter(waits) {
+        let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs: vec![job.id.into()] });
+    }
 }
 
 fn unfinished(world: &World) -> String {

@@ -226,7 +226,7 @@ fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order
     // Where anything of the job may have been started.
     let mut nodes: Vec<NodeName> =
         cluster.steps_of(id).flat_map(|step| &step.shares).map(|share| share.node.clone()).collect();
-    if job.spec.is_batch() {
+    if job.runs_script() {
         nodes.push(first);
     }
     nodes.sort_unstable();

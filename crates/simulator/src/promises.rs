@@ -51,8 +51,14 @@ impl Promises {
                     }
                 };
             }
+            (Command::SubmitTogether { .. }, Ok(Reply::Submitted(id))) => {
+                self.open.extend(after.named(&(*id).into()).unwrap_or_default());
+            }
             (Command::Cancel { .. }, Ok(Reply::Each(results))) => {
-                for job in addressed(after, results) {
+                // A component that was cancelled alone runs again when the whole does.
+                let is_component =
+                    |id: &JobId| after.job(*id).is_some_and(|job| job.het.as_ref().is_some_and(|het| !het.is_leader()));
+                for job in addressed(after, results).into_iter().filter(|id| !is_component(id)) {
                     self.cancelled.insert(job);
                 }
             }
@@ -153,7 +159,9 @@ fn check_change(before: &Cluster, was: &Job, job: &Job, command: &Command) -> Re
     if has_started && job.spec.begin.is_some_and(too_early) {
         return Err(format!("job {id} started before its time"));
     }
-    if was.phase == Phase::Done && job.phase != Phase::Done && !is_requeue {
+    // A component that ended alone comes back with its leader.
+    let is_component = job.het.as_ref().is_some_and(|het| !het.is_leader());
+    if was.phase == Phase::Done && job.phase != Phase::Done && !is_requeue && !is_component {
         return Err(format!("job {id} was over and is {:?} again", job.phase));
     }
     Ok(())

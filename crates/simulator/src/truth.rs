@@ -94,6 +94,8 @@ fn check_outcome(world: &World, job: &Job) -> Result<(), String> {
     let run = (job.id, job.attempt);
     let ends: Vec<Option<ExitStatus>> = match &job.spec.kind {
         JobKind::Allocation => return Ok(()),
+        // A component runs no script; it ends as its leader does.
+        JobKind::Batch { .. } if !job.runs_script() => return Ok(()),
         JobKind::Batch { .. } => {
             let first = job.allocation.first().expect("a job that ran had nodes");
             vec![world.truth.exit(first, (run.0, run.1, StepId::Batch))]
@@ -110,7 +112,7 @@ fn check_outcome(world: &World, job: &Job) -> Result<(), String> {
     if completed && !ends.iter().all(|end| *end == Some(ExitStatus::SUCCESS)) {
         return Err(format!("{run:?} counts as completed, but ended as {ends:?}"));
     }
-    if !completed && job.spec.is_batch() && ends != [Some(job.exit)] {
+    if !completed && job.runs_script() && ends != [Some(job.exit)] {
         return Err(format!("{run:?} counts as ended with {:?}, but ended as {ends:?}", job.exit));
     }
     Ok(())

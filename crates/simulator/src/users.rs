@@ -2,7 +2,7 @@
 use model::spec::{Memory, TimeLimit};
 use model::time::Span;
 use model::update::{JobChanges, NodeChange, PartitionChanges, TimeLimitChange};
-use model::{Caller, Command, ExitStatus, Job, JobId, JobRef, NodeName, StepId, TaskSet};
+use model::{Caller, Command, ExitStatus, Job, JobId, JobRef, JobSpec, NodeName, StepId, TaskSet};
 
 use crate::World;
 use crate::setting::{self, UIDS};
@@ -40,6 +40,8 @@ fn command(world: &mut World) -> (Caller, Command) {
             let config = setting::edited_config(&mut world.dice);
             return (Caller::SYSTEM, Command::Reconfigure { config: Box::new(config) });
         }
+        24 => return submit_together(world, id),
+        25 => create_step_together(world, id),
         _ => {
             let (spec, mut blobs) = setting::spec(&mut world.dice, world.at, id);
             if world.dice.one_in(10) {
@@ -52,6 +54,38 @@ fn command(world: &mut World) -> (Caller, Command) {
     (by, command)
 }
 
+/// Components of one owner; some can never start together.
+fn submit_together(world: &mut World, other: JobId) -> (Caller, Command) {
+    let (first, mut blobs) = setting::spec(&mut world.dice, world.at, other);
+    let by = Caller { uid: first.uid, gid: first.uid, is_admin: false };
+    let mut specs = vec![first.clone()];
+    for _ in 0..1 + world.dice.below(2) {
+        let (spec, more) = setting::spec(&mut world.dice, world.at, other);
+        let array = if world.dice.one_in(10) { spec.array } else { None };
+        specs.push(JobSpec { uid: first.uid, kind: first.kind.clone(), array, ..spec });
+        blobs.extend(more);
+    }
+    if !world.dice.one_in(10) {
+        specs[0].array = None;
+    }
+    (by, Command::SubmitTogether { specs, blobs })
+}
+
+/// In the components of one job, or in parts of the same.
+fn create_step_together(world: &mut World, id: JobId) -> Command {
+    let jobs = match world.cluster.job(id).and_then(|job| job.het.clone()) {
+        Some(het) => het.ids,
+        None => vec![id; 2],
+    };
+    let (mut parts, mut blobs) = (Vec::new(), Vec::new());
+    for job in jobs {
+        let (spec, blob) = setting::step(&mut world.dice);
+        parts.push((job, spec));
+        blobs.push(blob);
+    }
+    Command::CreateStepTogether { parts, blobs }
+}
+
 fn some_job(world: &mut World) -> JobId {
     let known: Vec<JobId> = world.cluster.jobs().map(|job| job.id).collect();
     if known.is_empty() || world.dice.one_in(20) {
@@ -62,6 +96,11 @@ fn some_job(world: &mut World) -> JobId {
 
 /// The job, its whole array, or some tasks of it.
 fn some_ref(world: &mut World, id: JobId) -> JobRef {
+    if let Some(het) = world.cluster.job(id).and_then(|job| job.het.clone())
+        && world.dice.one_in(3)
+    {
+        return JobRef { job: het.leader, component: Some(het.offset), tasks: None };
+    }
     let Some(array) = world.cluster.job(id).and_then(|job| job.array_id()) else { return id.into() };
     let mut tasks = TaskSet::new();
     for _ in 0..1 + world.dice.below(3) {
@@ -70,7 +109,7 @@ fn some_ref(world: &mut World, id: JobId) -> JobRef {
     match world.dice.below(3) {
         0 => id.into(),
         1 => array.into(),
-        _ => JobRef { job: array, tasks: Some(tasks) },
+        _ => JobRef::tasks(array, tasks),
     }
 }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, ledger, on, settle};
+use crate::{Cluster, blobs, het, ledger, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -15,7 +15,27 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     check_steps(cluster)?;
     check_arrays(cluster)?;
     check_blobs(cluster)?;
+    check_components(cluster)?;
     check_settled(cluster)
+}
+
+/// No component runs without its leader, or on a node of another.
+fn check_components(cluster: &Cluster) -> Result<(), String> {
+    for job in cluster.jobs().filter(|job| job.het.is_some()) {
+        let id = job.id;
+        let lives = |job: &Job| matches!(job.phase, Phase::Starting | Phase::Running | Phase::Suspended);
+        for other in het::siblings(cluster, job) {
+            let is_leader = other.het.as_ref().is_some_and(|het| het.is_leader());
+            ensure(!(lives(job) && is_leader) || lives(other), || {
+                format!("component {id} lives on without its leader")
+            })?;
+            let shares = |name: &model::NodeName| lives(other) && other.allocation.share(name.as_str()).is_some();
+            ensure(!lives(job) || !job.allocation.names().any(shares), || {
+                format!("component {id} is on a node of {}", other.id)
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Nobody has missed a wake: once the deadlines that have passed are dealt with, looking at every job again changes nothing.

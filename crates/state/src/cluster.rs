@@ -10,6 +10,7 @@ use model::{
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
+use crate::het;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -142,8 +143,11 @@ impl Cluster {
     /// Every job that a user's words name, or none if there is no such job. Tasks that still wait together
     /// are named by their common record, which may stand for more than was asked.
     pub fn named(&self, named: &JobRef) -> Option<Vec<JobId>> {
+        if let Some(offset) = named.component {
+            return het::component(self, named.job, offset).map(|id| vec![id]);
+        }
         let Some(array) = self.arrays.get(&named.job) else {
-            return (named.tasks.is_none() && self.jobs.contains_key(&named.job)).then(|| vec![named.job]);
+            return (named.tasks.is_none() && self.jobs.contains_key(&named.job)).then(|| het::named(self, named.job));
         };
         let wanted = |task: u32| named.tasks.as_ref().is_none_or(|tasks| tasks.contains(task));
         let started = array.tasks.iter().filter(|(task, _)| wanted(**task)).map(|(_, job)| *job);

@@ -14,7 +14,7 @@ use model::time::Span;
 use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
 
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, arrays, blobs, ledger, step_life};
+use crate::{Cluster, arrays, blobs, het, ledger, step_life};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -79,6 +79,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
             cluster.job_mut(id).is_parked = false;
             step_life::end_all(cluster, id);
             forget_name(cluster, id);
+            het::ended(cluster, id);
         }
         Step::Cleared => {
             step_life::all_cleared(cluster, id);
@@ -89,6 +90,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Requeue => {
             remember_name(cluster, id);
             step_life::forget_all(cluster, id);
+            het::requeued(cluster, id);
         }
         Step::Suspend => ledger::lend_cpus(cluster, id),
         Step::Resume => ledger::reclaim_cpus(cluster, id),
@@ -130,6 +132,9 @@ pub(crate) fn moved(cluster: &mut Cluster, id: JobId) {
     wake(cluster, Wake::JobMoved(id));
     if let Some(array) = cluster.jobs[&id].array_id().filter(|array| *array != id) {
         wake(cluster, Wake::JobMoved(array));
+    }
+    if let Some(leader) = cluster.jobs[&id].het.as_ref().map(|het| het.leader).filter(|leader| *leader != id) {
+        wake(cluster, Wake::JobMoved(leader));
     }
 }
 

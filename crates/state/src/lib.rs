@@ -15,6 +15,7 @@ mod blobs;
 pub mod check;
 mod cluster;
 mod features;
+mod het;
 mod job_life;
 mod ledger;
 mod on;
@@ -52,6 +53,7 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
     let by = entry.by;
     match &entry.command {
         Command::Submit { spec, blobs } => on::submit::submit(cluster, by, spec, blobs),
+        Command::SubmitTogether { specs, blobs } => het::submit(cluster, by, specs, blobs),
         Command::AdoptPlan(plan) => on::plan::adopt(cluster, plan),
         Command::DutyDone { duty, result } => on::report::duty_done(cluster, duty, result),
         Command::Exited(exited) => on::report::exited(cluster, exited),
@@ -65,6 +67,7 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::NoteStopped { jobs, is_stopped } => on::suspend::note_stopped(cluster, jobs, *is_stopped),
         Command::UpdateJob { job, changes } => on::update_job::update(cluster, by, job, changes),
         Command::CreateStep { job, spec, blobs } => on::step::create(cluster, by, *job, spec, blobs),
+        Command::CreateStepTogether { parts, blobs } => on::step::create_together(cluster, by, parts, blobs),
         Command::CancelStep { job, step } => on::step::cancel(cluster, by, *job, *step),
         Command::RegisterNode { node, machine, runs } => on::node::register(cluster, node, machine, runs),
         Command::NodeLost { node } => on::node::lost(cluster, node),

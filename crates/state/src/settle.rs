@@ -1,9 +1,9 @@
 //! Moves jobs on as far as their features let them.
 use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wake};
 
-use crate::Cluster;
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
+use crate::{Cluster, het};
 
 /// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
 pub(crate) fn settle_all(cluster: &mut Cluster) {
@@ -36,9 +36,7 @@ fn settle(cluster: &mut Cluster, id: JobId) {
                 cluster.duties.insert(Owner::Job(id), duty);
                 return wait(cluster, id, None, Vec::new(), look_again);
             }
-            Hold::End(outcome, reason) => {
-                job_life::end(cluster, id, outcome, reason);
-            }
+            Hold::End(outcome, reason) => het::end_with_the_others(cluster, id, outcome, reason),
             Hold::Free | Hold::FreeUntil(_) => match step_when_free(job) {
                 Some(step) => {
                     job_life::take(cluster, id, step);

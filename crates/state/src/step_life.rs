@@ -13,11 +13,9 @@ use crate::settle::wake;
 use crate::step_layout::Layout;
 use crate::{Cluster, blobs};
 
-pub(crate) fn create(cluster: &mut Cluster, job: JobId, spec: &StepSpec, layout: Layout) -> StepId {
+pub(crate) fn create(cluster: &mut Cluster, job: JobId, id: StepId, spec: &StepSpec, layout: Layout) {
     let now = cluster.now;
     let record = cluster.job_mut(job);
-    let id = StepId::Number(record.next_step);
-    record.next_step += 1;
     record.alive = true;
     let step = Step {
         job,
@@ -31,7 +29,6 @@ pub(crate) fn create(cluster: &mut Cluster, job: JobId, spec: &StepSpec, layout:
     };
     cluster.steps.insert((job, id), Arc::new(step));
     enter(cluster, job, id, StepPhase::Starting);
-    id
 }
 
 /// The agents have started its tasks.

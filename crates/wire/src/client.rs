@@ -39,13 +39,18 @@ impl Controller {
     }
 
     pub async fn submit(&mut self, spec: &JobSpec, blobs: &[Blob]) -> Result<JobId, CallError> {
-        let reply = self.client.submit(submission(spec, blobs, false)).await?.into_inner();
+        self.submit_together(std::slice::from_ref(spec), blobs).await
+    }
+
+    /// The components of a heterogeneous job, or the one job; the id names the whole.
+    pub async fn submit_together(&mut self, specs: &[JobSpec], blobs: &[Blob]) -> Result<JobId, CallError> {
+        let reply = self.client.submit(submission(specs, blobs, false)).await?.into_inner();
         Ok(JobId(reply.job))
     }
 
     /// Says what would happen, submits nothing.
-    pub async fn test_submit(&mut self, spec: &JobSpec, blobs: &[Blob]) -> Result<String, CallError> {
-        Ok(self.client.submit(submission(spec, blobs, true)).await?.into_inner().text)
+    pub async fn test_submit(&mut self, specs: &[JobSpec], blobs: &[Blob]) -> Result<String, CallError> {
+        Ok(self.client.submit(submission(specs, blobs, true)).await?.into_inner().text)
     }
 
     /// Gives one command of the log; each kind has its own call on the wire.
@@ -61,11 +66,12 @@ impl Controller {
             Command::Suspend { .. } => client.suspend(request).await?,
             Command::Resume { .. } => client.resume(request).await?,
             Command::UpdateJob { .. } => client.update_job(request).await?,
-            Command::CreateStep { .. } => client.create_step(request).await?,
+            Command::CreateStep { .. } | Command::CreateStepTogether { .. } => client.create_step(request).await?,
             Command::CancelStep { .. } => client.cancel_step(request).await?,
             Command::UpdateNodes { .. } => client.update_nodes(request).await?,
             Command::UpdatePartition { .. } => client.update_partition(request).await?,
             Command::Submit { .. }
+            | Command::SubmitTogether { .. }
             | Command::AdoptPlan(_)
             | Command::DutyDone { .. }
             | Command::Exited(_)
@@ -96,6 +102,17 @@ impl Controller {
     ) -> Result<StepId, CallError> {
         match self.command(Command::CreateStep { job, spec: Box::new(spec), blobs }).await? {
             Reply::StepCreated(step) => Ok(step),
+            other => Err(CallError::Other(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    pub async fn create_step_together(
+        &mut self,
+        parts: Vec<(JobId, model::StepSpec)>,
+        blobs: Vec<Blob>,
+    ) -> Result<Vec<model::het::StepPart>, CallError> {
+        match self.command(Command::CreateStepTogether { parts, blobs }).await? {
+            Reply::StepsCreated(parts) => Ok(parts),
             other => Err(CallError::Other(format!("unexpected answer {other:?}"))),
         }
     }
@@ -164,15 +181,18 @@ impl Controller {
     }
 }
 
-fn submission(spec: &JobSpec, blobs: &[Blob], test_only: bool) -> SubmitRequest {
+fn submission(specs: &[JobSpec], blobs: &[Blob], test_only: bool) -> SubmitRequest {
     let blobs = blobs.iter().map(|blob| codec::encode(blob).into()).collect();
-    SubmitRequest { spec: codec::encode(spec).into(), blobs, test_only }
+    let mut specs = specs.iter().map(|spec| codec::encode(spec).into());
+    SubmitRequest { spec: specs.next().unwrap_or_default(), blobs, test_only, more: specs.collect() }
 }
 
 fn each(reply: Reply) -> Vec<JobResult> {
     match reply {
         Reply::Each(results) => results,
-        Reply::Ok | Reply::Submitted(_) | Reply::StepCreated(_) | Reply::Adopted { .. } => Vec::new(),
+        Reply::Ok | Reply::Submitted(_) | Reply::StepCreated(_) | Reply::StepsCreated(_) | Reply::Adopted { .. } => {
+            Vec::new()
+        }
     }
 }
 

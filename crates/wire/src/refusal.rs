@@ -60,6 +60,8 @@ fn code(reject: &Reject) -> Code {
         | Reject::AlreadySuspended
         | Reject::NotBatch
         | Reject::RequeueDisabled
+        | Reject::HetComponent
+        | Reject::NotHetLeader
         | Reject::StepMustWait
         | Reject::StepsDisabled
         | Reject::NodesBusy(_)

@@ -7,6 +7,7 @@ use model::spec::{Distribution, Memory, OpenMode};
 use model::step::{CpuBind, StepSpec};
 use model::{NodeShare, StepId, hostlist};
 
+use super::het_environment;
 use super::identity::Identity;
 use crate::protocol::Start;
 
@@ -44,18 +45,25 @@ const OF_ONE_JOB: [&str; 26] = [
 const PID_DIGITS: usize = 10;
 
 /// Our own variables, in no order.
-struct Variables(Vec<(String, String)>);
+pub(super) struct Variables(Vec<(String, String)>);
 
 impl Variables {
-    fn plain(&mut self, name: &str, value: impl Display) {
+    pub(super) fn plain(&mut self, name: &str, value: impl Display) {
         self.0.push((name.to_owned(), value.to_string()));
     }
 
     /// `JOB_ID` gives `SLURM_JOB_ID` and `SPUR_JOB_ID`.
-    fn set(&mut self, name: &str, value: impl Display) {
+    pub(super) fn set(&mut self, name: &str, value: impl Display) {
         let value = value.to_string();
         self.0.push((format!("SPUR_{name}"), value.clone()));
         self.0.push((format!("SLURM_{name}"), value));
+    }
+
+    /// As `set`, in the place of what was set before.
+    pub(super) fn replace(&mut self, name: &str, value: impl Display) {
+        let is_it = |known: &str| known.strip_prefix("SLURM_").or(known.strip_prefix("SPUR_")) == Some(name);
+        self.0.retain(|(known, _)| !is_it(known));
+        self.set(name, value);
     }
 }
 
@@ -106,12 +114,18 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     let launch = &start.launch;
     let mut own = Variables(Vec::with_capacity(128));
     add_job(&mut own, start);
+    if let Some(het) = &launch.het {
+        het_environment::add(&mut own, het);
+    }
     match launch.step {
         StepId::Batch => add_batch(&mut own, start),
         StepId::Number(step) => add_step(&mut own, start, step),
     }
     let rank = launch.rank(local_id);
     add_visible_gpus(&mut own, start, local_id);
+    if let Some(whole) = launch.het.as_ref().and_then(|het| het.step.as_ref()) {
+        het_environment::add_step(&mut own, whole);
+    }
     own.set("PROCID", rank);
     own.set("LOCALID", local_id);
     own.plain(TAG, &start.tag);
@@ -139,7 +153,8 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         let Some(name) = entry.split(|byte| *byte == b'=').next().filter(|name| name.len() < entry.len()) else {
             continue;
         };
-        if taken.contains(name) || is_stale_twin(name, is_batch) || is_of_a_buffer(name) {
+        let is_of_another = is_stale_twin(name, is_batch) || (is_batch && het_environment::is_its_own(name));
+        if taken.contains(name) || is_of_another || is_of_a_buffer(name) {
             continue;
         }
         if let Some(index) = DEFAULTS.iter().position(|default| default.as_bytes() == name) {
@@ -228,8 +243,10 @@ fn add_job(own: &mut Variables, start: &Start) {
     let launch = &start.launch;
     let spec = &launch.job_spec;
     let nodes = node_list(&launch.job_shares);
-    own.set("JOB_ID", launch.job);
-    own.set("JOBID", launch.job);
+    // The parts of a heterogeneous job know themselves by the whole's number; a step over parts of one job has no other.
+    let id = launch.het.as_ref().map(|het| het.leader).filter(|leader| leader.0 > 0).unwrap_or(launch.job);
+    own.set("JOB_ID", id);
+    own.set("JOBID", id);
     own.set("JOB_NAME", &spec.name);
     own.set("JOB_USER", &spec.user);
     own.set("JOB_UID", spec.uid);
@@ -425,7 +442,7 @@ fn cpus_here(launch: &Launch, node: &model::NodeName) -> u32 {
     of_step.or_else(|| here(&launch.job_shares)).unwrap_or(1)
 }
 
-fn node_list(shares: &[NodeShare]) -> String {
+pub(super) fn node_list(shares: &[NodeShare]) -> String {
     hostlist::compress(shares.iter().map(|share| share.node.as_str()))
 }
 

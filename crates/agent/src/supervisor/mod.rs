@@ -8,6 +8,7 @@ mod control;
 mod environment;
 mod files;
 mod freezer;
+mod het_environment;
 mod identity;
 mod measure;
 mod notes;

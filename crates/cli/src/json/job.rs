@@ -89,9 +89,10 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("cpus", view.n_cpus());
     json.field("node_count", view.n_nodes());
     json.field("tasks", view.n_tasks());
-    json.field("het_job_id", 0_u32);
-    json.field("het_job_id_set", "");
-    json.field("het_job_offset", 0_u32);
+    let het = job.het.as_ref();
+    json.field("het_job_id", het.map_or(0, |het| het.leader.0));
+    json.field("het_job_id_set", het.map_or(String::new(), |het| het.id_set()).as_str());
+    json.field("het_job_offset", het.map_or(0, |het| het.offset));
     json.field("partition", view.partition.unwrap_or(&job.partition));
     json.field("prefer", "");
     json.field("memory_per_node", if let Memory::PerNodeMb(megabytes) = memory { Some(megabytes) } else { None });

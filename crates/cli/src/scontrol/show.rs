@@ -27,6 +27,9 @@ pub fn job_request(id: Option<&str>) -> Result<JobFilter, String> {
 
 /// Renders `show job`, text or JSON.
 pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, style: Style, as_json: bool) -> Reply {
+    if let Some(id) = id.filter(|id| id.contains('+') && !page.unknown.is_empty()) {
+        return Reply { code: 1, ..Reply::text(format!("Job {id} not found\n")) };
+    }
     if id.is_some() && !page.unknown.is_empty() {
         return Reply::failed("slurm_load_jobs error: Invalid job id specified");
     }

@@ -30,7 +30,13 @@ fn identity(view: &JobView, lines: &mut Vec<String>) {
             first.push_str(&format!("ArrayTaskThrottle={limit} "));
         }
     }
+    if let Some(het) = &job.het {
+        first.push_str(&format!("HetJobId={} HetJobOffset={} ", het.leader, het.offset));
+    }
     lines.push(first + "JobName=" + &spec.name);
+    if let Some(het) = &job.het {
+        lines.push(format!("HetJobIdSet={}", het.id_set()));
+    }
     let (user, group) = (named(&spec.user, spec.uid), named(&spec.group, spec.gid));
     lines.push(format!("UserId={user} GroupId={group} MCS_label=N/A"));
     lines.push(format!(

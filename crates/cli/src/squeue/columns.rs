@@ -160,9 +160,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
     column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |_, out| out.push_str("N/A")),
     column(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
-    column(NONE, "hetjobid", "HET_JOB_ID", |_, out| out.push_str("N/A")),
-    column(NONE, "hetjobidset", "HET_JOB_ID_SET", |_, out| out.push_str("N/A")),
-    column(NONE, "hetjoboffset", "HET_JOB_OFFSET", |_, out| out.push_str("N/A")),
+    column(NONE, "hetjobid", "HET_JOB_ID", |view, out| of_het(view, out, |het| het.leader.to_string())),
+    column(NONE, "hetjobidset", "HET_JOB_ID_SET", |view, out| of_het(view, out, model::HetPlace::id_set)),
+    column(NONE, "hetjoboffset", "HET_JOB_OFFSET", |view, out| of_het(view, out, |het| het.offset.to_string())),
     column(NONE, "mcslabel", "MCSLABEL", |_, out| out.push_str("(null)")),
     column(NONE, "mem-per-tres", "MEM_PER_TRES", |_, out| out.push_str("N/A")),
     column(NONE, "network", "NETWORK", |_, out| out.push_str("(null)")),
@@ -188,12 +188,22 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "wait4switch", "WAIT4SWITCH", |_, out| out.push_str("0:00")),
 ];
 
+fn of_het(view: &JobView, out: &mut String, show: impl Fn(&model::HetPlace) -> String) {
+    match &view.job.het {
+        Some(het) => out.push_str(&show(het)),
+        None => out.push_str("N/A"),
+    }
+}
+
 fn array_id(view: &JobView) -> u32 {
     view.job.array_id().unwrap_or(view.job.id).0
 }
 
 /// The task of an array after the array, what waits of it last.
 fn id_key<'r>(view: &'r JobView) -> Key<'r> {
+    if let Some(het) = &view.job.het {
+        return Key::Number(i64::from(het.leader.0) << 32 | i64::from(het.offset));
+    }
     let task = match view.task.or(view.job.array_task()) {
         Some(task) => i64::from(task),
         None if view.job.array.is_some() => i64::from(u32::MAX),

@@ -69,6 +69,10 @@ fn fits_partition(options: &Options, job: &Job, config: &Config) -> bool {
 
 /// An id names a job, one task by its own id, or all tasks of an array.
 pub fn is_meant(wanted: &JobRef, job: &Job) -> bool {
+    if let Some(het) = &job.het {
+        let is_component = wanted.component.is_none_or(|component| component == het.offset);
+        return wanted.tasks.is_none() && (job.id == wanted.job || het.leader == wanted.job) && is_component;
+    }
     let is_array = job.array_id() == Some(wanted.job);
     match &wanted.tasks {
         None => job.id == wanted.job || is_array,

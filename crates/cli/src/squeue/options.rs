@@ -297,8 +297,12 @@ fn states(text: Option<String>) -> Result<States, Problem> {
 }
 
 fn job_list(text: &str) -> Result<Vec<JobRef>, Problem> {
-    let items = job_ids::split_list(text).into_iter();
-    items.map(|item| job_ids::parse_job(item).ok_or_else(|| vec![format!("error: Invalid job id: {item}")])).collect()
+    let read = |item: &str| match job_ids::parse_job(item) {
+        // As Slurm does: a component's name shows the whole.
+        Some(job) => Ok(JobRef { component: None, ..job }),
+        None => Err(vec![format!("error: Invalid job id: {item}")]),
+    };
+    job_ids::split_list(text).into_iter().map(read).collect()
 }
 
 fn step_list(text: &str) -> Result<Vec<(JobRef, StepId)>, Problem> {

@@ -28,7 +28,7 @@ pub fn live_steps<'a>(jobs: &'a [Job], steps: &'a [Step], scene: &'a Scene<'a>) 
         let view = JobView::new(job, scene);
         let live = own().filter(|step| step.is_live());
         views.extend(live.map(|step| StepView { job: view, id: step.id, step: Some(step) }));
-        let has_script = job.spec.is_batch() && matches!(job.phase, Phase::Running | Phase::Suspended);
+        let has_script = job.runs_script() && matches!(job.phase, Phase::Running | Phase::Suspended);
         if has_script && !own().any(|step| step.id == StepId::Batch) {
             views.push(StepView { job: view, id: StepId::Batch, step: None });
         }

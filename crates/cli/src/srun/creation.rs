@@ -13,7 +13,7 @@ use crate::allocation::Failed;
 use crate::watch::Watch;
 
 /// Without `--immediate` the step waits as long as its job lives.
-const DISTANT: Duration = Duration::from_secs(86_400 * 365);
+pub(super) const DISTANT: Duration = Duration::from_secs(86_400 * 365);
 
 /// Creates the step and waits until its place is known.
 pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, Step, Watch), Failed> {
@@ -110,7 +110,7 @@ async fn too_large(controller: &mut Controller, id: JobId, spec: &StepSpec) -> F
     fail(&format!("Unable to create step for job {id}: {}", Reject::StepTooLarge))
 }
 
-fn refused(id: JobId, error: &CallError) -> Failed {
+pub(super) fn refused(id: JobId, error: &CallError) -> Failed {
     match error {
         CallError::Refused(Reject::NoSuchJob | Reject::AlreadyOver | Reject::JobPending) => {
             eprintln!("srun: error: Unable to confirm allocation for job {id}: {error}");

@@ -16,6 +16,8 @@ const BACKGROUND_LOOK: Duration = Duration::from_millis(200);
 pub enum Source {
     Stdin,
     File(File),
+    /// Ends at once.
+    Nothing,
 }
 
 /// Pieces of input; the channel closes at its end.
@@ -24,6 +26,7 @@ pub fn start(source: Source) -> mpsc::Receiver<Vec<u8>> {
     std::thread::spawn(move || match source {
         Source::Stdin => pump(io::stdin().lock(), true, &pieces),
         Source::File(file) => pump(file, false, &pieces),
+        Source::Nothing => {}
     });
     receiver
 }

@@ -13,12 +13,14 @@ pub mod gres;
 pub mod hosts;
 pub mod input;
 pub mod output;
+pub mod parts;
 pub mod plan;
 pub mod programs;
 pub mod session;
 pub mod signals;
 pub mod tasks;
 pub mod terminal;
+pub mod together;
 
 pub use plan::build;
 
@@ -41,17 +43,24 @@ pub fn run(arguments: &[String]) -> i32 {
 }
 
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
-    eprint!("{}", plan.talk);
+    let talk = std::iter::once(&plan).chain(&plan.others).map(|part| part.talk.as_str());
+    eprint!("{}", talk.collect::<String>());
     if let Err(why) = files::check(&plan.streams) {
         return fail(&why).0;
+    }
+    let is_one = plan.others.is_empty() && plan.group.unwrap_or(0) == 0;
+    if !is_one && !plan.behaviour.is_test {
+        return together::carry_out(cluster, plan).await;
     }
     let begun = match &plan.place {
         Place::Alone(spec) if plan.behaviour.is_test => return test(cluster, spec, &plan).await,
         Place::Inside(_) if plan.behaviour.is_test => Err(fail("--test-only is for jobs, not for steps")),
-        Place::Alone(spec) => match allocation::obtain(PROGRAM, cluster, spec, &plan.blobs, &plan.behaviour).await {
-            Ok(granted) => first_step(granted).await,
-            Err(failed) => Err(failed),
-        },
+        Place::Alone(spec) => {
+            match allocation::obtain(PROGRAM, cluster, std::slice::from_ref(spec), &plan.blobs, &plan.behaviour).await {
+                Ok(granted) => first_step(granted).await,
+                Err(failed) => Err(failed),
+            }
+        }
         Place::Inside(job) => creation::create(cluster, *job, &plan).await,
     };
     let (job, step, watch) = match begun {
@@ -87,11 +96,17 @@ async fn first_step(granted: Granted) -> Result<(Job, Step, Watch), Failed> {
 }
 
 async fn test(cluster: &Client, spec: &model::JobSpec, plan: &Plan) -> i32 {
+    let other = |plan: &Plan| match &plan.place {
+        Place::Alone(spec) => Some((**spec).clone()),
+        Place::Inside(_) => None,
+    };
+    let specs: Vec<model::JobSpec> =
+        std::iter::once(spec.clone()).chain(plan.others.iter().filter_map(other)).collect();
     let mut controller = match Controller::connect(&cluster.controller_socket).await {
         Ok(controller) => controller,
         Err(error) => return fail(&error.to_string()).0,
     };
-    match controller.test_submit(spec, &plan.blobs).await {
+    match controller.test_submit(&specs, &plan.blobs).await {
         Ok(text) => {
             eprintln!("srun: {text}");
             0

@@ -4,13 +4,13 @@ use model::spec::OpenMode;
 use model::step::{StepStream, TerminalSize};
 use model::{JobId, JobKind, JobSpec, StepSpec, pattern};
 
-use super::{gres, hosts, programs};
+use super::{gres, hosts, parts, programs};
 use crate::sbatch::question;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
 use crate::submit::spec::finish;
 use crate::submit::start::Built;
-use crate::submit::{Caller, Problem, Program, Request, export, help, read};
+use crate::submit::{Caller, Problem, Program, Request, components, export, help};
 
 const PROGRAM: Program = Program::Srun;
 
@@ -24,6 +24,10 @@ pub struct Plan {
     pub streams: Streams,
     /// For stderr.
     pub talk: String,
+    /// The component of a heterogeneous job to run in, where it was named.
+    pub group: Option<u32>,
+    /// The other parts of a step over several components.
+    pub others: Vec<Plan>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,16 +64,31 @@ pub fn build(
     caller: &Caller,
     terminal: impl Fn() -> TerminalSize,
 ) -> Result<Built<Plan>, Problem> {
-    let parsed = read::arguments(PROGRAM, arguments)?;
-    if let Some(question) = question(&parsed) {
+    let sections = components::sections(PROGRAM, arguments)?;
+    if let Some(question) = sections.iter().find_map(question) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
-    let request = read::request(PROGRAM, &parsed, caller, None)?;
-    let command = &parsed.operands;
-    let Some(program) = command.first() else { return Err(Problem::fatal("No command given to execute.")) };
-    if command.iter().any(|word| word == ":") {
-        return Err(Problem::error("heterogeneous steps (\":\") are not supported by this version of Spur"));
+    let mut parts = Vec::new();
+    for part in parts::of(&sections, caller)? {
+        // A component without a program runs that of the next.
+        let command = sections[part.section..].iter().map(|parsed| &parsed.operands).find(|words| !words.is_empty());
+        let Some(command) = command else { return Err(Problem::fatal("No command given to execute.")) };
+        parts.push(Plan { group: part.group, ..build_part(part.request, command, caller, &terminal)? });
     }
+    let mut parts = parts.into_iter();
+    let mut first = parts.next().expect("there is always one");
+    first.others = parts.collect();
+    Ok(Built::Carry(Box::new(first)))
+}
+
+/// One part of the step; nearly always there is but one.
+fn build_part(
+    request: Request,
+    command: &[String],
+    caller: &Caller,
+    terminal: impl Fn() -> TerminalSize,
+) -> Result<Plan, Problem> {
+    let program = &command[0];
     let finished = finish(PROGRAM, &request, caller)?;
     let mut spec = finished.spec;
     let (step_streams, streams) = streams(&request);
@@ -86,7 +105,7 @@ pub fn build(
     }
     let step = StepSpec {
         name: name.clone(),
-        arguments: command.clone(),
+        arguments: command.to_vec(),
         environment: environment.id,
         work_dir: spec.work_dir.clone(),
         n_tasks: spec.size.n_tasks,
@@ -138,7 +157,7 @@ pub fn build(
     if request.behaviour.verbosity > 0 {
         talk.push_str(&help::defined_options(PROGRAM, &request));
     }
-    Ok(Built::Carry(Box::new(Plan {
+    Ok(Plan {
         place,
         step,
         blobs: vec![environment],
@@ -146,7 +165,9 @@ pub fn build(
         options: request.step,
         streams,
         talk,
-    })))
+        group: None,
+        others: Vec::new(),
+    })
 }
 
 /// Asking for CPUs in so many words asks for no others.

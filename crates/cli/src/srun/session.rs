@@ -35,6 +35,7 @@ const CALL_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Session<'a> {
     cluster: &'a Client,
     plan: &'a Plan,
+    part: Part,
     /// `17.0`
     name: String,
     step: Step,
@@ -56,6 +57,17 @@ pub struct Session<'a> {
     started_at: Instant,
 }
 
+/// What this is of a step in several parts, each with a session of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The rank of its first task.
+    pub first_rank: u32,
+    /// Of the whole step.
+    pub n_tasks: u32,
+    /// It speaks for all.
+    pub leads: bool,
+}
+
 struct NodeEnd {
     name: String,
     to: mpsc::Sender<ToStep>,
@@ -66,8 +78,14 @@ struct NodeEnd {
 impl<'a> Session<'a> {
     /// Opens files and connections. The error is ready to print.
     pub fn open(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step) -> Result<Self, String> {
+        let part = Part { first_rank: 0, n_tasks: step.n_tasks, leads: true };
+        Self::open_part(cluster, plan, job, step, part)
+    }
+
+    /// As `open`, for one part of a step in several.
+    pub fn open_part(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step, part: Part) -> Result<Self, String> {
         let files = files::open(&plan.streams, plan.step.appends, &job, &step)?;
-        let lines = Lines::new(step.n_tasks, plan.options.labels, plan.options.unbuffered || plan.options.pty);
+        let lines = Lines::new(part.n_tasks, plan.options.labels, plan.options.unbuffered || plan.options.pty);
         let writer = output::start(lines, files.stdout, files.stderr);
         let (news_in, news) = mpsc::unbounded_channel();
         let mut nodes = Vec::new();
@@ -83,11 +101,14 @@ impl<'a> Session<'a> {
             nodes.push(NodeEnd { name: share.node.to_string(), to, task, is_finished: false });
         }
         if plan.step.stdin != StepStream::Nothing && !matches!(plan.step.stdin, StepStream::File(_)) {
-            carry_input(&plan.step.stdin, &step, &nodes, files.stdin);
+            // Input can be read only once: the first part has it.
+            let source = if part.leads { files.stdin } else { input::Source::Nothing };
+            carry_input(&plan.step.stdin, &step, &nodes, source);
         }
         Ok(Session {
             cluster,
             plan,
+            part,
             name: format!("{}.{}", step.job, step.id),
             tasks: Tasks::new(step.n_tasks),
             step,
@@ -180,7 +201,8 @@ impl<'a> Session<'a> {
             }
             News::Ended { rank, exit } => {
                 let name = self.nodes[node].name.clone();
-                let is_new = self.tasks.ended(&name, rank, exit, Instant::now());
+                let own_rank = rank.saturating_sub(self.part.first_rank);
+                let is_new = self.tasks.ended(&name, own_rank, exit, Instant::now());
                 let ends_all = self.plan.options.kill_on_bad_exit == Some(true);
                 if is_new && ends_all && !exit.is_success() && !self.is_terminating && !self.tasks.all_ended() {
                     let told = self.tasks.tell_all();
@@ -356,7 +378,7 @@ impl<'a> Session<'a> {
     }
 
     fn say(&self, text: &str) {
-        if !self.plan.behaviour.is_quiet {
+        if self.part.leads && !self.plan.behaviour.is_quiet {
             eprintln!("srun: {text}");
         }
     }

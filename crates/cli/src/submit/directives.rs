@@ -2,10 +2,12 @@
 use super::Problem;
 
 const MAGIC: &str = "#SBATCH";
+/// What stands alone on a line between the options of two components.
+const SEPARATORS: [&str; 2] = ["hetjob", "packjob"];
 
-/// The words of all directives of a script. `name` is the script's, for messages.
-pub fn words(name: &str, script: &str) -> Result<Vec<String>, Problem> {
-    let mut words = Vec::new();
+/// The words of all directives of a script, component by component. `name` is the script's, for messages.
+pub fn sections(name: &str, script: &str) -> Result<Vec<Vec<String>>, Problem> {
+    let mut sections = vec![Vec::new()];
     for (index, line) in script.lines().enumerate() {
         let bare = line.trim();
         if !bare.is_empty() && !bare.starts_with('#') {
@@ -15,18 +17,25 @@ pub fn words(name: &str, script: &str) -> Result<Vec<String>, Problem> {
         if options.starts_with(|next: char| !next.is_whitespace()) {
             continue;
         }
+        let mut words = Vec::new();
         split(options, &mut words).map_err(|(quote, rest)| {
             Problem::fatal(format!("{name}: line {}: Unmatched `{quote}` in [{rest}]", index + 1))
         })?;
+        match &words[..] {
+            [only] if SEPARATORS.contains(&only.as_str()) => sections.push(Vec::new()),
+            _ => sections.last_mut().expect("there is always one").append(&mut words),
+        }
     }
-    Ok(words)
+    Ok(sections)
+}
+
+/// The script separates components in the way of older releases.
+pub fn says_packjob(script: &str) -> bool {
+    script.lines().any(|line| line.strip_prefix(MAGIC).is_some_and(|rest| rest.trim() == SEPARATORS[1]))
 }
 
 /// What to say of a word that is no option.
 pub fn stray(word: &str) -> Problem {
-    if word == "hetjob" || word == "packjob" {
-        return Problem::error("heterogeneous jobs (#SBATCH hetjob) are not supported by this version of Spur");
-    }
     Problem::error(format!("Invalid directive found in batch script: {word}"))
 }
 
@@ -63,8 +72,8 @@ mod tests {
     use super::*;
 
     fn read(script: &str) -> String {
-        match words("x.sh", script) {
-            Ok(words) => words.join("|"),
+        match sections("x.sh", script) {
+            Ok(sections) => sections.iter().map(|words| words.join("|")).collect::<Vec<_>>().join(" : "),
             Err(problem) => problem.show(crate::submit::Program::Sbatch),
         }
     }
@@ -87,6 +96,12 @@ mod tests {
         );
         assert_eq!(read("#!/bin/sh\n##SBATCH -N4\n# SBATCH -N5\n#sbatch -N6\n #SBATCH -N7\n#SBATCHX -N8\n"), "");
         assert_eq!(read("#SBATCH -J a\\ b --comment='c \"d\"'"), "-J|a b|--comment=c \"d\"");
+    }
+
+    #[test]
+    fn components_are_told_apart() {
+        assert_eq!(read("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH packjob\n"), "-n1 : -n2 : ");
+        assert_eq!(read("#SBATCH -n1 hetjob\n"), "-n1|hetjob");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! ```
 pub mod blobs;
 pub mod caller;
+pub mod components;
 pub mod directives;
 pub mod export;
 pub mod help;

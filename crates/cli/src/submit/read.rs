@@ -11,36 +11,30 @@ pub fn arguments(program: Program, arguments: &[String]) -> Result<Parsed, Probl
         .map_err(|text| Problem::unreadable(program, text))
 }
 
-/// Everything in its order. `script` is a name for messages and the text.
-pub fn request(
-    program: Program,
-    arguments: &Parsed,
-    caller: &Caller,
-    script: Option<(&str, &str)>,
-) -> Result<Request, Problem> {
-    let mut request = Request::default();
-    if let Some((name, text)) = script {
-        let words = directives::words(name, text)?;
-        let parsed = getopt::parse(&table::flags(program), Operands::Mixed, &words)
-            .map_err(|text| Problem::unreadable(program, text))?;
-        if let Some(stray) = parsed.operands.first() {
-            return Err(directives::stray(stray));
-        }
-        apply(program, &mut request, &parsed, caller, Source::Script)?;
+/// The `#SBATCH` words of one component.
+pub fn directives(program: Program, words: &[String]) -> Result<Parsed, Problem> {
+    let parsed = getopt::parse(&table::flags(program), Operands::Mixed, words)
+        .map_err(|text| Problem::unreadable(program, text))?;
+    match parsed.operands.first() {
+        Some(stray) => Err(directives::stray(stray)),
+        None => Ok(parsed),
     }
+}
+
+/// What the caller's variables ask for.
+pub fn environment(program: Program, request: &mut Request, caller: &Caller) -> Result<(), Problem> {
     for option in table::of(program) {
         for variable in option.variables(program) {
             if let Some(value) = caller.variable(variable) {
                 let value = Some(value.to_string()).filter(|value| !value.is_empty());
-                set(&mut request, option, value, caller, Source::Environment)?;
+                set(request, option, value, caller, Source::Environment)?;
             }
         }
     }
-    apply(program, &mut request, arguments, caller, Source::Arguments)?;
-    Ok(request)
+    Ok(())
 }
 
-fn apply(
+pub fn apply(
     program: Program,
     request: &mut Request,
     parsed: &Parsed,

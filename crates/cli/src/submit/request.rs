@@ -84,6 +84,8 @@ pub enum Bell {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepRequest {
     pub job: Option<JobId>,
+    /// `--het-group`; empty is its own place among the components.
+    pub groups: Vec<u32>,
     pub labels: bool,
     pub unbuffered: bool,
     pub pty: bool,

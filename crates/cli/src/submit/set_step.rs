@@ -110,6 +110,11 @@ pub fn overlap(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
+pub fn het_group(request: &mut Request, argument: &Argument) -> Done {
+    request.step.groups = super::components::groups(argument.value.unwrap_or_default())?;
+    Ok(())
+}
+
 pub fn job_id(request: &mut Request, given: &Argument) -> Done {
     request.step.job = Some(JobId(given.number()?));
     Ok(())

@@ -103,7 +103,7 @@ pub static OPTIONS: &[Opt] = options! {
     "gres" None, REQUIRED, ALL, named!("GRES"), Some(set_size::gres), "required generic resources on each node";
     "gres-flags" None, REQUIRED, ALL, named!("GRES_FLAGS"), REFUSED, "";
     "help" Some('h'), NONE, ALL, NO_VARIABLE, Some(set::help), "show this help message";
-    "het-group" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
+    "het-group" None, REQUIRED, RUN, NO_VARIABLE, Some(set_step::het_group), "components of a heterogeneous job to run in";
     "hint" None, REQUIRED, ALL, named!("HINT"), Some(set_layout::hint), "use of a core's threads (compute_bound, [no]multithread)";
     "hold" Some('H'), NONE, ALL, NO_VARIABLE, Some(set::hold), "submit job in held state";
     "ignore-pbs" None, NONE, BATCH, ["SBATCH_IGNORE_PBS", "", ""], Some(set::ignore_pbs), "#PBS lines are never read";

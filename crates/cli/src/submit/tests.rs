@@ -3,7 +3,7 @@ use model::command::Blob;
 use model::{JobKind, JobSpec, Timestamp};
 
 use super::request::Source;
-use super::{Caller, Problem, Program, Request, read, table};
+use super::{Caller, Problem, Program, Request, components, read, table};
 use crate::sbatch::{self, Built, Script, Submission};
 
 fn caller(environment: &[(&str, &str)]) -> Caller {
@@ -231,7 +231,7 @@ fn verbose_lists_what_was_given() {
 fn every_variable_goes_through_the_option_of_its_table_line() {
     let parsed = read::arguments(Program::Srun, &words("true")).unwrap();
     let read = |environment: &[(&str, &str)]| -> Request {
-        read::request(Program::Srun, &parsed, &caller(environment), None).unwrap()
+        components::request(Program::Srun, std::slice::from_ref(&parsed), &caller(environment), &[], 0).unwrap()
     };
     let request = read(&[("SLURM_NTASKS", "3"), ("SLURM_NPROCS", "9"), ("SLURM_JOB_ID", "17"), ("SLURM_LABELIO", "1")]);
     assert_eq!(request.spec.size.n_tasks, Some(3));

@@ -61,8 +61,8 @@ pub fn watch(published: Published, runner: runner::Handle, door: Arc<Door>, filt
 
 fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
     let is_named = |id: JobId| {
-        let array = cluster.job(id).and_then(|job| job.array_id());
-        filter.jobs.is_empty() || filter.jobs.iter().any(|named| named.job == id || Some(named.job) == array)
+        let whole = cluster.job(id).and_then(|job| job.array_id().or(job.het.as_ref().map(|het| het.leader)));
+        filter.jobs.is_empty() || filter.jobs.iter().any(|named| named.job == id || Some(named.job) == whole)
     };
     batch.iter().any(|event| match event {
         Event::JobChanged { job, .. }

@@ -102,7 +102,10 @@ impl Controller for Api {
     }
 
     async fn create_step(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
-        self.command(request, |command| matches!(command, Command::CreateStep { .. })).await
+        self.command(request, |command| {
+            matches!(command, Command::CreateStep { .. } | Command::CreateStepTogether { .. })
+        })
+        .await
     }
 
     async fn cancel_step(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {

@@ -21,17 +21,22 @@ pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRe
             results.push(JobResult { job: named.clone(), result: Err(Reject::NoSuchJob) });
             continue;
         };
+        let is_het = jobs.first().and_then(|id| cluster.job(*id)).is_some_and(|job| job.het.is_some());
+        let mut all = Vec::new();
         for id in jobs {
-            let mut result = may_signal(cluster, by, id, request.signal);
-            // An allocation without steps has no output to write to.
-            if result.is_ok() && !request.message.is_empty() && signal_targets(cluster, id).is_empty() {
-                result = Err(Reject::NotBatch);
-            }
+            let result = signal_one(cluster, agents, by, id, request);
             if result.is_ok() {
-                send(cluster, agents, id, request);
                 signalled.push(id);
             }
-            results.push(JobResult { job: label(cluster, id), result });
+            all.push(JobResult { job: label(cluster, id), result });
+        }
+        match is_het {
+            // One job to its user: one answer.
+            true => {
+                let result = all.into_iter().find_map(|one| one.result.err()).map_or(Ok(()), Err);
+                results.push(JobResult { job: named.clone(), result });
+            }
+            false => results.append(&mut all),
         }
     }
     (Reply::Each(results), note(request, signalled))
@@ -46,6 +51,23 @@ fn note(request: &SignalRequest, jobs: Vec<JobId>) -> Option<Command> {
     };
     let is_about_jobs = request.message.is_empty() && !matches!(request.scope, SignalScope::Step(_));
     (is_about_jobs && !jobs.is_empty()).then_some(Command::NoteStopped { jobs, is_stopped })
+}
+
+fn signal_one(
+    cluster: &Cluster,
+    agents: &Agents,
+    by: Caller,
+    id: JobId,
+    request: &SignalRequest,
+) -> Result<(), Reject> {
+    may_signal(cluster, by, id, request.signal)?;
+    let is_component = cluster.job(id).is_some_and(|job| job.het.as_ref().is_some_and(|het| !het.is_leader()));
+    // An allocation without steps has no output to write to; a component has that of its leader.
+    if !request.message.is_empty() && signal_targets(cluster, id).is_empty() && !is_component {
+        return Err(Reject::NotBatch);
+    }
+    send(cluster, agents, id, request);
+    Ok(())
 }
 
 fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(), Reject> {
@@ -74,7 +96,7 @@ fn send(cluster: &Cluster, agents: &Agents, id: JobId, request: &SignalRequest) 
 
 fn label(cluster: &Cluster, id: JobId) -> JobRef {
     match cluster.job(id).map(|job| (job.array_id(), job.array_task())) {
-        Some((Some(array), Some(task))) => JobRef { job: array, tasks: Some([task].into_iter().collect()) },
+        Some((Some(array), Some(task))) => JobRef::task(array, task),
         _ => id.into(),
     }
 }

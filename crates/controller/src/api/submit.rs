@@ -1,27 +1,31 @@
 //! Submissions: the spec is made the caller's own before it goes to the log.
 use model::command::Blob;
-use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, hostlist};
+use model::{Caller, Entry, JobId, JobSpec, Reject, Reply, Start, hostlist};
 use state::Cluster;
 use tonic::{Response, Status};
 use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
 use super::{Answer, Api, read, refused};
+use crate::door::submission;
 use crate::names::Names;
 
 pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<SubmitReply> {
-    let mut spec: Box<JobSpec> = read(&request.spec)?;
-    make_own(&api.names, by, &mut spec);
-    if spec.mail.as_ref().is_some_and(|mail| !mail.has_plain_address()) {
-        return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
+    let specs = std::iter::once(&request.spec).chain(&request.more);
+    let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
+    for spec in &mut specs {
+        make_own(&api.names, by, spec);
+        if spec.mail.as_ref().is_some_and(|mail| !mail.has_plain_address()) {
+            return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
+        }
     }
     let blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
     if request.test_only {
         let text =
-            try_out(&api.published.now(), by, spec, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
+            try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
         return Ok(Response::new(SubmitReply { job: 0, text }));
     }
-    match api.door.submit(by, spec, blobs).await {
+    match api.door.submit(by, specs, blobs).await {
         Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new() })),
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
         Err(refusal) => Err(refused(&refusal)),
@@ -46,27 +50,28 @@ fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
 fn try_out(
     cluster: &Cluster,
     by: Caller,
-    spec: Box<JobSpec>,
+    specs: Vec<JobSpec>,
     blobs: Vec<Blob>,
     at: model::Timestamp,
 ) -> Result<String, Reject> {
     let mut copy = cluster.clone();
-    let entry = Entry { at, by, command: Command::Submit { spec, blobs } };
+    let entry = Entry { at, by, command: submission(specs, blobs) };
     let id = match state::apply(&mut copy, &entry).reply? {
         Reply::Submitted(id) => id,
         other => return Err(Reject::Internal(format!("{other:?}"))),
     };
     let plan = scheduler::plan(&copy);
-    let Some(start) = plan.starts.iter().find(|start| start.job == id) else {
+    let components = copy.named(&id.into()).unwrap_or_default();
+    let starts: Vec<&Start> = plan.starts.iter().filter(|start| components.contains(&start.job)).collect();
+    let Some(first) = starts.first() else {
         return Ok(format!("Job {id} would wait; no start time can be told yet"));
     };
-    let n_cpus: u32 = start.nodes.iter().map(|grant| grant.n_cpus).sum();
-    let nodes = hostlist::compress(start.nodes.iter().map(|grant| &grant.node));
+    let grants = || starts.iter().flat_map(|start| &start.nodes);
+    let n_cpus: u32 = grants().map(|grant| grant.n_cpus).sum();
+    let nodes = hostlist::compress(grants().map(|grant| &grant.node));
     let when = local_time(at);
-    Ok(format!(
-        "Job {id} to start at {when} using {n_cpus} processors on nodes {nodes} in partition {}",
-        start.partition
-    ))
+    let partition = &first.partition;
+    Ok(format!("Job {id} to start at {when} using {n_cpus} processors on nodes {nodes} in partition {partition}"))
 }
 
 fn local_time(at: model::Timestamp) -> String {

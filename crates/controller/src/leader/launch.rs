@@ -3,6 +3,8 @@ use model::agent::Launch;
 use model::{Job, JobKind, NodeName, Phase, Step, StepId, resources::NodeShare};
 use state::Cluster;
 
+use super::het;
+
 pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
     let JobKind::Batch { script } = job.spec.kind else { return None };
     let first = job.allocation.nodes.first()?;
@@ -24,7 +26,10 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
     places
         .filter(|(_, (share, _))| !step.ended_nodes.contains(&share.node))
         .map(|(node_index, (share, ranks)): (usize, (&NodeShare, Vec<u32>))| {
-            let launch = Launch {
+            let whole = het::of_step(cluster, step, node_index as u32);
+            let first_rank = whole.as_ref().map_or(0, |(_, first_rank)| *first_rank);
+            let ranks = ranks.into_iter().map(|rank| rank + first_rank).collect();
+            let mut launch = Launch {
                 step: step.id,
                 step_spec: Some(step.spec.clone()),
                 environment: environment.clone(),
@@ -34,6 +39,9 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
                 n_tasks: step.n_tasks,
                 ..of_job(cluster, job)
             };
+            if let Some((whole, _)) = whole {
+                launch.het.get_or_insert_default().step = Some(whole);
+            }
             (share.node.clone(), launch)
         })
         .collect()
@@ -57,6 +65,7 @@ fn of_job(cluster: &Cluster, job: &Job) -> Launch {
         ends: job.end_time(),
         is_rerun: job.restarts > 0,
         is_suspended: job.phase == Phase::Suspended,
+        het: het::facts(cluster, job),
         ..Default::default()
     }
 }

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
-use model::{Event, Job, JobRef, Outcome, Phase, Reason, Timestamp, duration};
+use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
 use state::Cluster;
 use tokio::process::Command;
 use tokio::sync::broadcast::error::RecvError;
@@ -76,7 +76,7 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
             format!("Slurm Array Task Job_id={array}_{task} ({}) Name={name}", job.id)
         }
         (Some(array), _) => {
-            let tasks = cluster.named(&JobRef { job: array, tasks: None })?;
+            let tasks = cluster.named(&array.into())?;
             let tasks: Vec<&Job> = tasks.iter().filter_map(|id| cluster.job(*id)).map(|task| &**task).collect();
             let is_news = match kind {
                 MailKind::Begin => tasks.iter().filter(|task| task.started.is_some()).count() == 1,

@@ -1,4 +1,5 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
+mod het;
 mod launch;
 mod liveness;
 mod mailer;

@@ -322,7 +322,7 @@ fn warnings(job: &Job) -> Vec<(NodeName, Order)> {
 fn nodes_with_processes(cluster: &Cluster, job: &Job) -> Vec<NodeName> {
     let mut nodes: Vec<NodeName> =
         cluster.steps_of(job.id).flat_map(|step| &step.shares).map(|share| share.node.clone()).collect();
-    if job.spec.is_batch() {
+    if job.runs_script() {
         nodes.extend(job.allocation.first().cloned());
     }
     nodes.sort_unstable();

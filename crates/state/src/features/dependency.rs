@@ -87,7 +87,7 @@ fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
     }
     let other = term.job.expect("every other kind names a job");
     if let (Kind::AfterCorr, None, Some(task)) = (term.kind, term.task, job.array_task()) {
-        return of_jobs(cluster, term.kind, &JobRef { job: other, tasks: Some([task].into_iter().collect()) });
+        return of_jobs(cluster, term.kind, &JobRef::task(other, task));
     }
     if term.kind == Kind::After {
         return after_start(cluster, term, &named(term, other));
@@ -99,7 +99,7 @@ fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
 }
 
 fn named(term: &Term, job: JobId) -> JobRef {
-    JobRef { job, tasks: term.task.map(|task| [task].into_iter().collect()) }
+    JobRef { job, tasks: term.task.map(|task| [task].into_iter().collect()), component: None }
 }
 
 fn singleton(cluster: &Cluster, job: &Job) -> Standing {

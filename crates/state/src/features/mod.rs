@@ -5,6 +5,7 @@ use crate::Cluster;
 
 mod array_limit;
 mod begin_time;
+mod component;
 mod deadline;
 pub(crate) mod dependency;
 mod held;
@@ -31,6 +32,7 @@ pub(crate) enum Hold {
 
 /// In order: the first that holds the job wins, and names its reason. This order is the documented precedence of reasons.
 const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
+    component::hold,
     deadline::hold,
     held::hold,
     dependency::hold,

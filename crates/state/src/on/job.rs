@@ -3,13 +3,15 @@ use model::{
     Caller, Event, ExitStatus, HeldBy, Job, JobId, JobKind, JobRef, Outcome, Phase, Reason, Reject, Reply, Wake,
 };
 
-use super::{Answer, each};
-use crate::Cluster;
+use super::{Answer, each, each_of, not_a_component};
 use crate::job_life::{self, Step};
 use crate::settle::wake;
+use crate::{Cluster, het};
 
 pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
-    each(cluster, by, jobs, |cluster, id| {
+    // A component that runs may be cancelled alone, one that waits only with the others.
+    let may = |job: &Job, named: &JobRef| if job.holds_nodes() { Ok(()) } else { not_a_component(job, named) };
+    each_of(cluster, by, jobs, may, |cluster, id| {
         let job = &cluster.jobs[&id];
         if job.is_over() {
             return Err(Reject::AlreadyOver);
@@ -40,6 +42,7 @@ pub(crate) fn complete(cluster: &mut Cluster, by: Caller, id: JobId, exit: ExitS
     if job.phase == Phase::Pending {
         return Err(Reject::JobPending);
     }
+    het::whole_only(job)?;
     if !matches!(job.spec.kind, JobKind::Allocation) {
         return Err(Reject::NotPermitted);
     }
@@ -91,7 +94,12 @@ pub(crate) fn release(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
 }
 
 pub(crate) fn requeue(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hold: bool) -> Answer {
-    each(cluster, by, jobs, |cluster, id| {
+    let may = |job: &Job, named: &JobRef| match not_a_component(job, named) {
+        Err(_) if named.component.is_some() => Err(Reject::NoSuchJob),
+        Err(_) => Err(Reject::NotHetLeader),
+        Ok(()) => Ok(()),
+    };
+    each_of(cluster, by, jobs, may, |cluster, id| {
         let job = &cluster.jobs[&id];
         if !job.spec.is_batch() {
             return Err(Reject::NotBatch);

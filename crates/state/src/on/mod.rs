@@ -11,7 +11,7 @@ pub(crate) mod tick;
 pub(crate) mod update_job;
 
 use model::command::JobResult;
-use model::{Caller, JobId, JobRef, Reject, Reply, TaskSet};
+use model::{Caller, Job, JobId, JobRef, Reject, Reply, TaskSet};
 
 use crate::{Cluster, arrays};
 
@@ -25,12 +25,46 @@ pub(crate) fn each(
     named: &[JobRef],
     act: impl Fn(&mut Cluster, JobId) -> Result<(), Reject>,
 ) -> Answer {
+    each_of(cluster, by, named, |_, _| Ok(()), act)
+}
+
+/// As `each`, for what can only be done to the whole of a heterogeneous job.
+pub(crate) fn each_whole(
+    cluster: &mut Cluster,
+    by: Caller,
+    named: &[JobRef],
+    act: impl Fn(&mut Cluster, JobId) -> Result<(), Reject>,
+) -> Answer {
+    each_of(cluster, by, named, not_a_component, act)
+}
+
+pub(crate) fn not_a_component(job: &Job, named: &JobRef) -> Result<(), Reject> {
+    match &job.het {
+        Some(het) if !het.is_leader() || named.component.is_some() => Err(Reject::HetComponent),
+        _ => Ok(()),
+    }
+}
+
+/// As `each`; `may` says whether what was named of a heterogeneous job can be treated so.
+pub(crate) fn each_of(
+    cluster: &mut Cluster,
+    by: Caller,
+    named: &[JobRef],
+    may: impl Fn(&Job, &JobRef) -> Result<(), Reject>,
+    act: impl Fn(&mut Cluster, JobId) -> Result<(), Reject>,
+) -> Answer {
     let mut results = Vec::new();
     for one in named {
         let Some(jobs) = cluster.named(one) else {
             results.push(JobResult { job: one.clone(), result: Err(Reject::NoSuchJob) });
             continue;
         };
+        if cluster.jobs[&jobs[0]].het.is_some() {
+            let allowed = may(&cluster.jobs[&jobs[0]], one);
+            let result = allowed.and_then(|()| on_components(cluster, by, &jobs, &act));
+            results.push(JobResult { job: one.clone(), result });
+            continue;
+        }
         for id in jobs {
             let owner = cluster.jobs[&id].spec.uid;
             let label = label(cluster, id, one);
@@ -42,6 +76,33 @@ pub(crate) fn each(
         }
     }
     Ok(Reply::Each(results))
+}
+
+/// A heterogeneous job, or a component of it, has one answer under the name that the user gave: all of what was named, or nothing.
+fn on_components(
+    cluster: &mut Cluster,
+    by: Caller,
+    jobs: &[JobId],
+    act: impl Fn(&mut Cluster, JobId) -> Result<(), Reject>,
+) -> Result<(), Reject> {
+    let before = cluster.clone();
+    let mut n_over = 0;
+    for id in jobs {
+        let result = match by.may_act_for(cluster.jobs[id].spec.uid) {
+            true => act(cluster, *id),
+            false => Err(Reject::NotPermitted),
+        };
+        match result {
+            Ok(()) => (),
+            // One that has ended alone does not keep the rest.
+            Err(Reject::AlreadyOver) if n_over + 1 < jobs.len() => n_over += 1,
+            Err(reject) => {
+                *cluster = before;
+                return Err(reject);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn act_on_part(
@@ -74,10 +135,10 @@ fn meant_tasks(cluster: &Cluster, id: JobId, named: &JobRef) -> Option<TaskSet> 
 fn label(cluster: &Cluster, id: JobId, named: &JobRef) -> JobRef {
     let job = &cluster.jobs[&id];
     match (job.array_id(), job.array_task()) {
-        (Some(array), Some(task)) => JobRef { job: array, tasks: Some([task].into_iter().collect()) },
+        (Some(array), Some(task)) => JobRef::task(array, task),
         (Some(array), None) => {
             let tasks = meant_tasks(cluster, id, named).or_else(|| job.waiting_tasks.clone());
-            JobRef { job: array, tasks }
+            JobRef { job: array, tasks, component: None }
         }
         (None, _) => id.into(),
     }

@@ -63,7 +63,7 @@ fn vanished_runs(cluster: &Cluster, name: &NodeName, runs: &[Run]) -> Vec<JobId>
     let is_gone = |id: &&JobId| {
         let job = &cluster.jobs[*id];
         let launched = matches!(job.phase, Phase::Running | Phase::Suspended);
-        let batch_here = job.spec.is_batch() && job.allocation.first() == Some(name);
+        let batch_here = job.runs_script() && job.allocation.first() == Some(name);
         let step_here = cluster.steps_of(**id).any(|step| {
             step.phase == StepPhase::Running
                 && step.shares.iter().any(|share| share.node == *name)
@@ -88,7 +88,7 @@ fn freeze_again(cluster: &mut Cluster, name: &NodeName) {
 /// A job's processes on the node are gone without a report.
 fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     let job = &cluster.jobs[&id];
-    if job.spec.is_batch() && job.allocation.first() == Some(name) {
+    if job.runs_script() && job.allocation.first() == Some(name) {
         return node_failed(cluster, id);
     }
     // Steps that are being launched are launched again; steps that are being ended need no more.

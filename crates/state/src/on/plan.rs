@@ -1,20 +1,28 @@
 //! The scheduler's plan, made on a state that may be gone: every part is checked again, stale parts are dropped.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, Start};
+use model::het::StepPart;
+use model::{JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, Start, StepId};
 
 use super::Answer;
 use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, ledger, step_life};
+use crate::{Cluster, arrays, het, ledger, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
+    let mut wholes = BTreeSet::new();
     for start in &plan.starts {
-        if may_start(cluster, start) {
-            place(cluster, start);
-            n_started += 1;
+        match het_leader(cluster, start) {
+            None if may_start(cluster, start) => {
+                place(cluster, start);
+                n_started += 1;
+            }
+            None => (),
+            Some(leader) if wholes.insert(leader) => n_started += start_together(cluster, leader, plan),
+            Some(_) => (),
         }
     }
     for wait in &plan.reasons {
@@ -38,6 +46,39 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
         }
     }
     Ok(Reply::Adopted { n_started, n_stale: plan.starts.len() as u32 - n_started })
+}
+
+fn het_leader(cluster: &Cluster, start: &Start) -> Option<JobId> {
+    cluster.jobs.get(&start.job)?.het.as_ref().map(|het| het.leader)
+}
+
+/// All components start, or none; how many do.
+fn start_together(cluster: &mut Cluster, leader: JobId, plan: &Plan) -> u32 {
+    let starts: Vec<&Start> = plan.starts.iter().filter(|start| het_leader(cluster, start) == Some(leader)).collect();
+    let Some(het) = cluster.jobs.get(&starts[0].job).and_then(|job| job.het.clone()) else { return 0 };
+    let named: BTreeSet<JobId> = starts.iter().map(|start| start.job).collect();
+    if starts.len() != het.ids.len() || !het.ids.iter().all(|id| named.contains(id)) {
+        return 0;
+    }
+    let n_nodes: usize = starts.iter().map(|start| start.nodes.len()).sum();
+    let nodes: BTreeSet<&NodeName> = starts.iter().flat_map(|start| &start.nodes).map(|grant| &grant.node).collect();
+    if nodes.len() != n_nodes {
+        return 0;
+    }
+    let before = cluster.clone();
+    for start in &starts {
+        if !may_start(cluster, start) {
+            *cluster = before;
+            return 0;
+        }
+        place(cluster, start);
+    }
+    let first_step = |id: &JobId| StepPart { job: *id, step: StepId::Number(0) };
+    let parts: Vec<StepPart> = het.ids.iter().map(first_step).collect();
+    if parts.iter().all(|part| cluster.step(part.job, part.step).is_some()) {
+        het::join(cluster, &parts);
+    }
+    starts.len() as u32
 }
 
 fn may_start(cluster: &Cluster, start: &Start) -> bool {
@@ -105,5 +146,6 @@ fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
     }
     let layout = Layout { n_tasks: shares.iter().map(|share| share.n_tasks).sum(), shares };
     crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);
-    step_life::create(cluster, id, spec, layout);
+    cluster.job_mut(id).next_step = 1;
+    step_life::create(cluster, id, StepId::Number(0), spec, layout);
 }

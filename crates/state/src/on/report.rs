@@ -1,5 +1,6 @@
 //! What the nodes report: duties done, processes ended.
 use model::command::{DutyResult, Exited};
+use model::het::StepPart;
 use model::{
     Duty, Event, ExitStatus, HeldBy, JobId, JobKind, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task,
 };
@@ -7,7 +8,7 @@ use model::{
 use super::Answer;
 use crate::features::{Failure, meaning_of_failure};
 use crate::job_life::{self, Step};
-use crate::{Cluster, on, step_life};
+use crate::{Cluster, het, on, step_life};
 
 pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult) -> Answer {
     if cluster.duties.get(&duty.owner) != Some(duty) {
@@ -83,7 +84,7 @@ pub(crate) fn exited(cluster: &mut Cluster, exited: &Exited) -> Answer {
     match exited.step {
         StepId::Batch => {
             let is_news = job.holds_nodes() || job.usage.is_none();
-            if !job.spec.is_batch() || job.allocation.first() != Some(&exited.node) || !is_news {
+            if !job.runs_script() || job.allocation.first() != Some(&exited.node) || !is_news {
                 return Err(Reject::Stale);
             }
             batch_exited(cluster, exited);
@@ -146,7 +147,29 @@ pub(crate) fn after_step(cluster: &mut Cluster, id: JobId, step: StepId) {
     if !is_its_only_step || job.phase == Phase::Ending {
         return;
     }
-    let (exit, was_cancelled) = (step.exit, step.was_cancelled);
+    if !step.together.is_empty() {
+        return after_step_together(cluster, id, &step.together.clone());
+    }
+    end_run(cluster, id, step.exit, step.was_cancelled);
+}
+
+/// The components of an `srun a : b` end when the last of them has ended.
+fn after_step_together(cluster: &mut Cluster, id: JobId, parts: &[StepPart]) {
+    if !het::live_parts(cluster, id, StepId::Number(0)).is_empty() {
+        return;
+    }
+    for part in parts {
+        let is_live = cluster.jobs.get(&part.job).is_some_and(|job| !job.is_over() && job.holds_nodes());
+        let ended = cluster.step(part.job, part.step).map(|step| (step.exit, step.was_cancelled));
+        if let (true, Some((exit, was_cancelled))) = (is_live, ended) {
+            end_run(cluster, part.job, exit, was_cancelled);
+            cluster.unsettled.insert(part.job);
+        }
+    }
+}
+
+/// A job that was one step has ended as that did.
+fn end_run(cluster: &mut Cluster, id: JobId, exit: ExitStatus, was_cancelled: bool) {
     let alive = !step_life::live(cluster, id).is_empty();
     let job = cluster.job_mut(id);
     job.exit = exit;

@@ -1,11 +1,25 @@
 //! Steps: one `srun` in a job.
+use std::collections::BTreeSet;
+
 use model::command::Blob;
+use model::het::{MAX_COMPONENTS, StepPart};
 use model::{Caller, JobId, Phase, Reject, Reply, Step, StepId, StepSpec};
 
 use super::Answer;
-use crate::{Cluster, blobs, step_layout, step_life};
+use crate::{Cluster, blobs, het, step_layout, step_life};
 
 pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSpec, brought: &[Blob]) -> Answer {
+    create_as(cluster, by, id, spec, brought, None)
+}
+
+fn create_as(
+    cluster: &mut Cluster,
+    by: Caller,
+    id: JobId,
+    spec: &StepSpec,
+    brought: &[Blob],
+    number: Option<StepId>,
+) -> Answer {
     let job = cluster.jobs.get(&id).ok_or(Reject::NoSuchJob)?;
     if !by.may_act_for(job.spec.uid) {
         return Err(Reject::NotPermitted);
@@ -21,7 +35,38 @@ pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSp
     let wanted = blobs::of_step(spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
     blobs::take(cluster, &wanted, brought);
-    Ok(Reply::StepCreated(step_life::create(cluster, id, spec, layout)))
+    let number = number.unwrap_or_else(|| het::next_step(cluster, id));
+    step_life::create(cluster, id, number, spec, layout);
+    Ok(Reply::StepCreated(number))
+}
+
+/// One step in several parts: all are created, or none.
+pub(crate) fn create_together(
+    cluster: &mut Cluster,
+    by: Caller,
+    parts: &[(JobId, StepSpec)],
+    brought: &[Blob],
+) -> Answer {
+    if parts.is_empty() || parts.len() > MAX_COMPONENTS {
+        return Err(Reject::InvalidValue("the number of components".into()));
+    }
+    let before = cluster.clone();
+    let mut created: Vec<StepPart> = Vec::new();
+    let jobs: BTreeSet<JobId> = parts.iter().map(|(job, _)| *job).collect();
+    for (job, spec) in parts {
+        // Parts in different jobs share the number of the first; those in one job cannot.
+        let number = created.first().map(|first| first.step).filter(|_| jobs.len() == parts.len());
+        match create_as(cluster, by, *job, spec, brought, number) {
+            Ok(Reply::StepCreated(step)) => created.push(StepPart { job: *job, step }),
+            Ok(other) => unreachable!("a step's creation is answered with {other:?}"),
+            Err(reject) => {
+                *cluster = before;
+                return Err(reject);
+            }
+        }
+    }
+    het::join(cluster, &created);
+    Ok(Reply::StepsCreated(created))
 }
 
 pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, id: JobId, step: StepId) -> Answer {
@@ -33,6 +78,6 @@ pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, id: JobId, step: StepId)
     if !record.is_live() {
         return Err(Reject::AlreadyOver);
     }
-    step_life::end(cluster, id, step);
+    het::end_step(cluster, id, step);
     Ok(Reply::Ok)
 }

@@ -141,7 +141,7 @@ fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
     let Some(job) = term.job else { return true };
     let tasks = term.task.map(|task| [task].into_iter().collect());
     // A task may have been forgotten already; its array must be known.
-    cluster.named(&JobRef { job, tasks }).is_some() || cluster.arrays.contains_key(&job)
+    cluster.named(&JobRef { job, tasks, component: None }).is_some() || cluster.arrays.contains_key(&job)
 }
 
 /// With nothing else running, the partition's nodes would be enough.

@@ -3,13 +3,13 @@ use model::node::NodePhase;
 use model::{Caller, JobId, JobRef, Phase, Reject, Reply};
 
 use super::job::touched;
-use super::{Answer, each};
+use super::{Answer, each_whole};
 use crate::Cluster;
 use crate::job_life::{self, Step};
 
 pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
     let owners_may = cluster.config.scheduler.allow_owner_suspend;
-    each(cluster, by, jobs, |cluster, id| {
+    each_whole(cluster, by, jobs, |cluster, id| {
         may(by, owners_may)?;
         match cluster.jobs[&id].phase {
             Phase::Pending => return Err(Reject::JobPending),
@@ -29,7 +29,7 @@ pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
 
 pub(crate) fn resume(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
     let owners_may = cluster.config.scheduler.allow_owner_suspend;
-    each(cluster, by, jobs, |cluster, id| {
+    each_whole(cluster, by, jobs, |cluster, id| {
         may(by, owners_may)?;
         let job = &cluster.jobs[&id];
         match job.phase {

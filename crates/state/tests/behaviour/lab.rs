@@ -151,10 +151,10 @@ impl Lab {
 
 pub fn named(text: &str) -> JobRef {
     match text.split_once('_') {
-        None => JobRef { job: text.parse().expect("an id"), tasks: None },
+        None => JobRef { job: text.parse().expect("an id"), ..Default::default() },
         Some((job, tasks)) => {
             let (tasks, _) = model::ranges::parse_array(tasks).expect("tasks");
-            JobRef { job: job.parse().expect("an id"), tasks: Some(tasks) }
+            JobRef::tasks(job.parse().expect("an id"), tasks)
         }
     }
 }

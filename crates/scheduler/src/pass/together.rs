@@ -1,0 +1,96 @@
+//! Heterogeneous jobs: all components start in one plan, each on nodes of its own, or none does.
+use model::plan::{ExpectedStart, Grant};
+use model::spec::Size;
+use model::{HetPlace, Job, JobId, NodeName};
+
+use super::Pass;
+use crate::counts::Wanted;
+use crate::pick::{self, Offer};
+use crate::request::Request;
+use crate::room::PoolId;
+use crate::timeline::{Length, Slot};
+
+/// What one component would get.
+struct Found<'a> {
+    pool: PoolId,
+    request: Request<'a>,
+    grants: Vec<Grant>,
+}
+
+impl<'a> Pass<'a> {
+    /// Looks at the whole when the turn of its first component comes.
+    pub(super) fn consider_whole(&mut self, het: &'a HetPlace) {
+        if !self.wholes.insert(het.leader) {
+            return;
+        }
+        let cluster = self.cluster;
+        let eligible =
+            |id: &JobId| cluster.job(*id).filter(|job| cluster.is_eligible(job)).map(|job| -> &'a Job { job });
+        // One that is held, or waits for something else, keeps the others.
+        let Some(components) = het.ids.iter().map(eligible).collect::<Option<Vec<&'a Job>>>() else { return };
+        let wanted: Vec<(Vec<PoolId>, Request<'a>)> = components.iter().map(|job| self.wanted(job)).collect();
+        let is_behind = |pools: &Vec<PoolId>| pools.iter().any(|pool| self.reasons.is_blocked(*pool));
+        let may_pass =
+            self.cluster.config().scheduler.backfill.is_on || !wanted.iter().any(|(pools, _)| is_behind(pools));
+        match self.all_apart(&wanted).filter(|_| may_pass) {
+            Some(found) => {
+                for Found { pool, request, grants } in found {
+                    self.place(pool, &request, None, grants, None);
+                }
+            }
+            None => wanted.iter().for_each(|(pools, request)| self.keep(pools, request)),
+        }
+    }
+
+    fn wanted(&mut self, job: &'a Job) -> (Vec<PoolId>, Request<'a>) {
+        let pools = self.pools(job);
+        self.room.look_for(&job.spec.size);
+        let closed = self.room.closures.of(job);
+        (pools, Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed))
+    }
+
+    /// Places for all of them now, no node twice.
+    fn all_apart(&self, wanted: &[(Vec<PoolId>, Request<'a>)]) -> Option<Vec<Found<'a>>> {
+        let (mut found, mut taken, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        for (pools, request) in wanted {
+            add(&mut counts, &request.counts);
+            let (pool, grants) = pools.iter().find_map(|pool| {
+                let grants = self.apart(*pool, request, &taken, &counts)?;
+                Some((*pool, grants))
+            })?;
+            taken.extend(grants.iter().map(|grant| grant.node.clone()));
+            found.push(Found { pool, request: request.clone(), grants });
+        }
+        Some(found)
+    }
+
+    /// Nodes for one component besides those that are taken.
+    fn apart(&self, pool: PoolId, request: &Request, taken: &[NodeName], counts: &[Wanted]) -> Option<Vec<Grant>> {
+        let interval = self.clock.interval(Slot::NOW, request.length);
+        if !self.room.counts.has(counts, interval) {
+            return None;
+        }
+        let mut size = Size::clone(request.size);
+        size.excluded.extend_from_slice(taken);
+        pick::pick(&Offer::now(&self.room, pool, interval.until, request).with_size(&size))
+    }
+
+    /// A component that stays has a reason, and room of its own in the future as any job has.
+    fn keep(&mut self, pools: &[PoolId], request: &Request<'a>) {
+        self.reasons.of_blocked(&self.room, request, pools, &mut self.plan);
+        let has_place = self.depth.may_promise() && self.promise(pools, request);
+        if !has_place && request.job.expected_start.is_some() {
+            self.plan.expected_starts.push(ExpectedStart { job: request.job.id, ..Default::default() });
+        }
+    }
+}
+
+/// Adds what one more component needs to what the others need.
+fn add(counts: &mut Vec<Wanted>, more: &[Wanted]) {
+    for one in more {
+        match counts.iter_mut().find(|known| known.name == one.name) {
+            Some(known) => known.count += one.count,
+            None => counts.push(one.clone()),
+        }
+    }
+}
