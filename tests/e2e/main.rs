@@ -1,5 +1,6 @@
 //! End to end: real processes of the real binary on this machine, driven through its commands.
 mod batch;
+mod chain;
 mod cluster;
 mod het;
 mod kill;

@@ -7,6 +7,7 @@ pub mod getopt;
 pub mod job_ids;
 pub mod job_view;
 pub mod json;
+pub mod manual;
 pub mod node_view;
 pub mod operate;
 pub mod output;

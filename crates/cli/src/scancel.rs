@@ -15,7 +15,7 @@ use crate::squeue::is_meant;
 use crate::{users, version};
 
 #[rustfmt::skip]
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("account", Some('A'), Value::Required),
     flag("batch", Some('b'), Value::None),
     flag("clusters", Some('M'), Value::Required),
@@ -434,7 +434,7 @@ Usage: scancel [-A account] [--batch] [--full] [--interactive] [-n job_name]
                [job_id[_array_id][.step_id]]
 ";
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
 
   -A, --account=account           only jobs of this account

@@ -14,6 +14,7 @@ mod env;
 mod folder;
 mod interrupt;
 mod machine_wide;
+mod manual;
 mod settle;
 mod status;
 mod up;
@@ -62,6 +63,13 @@ const VERBS: &[Verb] = &[
         usage: "config check FILE | config convert FILE",
         summary: "tell what is wrong with a spur.conf or slurm.conf; write a slurm.conf as a spur.conf",
         run: check::run,
+    },
+    Verb { name: "man", usage: "man DIR", summary: "write the manual pages of all commands", run: manual::man },
+    Verb {
+        name: "completion",
+        usage: "completion bash|zsh|fish",
+        summary: "print a script that completes the commands' options: eval \"$(spur completion bash)\"",
+        run: manual::complete,
     },
 ];
 

@@ -26,12 +26,13 @@ mod show_node;
 pub mod update;
 mod update_job;
 
+pub use help::HELP;
 pub use jobs::{Verb, items, refused, tell};
 pub use keyword::{Entity, Keyword};
 pub use record::Style;
 pub use update_job::Now;
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
     flag("clusters", Some('M'), Value::Required),
     flag("details", Some('d'), Value::None),

@@ -21,7 +21,8 @@ mod options;
 pub use crate::viewer::Asked;
 pub use columns::{COLUMNS, Nodes};
 pub use group::{Gather, Group, Scene};
-pub use options::{Options, parse};
+pub use help::HELP;
+pub use options::{FLAGS, Options, parse};
 
 const VIEWER: Viewer = Viewer { program: "sinfo", call: "slurm_load_partitions:" };
 

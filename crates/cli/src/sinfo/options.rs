@@ -11,7 +11,7 @@ use super::help;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
     flag("clusters", Some('M'), Value::Required),
     flag("dead", Some('d'), Value::None),

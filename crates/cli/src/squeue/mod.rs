@@ -23,7 +23,8 @@ pub mod steps;
 pub use crate::viewer::{Asked, Refusal, Shown};
 pub use columns::{COLUMNS, Jobs};
 pub use filter::{fits, is_meant, request};
-pub use options::{Layout, Options, States, parse};
+pub use help::HELP;
+pub use options::{FLAGS, Layout, Options, States, parse};
 
 const DEFAULT: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 const LONG: &str = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";

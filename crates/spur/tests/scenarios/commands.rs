@@ -34,7 +34,12 @@ impl Said {
 pub fn type_in(stage: &mut Stage, line: &str) -> String {
     let words = words(line);
     let (program, arguments) = words.split_first().expect("a command");
-    let said = match program.as_str() {
+    run(stage, program, arguments)
+}
+
+/// As `type_in`, with the words as they are.
+pub fn run(stage: &mut Stage, program: &str, arguments: &[String]) -> String {
+    let said = match program {
         "sbatch" => submit(stage, arguments),
         "squeue" => queue(stage, arguments),
         "sinfo" => info(stage, arguments),
@@ -90,8 +95,15 @@ fn submit(stage: &mut Stage, arguments: &[String]) -> Said {
     };
     // The controller knows its callers' names.
     let (user, group) = (stage.user.name.to_string(), stage.user.name.to_string());
-    let spec = Box::new(JobSpec { user, group, ..submission.spec.clone() });
-    let command = Command::Submit { spec, blobs: submission.blobs.clone() };
+    let own = |spec: &JobSpec| JobSpec { user: user.clone(), group: group.clone(), ..spec.clone() };
+    let blobs = submission.blobs.clone();
+    let command = match submission.more.is_empty() {
+        true => Command::Submit { spec: Box::new(own(&submission.spec)), blobs },
+        false => {
+            let specs = std::iter::once(&submission.spec).chain(&submission.more).map(own).collect();
+            Command::SubmitTogether { specs, blobs }
+        }
+    };
     match stage.command(stage.caller(), command) {
         Ok(Reply::Submitted(job)) => {
             let cluster_name = &stage.cluster.config().cluster_name;

@@ -11,6 +11,7 @@
 use std::path::{Path, PathBuf};
 
 mod commands;
+mod fuzz;
 mod stage;
 
 use stage::Stage;

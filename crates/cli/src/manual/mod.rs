@@ -1,0 +1,98 @@
+//! Manual pages and shell completion of every command, made from the tables that read its arguments.
+mod completion;
+mod page;
+
+pub use completion::{Shell, completion};
+pub use page::page;
+
+use crate::getopt::Flag;
+use crate::submit::{Program, help, request::Question, table};
+use crate::{scancel, scontrol, sinfo, squeue};
+
+/// What a manual page and a completion need to know of a command.
+pub struct Manual {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub synopsis: &'static str,
+    pub flags: Vec<Flag>,
+    /// The text of `--help`.
+    pub help: String,
+    pub variables: Vec<Variable>,
+    pub columns: Vec<Column>,
+}
+
+/// A variable that stands for an option.
+pub struct Variable {
+    pub name: &'static str,
+    pub option: &'static str,
+}
+
+/// A column of a table, for `-o %letter` and `-O name`.
+pub struct Column {
+    pub letter: Option<char>,
+    pub name: &'static str,
+    pub title: &'static str,
+}
+
+/// All commands, in the order of their names.
+pub fn all() -> Vec<Manual> {
+    vec![
+        of_submitter(Program::Salloc, "hold an allocation while a command runs in it"),
+        of_submitter(Program::Sbatch, "submit a script to be run later"),
+        of_reader(
+            "scancel",
+            "end or signal jobs",
+            "scancel [OPTIONS] [JOB[_TASK|+COMPONENT][.STEP]...]",
+            scancel::FLAGS,
+            scancel::HELP,
+        ),
+        of_reader(
+            "scontrol",
+            "show and change what is in the cluster",
+            "scontrol [OPTIONS] [COMMAND]",
+            scontrol::FLAGS,
+            scontrol::HELP,
+        ),
+        Manual {
+            columns: columns(sinfo::COLUMNS.iter().map(|column| (column.letter, column.name, column.title))),
+            ..of_reader("sinfo", "show nodes and partitions", "sinfo [OPTIONS]", sinfo::FLAGS, sinfo::HELP)
+        },
+        Manual {
+            columns: columns(squeue::COLUMNS.iter().map(|column| (column.letter, column.name, column.title))),
+            ..of_reader("squeue", "show jobs and their steps", "squeue [OPTIONS]", squeue::FLAGS, squeue::HELP)
+        },
+        of_submitter(Program::Srun, "run a program as the tasks of a step"),
+    ]
+}
+
+fn of_submitter(program: Program, summary: &'static str) -> Manual {
+    let variables = table::of(program)
+        .filter(|option| !option.is_refused())
+        .flat_map(|option| option.variables(program).map(|name| Variable { name, option: option.long }));
+    Manual {
+        name: program.name(),
+        summary,
+        synopsis: match program {
+            Program::Sbatch => "sbatch [OPTIONS(0)... [ : OPTIONS(N)...]] script(0) [args(0)...]",
+            Program::Salloc => "salloc [OPTIONS(0)... [ : OPTIONS(N)...]] [command(0) [args(0)...]]",
+            Program::Srun => {
+                "srun [OPTIONS(0)... [executable(0) [args(0)...]]] [ : [OPTIONS(N)...]] executable(N) [args(N)...]"
+            }
+        },
+        flags: table::flags(program),
+        help: help::answer(program, Question::Help),
+        variables: variables.collect(),
+        columns: Vec::new(),
+    }
+}
+
+fn of_reader(name: &'static str, summary: &'static str, synopsis: &'static str, flags: &[Flag], help: &str) -> Manual {
+    let (variables, columns) = (Vec::new(), Vec::new());
+    Manual { name, summary, synopsis, flags: flags.to_vec(), help: help.to_string(), variables, columns }
+}
+
+fn columns(all: impl Iterator<Item = (char, &'static str, &'static str)>) -> Vec<Column> {
+    let column =
+        |(letter, name, title): (char, _, _)| Column { letter: Some(letter).filter(|one| *one != '\0'), name, title };
+    all.map(column).collect()
+}
