@@ -6,7 +6,7 @@ use cli::submit::{Program, table};
 use crate::commands;
 use crate::stage::Stage;
 
-const N_SUBMISSIONS: u32 = 400;
+const N_SUBMISSIONS: u32 = 2000;
 /// All jobs are cancelled and forgotten after so many, so that the checks of the state stay quick.
 const N_TOGETHER: u32 = 25;
 
@@ -129,8 +129,10 @@ fn any_submission_is_taken_whole_or_refused_with_a_word() {
             }
         }
         if number % N_TOGETHER == 0 {
-            commands::run(&mut stage, "scancel", &["-u".to_string(), "1000".to_string()]);
+            let jobs = stage.cluster.jobs().map(|job| job.id.into()).collect();
+            stage.command(stage.caller(), model::Command::Cancel { jobs }).expect("jobs are cancelled");
             stage.direct("time passes 400s");
+            assert_eq!(stage.cluster.n_jobs(), 0, "all are cancelled and forgotten");
         }
     }
     assert!(n_taken > n_submissions / 20 && n_refused > n_submissions / 20, "{n_taken} taken, {n_refused} refused");
