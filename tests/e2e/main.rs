@@ -1,4 +1,5 @@
 //! End to end: real processes of the real binary on this machine, driven through its commands.
+mod accounts;
 mod batch;
 mod chain;
 mod cluster;

@@ -1,6 +1,7 @@
 //! The log: what may be asked of the state, and what it answers. Commands are intents, not field patches.
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::Change;
 use crate::het::StepPart;
 use crate::node::{Machine, Run};
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
@@ -101,6 +102,11 @@ pub enum Command {
     UpdatePartition {
         name: String,
         changes: Box<PartitionChanges>,
+    },
+    /// `sacctmgr`. The caller's name is the controller's word, not the caller's.
+    ChangeAccounts {
+        change: Box<Change>,
+        by_name: String,
     },
     Reconfigure {
         config: Box<Config>,

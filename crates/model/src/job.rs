@@ -37,6 +37,8 @@ record! {
         pub priority: u32,
         /// The partition it runs in, or would be considered in first.
         pub partition: String,
+        /// Whom it is charged to; 0: nobody.
+        pub association: u32,
         /// Held while `holds_nodes()`, kept for display afterwards.
         pub allocation: Allocation,
         /// Tasks already done in this phase.

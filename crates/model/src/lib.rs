@@ -5,6 +5,7 @@
 #[macro_use]
 mod record;
 
+pub mod accounts;
 pub mod agent;
 pub mod array;
 pub mod attach;

@@ -49,6 +49,11 @@ pub enum Reject {
     MissingBlob,
     /// About a run, or a duty, that is over.
     Stale,
+    /// About accounts, users and QOS; in words.
+    Accounts(String),
+    /// The account is not known, or not the user's.
+    BadAccount,
+    BadQos,
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -90,6 +95,9 @@ impl fmt::Display for Reject {
             Reject::TooManyJobs => "Resource temporarily unavailable",
             Reject::MissingBlob => "Content of the submission is missing",
             Reject::Stale => "Report is about a run that is over",
+            Reject::Accounts(what) => what,
+            Reject::BadAccount => "Invalid account or account/partition combination specified",
+            Reject::BadQos => "Invalid qos specification",
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)

@@ -13,6 +13,7 @@ const TABLE: &[(&str, Run)] = &[
     ("spurd", daemons::agent),
     ("slurmctld", daemons::slurmctld),
     ("slurmd", daemons::slurmd),
+    ("sacctmgr", cli::sacctmgr::run),
     ("salloc", cli::salloc::run),
     ("sbatch", cli::sbatch::run),
     ("scancel", cli::scancel::run),
@@ -20,6 +21,7 @@ const TABLE: &[(&str, Run)] = &[
     ("sinfo", cli::sinfo::run),
     ("squeue", cli::squeue::run),
     ("srun", cli::srun::run),
+    ("sshare", cli::sshare::run),
 ];
 
 fn main() -> ExitCode {

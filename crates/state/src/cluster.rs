@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
+use model::accounts::Accounts;
 use model::request::NodeView;
 use model::{
     Array, BlobId, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, Phase, Step, StepId, Timestamp, Wake,
@@ -33,6 +34,8 @@ pub struct Cluster {
     pub(crate) queue: OrdSet<QueueKey>,
     /// Jobs that are not over, by owner and name: what `singleton` asks for.
     pub(crate) live_names: OrdSet<(u32, String, JobId)>,
+    /// Who may use how much.
+    pub(crate) accounts: Arc<Accounts>,
     /// Jobs the command in hand has touched. Empty between commands.
     #[serde(skip)]
     pub(crate) unsettled: BTreeSet<JobId>,
@@ -55,6 +58,10 @@ impl Cluster {
 
     pub fn config(&self) -> &Arc<Config> {
         &self.config
+    }
+
+    pub fn accounts(&self) -> &Arc<Accounts> {
+        &self.accounts
     }
 
     /// The id the next job will probably get.

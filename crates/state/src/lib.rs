@@ -74,6 +74,7 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::UpdateNodes { nodes, change } => on::node::update(cluster, by, nodes, change),
         Command::UpdatePartition { name, changes } => on::config::update_partition(cluster, by, name, changes),
         Command::Reconfigure { config } => on::config::reconfigure(cluster, config),
+        Command::ChangeAccounts { change, by_name } => on::accounts::change(cluster, by, by_name, change),
         Command::Tick => on::tick::tick(cluster),
     }
 }

@@ -1,6 +1,7 @@
 //! The controller as commands see it: nouns in, nouns out.
 use std::path::Path;
 
+use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
 use model::request::{JobFilter, JobsPage, NodeView, SignalRequest};
 use model::{BlobId, Command, Config, JobId, JobSpec, Reply, StepId, Timestamp, codec};
@@ -78,10 +79,25 @@ impl Controller {
             | Command::RegisterNode { .. }
             | Command::NodeLost { .. }
             | Command::NoteStopped { .. }
+            | Command::ChangeAccounts { .. }
             | Command::Reconfigure { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
+    }
+
+    /// What `sacctmgr` asks for; who asks is found out at the other end.
+    pub async fn change_accounts(&mut self, change: &Change) -> Result<(), CallError> {
+        let request = CommandRequest { command: codec::encode(change).into() };
+        let reply: Reply = read(&self.client.change_accounts(request).await?.into_inner().reply)?;
+        match reply {
+            Reply::Ok => Ok(()),
+            other => Err(CallError::Other(format!("unexpected reply {other:?}"))),
+        }
+    }
+
+    pub async fn accounts(&mut self) -> Result<Accounts, CallError> {
+        read(&self.client.accounts(Nothing {}).await?.into_inner().accounts)
     }
 
     /// As `command`, for those that answer for each job.

@@ -49,6 +49,9 @@ fn code(reject: &Reject) -> Code {
         | Reject::StepGres
         | Reject::ReasonRequired
         | Reject::InvalidNodeState
+        | Reject::Accounts(_)
+        | Reject::BadAccount
+        | Reject::BadQos
         | Reject::InvalidValue(_) => Code::InvalidArgument,
         Reject::PartitionDown
         | Reject::AlreadyOver

@@ -90,6 +90,8 @@ impl Controller for Post {
         cancel_step: CommandRequest => CommandReply,
         update_nodes: CommandRequest => CommandReply,
         update_partition: CommandRequest => CommandReply,
+        change_accounts: CommandRequest => CommandReply,
+        accounts: Nothing => AccountsReply,
         reconfigure: Nothing => Nothing,
         signal: SignalRequest => CommandReply,
         jobs: JobsRequest => Self::JobsStream,

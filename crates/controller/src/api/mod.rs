@@ -10,12 +10,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::Stream;
+use model::accounts::Change;
 use model::{BlobId, Caller, Command, JobKind, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, FromAgent, JobsReply, JobsRequest,
-    NodesReply, Nothing, PingReply, SignalRequest, SubmitReply, SubmitRequest, ToAgent,
+    AccountsReply, BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, FromAgent, JobsReply,
+    JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, SubmitReply, SubmitRequest, ToAgent,
 };
 use wire::refusal::to_status;
 
@@ -43,7 +44,7 @@ impl Api {
     fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
         let peer =
             wire::peer::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
-        Ok(authority::caller(&self.published.now(), peer))
+        Ok(authority::caller(&self.published.now(), peer, &self.names))
     }
 
     /// Proposes what the request holds, if it is the command this call is for.
@@ -118,6 +119,19 @@ impl Controller for Api {
 
     async fn update_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         self.command(request, |command| matches!(command, Command::UpdatePartition { .. })).await
+    }
+
+    async fn change_accounts(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        let by = self.caller(&request)?;
+        let change: Box<Change> = read(&request.get_ref().command)?;
+        let command = Command::ChangeAccounts { change, by_name: self.names.user(by.uid) };
+        let reply = self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
+    }
+
+    async fn accounts(&self, _: Request<Nothing>) -> Answer<AccountsReply> {
+        let accounts = codec::encode(&**self.published.now().accounts()).into();
+        Ok(Response::new(AccountsReply { accounts }))
     }
 
     async fn reconfigure(&self, request: Request<Nothing>) -> Answer<Nothing> {

@@ -1,4 +1,5 @@
 //! One file a command family. Each handler checks everything first, then changes; a reject changes nothing.
+pub(crate) mod accounts;
 pub(crate) mod config;
 pub(crate) mod job;
 pub(crate) mod node;

@@ -18,7 +18,8 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     if !by.may_act_for(spec.uid) {
         return Err(Reject::NotPermitted);
     }
-    let spec = completed(cluster, spec);
+    let mut spec = completed(cluster, spec);
+    let association = place_in_accounts(cluster, &mut spec)?;
     admissible(cluster, by, &spec)?;
     let wanted = blobs::of_job(&spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
@@ -36,6 +37,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
         partition: spec.partitions.first().cloned().unwrap_or_default(),
         dependency: spec.dependency.clone(),
         submitted: cluster.now,
+        association,
         spec: Arc::new(spec),
         ..Default::default()
     };
@@ -57,6 +59,30 @@ fn priority(cluster: &Cluster, spec: &JobSpec) -> u32 {
     }
     let first = i64::from(FIRST_PRIORITY) - i64::from(cluster.n_submitted) - i64::from(spec.nice);
     first.clamp(1, i64::from(u32::MAX - 1)) as u32
+}
+
+/// The association the job is charged to, 0 for none. Who says nothing uses the user's own account and QOS.
+/// A cluster without accounts welcomes everybody; with them, a name that is not known is refused.
+fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result<u32, Reject> {
+    let accounts = &cluster.accounts;
+    let Some(user) = accounts.users.get(&spec.user) else {
+        let is_known =
+            accounts.are_unused() || spec.account.is_empty() || accounts.accounts.contains_key(&spec.account);
+        return if is_known { Ok(0) } else { Err(Reject::BadAccount) };
+    };
+    if spec.account.is_empty() {
+        spec.account.clone_from(&user.default_account);
+    }
+    let partition = spec.partitions.first().map_or("", String::as_str);
+    let Some(association) = accounts.association(&spec.account, &spec.user, partition) else {
+        return Err(Reject::BadAccount);
+    };
+    if spec.qos.is_empty() {
+        spec.qos = accounts.default_qos(association.id);
+    } else if !accounts.allowed_qos(association.id).contains(&spec.qos) {
+        return Err(Reject::BadQos);
+    }
+    Ok(association.id)
 }
 
 /// Fills in what the cluster decides for those who do not say.

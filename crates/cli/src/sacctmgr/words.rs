@@ -1,0 +1,418 @@
+//! The words after an entity: `where` conditions, `set` values, a format, and names on their own.
+use std::collections::BTreeSet;
+
+use model::accounts::{AdminLevel, Edit, EntityFilter, Field, NamedValue, Shares, Value, tres};
+use model::duration;
+
+use super::Entity;
+
+/// What the words said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Words {
+    pub filter: EntityFilter,
+    pub edits: Vec<Edit>,
+    /// What was set, as the user is told of it.
+    pub told: Vec<(String, String)>,
+    pub format: Option<String>,
+    pub parent: String,
+    /// As they were given: the first becomes a new user's own.
+    pub accounts: Vec<String>,
+    pub with_associations: bool,
+    pub with_coordinators: bool,
+    pub is_tree: bool,
+    /// Without the limits that are inherited, or without any.
+    pub without_limits: bool,
+}
+
+/// What the words before `where` or `set` are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    Conditions,
+    Values,
+}
+
+/// Keys that choose entities.
+const CONDITIONS: &[(&str, usize, Condition)] = &[
+    ("accounts", 2, Condition::Accounts),
+    ("adminlevel", 2, Condition::AdminLevels),
+    ("clusters", 1, Condition::Clusters),
+    ("defaultaccount", 8, Condition::DefaultAccounts),
+    ("descriptions", 3, Condition::Descriptions),
+    ("names", 1, Condition::Names),
+    ("organizations", 1, Condition::Organizations),
+    ("parents", 4, Condition::Parents),
+    ("partitions", 4, Condition::Partitions),
+    ("qoslevel", 1, Condition::Qos),
+    ("users", 1, Condition::Users),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Accounts,
+    AdminLevels,
+    Clusters,
+    DefaultAccounts,
+    Descriptions,
+    Names,
+    Organizations,
+    Parents,
+    Partitions,
+    Qos,
+    Users,
+}
+
+/// How a value is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Count,
+    Minutes,
+    Seconds,
+    Thousandths,
+    Tres,
+    Text,
+    Names,
+    Shares,
+    /// `MaxCPUs=4` is `MaxTRES=cpu=4`.
+    Single(&'static str),
+}
+
+/// Keys that can be set, with as many letters as Slurm needs of each.
+#[rustfmt::skip]
+const VALUES: &[(&str, usize, Field, Kind)] = &[
+    ("adminlevel", 2, Field::AdminLevel, Kind::Text),
+    ("comment", 3, Field::Comment, Kind::Text),
+    ("defaultaccount", 8, Field::DefaultAccount, Kind::Text),
+    ("defaultqos", 8, Field::DefaultQos, Kind::Text),
+    ("defaultwckey", 8, Field::DefaultWckey, Kind::Text),
+    ("description", 3, Field::Description, Kind::Text),
+    ("fairshare", 1, Field::Shares, Kind::Shares),
+    ("shares", 1, Field::Shares, Kind::Shares),
+    ("flags", 2, Field::Flags, Kind::Names),
+    ("gracetime", 3, Field::GraceTime, Kind::Seconds),
+    ("grpcpumins", 7, Field::GrpTresMins, Kind::Single("cpu")),
+    ("grpcpurunmins", 7, Field::GrpTresRunMins, Kind::Single("cpu")),
+    ("grpcpus", 6, Field::GrpTres, Kind::Single("cpu")),
+    ("grpjobsaccrue", 8, Field::GrpJobsAccrue, Kind::Count),
+    ("grpjobs", 4, Field::GrpJobs, Kind::Count),
+    ("grpmemory", 4, Field::GrpTres, Kind::Single("mem")),
+    ("grpnodes", 4, Field::GrpTres, Kind::Single("node")),
+    ("grpsubmitjobs", 4, Field::GrpSubmit, Kind::Count),
+    ("grptresmins", 8, Field::GrpTresMins, Kind::Tres),
+    ("grptresrunmins", 8, Field::GrpTresRunMins, Kind::Tres),
+    ("grptres", 7, Field::GrpTres, Kind::Tres),
+    ("grpwall", 4, Field::GrpWall, Kind::Minutes),
+    ("limitfactor", 2, Field::LimitFactor, Kind::Thousandths),
+    ("maxcpuminsperjob", 7, Field::MaxTresMins, Kind::Single("cpu")),
+    ("maxcpusperuser", 11, Field::MaxTresUser, Kind::Single("cpu")),
+    ("maxcpusperjob", 6, Field::MaxTres, Kind::Single("cpu")),
+    ("maxjobsaccrueperuser", 12, Field::MaxJobsAccrue, Kind::Count),
+    ("maxjobsaccrueperaccount", 16, Field::MaxJobsAccrueAccount, Kind::Count),
+    ("maxjobsaccruepa", 14, Field::MaxJobsAccrueAccount, Kind::Count),
+    ("maxjobsaccrue", 8, Field::MaxJobsAccrue, Kind::Count),
+    ("maxjobsperaccount", 11, Field::MaxJobsAccount, Kind::Count),
+    ("maxjobspa", 9, Field::MaxJobsAccount, Kind::Count),
+    ("maxjobsperuser", 8, Field::MaxJobs, Kind::Count),
+    ("maxjobspu", 9, Field::MaxJobs, Kind::Count),
+    ("maxjobs", 4, Field::MaxJobs, Kind::Count),
+    ("maxnodesperuser", 12, Field::MaxTresUser, Kind::Single("node")),
+    ("maxnodesperjob", 4, Field::MaxTres, Kind::Single("node")),
+    ("maxsubmitjobsperaccount", 17, Field::MaxSubmitAccount, Kind::Count),
+    ("maxsubmitpa", 11, Field::MaxSubmitAccount, Kind::Count),
+    ("maxsubmitpu", 11, Field::MaxSubmit, Kind::Count),
+    ("maxsubmitjobsperuser", 4, Field::MaxSubmit, Kind::Count),
+    ("maxtresminsperjob", 8, Field::MaxTresMins, Kind::Tres),
+    ("maxtrespernode", 11, Field::MaxTresPerNode, Kind::Tres),
+    ("maxtresperaccount", 11, Field::MaxTresAccount, Kind::Tres),
+    ("maxtrespa", 9, Field::MaxTresAccount, Kind::Tres),
+    ("maxtresperuser", 11, Field::MaxTresUser, Kind::Tres),
+    ("maxtrespu", 9, Field::MaxTresUser, Kind::Tres),
+    ("maxtresperjob", 7, Field::MaxTres, Kind::Tres),
+    ("maxtresrunminsperaccount", 18, Field::MaxTresRunMinsAccount, Kind::Tres),
+    ("maxtresrunminspa", 16, Field::MaxTresRunMinsAccount, Kind::Tres),
+    ("maxtresrunminsperuser", 8, Field::MaxTresRunMinsUser, Kind::Tres),
+    ("maxtresrunminspu", 16, Field::MaxTresRunMinsUser, Kind::Tres),
+    ("maxwalldurationperjob", 4, Field::MaxWall, Kind::Minutes),
+    ("mintresperjob", 7, Field::MinTres, Kind::Tres),
+    ("mincpusperjob", 6, Field::MinTres, Kind::Single("cpu")),
+    ("minpriothresh", 4, Field::MinPriority, Kind::Count),
+    ("newname", 1, Field::NewName, Kind::Text),
+    ("organization", 1, Field::Organization, Kind::Text),
+    ("parent", 3, Field::Parent, Kind::Text),
+    ("preemptmode", 8, Field::PreemptMode, Kind::Text),
+    ("preemptexempttime", 8, Field::PreemptExemptTime, Kind::Seconds),
+    ("preempt", 3, Field::Preempt, Kind::Names),
+    ("priority", 3, Field::Priority, Kind::Count),
+    ("qoslevel", 1, Field::Qos, Kind::Names),
+    ("usagefactor", 6, Field::UsageFactor, Kind::Thousandths),
+    ("usagethreshold", 6, Field::UsageThreshold, Kind::Thousandths),
+];
+
+fn is_begin(word: &str, of: &str, least: usize) -> bool {
+    let word = word.to_lowercase();
+    word.len() >= least.min(of.len()) && of.starts_with(&word)
+}
+
+/// Reads the words; the errors are all that is wrong with them, one a line.
+pub fn read(entity: Entity, words: &[String], mut begin: Begin) -> Result<Words, Vec<String>> {
+    let mut read = Words::default();
+    let mut wrong = Vec::new();
+    for word in words {
+        let lower = word.to_lowercase();
+        match lower.as_str() {
+            "where" => begin = Begin::Conditions,
+            "set" => begin = Begin::Values,
+            _ if is_begin(&lower, "withassoc", 5) => read.with_associations = true,
+            _ if is_begin(&lower, "withcoordinators", 5) => read.with_coordinators = true,
+            _ if is_begin(&lower, "wopinfo", 4) || is_begin(&lower, "wopfinfo", 4) => (),
+            _ if is_begin(&lower, "wolimits", 4) => read.without_limits = true,
+            "tree" => read.is_tree = true,
+            _ => {
+                if let Err(text) = one(entity, word, begin, &mut read) {
+                    wrong.push(text);
+                }
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+}
+
+fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(), String> {
+    let Some((key, sign, value)) = split(word) else {
+        // A word alone is a name, or several.
+        read.filter.names.extend(names(word, entity));
+        return Ok(());
+    };
+    if is_begin(key, "format", 1) && key.len() >= 2 || key.eq_ignore_ascii_case("o") {
+        read.format = Some(value.to_string());
+        return Ok(());
+    }
+    let is_value = |field: &Field| begin == Begin::Values || !chooses(entity, *field);
+    let settable = VALUES
+        .iter()
+        .find(|(name, least, field, _)| is_begin(key, name, *least) && is_value(field) && entity.has(*field));
+    if begin == Begin::Values {
+        let condition = find_condition(key).filter(|condition| names_what_is_added(entity, *condition));
+        return match (condition, settable) {
+            (Some(condition), _) if !is_really_a_value(entity, condition) => {
+                add_condition(entity, condition, value, read)
+            }
+            (_, Some((_, _, field, kind))) => set(*field, *kind, sign, key, value, read),
+            (Some(condition), None) => add_condition(entity, condition, value, read),
+            (None, None) => Err(format!(" Unknown option: {word}\n Use keyword 'where' to modify condition")),
+        };
+    }
+    match find_condition(key) {
+        Some(condition) => add_condition(entity, condition, value, read),
+        None => Err(format!(" Unknown condition: {word}\n Use keyword 'set' to modify value")),
+    }
+}
+
+/// When something is added, these say what and where.
+fn names_what_is_added(entity: Entity, condition: Condition) -> bool {
+    match entity {
+        Entity::Account => matches!(condition, Condition::Accounts | Condition::Names | Condition::Clusters),
+        Entity::User => {
+            matches!(
+                condition,
+                Condition::Users | Condition::Names | Condition::Accounts | Condition::Partitions | Condition::Clusters
+            )
+        }
+        Entity::Qos => matches!(condition, Condition::Names),
+        _ => true,
+    }
+}
+
+fn is_really_a_value(entity: Entity, condition: Condition) -> bool {
+    entity == Entity::User && condition == Condition::DefaultAccounts
+}
+
+fn chooses(entity: Entity, field: Field) -> bool {
+    match entity {
+        Entity::Account => matches!(field, Field::Description | Field::Organization | Field::Parent),
+        Entity::User => matches!(field, Field::AdminLevel | Field::DefaultAccount),
+        _ => false,
+    }
+}
+
+fn find_condition(key: &str) -> Option<Condition> {
+    CONDITIONS.iter().find(|(name, least, _)| is_begin(key, name, *least)).map(|(_, _, condition)| *condition)
+}
+
+fn add_condition(entity: Entity, condition: Condition, value: &str, read: &mut Words) -> Result<(), String> {
+    let values = names(value, entity);
+    if condition == Condition::Accounts {
+        let in_order = unquoted(value).split(',').map(|name| name.trim().to_lowercase());
+        read.accounts.extend(in_order.filter(|name| !name.is_empty()));
+    }
+    let filter = &mut read.filter;
+    let target = match condition {
+        Condition::Accounts if entity == Entity::Account => &mut filter.names,
+        Condition::Users if entity == Entity::User => &mut filter.names,
+        Condition::Accounts => &mut filter.accounts,
+        Condition::Users => &mut filter.users,
+        Condition::Clusters => &mut filter.clusters,
+        Condition::DefaultAccounts => &mut filter.default_accounts,
+        Condition::Descriptions => &mut filter.descriptions,
+        Condition::Names => &mut filter.names,
+        Condition::Organizations => &mut filter.organizations,
+        Condition::Parents => &mut filter.parents,
+        Condition::Partitions => &mut filter.partitions,
+        Condition::Qos => &mut filter.qos,
+        Condition::AdminLevels => {
+            let levels = values.iter().map(|text| AdminLevel::parse(text).ok_or(format!(" Bad admin level: {text}")));
+            filter.admin_levels =
+                levels.map(|level| level.map(|level| level.name().to_string())).collect::<Result<_, _>>()?;
+            return Ok(());
+        }
+    };
+    target.extend(values);
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Set,
+    Add,
+    Remove,
+}
+
+fn split(word: &str) -> Option<(&str, Sign, &str)> {
+    let (key, value) = word.split_once('=')?;
+    let value = unquoted(value);
+    Some(match (key.strip_suffix('+'), key.strip_suffix('-')) {
+        (Some(key), _) => (key, Sign::Add, value),
+        (_, Some(key)) => (key, Sign::Remove, value),
+        _ => (key, Sign::Set, value),
+    })
+}
+
+fn unquoted(text: &str) -> &str {
+    let inner = |mark: char| text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
+    inner('"').or(inner('\'')).unwrap_or(text)
+}
+
+/// Names in a list; accounts, users and QOS are in small letters, as in Slurm.
+fn names(text: &str, entity: Entity) -> BTreeSet<String> {
+    let keeps_case = matches!(entity, Entity::Wckey);
+    let word = |word: &str| if keeps_case { word.to_string() } else { word.to_lowercase() };
+    unquoted(text).split(',').map(str::trim).filter(|name| !name.is_empty()).map(word).collect()
+}
+
+fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut Words) -> Result<(), String> {
+    let bad = || format!(" Bad value '{text}' for {key}");
+    if !is_obeyed(field) {
+        return Err(format!(" {key}: limits and preemption by QOS are not enforced by this version yet"));
+    }
+    if sign != Sign::Set && kind != Kind::Names {
+        return Err(format!(" {key} takes no += or -="));
+    }
+    let value = match kind {
+        Kind::Count => Value::Count(count(text).ok_or_else(bad)?),
+        Kind::Minutes => Value::Count(minutes(text).ok_or_else(bad)?),
+        Kind::Seconds => Value::Count(seconds(text).ok_or_else(bad)?),
+        Kind::Thousandths => Value::Count(thousandths(text).ok_or_else(bad)?),
+        Kind::Tres => Value::Tres(tres::parse(text).map_err(|word| format!(" Bad TRES '{word}' for {key}"))?),
+        Kind::Single(name) => Value::Tres(tres::parse(&format!("{name}={text}")).map_err(|_| bad())?),
+        Kind::Shares if text.eq_ignore_ascii_case("parent") => Value::Shares(Shares::Parent),
+        Kind::Shares => Value::Shares(Shares::Number(count(text).ok_or_else(bad)?.unwrap_or(1))),
+        Kind::Text if field == Field::PreemptMode => Value::Text(preempt_mode(text).ok_or_else(bad)?),
+        Kind::Text if matches!(field, Field::Description | Field::Organization | Field::Comment) => {
+            Value::Text(text.into())
+        }
+        Kind::Text if text == "-1" => Value::Text(String::new()),
+        Kind::Text => Value::Text(text.to_lowercase()),
+        Kind::Names => Value::Names(named(field, sign, text)?),
+    };
+    if let (Field::AdminLevel, Value::Text(level)) = (field, &value) {
+        AdminLevel::parse(level).ok_or_else(bad)?;
+    }
+    if field == Field::Parent {
+        read.parent = text.to_lowercase();
+    }
+    read.told.push((key.to_string(), text.to_string()));
+    read.edits.push(Edit { field, value });
+    Ok(())
+}
+
+/// What would be kept but have no effect is refused.
+fn is_obeyed(field: Field) -> bool {
+    field < Field::Priority
+}
+
+/// `a,b` instead of what was; `+a,-b` and `+=`, `-=` change it.
+fn named(field: Field, sign: Sign, text: &str) -> Result<NamedValue, String> {
+    let canonical = |name: &str| match field {
+        Field::Flags => flag(name),
+        _ => Ok(name.to_lowercase()),
+    };
+    let words = || text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let is_signed = words().any(|word| word.starts_with(['+', '-'])) && text != "-1";
+    if sign == Sign::Set && !is_signed {
+        let words: Vec<&str> = if text == "-1" { Vec::new() } else { words().collect() };
+        return Ok(NamedValue::Set(words.into_iter().map(canonical).collect::<Result<_, _>>()?));
+    }
+    let change = |word: &str| {
+        let is_added = if is_signed { !word.starts_with('-') } else { sign == Sign::Add };
+        Ok((is_added, canonical(word.trim_start_matches(['+', '-']))?))
+    };
+    words().map(change).collect::<Result<_, String>>().map(NamedValue::Changes)
+}
+
+pub const QOS_FLAGS: &[&str] = &[
+    "DenyOnLimit",
+    "EnforceUsageThreshold",
+    "NoDecay",
+    "NoReserve",
+    "OverPartQOS",
+    "PartitionMaxNodes",
+    "PartitionMinNodes",
+    "PartitionTimeLimit",
+    "Relative",
+    "RequiresReservation",
+    "UsageFactorSafe",
+];
+
+fn flag(name: &str) -> Result<String, String> {
+    let known = QOS_FLAGS.iter().find(|known| known.eq_ignore_ascii_case(name));
+    known.map(|known| known.to_string()).ok_or_else(|| format!(" Bad QOS flag '{name}'"))
+}
+
+fn preempt_mode(text: &str) -> Option<String> {
+    let known = ["cluster", "off", "cancel", "requeue", "suspend", "gang"];
+    let text = text.to_lowercase();
+    text.split(',').all(|word| known.contains(&word)).then(|| if text == "cluster" { String::new() } else { text })
+}
+
+/// -1 takes a limit away.
+fn count(text: &str) -> Option<Option<u32>> {
+    if text == "-1" { Some(None) } else { text.parse().ok().map(Some) }
+}
+
+fn minutes(text: &str) -> Option<Option<u32>> {
+    if matches!(text.to_lowercase().as_str(), "-1" | "unlimited" | "infinite") {
+        return Some(None);
+    }
+    match duration::parse(text)? {
+        duration::Limit::Seconds(secs) => Some(Some(u32::try_from(secs.div_ceil(60)).ok()?)),
+        duration::Limit::Unlimited => Some(None),
+    }
+}
+
+/// Seconds alone, or with colons.
+fn seconds(text: &str) -> Option<Option<u32>> {
+    if text.contains([':', '-']) && text != "-1" {
+        return match duration::parse(text)? {
+            duration::Limit::Seconds(secs) => Some(Some(u32::try_from(secs).ok()?)),
+            duration::Limit::Unlimited => Some(None),
+        };
+    }
+    count(text)
+}
+
+fn thousandths(text: &str) -> Option<Option<u32>> {
+    if text == "-1" {
+        return Some(None);
+    }
+    let number: f64 = text.parse().ok()?;
+    (0.0..4_000_000.0).contains(&number).then(|| Some((number * 1000.0).round() as u32))
+}

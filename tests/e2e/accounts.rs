@@ -1,0 +1,51 @@
+//! Accounts and users through `sacctmgr`, and jobs that are charged to them.
+use crate::cluster::Cluster;
+
+#[test]
+fn a_tree_of_accounts_is_built_used_and_kept() {
+    let cluster = Cluster::up("--nodes 1");
+    let user = cluster.ok("id -un");
+    // Nobody has configured anything: everybody is welcome, whatever account they name.
+    let job = cluster.sbatch("-A anything --wrap=true");
+    cluster.wait_state(&job, "COMPLETED");
+    assert_eq!(cluster.ok("sacctmgr -n list user"), "");
+
+    cluster.ok("sacctmgr -i add account science description='all of it'");
+    cluster.ok("sacctmgr -i add account physics,chemistry parent=science");
+    cluster.ok(&format!("sacctmgr -i add user {user} account=physics,chemistry defaultaccount=physics"));
+    cluster.ok("sacctmgr -i add qos high");
+    let tree = cluster.ok("sacctmgr -n -P list assoc tree format=account,user");
+    let places = format!("  chemistry|\n   chemistry|{user}\n  physics|\n   physics|{user}");
+    assert!(tree.ends_with(&places), "{tree}");
+    assert_eq!(
+        cluster.ok(&format!("sacctmgr -n -P list user {user} format=defaultaccount")).lines().next(),
+        Some("physics")
+    );
+
+    let charged = cluster.sbatch("--wrap=true");
+    assert_eq!(cluster.ok(&format!("squeue -h -t all -j {charged} -o %a")), "physics");
+    let refused = cluster.run("sbatch -A biology --wrap=true");
+    assert_eq!(
+        refused.err,
+        "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n"
+    );
+    assert_eq!(
+        cluster.run("sbatch -q high --wrap=true").err,
+        "sbatch: error: Batch job submission failed: Invalid qos specification\n"
+    );
+    cluster.ok(&format!("sacctmgr -i modify user where name={user} account=physics set qos+=high defaultqos=high"));
+    let chosen = cluster.sbatch("--wrap=true");
+    assert_eq!(cluster.ok(&format!("squeue -h -t all -j {chosen} -o %q")), "high");
+
+    let below = cluster.run("sacctmgr -i modify account science set parent=physics");
+    assert_eq!((below.code, below.err.as_str()), (1, " Error with request: physics is below science\n"));
+    cluster.wait_state(&chosen, "COMPLETED");
+    cluster.wait_state(&charged, "COMPLETED");
+    crate::cluster::kill_9(cluster.controller_pid());
+    cluster.start("");
+    assert_eq!(cluster.ok("sacctmgr -n -P list assoc tree format=account,user"), tree);
+    assert!(cluster.ok("sshare -a -P").contains("\n  physics||1|"));
+    cluster.ok("sacctmgr -i delete account chemistry");
+    assert!(!cluster.ok("sacctmgr -n -P list account format=account").contains("chemistry"));
+    assert_eq!(cluster.ok("printf 'n\\n' | sacctmgr add account nothing | tail -1"), "(N/y):  Changes Discarded");
+}
