@@ -21,6 +21,7 @@ pub mod sinfo;
 pub mod squeue;
 pub mod srun;
 pub mod sshare;
+pub mod stage;
 pub mod submit;
 pub mod table;
 pub mod trouble;

@@ -15,6 +15,7 @@ mod folder;
 mod interrupt;
 mod machine_wide;
 mod manual;
+mod mover;
 mod settle;
 mod status;
 mod up;
@@ -58,6 +59,12 @@ const VERBS: &[Verb] = &[
         run: down::run,
     },
     Verb { name: "demo", usage: "demo", summary: "see a cluster start, run jobs and go away again", run: demo::run },
+    Verb {
+        name: "mover",
+        usage: mover::USAGE,
+        summary: "copy a file, a tree or a list of them as agents do for burst buffers: parallel, verified, resumable",
+        run: mover::run,
+    },
     Verb {
         name: "config",
         usage: "config check FILE | config convert FILE",

@@ -1,0 +1,143 @@
+//! Progress bars of data on its way: pure text, and the drawing of several lines over themselves on a terminal.
+use std::io::IsTerminal;
+
+const CELLS: u64 = 24;
+
+/// One direction of one node, or one errand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bar {
+    pub label: String,
+    pub files: u64,
+    /// Zero while the sources are still being counted.
+    pub files_total: u64,
+    pub bytes: u64,
+    pub bytes_total: u64,
+    pub bytes_per_second: u64,
+    /// Errors, or what is waited for.
+    pub note: String,
+}
+
+impl Bar {
+    /// Of bytes, or of files where there are no bytes.
+    fn share(&self) -> (u64, u64) {
+        if self.bytes_total > 0 { (self.bytes, self.bytes_total) } else { (self.files, self.files_total) }
+    }
+
+    pub fn percent(&self) -> u64 {
+        let (done, all) = self.share();
+        (done.min(all) * 100).checked_div(all).unwrap_or_default()
+    }
+
+    fn seconds_left(&self) -> Option<u64> {
+        let left = self.bytes_total.saturating_sub(self.bytes);
+        (self.bytes_per_second > 0 && left > 0).then(|| left.div_ceil(self.bytes_per_second))
+    }
+
+    pub fn line(&self) -> String {
+        let label = &self.label;
+        if self.files_total == 0 {
+            return format!("{label} [{}] counting", " ".repeat(CELLS as usize));
+        }
+        let (done, all) = self.share();
+        let n_cells = (done.min(all) * CELLS / all.max(1)) as usize;
+        let cells = format!("{}{}", "#".repeat(n_cells), ".".repeat(CELLS as usize - n_cells));
+        let mut text = format!(
+            "{label} [{cells}] {:>3}%  {}/{} files  {}/{}",
+            self.percent(),
+            self.files,
+            self.files_total,
+            mover::human(self.bytes),
+            mover::human(self.bytes_total)
+        );
+        if self.bytes_per_second > 0 {
+            text.push_str(&format!("  {}/s", mover::human(self.bytes_per_second)));
+        }
+        if let Some(left) = self.seconds_left() {
+            text.push_str(&format!("  eta {}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60));
+        }
+        if !self.note.is_empty() {
+            let note: String = self.note.chars().filter(|each| !each.is_control()).take(120).collect();
+            text.push_str(&format!("  {note}"));
+        }
+        text
+    }
+}
+
+/// Several lines, drawn over themselves on a terminal; elsewhere a line is printed when it has moved by a tenth.
+pub struct Screen {
+    indent: &'static str,
+    is_terminal: bool,
+    n_drawn: usize,
+    told: Vec<(String, u64)>,
+}
+
+impl Screen {
+    pub fn new(indent: &'static str) -> Self {
+        Screen { indent, is_terminal: std::io::stdout().is_terminal(), n_drawn: 0, told: Vec::new() }
+    }
+
+    /// False when nobody reads any more.
+    pub fn show(&mut self, heading: &str, bars: &[Bar]) -> bool {
+        if self.is_terminal {
+            let mut text = String::new();
+            if self.n_drawn > 0 {
+                text.push_str(&format!("\x1b[{}A", self.n_drawn));
+            }
+            let lines = std::iter::once(heading.to_owned()).filter(|line| !line.is_empty());
+            let lines: Vec<String> = lines.chain(bars.iter().map(Bar::line)).collect();
+            for line in &lines {
+                text.push_str(&format!("\r{}{line}\x1b[K\n", self.indent));
+            }
+            // Nodes that are done are gone from the list.
+            text.push_str("\x1b[J");
+            self.n_drawn = lines.len();
+            return crate::output::print(&text);
+        }
+        let mut text = String::new();
+        if !heading.is_empty() && self.is_news(heading, 0) {
+            text.push_str(&format!("{}{heading}\n", self.indent));
+        }
+        for bar in bars {
+            if self.is_news(&bar.label, 1 + bar.percent() / 10) {
+                text.push_str(&format!("{}{}\n", self.indent, bar.line()));
+            }
+        }
+        text.is_empty() || crate::output::print(&text)
+    }
+
+    fn is_news(&mut self, label: &str, step: u64) -> bool {
+        match self.told.iter_mut().find(|(known, _)| known == label) {
+            Some((_, last)) if *last == step => false,
+            Some((_, last)) => {
+                *last = step;
+                true
+            }
+            None => {
+                self.told.push((label.to_owned(), step));
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_how_far_how_fast_and_how_long_still() {
+        let bar = Bar {
+            label: "n1 in ".into(),
+            files: 3,
+            files_total: 8,
+            bytes: 3 << 20,
+            bytes_total: 12 << 20,
+            bytes_per_second: 1 << 20,
+            note: String::new(),
+        };
+        assert_eq!(bar.line(), "n1 in  [######..................]  25%  3/8 files  3MiB/12MiB  1MiB/s  eta 0:00:09");
+        assert_eq!(Bar { label: "n2".into(), ..Bar::default() }.line(), "n2 [                        ] counting");
+        let empty_files = Bar { files: 1, files_total: 2, note: "no\nspace".into(), ..Bar::default() };
+        assert_eq!(empty_files.line(), " [############............]  50%  1/2 files  0B/0B  nospace");
+    }
+}
