@@ -4,6 +4,7 @@ mod batch;
 mod chain;
 mod cluster;
 mod het;
+mod history;
 mod kill;
 mod limits;
 mod operate;

@@ -1,10 +1,11 @@
 //! A job as its viewers see it: everything that is derived from the record rather than stored in it.
 use std::fmt::Write;
 
+use model::amount::Amount;
 use model::config::Config;
 use model::pattern::{self, PatternValues};
 use model::spec::{JobSpec, Memory, Sharing, TimeLimit};
-use model::{Job, JobKind, Phase, Timestamp, hostlist, size};
+use model::{Job, JobKind, Phase, Timestamp, hostlist};
 
 use crate::zone::Clock;
 
@@ -90,7 +91,12 @@ impl<'a> JobView<'a> {
     }
 
     pub fn has_nodes(&self) -> bool {
-        self.job.phase != Phase::Pending && !self.job.allocation.nodes.is_empty()
+        self.job.has_nodes()
+    }
+
+    /// Held, or asked for while it waits.
+    pub fn amount(&self) -> Amount {
+        if self.has_nodes() { self.job.held() } else { self.job.asked() }
     }
 
     /// `n[1-3]`, empty while it has none.
@@ -105,34 +111,15 @@ impl<'a> JobView<'a> {
     }
 
     pub fn n_nodes(&self) -> u32 {
-        if self.has_nodes() {
-            return self.job.allocation.nodes.len() as u32;
-        }
-        let size = &self.spec().size;
-        let for_tasks = match (size.n_tasks, size.tasks_per_node) {
-            (Some(n_tasks), Some(per_node)) if per_node > 0 => n_tasks.div_ceil(per_node),
-            _ => 1,
-        };
-        size.min_nodes.max(for_tasks).max(1)
+        self.amount().n_nodes
     }
 
     pub fn n_tasks(&self) -> u32 {
-        let size = &self.spec().size;
-        match (size.n_tasks, size.tasks_per_node) {
-            (Some(n_tasks), _) => n_tasks,
-            (None, Some(per_node)) => per_node * self.n_nodes(),
-            (None, None) => self.n_nodes(),
-        }
+        self.amount().n_tasks
     }
 
-    /// Held, or asked for while it waits.
     pub fn n_cpus(&self) -> u32 {
-        if self.has_nodes() {
-            return self.job.allocation.n_cpus();
-        }
-        let size = &self.spec().size;
-        let per_node = size.min_cpus_per_node.unwrap_or(1) * self.n_nodes();
-        (self.n_tasks() * size.n_cpus_per_task()).max(per_node)
+        self.amount().n_cpus
     }
 
     /// CPUs that every node must have.
@@ -171,58 +158,9 @@ impl<'a> JobView<'a> {
         }
     }
 
-    fn total_memory_mb(&self) -> u64 {
-        if self.has_nodes() {
-            return self.job.allocation.memory_mb();
-        }
-        match self.memory() {
-            Memory::Default | Memory::WholeNode => 0,
-            Memory::PerNodeMb(megabytes) => megabytes * u64::from(self.n_nodes()),
-            Memory::PerCpuMb(megabytes) => megabytes * u64::from(self.n_cpus()),
-            Memory::PerGpuMb(megabytes) => {
-                let gpus = self.gres_totals().into_iter().find(|(name, _)| name == "gpu");
-                megabytes * u64::from(gpus.map_or(0, |(_, count)| count))
-            }
-        }
-    }
-
     /// `cpu=1,mem=100M,node=1,billing=1,gres/gpu=1`
     pub fn tres(&self) -> String {
-        let (cpus, nodes) = (self.n_cpus(), self.n_nodes());
-        let mut text = format!("cpu={cpus}");
-        let memory = self.total_memory_mb();
-        if memory > 0 {
-            write!(text, ",mem={}", size::show_megabytes(memory)).expect("a String takes everything");
-        }
-        write!(text, ",node={nodes},billing={cpus}").expect("a String takes everything");
-        for (name, count) in self.gres_totals() {
-            write!(text, ",gres/{name}={count}").expect("a String takes everything");
-        }
-        text
-    }
-
-    fn gres_totals(&self) -> Vec<(String, u32)> {
-        let mut totals: Vec<(String, u32)> = Vec::new();
-        let mut add = |name: String, count: u32| match totals.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, total)) => *total += count,
-            None => totals.push((name, count)),
-        };
-        let mut add_kinds = |name: &str, kind: &str, count: u32| {
-            add(name.to_string(), count);
-            if !kind.is_empty() {
-                add(format!("{name}:{kind}"), count);
-            }
-        };
-        if self.has_nodes() {
-            let held = self.job.allocation.nodes.iter().flat_map(|share| &share.gres);
-            held.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.units.len()));
-        } else {
-            let asked = self.spec().size.gres.iter();
-            asked.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.count * self.n_nodes()));
-            let for_tasks = self.spec().size.gres_per_task.iter();
-            for_tasks.for_each(|gres| add_kinds(&gres.name, &gres.kind, gres.count * self.n_tasks()));
-        }
-        totals
+        self.amount().tres()
     }
 
     /// `gres:gpu:2`, empty when nothing was asked for.
@@ -268,6 +206,8 @@ impl<'a> JobView<'a> {
         match (&self.job.reason, self.job.reason_text.as_str()) {
             (None, _) => "None",
             (Some(reason), "") => reason.word(),
+            // The text of an end has blanks, and programs read this column word by word.
+            (Some(reason), _) if self.job.is_over() => reason.word(),
             (Some(_), text) => text,
         }
     }

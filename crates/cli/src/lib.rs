@@ -12,6 +12,7 @@ pub mod node_view;
 pub mod operate;
 pub mod output;
 pub mod render;
+pub mod sacct;
 pub mod sacctmgr;
 pub mod salloc;
 pub mod sbatch;

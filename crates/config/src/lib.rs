@@ -26,13 +26,14 @@ pub use client::Client;
 pub use problem::{Problem, Problems};
 pub use render::render;
 use section::{Notes, Section};
+pub use settings::usual_accounting;
 
 /// Where daemons are found when `spur.conf` does not say: `%n` is the node's name.
 pub const DEFAULT_CONTROLLER_SOCKET: &str = "/run/spur/controller.sock";
 pub const DEFAULT_AGENT_SOCKET: &str = "/run/spur/agent-%n.sock";
 
 /// Sections that are known but belong to parts of Spur that this version does not have.
-const NOT_YET: [&str; 3] = ["topology", "burst_buffer", "accounting"];
+const NOT_YET: [&str; 2] = ["topology", "burst_buffer"];
 
 /// Reads and checks a whole file, a spur.conf or a slurm.conf. What it leaves open is filled in: places of files by the
 /// system's usual ones, CPUs and memory of nodes by this machine's.
@@ -61,6 +62,9 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     for place in places(&mut config).into_iter().filter(|place| !place.is_empty()) {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&place);
         *place = anchored.to_string_lossy().into_owned();
+    }
+    if let Some(file) = settings::database_file(&mut config.accounting) {
+        *file = folder.as_deref().unwrap_or(Path::new("/")).join(&*file).to_string_lossy().into_owned();
     }
     Ok((config, Problems::default()))
 }
@@ -99,6 +103,10 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     let shared = top.section("agent").map(|section| settings::agent(section, &mut config.agent)).unwrap_or_default();
     if let Some(section) = top.section("scheduler") {
         settings::scheduler(section, &mut config.scheduler);
+    }
+    config.accounting = settings::usual_accounting();
+    if let Some(section) = top.section("accounting") {
+        settings::accounting(section, &mut config.accounting);
     }
     let mut seen = BTreeMap::new();
     let nodes = top.sections("nodes");

@@ -9,6 +9,8 @@ use model::spec::TimeLimit;
 use model::time::Span;
 use model::{Config, Partition};
 
+use crate::settings::NO_DATABASE;
+
 /// Reading the text again gives the same configuration.
 pub fn render(config: &Config) -> String {
     let mut text = Text::default();
@@ -16,6 +18,7 @@ pub fn render(config: &Config) -> String {
     controller(&mut text, config);
     agent(&mut text, config);
     scheduler(&mut text, config);
+    accounting(&mut text, config);
     nodes(&mut text, config);
     config.partitions.iter().for_each(|one| partition(&mut text, one));
     text.0
@@ -67,6 +70,15 @@ fn scheduler(text: &mut Text, config: &Config) {
         SuspendCpus::Release => "release",
     };
     text.string("suspend_cpus", suspend_cpus);
+}
+
+fn accounting(text: &mut Text, config: &Config) {
+    let accounting = &config.accounting;
+    text.header("[accounting]");
+    text.string("database", if accounting.records { &accounting.database } else { NO_DATABASE });
+    text.value("keep_scripts", accounting.keeps_scripts);
+    text.value("keep_environments", accounting.keeps_environments);
+    text.value("extern_steps", accounting.has_extern);
 }
 
 /// Neighbours of the same kind share a table.

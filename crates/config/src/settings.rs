@@ -1,5 +1,5 @@
-//! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`.
-use model::config::{AgentConfig, ControllerConfig, SchedulerConfig, SuspendCpus};
+//! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`, `[accounting]`.
+use model::config::{AccountingConfig, AgentConfig, ControllerConfig, SchedulerConfig, SuspendCpus};
 
 use crate::section::{Section, set};
 
@@ -67,4 +67,38 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     set(&mut scheduler.suspend_cpus, suspend_cpus);
     section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
     section.finish();
+}
+
+/// The value of `database` that turns history off.
+pub(crate) const NO_DATABASE: &str = "none";
+
+/// History is kept unless the file says otherwise.
+pub fn usual_accounting() -> AccountingConfig {
+    AccountingConfig { records: true, has_extern: true, ..Default::default() }
+}
+
+pub(crate) fn accounting(mut section: Section, accounting: &mut AccountingConfig) {
+    section.text("database", &mut accounting.database);
+    section.flag("keep_scripts", &mut accounting.keeps_scripts);
+    section.flag("keep_environments", &mut accounting.keeps_environments);
+    section.flag("extern_steps", &mut accounting.has_extern);
+    if accounting.database == NO_DATABASE {
+        accounting.records = false;
+        accounting.database.clear();
+    }
+    if accounting.database.contains("://") && !is_postgres(&accounting.database) {
+        let at = section.take("database").map_or(section.at, |found| found.at);
+        section.notes.add(at, "`database` must be a file, \"postgres://…\", or \"none\"");
+    }
+    section.finish();
+}
+
+/// The database, if it is a file of its own.
+pub(crate) fn database_file(accounting: &mut AccountingConfig) -> Option<&mut String> {
+    let is_file = !accounting.database.is_empty() && !is_postgres(&accounting.database);
+    is_file.then_some(&mut accounting.database)
+}
+
+fn is_postgres(database: &str) -> bool {
+    database.starts_with("postgres://") || database.starts_with("postgresql://")
 }

@@ -11,6 +11,7 @@
 mod agents;
 mod api;
 mod door;
+mod history;
 mod leader;
 mod machine;
 mod names;

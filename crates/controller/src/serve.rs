@@ -35,6 +35,7 @@ async fn serve(options: Options) -> Result<()> {
     let mut journal_options = journal::Options::new(Path::new(&settings.state_dir).join("journal"), 1);
     journal_options.wait_for_lock = WAIT_FOR_PREDECESSOR;
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
+    let opened_at = published.now().now();
     let door = Arc::new(Door::new(journal.clone(), published.clone()));
     let configure = Command::Reconfigure { config: Box::new(options.config.clone()) };
     match door.propose(Caller::SYSTEM, configure).await {
@@ -42,10 +43,11 @@ async fn serve(options: Options) -> Result<()> {
         Err(Refusal::Rejected(reject)) => anyhow::bail!("the configuration is refused: {reject}"),
         Err(Refusal::NotWritten(why)) => anyhow::bail!("the configuration could not be written: {why}"),
     }
+    let history = crate::history::start(&options.config, opened_at, door.clone(), published.clone()).await;
     let agents = Arc::new(Agents::default());
     let runner = leader::start(door.clone(), published.clone(), agents.clone());
     let (started, config_file) = (door.now(), options.config_file);
-    let api = Api { started, door, published, agents, runner, config_file, names: Default::default() };
+    let api = Api { started, door, published, agents, runner, config_file, names: Default::default(), history };
     tokio::spawn(reload_on_hangup(api.door.clone(), api.config_file.clone()));
     let listener = listen(Path::new(&settings.socket))?;
     if !settings.pid_file.is_empty() {

@@ -92,6 +92,14 @@ pub enum Command {
         machine: Box<Machine>,
         runs: Vec<Run>,
     },
+    /// History has everything up to this change.
+    Recorded {
+        up_to: u64,
+    },
+    /// Ids up to this one were given before, by a state that is lost.
+    ContinueIds {
+        after: JobId,
+    },
     NodeLost {
         node: NodeName,
     },

@@ -18,6 +18,7 @@ pub struct Config {
     pub scheduler: SchedulerConfig,
     /// None: jobs cannot have burst buffers.
     pub burst_buffer: Option<BurstBufferConfig>,
+    pub accounting: AccountingConfig,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,6 +107,19 @@ pub struct BackfillConfig {
     pub max_jobs_per_partition: Option<u32>,
 }
 
+/// What is remembered of jobs, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccountingConfig {
+    pub records: bool,
+    /// A file, or `postgres://…`; empty: a file beside the journal.
+    pub database: String,
+    pub keeps_scripts: bool,
+    pub keeps_environments: bool,
+    /// Every job has an `.extern` step.
+    pub has_extern: bool,
+}
+
 /// Whether a manual suspend gives the CPUs to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SuspendCpus {
@@ -124,6 +138,7 @@ impl Default for Config {
             agent: AgentConfig::default(),
             scheduler: SchedulerConfig::default(),
             burst_buffer: None,
+            accounting: AccountingConfig::default(),
         }
     }
 }

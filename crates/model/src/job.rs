@@ -138,6 +138,8 @@ pub enum Wake {
     },
     /// A task of this array has ended, or its limit has changed.
     ArraySlot(JobId),
+    /// History has all of this job.
+    Recorded(JobId),
     /// The rules of a partition, or of the cluster, have changed.
     Partitions,
 }

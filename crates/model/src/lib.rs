@@ -7,6 +7,7 @@ mod record;
 
 pub mod accounts;
 pub mod agent;
+pub mod amount;
 pub mod array;
 pub mod attach;
 pub mod buffer;
@@ -25,6 +26,7 @@ pub mod features;
 pub mod fit;
 pub mod gres;
 pub mod het;
+pub mod history;
 pub mod hostlist;
 pub mod ids;
 pub mod job;

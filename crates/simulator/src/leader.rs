@@ -49,6 +49,7 @@ pub fn act(world: &mut World) {
     if world.cluster.next_deadline().is_some_and(|deadline| deadline <= world.at) {
         world.leader.propose_later(Command::Tick);
     }
+    record_history(world);
     if world.is_healing || world.dice.one_in(2) {
         let next = scheduler::plan(&world.cluster);
         let checked = is_wholly_adopted(world, &next);
@@ -63,6 +64,16 @@ pub fn act(world: &mut World) {
         let Some(command) = world.leader.door.pop_front() else { break };
         commit(world, command);
     }
+}
+
+/// The recorder has written everything up to some change; its word may be late, doubled, or lost with the leader.
+fn record_history(world: &mut World) {
+    let last = world.cluster.history().last();
+    if world.cluster.history().is_empty() || !(world.is_healing || world.dice.one_in(4)) {
+        return;
+    }
+    let up_to = if world.is_healing { last } else { world.dice.below(last + 1) };
+    world.leader.propose_later(Command::Recorded { up_to });
 }
 
 /// A plan for the present state is good for the present state.

@@ -43,6 +43,7 @@ pub fn config() -> Config {
     let partitions = vec![partition("debug", 1..=N_NODES), short];
     let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
+    config.accounting.records = true;
     config
 }
 

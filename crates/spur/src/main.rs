@@ -14,6 +14,7 @@ const TABLE: &[(&str, Run)] = &[
     ("slurmctld", daemons::slurmctld),
     ("slurmd", daemons::slurmd),
     ("sacctmgr", cli::sacctmgr::run),
+    ("sacct", cli::sacct::run),
     ("salloc", cli::salloc::run),
     ("sbatch", cli::sbatch::run),
     ("scancel", cli::scancel::run),

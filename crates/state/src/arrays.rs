@@ -5,7 +5,7 @@ use model::job::ArrayPlace;
 use model::{Array, Event, JobId, Outcome, TaskSet, Wake};
 
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, blobs, job_life};
+use crate::{Cluster, blobs, history, job_life};
 
 /// The entity behind a newly submitted array.
 pub(crate) fn create(cluster: &mut Cluster, id: JobId, tasks: &TaskSet, limit: Option<u32>) {
@@ -40,6 +40,7 @@ fn leave(cluster: &mut Cluster, from: JobId, tasks: &TaskSet, rest: TaskSet) -> 
     let array = job.array_id().expect("only arrays are split");
     cluster.jobs.insert(id, Arc::new(job));
     cluster.job_mut(from).waiting_tasks = Some(rest);
+    history::changed(cluster, from);
     cluster.array_mut(array).expect("its records live").waiting.insert(id);
     job_life::remember_name(cluster, id);
     cluster.unsettled.extend([from, id]);

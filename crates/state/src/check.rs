@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, het, ledger, on, settle};
+use crate::{Cluster, blobs, het, history, ledger, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -16,6 +16,7 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     check_arrays(cluster)?;
     check_blobs(cluster)?;
     check_components(cluster)?;
+    history::check(cluster)?;
     check_settled(cluster)
 }
 
@@ -72,6 +73,7 @@ pub fn is_empty(cluster: &Cluster) -> bool {
         && cluster.waiters.is_empty()
         && cluster.queue.is_empty()
         && cluster.live_names.is_empty()
+        && cluster.history.is_empty()
 }
 
 fn check_nodes(cluster: &Cluster) -> Result<(), String> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
 use crate::het;
+use crate::history::{self, History};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -36,6 +37,8 @@ pub struct Cluster {
     pub(crate) live_names: OrdSet<(u32, String, JobId)>,
     /// Who may use how much.
     pub(crate) accounts: Arc<Accounts>,
+    /// What is still to be recorded.
+    pub(crate) history: History,
     /// Jobs the command in hand has touched. Empty between commands.
     #[serde(skip)]
     pub(crate) unsettled: BTreeSet<JobId>,
@@ -139,6 +142,10 @@ impl Cluster {
         job.phase == Phase::Pending && self.queue.contains(&self.queue_key(job))
     }
 
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// When the leader must propose the next `Tick`.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         match self.waiters.get_min()? {
@@ -199,6 +206,7 @@ impl Cluster {
     }
 
     pub(crate) fn tell(&mut self, event: Event) {
+        history::note(self, &event);
         self.events.push(event);
     }
 }

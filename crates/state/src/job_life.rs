@@ -14,7 +14,7 @@ use model::time::Span;
 use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
 
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, arrays, blobs, het, ledger, step_life};
+use crate::{Cluster, arrays, blobs, het, history, ledger, step_life};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -56,6 +56,9 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         forget(cluster, id);
         return true;
     }
+    if step == Step::Requeue {
+        history::keep_run(cluster, id);
+    }
     if step == Step::Requeue && from == Phase::Done {
         arrays::task_lives_again(cluster, id);
     }
@@ -68,7 +71,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Suspend => suspend(job, at),
         Step::Resume => resume(job, at),
         Step::End => end_run(job, from, at),
-        Step::Requeue => restart(job),
+        Step::Requeue => restart(job, at),
         Step::Finish => job.finished = Some(at),
         Step::Cleared | Step::Forget => (),
     }
@@ -180,7 +183,9 @@ fn close_suspension(job: &mut Job, at: model::Timestamp) {
     }
 }
 
-fn restart(job: &mut Job) {
+/// For its users the job is submitted anew.
+fn restart(job: &mut Job, at: model::Timestamp) {
+    job.submitted = at;
     job.attempt += 1;
     job.restarts += 1;
     job.outcome = None;

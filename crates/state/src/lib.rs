@@ -16,6 +16,7 @@ pub mod check;
 mod cluster;
 mod features;
 mod het;
+pub mod history;
 mod job_life;
 mod ledger;
 mod on;
@@ -75,6 +76,8 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::UpdatePartition { name, changes } => on::config::update_partition(cluster, by, name, changes),
         Command::Reconfigure { config } => on::config::reconfigure(cluster, config),
         Command::ChangeAccounts { change, by_name } => on::accounts::change(cluster, by, by_name, change),
+        Command::Recorded { up_to } => on::history::recorded(cluster, *up_to),
+        Command::ContinueIds { after } => on::history::continue_ids(cluster, *after),
         Command::Tick => on::tick::tick(cluster),
     }
 }

@@ -3,7 +3,7 @@ use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wak
 
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
-use crate::{Cluster, het};
+use crate::{Cluster, het, history};
 
 /// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
 pub(crate) fn settle_all(cluster: &mut Cluster) {
@@ -65,6 +65,9 @@ fn step_when_free(job: &Job) -> Option<Step> {
 fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
     let now = cluster.now;
     if cluster.jobs[&id].phase == Phase::Pending {
+        if cluster.jobs[&id].eligible.is_none() {
+            history::changed(cluster, id);
+        }
         let job = cluster.job_mut(id);
         job.eligible.get_or_insert(now);
         // Until the scheduler has looked, and finds it to be the next.

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
+use model::history::{HistoryPage, HistoryQuery};
 use model::request::{JobFilter, JobsPage, NodeView, SignalRequest};
 use model::{BlobId, Command, Config, JobId, JobSpec, Reply, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
@@ -11,7 +12,8 @@ use tonic::transport::Channel;
 use crate::channel::{MAX_MESSAGE_BYTES, connect};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
-    BlobRequest, CommandRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage, SubmitRequest,
+    BlobRequest, CommandRequest, HistoryRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
+    SubmitRequest,
 };
 use crate::refusal::CallError;
 
@@ -81,6 +83,8 @@ impl Controller {
             | Command::NoteStopped { .. }
             | Command::ChangeAccounts { .. }
             | Command::Reconfigure { .. }
+            | Command::Recorded { .. }
+            | Command::ContinueIds { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -167,6 +171,15 @@ impl Controller {
         filter: &JobFilter,
     ) -> Result<impl Stream<Item = Result<JobsPage, CallError>> + use<>, CallError> {
         let stream = self.client.watch_jobs(JobsRequest { filter: codec::encode(filter).into() }).await?.into_inner();
+        Ok(stream.map(|item| read(&item?.page)))
+    }
+
+    /// Runs of history, page by page, by job id.
+    pub async fn history(
+        &mut self,
+        query: &HistoryQuery,
+    ) -> Result<impl Stream<Item = Result<HistoryPage, CallError>> + use<>, CallError> {
+        let stream = self.client.history(HistoryRequest { query: codec::encode(query).into() }).await?.into_inner();
         Ok(stream.map(|item| read(&item?.page)))
     }
 

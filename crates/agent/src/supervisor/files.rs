@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use model::StepId;
 use model::pattern::{self, PatternValues};
@@ -13,6 +14,8 @@ use model::pattern::{self, PatternValues};
 use super::identity::Identity;
 use super::notes;
 use crate::protocol::Start;
+
+const WAIT_FOR_DIRECTORY: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -69,7 +72,7 @@ impl<'a> Files<'a> {
         let mut options = options.clone();
         options.custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK);
         let file = self.identity.act(|| {
-            let file = options.open(path)?;
+            let file = open_in_time(path, &options)?;
             set_blocking(&file)?;
             Ok(file)
         });
@@ -98,6 +101,21 @@ impl<'a> Files<'a> {
         };
         let dir = launch.step_spec.as_ref().map_or(&spec.work_dir, |step| &step.work_dir);
         Path::new(dir).join(pattern::expand(pattern, &values))
+    }
+}
+
+/// Clients such as submitit make the directory of a job's output when they know the job's id. A job may start sooner than
+/// that, so a directory that is missing is given a moment to appear.
+fn open_in_time(path: &Path, options: &OpenOptions) -> io::Result<std::fs::File> {
+    let until = Instant::now() + WAIT_FOR_DIRECTORY;
+    let has_no_directory = || path.parent().is_some_and(|parent| !parent.exists());
+    loop {
+        match options.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until && has_no_directory() => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened,
+        }
     }
 }
 

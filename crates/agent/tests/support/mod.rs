@@ -44,6 +44,7 @@ macro_rules! not_here {
 impl Controller for Post {
     type JobsStream = Streamed<JobsReply>;
     type WatchJobsStream = Streamed<JobsReply>;
+    type HistoryStream = Streamed<HistoryReply>;
     type AttendStream = Streamed<ToAgent>;
 
     fn attend<'a, 's>(
@@ -95,6 +96,7 @@ impl Controller for Post {
         reconfigure: Nothing => Nothing,
         signal: SignalRequest => CommandReply,
         jobs: JobsRequest => Self::JobsStream,
+        history: HistoryRequest => Self::HistoryStream,
         watch_jobs: JobsRequest => Self::WatchJobsStream,
         nodes: Nothing => NodesReply,
         configuration: Nothing => ConfigurationReply,

@@ -36,7 +36,7 @@ pub fn partitions(partitions: &[&Partition], nodes: &[NodeView]) -> String {
 }
 
 /// The envelope that all answers share, around one list.
-fn document(name: &str, items: impl FnOnce(&mut Json)) -> String {
+pub fn document(name: &str, items: impl FnOnce(&mut Json)) -> String {
     let mut json = Json::new();
     json.object(|json| {
         json.object_field("meta", |json| {

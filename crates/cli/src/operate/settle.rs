@@ -101,7 +101,7 @@ fn generated(wanted: &Wanted) -> Config {
         priority_job_factor: 1,
         ..Partition::default()
     };
-    Config { nodes, partitions: vec![partition], ..Config::default() }
+    Config { nodes, partitions: vec![partition], accounting: config::usual_accounting(), ..Config::default() }
 }
 
 /// Sizes given for a cluster that exists must be the ones it has: its file may hold somebody's work.

@@ -33,7 +33,10 @@ fn entries(configuration: &Configuration, file: &str, clock: &Clock) -> Vec<(&'s
     let dependency = if scheduler.kill_on_invalid_dependency { word("kill_invalid_depend") } else { null() };
     vec![
         ("AccountingStorageEnforce", word("none")),
-        ("AccountingStorageType", word("accounting_storage/none")),
+        (
+            "AccountingStorageType",
+            word(if config.accounting.records { "accounting_storage/slurmdbd" } else { "accounting_storage/none" }),
+        ),
         ("AcctGatherEnergyType", word("acct_gather_energy/none")),
         ("AcctGatherFilesystemType", word("acct_gather_filesystem/none")),
         ("AcctGatherInterconnectType", word("acct_gather_interconnect/none")),

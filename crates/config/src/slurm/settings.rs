@@ -11,6 +11,27 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     files(values, config, notes);
     limits(values, config, notes);
     scheduling(values, config, notes);
+    accounting(values, config, notes);
+}
+
+/// The controller itself keeps what Slurm would send to slurmdbd. Only an explicit "none" turns that off.
+fn accounting(values: &Values, config: &mut Config, notes: &Notes) {
+    let expected = "accounting_storage/slurmdbd or accounting_storage/none";
+    let kind = values.read("AccountingStorageType", expected, notes, |text| {
+        let name = text.to_lowercase();
+        let name = name.strip_prefix("accounting_storage/").unwrap_or(&name).to_string();
+        ["slurmdbd", "mysql", "none", "ctld_relay"].contains(&name.as_str()).then_some(name)
+    });
+    let accounting = &mut config.accounting;
+    accounting.records = kind.as_deref() != Some("none");
+    let words = |key: &str| -> Vec<String> {
+        values.text(key).unwrap_or_default().split(',').map(|word| word.trim().to_lowercase()).collect()
+    };
+    let flags = words("AccountingStoreFlags");
+    accounting.keeps_scripts = flags.iter().any(|flag| flag == "job_script");
+    accounting.keeps_environments = flags.iter().any(|flag| flag == "job_env");
+    let prolog = words("PrologFlags");
+    accounting.has_extern = prolog.iter().any(|flag| flag == "contain" || flag == "x11");
 }
 
 fn names(values: &Values, config: &mut Config, notes: &Notes) {

@@ -11,23 +11,26 @@ use std::sync::Arc;
 
 use futures::Stream;
 use model::accounts::Change;
+use model::history::HistoryQuery;
 use model::{BlobId, Caller, Command, JobKind, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, FromAgent, JobsReply,
-    JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, SubmitReply, SubmitRequest, ToAgent,
+    AccountsReply, BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, FromAgent, HistoryReply,
+    HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, SubmitReply, SubmitRequest,
+    ToAgent,
 };
 use wire::refusal::to_status;
 
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
+use crate::history::History;
 use crate::leader::runner;
 use crate::machine::Published;
 use crate::names::Names;
 
 type Answer<T> = Result<Response<T>, Status>;
-type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+pub type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 pub struct Api {
     pub door: Arc<Door>,
@@ -37,6 +40,7 @@ pub struct Api {
     pub config_file: PathBuf,
     pub started: Timestamp,
     pub names: Names,
+    pub history: History,
 }
 
 impl Api {
@@ -63,6 +67,7 @@ impl Api {
 impl Controller for Api {
     type JobsStream = Streamed<JobsReply>;
     type WatchJobsStream = Streamed<JobsReply>;
+    type HistoryStream = Streamed<HistoryReply>;
     type AttendStream = Streamed<ToAgent>;
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
@@ -164,6 +169,16 @@ impl Controller for Api {
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
         let filter = read(&request.get_ref().filter)?;
         Ok(Response::new(jobs::watch(self.published.clone(), self.runner.clone(), self.door.clone(), filter)))
+    }
+
+    async fn history(&self, request: Request<HistoryRequest>) -> Answer<Self::HistoryStream> {
+        let by = self.caller(&request)?;
+        let query: HistoryQuery = read(&request.get_ref().query)?;
+        // What a script or an environment holds is its owner's business.
+        let wants_contents = query.with_scripts || query.with_environments;
+        let own = HistoryQuery { uids: vec![by.uid], ..query.clone() };
+        let query = if wants_contents && !by.is_admin { own } else { query };
+        Ok(Response::new(self.history.read(query, self.door.now()).await?))
     }
 
     async fn nodes(&self, _: Request<Nothing>) -> Answer<NodesReply> {

@@ -5,8 +5,8 @@ use model::update::PartitionChanges;
 use model::{Caller, Config, Event, JobId, Phase, Reject, Reply, Wake};
 
 use super::{Answer, node};
-use crate::Cluster;
 use crate::settle::{forget_wait, wake};
+use crate::{Cluster, history};
 
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
     if *cluster.config == *config {
@@ -41,7 +41,9 @@ fn adopt(cluster: &mut Cluster, config: Config) {
     let done = cluster.jobs().filter(|job| job.phase == Phase::Done).map(|job| job.id);
     let done: Vec<JobId> = done.collect();
     cluster.unsettled.extend(done);
+    let recorded_before = cluster.config.accounting.records;
     cluster.config = Arc::new(config);
+    history::configured(cluster, recorded_before);
     wake(cluster, Wake::Partitions);
     let at = cluster.now;
     cluster.tell(Event::Reconfigured { at });

@@ -1,6 +1,7 @@
 //! One file a command family. Each handler checks everything first, then changes; a reject changes nothing.
 pub(crate) mod accounts;
 pub(crate) mod config;
+pub(crate) mod history;
 pub(crate) mod job;
 pub(crate) mod node;
 pub(crate) mod plan;

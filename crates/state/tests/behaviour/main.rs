@@ -2,6 +2,7 @@
 mod arrays;
 mod dependencies;
 mod het;
+mod history;
 mod jobs;
 mod lab;
 mod nodes;

@@ -1,0 +1,191 @@
+//! History in one file beside the journal: nothing to set up.
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use model::history::{HistoryQuery, RunHistory};
+use model::{JobId, Timestamp, codec};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use crate::select::{self, Order};
+use crate::{Batch, Failure, Sink, Store, fits};
+
+/// Readers beyond this many open a connection of their own.
+const MAX_IDLE_READERS: usize = 4;
+
+pub struct Sqlite {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    file: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+impl Sqlite {
+    pub async fn open(file: &Path) -> Result<Sqlite, Failure> {
+        let file = file.to_path_buf();
+        blocking(move || {
+            let writer = open_writer(&file).map_err(|error| Failure(format!("{}: {error}", file.display())))?;
+            let inner = Inner { file, writer: Mutex::new(writer), readers: Mutex::default() };
+            Ok(Sqlite { inner: Arc::new(inner) })
+        })
+        .await
+    }
+}
+
+fn open_writer(file: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open(file)?;
+    // What jobs did is the business of their owners; the controller shows it to those who may see it.
+    let _ = std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // A batch that was reported as written must survive a power failure.
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.execute_batch(&select::TABLES.replace("{blob}", "BLOB"))?;
+    Ok(connection)
+}
+
+impl Inner {
+    fn reader(&self) -> Result<Connection, rusqlite::Error> {
+        if let Some(reader) = self.readers.lock().expect("no holder panics").pop() {
+            return Ok(reader);
+        }
+        let reader = Connection::open_with_flags(&self.file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        reader.busy_timeout(Duration::from_secs(10))?;
+        reader.pragma_update(None, "mmap_size", 256 << 20)?;
+        Ok(reader)
+    }
+
+    fn give_back(&self, reader: Connection) {
+        let mut readers = self.readers.lock().expect("no holder panics");
+        if readers.len() < MAX_IDLE_READERS {
+            readers.push(reader);
+        }
+    }
+
+    fn write(&self, batch: &Batch) -> Result<(), rusqlite::Error> {
+        let mut writer = self.writer.lock().expect("no holder panics");
+        let transaction = writer.transaction()?;
+        {
+            let mut put = transaction.prepare_cached(select::PUT_JOB)?;
+            for job in &batch.jobs {
+                put.execute(params![
+                    job.job.0,
+                    select::number(job.submitted),
+                    job.attempt,
+                    select::group(job),
+                    job.uid,
+                    select::ended(job),
+                    codec::encode(job)
+                ])?;
+            }
+            let mut put = transaction.prepare_cached(select::PUT_STEP)?;
+            for step in &batch.steps {
+                let submitted = select::number(step.submitted);
+                let number = select::step_number(step.step);
+                put.execute(params![step.job.0, submitted, step.attempt, number, codec::encode(step)])?;
+            }
+            let mut put = transaction.prepare_cached(select::PUT_CONTENT)?;
+            for (id, content) in &batch.blobs {
+                put.execute(params![select::content_key(*id), &content[..]])?;
+            }
+        }
+        transaction.commit()
+    }
+
+    fn read(&self, query: &HistoryQuery, now: Timestamp, out: &Sink) -> Result<(), rusqlite::Error> {
+        let reader = self.reader()?;
+        {
+            let mut statement = reader.prepare(&select::jobs(query))?;
+            let mut rows = statement.query([])?;
+            let mut order = Order::default();
+            let mut page: Vec<RunHistory> = Vec::new();
+            while let Some(row) = rows.next()? {
+                let Some(job) = decoded(row.get_ref(0)?.as_blob()?) else { continue };
+                if !fits(query, &job, now) {
+                    continue;
+                }
+                for certain in order.push(query, job) {
+                    page.push(with_parts(&reader, query, select::run(certain))?);
+                }
+                if page.len() >= select::RUNS_PER_PAGE && out.blocking_send(std::mem::take(&mut page)).is_err() {
+                    return Ok(());
+                }
+            }
+            for last in order.finish() {
+                page.push(with_parts(&reader, query, select::run(last))?);
+            }
+            // A reader that went away needs nothing.
+            let _ = out.blocking_send(page);
+        }
+        self.give_back(reader);
+        Ok(())
+    }
+
+    fn last_job_since(&self, since: Timestamp) -> Result<Option<JobId>, rusqlite::Error> {
+        let writer = self.writer.lock().expect("no holder panics");
+        let last: Option<u32> = writer.query_row(select::LAST_JOB, [select::number(since)], |row| row.get(0))?;
+        Ok(last.map(JobId))
+    }
+}
+
+/// The steps of a run, and what else was asked for.
+fn with_parts(reader: &Connection, query: &HistoryQuery, mut run: RunHistory) -> Result<RunHistory, rusqlite::Error> {
+    if query.with_steps {
+        let mut statement = reader.prepare_cached(select::GET_STEPS)?;
+        let key = params![run.job.job.0, select::number(run.job.submitted), run.job.attempt];
+        let mut rows = statement.query(key)?;
+        while let Some(row) = rows.next()? {
+            run.steps.extend(decoded(row.get_ref(0)?.as_blob()?));
+        }
+    }
+    let content = |id: Option<model::BlobId>, wanted: bool| -> Result<Vec<u8>, rusqlite::Error> {
+        let Some(id) = id.filter(|_| wanted) else { return Ok(Vec::new()) };
+        let mut statement = reader.prepare_cached(select::GET_CONTENT)?;
+        let found: Option<Vec<u8>> = statement.query_row([select::content_key(id)], |row| row.get(0)).optional()?;
+        Ok(found.unwrap_or_default())
+    };
+    run.script = content(run.job.script, query.with_scripts)?;
+    run.environment = content(run.job.environment, query.with_environments)?;
+    Ok(run)
+}
+
+/// A row that cannot be read is told of and left out; the others are still worth showing.
+pub(crate) fn decoded<T: codec::Decode>(bytes: &[u8]) -> Option<T> {
+    match codec::decode(bytes) {
+        Ok(record) => Some(record),
+        Err(error) => {
+            tracing::error!(%error, "a row of history cannot be read");
+            None
+        }
+    }
+}
+
+impl Store for Sqlite {
+    fn write(&self, batch: Batch) -> BoxFuture<'_, Result<(), Failure>> {
+        let inner = self.inner.clone();
+        Box::pin(blocking(move || inner.write(&batch).map_err(failure)))
+    }
+
+    fn read(&self, query: HistoryQuery, now: Timestamp, out: Sink) -> BoxFuture<'_, Result<(), Failure>> {
+        let inner = self.inner.clone();
+        Box::pin(blocking(move || inner.read(&query, now, &out).map_err(failure)))
+    }
+
+    fn last_job_since(&self, since: Timestamp) -> BoxFuture<'_, Result<Option<JobId>, Failure>> {
+        let inner = self.inner.clone();
+        Box::pin(blocking(move || inner.last_job_since(since).map_err(failure)))
+    }
+}
+
+fn failure(error: rusqlite::Error) -> Failure {
+    Failure(error.to_string())
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure(error.to_string())))
+}

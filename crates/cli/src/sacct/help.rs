@@ -1,0 +1,74 @@
+//! The texts of `sacct --help`, `--usage` and `--helpformat`.
+use super::fields::FIELDS;
+
+pub const DEFAULT: &str = "jobid,jobname,partition,account,alloccpus,state,exitcode";
+pub const BRIEF: &str = "jobid,state,exitcode";
+pub const LONG: &str = "jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,\
+maxrssnode,maxrsstask,averss,maxpages,maxpagesnode,maxpagestask,avepages,mincpu,mincpunode,mincputask,avecpu,ntasks,\
+alloccpus,elapsed,state,exitcode,avecpufreq,reqcpufreqmin,reqcpufreqmax,reqcpufreqgov,reqmem,consumedenergy,\
+maxdiskread,maxdiskreadnode,maxdiskreadtask,avediskread,maxdiskwrite,maxdiskwritenode,maxdiskwritetask,avediskwrite,\
+reqtres,alloctres,tresusageinave,tresusageinmax,tresusageinmaxnode,tresusageinmaxtask,tresusageinmin,\
+tresusageinminnode,tresusageinmintask,tresusageintot,tresusageoutmax,tresusageoutmaxnode,tresusageoutmaxtask,\
+tresusageoutave,tresusageouttot";
+
+pub const USAGE: &str = "Usage: sacct [options]\n\tUse --help for help\n";
+
+pub const HELP: &str = "\
+sacct [<OPTION>]
+Which jobs:
+  -j, --jobs=IDS              these jobs, arrays, array tasks or steps (12,13_4,14.batch,15+1)
+  -u, --user=NAMES            of these users (names or numbers); default: the caller's, for root all
+  -a, --allusers              of all users
+  -g, --group=NAMES           of these groups
+  -A, --accounts=NAMES        of these accounts
+  -r, --partition=NAMES       in these partitions
+  -q, --qos=NAMES             with these qualities of service
+  -W, --wckeys=NAMES          with these wckeys
+      --name=NAMES            with these names
+  -N, --nodelist=NODES        that ran on one of these nodes
+  -C, --constraints=NAMES     that asked for all of these features
+  -R, --reason=WORDS          with these reasons
+  -F, --flags=NAMES           started by SchedMain or SchedBackfill
+  -i, --nnodes=MIN[-MAX]      on so many nodes
+  -I, --ncpus=MIN[-MAX]       on so many CPUs
+  -k, --timelimit-min=TIME    with this time limit, or at least this one
+  -K, --timelimit-max=TIME    with -k: and at most this one
+  -s, --state=STATES          that were in one of these states (CD, FAILED, ...) in the time looked at
+  -S, --starttime=TIME        the time looked at begins; default: today 00:00; with -j: ever; with -s: now
+  -E, --endtime=TIME          the time looked at ends; default: now
+  -D, --duplicates            all runs of requeued jobs, not only the last
+      --whole-hetjob[=yes|no] all parts of a heterogeneous job, or only those named
+  -M, --clusters=NAMES, -L, --allclusters, --local, --federation
+                              there is one cluster
+What of them:
+  -X, --allocations           only jobs, no steps
+  -o, --format=FIELDS         these fields, each with %WIDTH or %-WIDTH if wanted
+  -e, --helpformat            the list of fields
+  -l, --long                  many fields
+  -b, --brief                 JobID, State and ExitCode
+  -B, --batch-script          the scripts instead (with -j)
+      --env-vars              the environments instead (with -j)
+  -T, --truncate              times are cut to those of -S and -E
+How:
+  -n, --noheader              no heading
+  -p, --parsable              fields with | after each
+  -P, --parsable2             fields with | between them
+      --delimiter=TEXT        instead of |
+      --units=[KMGTP]         sizes in this unit
+      --noconvert             sizes as they are stored
+      --json                  JSON
+      --use-local-uid         users by their number here
+  -v, --verbose   -V, --version   -h, --help   --usage
+";
+
+/// Four to a line.
+pub fn fields() -> String {
+    let names: Vec<&str> = FIELDS.iter().filter(|field| field.is_listed).map(|field| field.name).collect();
+    let mut text = String::new();
+    for line in names.chunks(4) {
+        let padded: Vec<String> = line.iter().map(|name| format!("{name:<19}")).collect();
+        text.push_str(padded.join(" ").trim_end());
+        text.push('\n');
+    }
+    text
+}

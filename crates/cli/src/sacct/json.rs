@@ -1,0 +1,228 @@
+//! Runs in the shape of Slurm's `sacct --json`.
+use model::amount::Amount;
+use model::history::{RunHistory, StepRecord};
+use model::time::Span;
+use model::usage::Usage;
+use model::{ExitStatus, StepId, Timestamp, hostlist, signal};
+
+use crate::json::{self, Json};
+
+use super::row::{self, Part, Row, Scene};
+
+pub fn document(runs: &[RunHistory], scene: &Scene) -> String {
+    json::document("jobs", |json| {
+        for run in runs {
+            json.object(|json| write(&Row { run, part: Part::Job, scene }, json));
+        }
+    })
+}
+
+fn secs(moment: Option<Timestamp>) -> u64 {
+    moment.map_or(0, Timestamp::secs)
+}
+
+fn write(row: &Row, json: &mut Json) {
+    let job = row.job();
+    json.field("account", &job.account);
+    json.object_field("comment", |json| {
+        json.field("administrator", &job.admin_comment);
+        json.field("job", &job.comment);
+        json.field("system", &job.system_comment);
+    });
+    json.field("allocation_nodes", job.held.n_nodes);
+    json.object_field("array", |json| {
+        json.field("job_id", job.array.map_or(0, |array| array.0));
+        json.object_field("limits", |json| {
+            json.object_field("max", |json| {
+                json.object_field("running", |json| json.field("tasks", job.waiting_limit.unwrap_or(0)));
+            });
+        });
+        let waiting = job.waiting.as_ref().map(|tasks| tasks.to_string());
+        json.field("task", waiting.as_deref());
+        json.field("task_id", job.task);
+    });
+    json.object_field("association", |json| {
+        json.field("account", &job.account);
+        json.field("cluster", &row.scene.config.cluster_name);
+        json.field("partition", None::<u32>);
+        json.field("user", &job.user);
+    });
+    json.field("cluster", &row.scene.config.cluster_name);
+    json.field("constraints", &job.constraints);
+    json.field("container", "");
+    json.object_field("derived_exit_code", |json| exit(job.derived_exit, json));
+    json.object_field("time", |json| times(row, json));
+    json.object_field("exit_code", |json| exit(job.exit, json));
+    json.list_field("flags", |json| {
+        if job.started.is_some() {
+            json.item(if job.was_backfilled { "STARTED_ON_BACKFILL" } else { "STARTED_ON_SCHEDULE" });
+        }
+    });
+    json.field("group", &job.group);
+    json.object_field("het", |json| {
+        json.field("job_id", job.het_job.map_or(0, |leader| leader.0));
+        json.field("job_offset", job.het_job.map(|_| job.het_offset));
+    });
+    json.field("job_id", job.job.0);
+    json.field("name", &job.name);
+    json.object_field("mcs", |json| json.field("label", ""));
+    json.field("nodes", row.nodes());
+    json.field("partition", &job.partition);
+    json.field("priority", job.priority);
+    json.field("qos", &job.qos);
+    json.object_field("required", |json| {
+        json.field("CPUs", job.asked.n_cpus);
+        json.field("memory", job.asked.memory_mb);
+    });
+    json.field("kill_request_user", job.cancelled_by.map(row_user).as_deref());
+    json.object_field("reservation", |json| {
+        json.field("id", 0_u32);
+        json.field("name", &job.reservation);
+    });
+    json.field("restart_cnt", job.restarts);
+    json.object_field("state", |json| {
+        json.field("current", row.state().name());
+        json.field("reason", &job.reason);
+    });
+    json.list_field("steps", |json| {
+        row::rows(row.run, row.scene, |part| {
+            if !part.is_job() {
+                json.object(|json| step(part, json));
+            }
+        });
+    });
+    json.field("submit_line", &job.command_line);
+    json.object_field("tres", |json| {
+        json.list_field("allocated", |json| tres(&job.held, true, json));
+        json.list_field("requested", |json| tres(&job.asked, true, json));
+    });
+    json.field("user", &job.user);
+    json.object_field("wckey", |json| {
+        json.field("wckey", &job.wckey);
+        json.list_field("flags", |_| {});
+    });
+    json.field("working_directory", &job.work_dir);
+    json.field("stdin", &job.stdin);
+    json.field("stdout", &job.stdout);
+    json.field("stderr", &job.stderr);
+}
+
+fn row_user(uid: u32) -> String {
+    crate::users::user_name(uid).unwrap_or_else(|| uid.to_string())
+}
+
+fn exit(exit: ExitStatus, json: &mut Json) {
+    match exit.signal {
+        0 if exit.code == 0 => json.field("status", "SUCCESS"),
+        0 => json.field("status", "ERROR"),
+        _ => json.field("status", "SIGNALED"),
+    }
+    json.field("return_code", u32::from(exit.code));
+    if exit.signal != 0 {
+        json.object_field("signal", |json| {
+            json.field("signal_id", u32::from(exit.signal));
+            let name = signal::Signal::new(exit.signal).map(|signal| signal.name());
+            json.field("name", name.as_deref());
+        });
+    }
+}
+
+fn times(row: &Row, json: &mut Json) {
+    let job = row.job();
+    json.field("elapsed", row.elapsed_secs());
+    json.field("eligible", secs(job.eligible));
+    json.field("end", secs(row.ended()));
+    json.field("start", secs(row.started()));
+    json.field("submission", job.submitted.secs());
+    json.field("suspended", row.suspended_secs());
+    let used = || row.run.steps.iter().filter_map(|step| step.usage.as_deref());
+    let sum = |of: fn(&Usage) -> Span| used().fold(Span(0), |sum, usage| sum + of(usage));
+    cpu("system", sum(|usage| usage.system_cpu), json);
+    let limit = match job.time_limit {
+        Some(model::spec::TimeLimit::Secs(secs)) => Some(secs.div_ceil(60)),
+        Some(model::spec::TimeLimit::Unlimited) | None => None,
+    };
+    json.field("limit", limit);
+    cpu("total", sum(|usage| usage.total_cpu()), json);
+    cpu("user", sum(|usage| usage.user_cpu), json);
+}
+
+fn cpu(name: &str, span: Span, json: &mut Json) {
+    json.object_field(name, |json| {
+        json.field("seconds", span.secs());
+        json.field("microseconds", span.0 % 1_000_000);
+    });
+}
+
+fn step(row: &Row, json: &mut Json) {
+    let record: Option<&StepRecord> = row.step();
+    json.object_field("time", |json| {
+        json.field("elapsed", row.elapsed_secs());
+        json.field("end", secs(row.ended()));
+        json.field("start", secs(row.started()));
+        json.field("suspended", row.suspended_secs());
+        let of = |of: fn(&Usage) -> Span| record.and_then(|step| step.usage.as_deref()).map_or(Span(0), of);
+        cpu("system", of(|usage| usage.system_cpu), json);
+        cpu("total", of(|usage| usage.total_cpu()), json);
+        cpu("user", of(|usage| usage.user_cpu), json);
+    });
+    json.object_field("exit_code", |json| exit(record.map(|step| step.exit).unwrap_or_default(), json));
+    json.object_field("nodes", |json| {
+        json.field("count", row.held().n_nodes);
+        json.field("range", row.nodes());
+        json.list_field("list", |json| {
+            for name in hostlist::expand(row.nodes()).unwrap_or_default() {
+                json.item(&name);
+            }
+        });
+    });
+    json.object_field("tasks", |json| {
+        json.field("count", record.map_or(row.held().n_nodes, |step| step.held.n_tasks));
+    });
+    json.object_field("step", |json| {
+        json.field("job_id", row.job().job.0);
+        let id = match record.map(|step| step.step) {
+            Some(StepId::Batch) => "batch".to_string(),
+            Some(StepId::Number(number)) => number.to_string(),
+            None => "extern".to_string(),
+        };
+        json.field("id", &id);
+        json.field("name", row.name());
+    });
+    json.field("state", row.state().name());
+    json.object_field("statistics", |json| {
+        json.object_field("CPU", |json| json.field("actual_frequency", 0_u32));
+        json.object_field("energy", |json| json.field("consumed", 0_u32));
+    });
+    json.object_field("task", |json| {
+        json.field("distribution", record.map_or("Unknown", |step| step.layout.as_str()));
+    });
+    json.object_field("tres", |json| {
+        json.list_field("allocated", |json| tres(row.held(), false, json));
+    });
+}
+
+fn tres(amount: &Amount, with_billing: bool, json: &mut Json) {
+    if amount.is_nothing() {
+        return;
+    }
+    let mut one = |kind: &str, name: Option<&str>, id: u32, count: u64| {
+        json.object(|json| {
+            json.field("type", kind);
+            json.field("name", name);
+            json.field("id", id);
+            json.field("count", count);
+        });
+    };
+    one("cpu", None, 1, u64::from(amount.n_cpus));
+    if amount.memory_mb > 0 {
+        one("mem", None, 2, amount.memory_mb);
+    }
+    one("node", None, 4, u64::from(amount.n_nodes));
+    if with_billing {
+        one("billing", None, 5, u64::from(amount.n_cpus));
+    }
+    for (name, count) in &amount.gres {
+        one("gres", Some(name), 1001, *count);
+    }
+}

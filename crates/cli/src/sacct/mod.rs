@@ -1,0 +1,108 @@
+//! `sacct`: what became of jobs and steps.
+use std::io::IsTerminal;
+
+use model::Timestamp;
+use model::config::Config;
+use model::history::{HistoryPage, RunHistory};
+use tokio_stream::StreamExt;
+
+use crate::output::print;
+use crate::trouble::Trouble;
+use crate::viewer::Viewer;
+use crate::zone::Clock;
+
+mod content;
+mod fields;
+mod help;
+mod json;
+mod layout;
+mod options;
+mod row;
+mod units;
+mod usage;
+
+pub use options::{Options, parse};
+
+const VIEWER: Viewer = Viewer { program: "sacct", call: "sacct: error:" };
+
+pub fn run(arguments: &[String]) -> i32 {
+    let now = Timestamp::from_secs(
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    );
+    let asked = parse(arguments, &|name| std::env::var(name).ok(), &Clock::local(None, now));
+    VIEWER.run(asked, |options| &options.complaints, show)
+}
+
+async fn show(options: &Options) -> Result<i32, Trouble> {
+    let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
+        return Ok(1);
+    };
+    let config = controller.configuration().await?.config;
+    if !config.accounting.records {
+        eprintln!("Slurm accounting storage is disabled");
+        return Ok(1);
+    }
+    let mut pages = std::pin::pin!(controller.history(&options.query).await?);
+    let mut printer = Printer::new(options, &config);
+    while let Some(page) = pages.next().await {
+        if !printer.page(&page?) {
+            return Ok(0);
+        }
+    }
+    printer.finish();
+    Ok(0)
+}
+
+/// Prints pages as they come: nobody waits for a million rows to be gathered.
+struct Printer<'a> {
+    options: &'a Options,
+    config: &'a Config,
+    is_first: bool,
+    /// JSON is one document.
+    gathered: Vec<RunHistory>,
+    now: Timestamp,
+}
+
+impl<'a> Printer<'a> {
+    fn new(options: &'a Options, config: &'a Config) -> Self {
+        Printer { options, config, is_first: true, gathered: Vec::new(), now: Timestamp::default() }
+    }
+
+    /// False when nobody reads any more.
+    fn page(&mut self, page: &HistoryPage) -> bool {
+        self.now = page.now;
+        if self.options.json {
+            self.gathered.extend(page.runs.iter().cloned());
+            return true;
+        }
+        let clock = Clock::local(self.options.time_format.as_deref(), page.now);
+        let scene = row::Scene { clock: &clock, config: self.config, options: self.options };
+        let mut text = String::new();
+        if self.options.contents.is_some() {
+            content::write(self.options, &page.runs, &mut text);
+        } else {
+            if std::mem::take(&mut self.is_first) {
+                layout::heading(&self.options.layout, &mut text);
+            }
+            for run in &page.runs {
+                row::rows(run, &scene, |row| layout::row(&self.options.layout, row, &mut text));
+            }
+        }
+        print(&text)
+    }
+
+    fn finish(self) {
+        if !self.options.json {
+            return;
+        }
+        let clock = Clock::local(None, self.now);
+        let scene = row::Scene { clock: &clock, config: self.config, options: self.options };
+        print(&json::document(&self.gathered, &scene));
+        if std::io::stdout().is_terminal() {
+            print("\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! How much of every countable resource: what a job asks for, what it holds, and Slurm's TRES spelling of it.
+use std::fmt::Write;
+
+use crate::spec::Memory;
+use crate::{Job, NodeShare, Phase, size};
+
+record! {
+    pub struct Amount {
+        pub n_nodes: u32,
+        pub n_cpus: u32,
+        pub n_tasks: u32,
+        pub memory_mb: u64,
+        /// `gpu`, `gpu:a100` and how many in all.
+        pub gres: Vec<(String, u64)>,
+    }
+}
+
+impl Amount {
+    pub fn is_nothing(&self) -> bool {
+        *self == Amount::default()
+    }
+
+    pub fn of_shares(shares: &[NodeShare]) -> Amount {
+        let mut amount = Amount {
+            n_nodes: shares.len() as u32,
+            n_cpus: shares.iter().map(|share| share.cpus.len()).sum(),
+            n_tasks: shares.iter().map(|share| share.n_tasks).sum(),
+            memory_mb: shares.iter().map(|share| share.memory_mb).sum(),
+            gres: Vec::new(),
+        };
+        for gres in shares.iter().flat_map(|share| &share.gres) {
+            amount.add_gres(&gres.name, &gres.kind, u64::from(gres.units.len()));
+        }
+        amount
+    }
+
+    fn add_gres(&mut self, name: &str, kind: &str, count: u64) {
+        self.add_named(name.to_string(), count);
+        if !kind.is_empty() {
+            self.add_named(format!("{name}:{kind}"), count);
+        }
+    }
+
+    fn add_named(&mut self, name: String, count: u64) {
+        match self.gres.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, total)) => *total += count,
+            None => self.gres.push((name, count)),
+        }
+    }
+
+    /// `cpu=1,mem=100M,node=1,billing=1,gres/gpu=1`, as squeue and scontrol show it.
+    pub fn tres(&self) -> String {
+        let mut text = format!("cpu={}", self.n_cpus);
+        if self.memory_mb > 0 {
+            write!(text, ",mem={}", size::show_megabytes(self.memory_mb)).expect("a String takes everything");
+        }
+        write!(text, ",node={},billing={}", self.n_nodes, self.n_cpus).expect("a String takes everything");
+        for (name, count) in &self.gres {
+            write!(text, ",gres/{name}={count}").expect("a String takes everything");
+        }
+        text
+    }
+}
+
+impl Job {
+    pub fn has_nodes(&self) -> bool {
+        self.phase != Phase::Pending && !self.allocation.nodes.is_empty()
+    }
+
+    /// What it holds, or held; nothing if it never had nodes.
+    pub fn held(&self) -> Amount {
+        if !self.has_nodes() {
+            return Amount::default();
+        }
+        let n_tasks = self.n_tasks_on(self.allocation.nodes.len() as u32);
+        Amount { n_tasks, ..Amount::of_shares(&self.allocation.nodes) }
+    }
+
+    /// The least that would do.
+    pub fn asked(&self) -> Amount {
+        let size = &self.spec.size;
+        let for_tasks = match (size.n_tasks, size.tasks_per_node) {
+            (Some(n_tasks), Some(per_node)) if per_node > 0 => n_tasks.div_ceil(per_node),
+            _ => 1,
+        };
+        let n_nodes = size.min_nodes.max(for_tasks).max(1);
+        let n_tasks = self.n_tasks_on(n_nodes);
+        let per_node = size.min_cpus_per_node.unwrap_or(1) * n_nodes;
+        let n_cpus = (n_tasks * size.n_cpus_per_task()).max(per_node);
+        let mut amount = Amount { n_nodes, n_cpus, n_tasks, ..Amount::default() };
+        for gres in &size.gres {
+            amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count) * u64::from(n_nodes));
+        }
+        for gres in &size.gres_per_task {
+            amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count) * u64::from(n_tasks));
+        }
+        amount.memory_mb = match size.memory {
+            Memory::Default | Memory::WholeNode => 0,
+            Memory::PerNodeMb(megabytes) => megabytes * u64::from(n_nodes),
+            Memory::PerCpuMb(megabytes) => megabytes * u64::from(n_cpus),
+            Memory::PerGpuMb(megabytes) => {
+                let gpus = amount.gres.iter().find(|(name, _)| name == "gpu");
+                megabytes * gpus.map_or(0, |(_, count)| *count)
+            }
+        };
+        amount
+    }
+
+    fn n_tasks_on(&self, n_nodes: u32) -> u32 {
+        self.spec.size.n_tasks_on(n_nodes)
+    }
+}
