@@ -7,6 +7,7 @@ mod het;
 mod history;
 mod kill;
 mod limits;
+mod memory;
 mod operate;
 mod restart;
 mod sharing;

@@ -6,8 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::birth;
-use crate::sys;
+use crate::{birth, bounds, sys};
 
 /// The directory for the runs of one agent, if this process may make cgroups: under the root of the hierarchy for root, so
 /// that runs outlive a service's cgroup; under its own for anybody else.
@@ -20,6 +19,7 @@ pub fn find_parent(name: &str) -> Option<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(_) => return None,
     }
+    bounds::enable(&base, &parent);
     // A directory without the kernel's files is no cgroup.
     let can_kill = fs::OpenOptions::new().write(true).open(parent.join("cgroup.kill")).is_ok();
     (can_kill && can_bear(&parent)).then_some(parent)
@@ -76,6 +76,10 @@ impl Cgroup {
         let path = parent.join(name);
         let directory = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(&path)?;
         Ok(Cgroup { path, directory, is_spoiled: Cell::new(false) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     pub fn directory(&self) -> BorrowedFd<'_> {

@@ -13,7 +13,7 @@ use model::time::Span;
 use crate::protocol::{FromSupervisor, ToSupervisor};
 use crate::spool::{Record, Spool, slot_name, socket_name};
 use crate::supervisor::{TAG, through};
-use crate::{Options, cgroup, daemon, frame, leftovers, staging};
+use crate::{Options, bounds, cgroup, daemon, frame, leftovers, staging};
 
 /// How long all of it may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,6 +42,7 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
     if let Some(parent) = parent {
         cgroup::remove_all(&parent);
     }
+    bounds::remove_all(&daemon::cgroup_name(options, &spool));
     Ok(running.len())
 }
 

@@ -10,6 +10,7 @@
 mod adopt;
 mod attach;
 mod birth;
+mod bounds;
 mod cgroup;
 mod clear;
 mod daemon;

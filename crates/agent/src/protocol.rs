@@ -42,6 +42,8 @@ pub struct Start {
     pub spool_dir: String,
     /// The directory of the agent's cgroups.
     pub cgroup: Option<String>,
+    /// The name of the agent's groups in other hierarchies.
+    pub group: String,
     /// Which of the agent's script directories and cgroups this run has to itself.
     pub slot: u32,
     /// Marks the processes' environment, to find them when all else fails.

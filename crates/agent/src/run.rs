@@ -60,6 +60,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
         node: agent.options.node.clone(),
         spool_dir: agent.spool.dir().display().to_string(),
         cgroup: agent.cgroup.as_ref().map(|path| path.display().to_string()),
+        group: crate::daemon::cgroup_name(&agent.options, &agent.spool),
         slot,
         tag: agent.tag(run),
     };

@@ -52,6 +52,9 @@ fn agent(text: &mut Text, config: &Config) {
     text.string("log_file", &agent.log_file);
     text.value("kill_wait", seconds(agent.kill_wait));
     text.value("heartbeat", seconds(agent.heartbeat));
+    text.value("constrain_memory", agent.constrain_memory);
+    text.value("constrain_cores", agent.constrain_cores);
+    text.value("constrain_devices", agent.constrain_devices);
     text.value("suspend_grace", seconds(agent.suspend_grace));
 }
 

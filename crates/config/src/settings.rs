@@ -33,6 +33,9 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     section.text("log_file", &mut agent.log_file);
     section.seconds("kill_wait", &mut agent.kill_wait);
     section.seconds("heartbeat", &mut agent.heartbeat);
+    section.flag("constrain_memory", &mut agent.constrain_memory);
+    section.flag("constrain_cores", &mut agent.constrain_cores);
+    section.flag("constrain_devices", &mut agent.constrain_devices);
     section.seconds("suspend_grace", &mut agent.suspend_grace);
     for (key, path) in [("socket", &agent.socket), ("spool_dir", &agent.spool_dir), ("pid_file", &agent.pid_file)] {
         if !path.is_empty() && !path.contains("%n") {

@@ -9,7 +9,7 @@ use crate::request::SignalScope;
 use crate::resources::NodeShare;
 use crate::staging::{Home, Inventory, Progress, Removal, StageResult, StageWork};
 use crate::time::Span;
-use crate::{JobId, JobSpec, NodeName, StepId, StepSpec, Timestamp};
+use crate::{CpuSet, JobId, JobSpec, NodeName, StepId, StepSpec, Timestamp};
 
 /// Controller to agent. Every order may come twice: agents answer one already carried out at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,6 +160,16 @@ record! {
         pub is_suspended: bool,
         /// The whole that the job is a component of.
         pub het: Option<Box<HetFacts>>,
+        /// What its processes are held to.
+        pub bounds: Bounds,
+    }
+
+    /// What a run may use of its node; none where the site does not hold it to anything.
+    pub struct Bounds {
+        pub memory_mb: Option<u64>,
+        pub cpus: Option<CpuSet>,
+        /// Device files that belong to others.
+        pub denied_files: Vec<String>,
     }
 
     /// What the components of a heterogeneous job know of each other.

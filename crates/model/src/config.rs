@@ -67,6 +67,10 @@ pub struct AgentConfig {
     /// Between SIGTERM and SIGKILL.
     pub kill_wait: Span,
     pub heartbeat: Span,
+    /// Jobs get no more memory than they asked for, no other CPUs, no other devices; where the kernel offers the means.
+    pub constrain_memory: bool,
+    pub constrain_cores: bool,
+    pub constrain_devices: bool,
     /// Between SIGTSTP and the freeze of a suspended job.
     pub suspend_grace: Span,
 }
@@ -173,6 +177,9 @@ impl Default for AgentConfig {
             log_file: String::new(),
             kill_wait: Span::from_secs(30),
             heartbeat: Span::from_secs(5),
+            constrain_memory: true,
+            constrain_cores: false,
+            constrain_devices: false,
             suspend_grace: Span::from_secs(2),
         }
     }

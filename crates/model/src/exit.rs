@@ -14,6 +14,8 @@ pub struct ExitStatus {
 
 impl ExitStatus {
     pub const SUCCESS: ExitStatus = ExitStatus { code: 0, signal: 0 };
+    /// As Slurm shows what a memory limit has ended.
+    pub const OUT_OF_MEMORY: ExitStatus = ExitStatus { code: 0, signal: 125 };
 
     pub fn exited(code: u8) -> Self {
         ExitStatus { code, signal: 0 }

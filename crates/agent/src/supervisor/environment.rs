@@ -488,6 +488,7 @@ mod tests {
             node: "n1".into(),
             spool_dir: "/".into(),
             cgroup: None,
+            group: String::new(),
             slot: 0,
             tag: "x".into(),
         };

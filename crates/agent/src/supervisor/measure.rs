@@ -19,6 +19,9 @@ pub struct Meter {
     others: Times,
     next_at: i64,
     pause: i64,
+    longest_pause: i64,
+    /// Of all processes together, at the last look.
+    rss_now_bytes: u64,
     /// Memory of this process itself: what a task inherits at its birth, before it runs its program.
     inherited_bytes: u64,
 }
@@ -58,8 +61,19 @@ impl Meter {
             others: Times::default(),
             next_at: now + FIRST_PAUSE_MILLIS,
             pause: FIRST_PAUSE_MILLIS,
+            longest_pause: LONGEST_PAUSE_MILLIS,
+            rss_now_bytes: 0,
             inherited_bytes: own_peak_bytes(),
         }
+    }
+
+    /// Looks at least this often, because something depends on it.
+    pub fn look_often(&mut self, pause_millis: i64) {
+        self.longest_pause = pause_millis;
+    }
+
+    pub fn rss_now_bytes(&self) -> u64 {
+        self.rss_now_bytes
     }
 
     pub fn add_task(&mut self, rank: u32, pid: i32) {
@@ -83,10 +97,11 @@ impl Meter {
 
     /// Looks at these processes, all there are now.
     pub fn look(&mut self, pids: &[i32], now: i64) {
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE_MILLIS);
+        self.pause = (self.pause * 2).min(self.longest_pause);
         self.next_at = now + self.pause;
         let processes: HashMap<i32, Process> = pids.iter().filter_map(|pid| Some((*pid, read(*pid)?))).collect();
         let mut sums: HashMap<usize, (Times, u64, u64, u64, u64, u64)> = HashMap::new();
+        self.rss_now_bytes = processes.values().map(|process| process.rss_bytes).sum();
         for (pid, process) in &processes {
             let Some(index) = self.task_of(*pid, &processes) else { continue };
             let (read_bytes, written_bytes) = read_io(*pid);

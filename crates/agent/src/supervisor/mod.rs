@@ -11,6 +11,7 @@ mod freezer;
 mod het_environment;
 mod identity;
 mod measure;
+mod memory;
 mod notes;
 mod streams;
 mod task;

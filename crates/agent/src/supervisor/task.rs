@@ -13,6 +13,7 @@ use super::identity::Identity;
 use super::notes;
 use super::task_scripts::Scripts;
 use crate::birth;
+use crate::bounds::Held;
 use crate::cgroup::Cgroup;
 use crate::sys;
 
@@ -41,11 +42,15 @@ pub fn start(
     identity: &Identity,
     limits: &[ResourceLimit],
     cgroup: Option<&Cgroup>,
+    held: &Held,
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
     let has_scripts = plan.scripts.clone();
-    let mut child = || run(plan, identity, limits, &arguments, &environment);
+    let mut child = || {
+        held.join();
+        run(plan, identity, limits, &arguments, &environment)
+    };
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
     unsafe {
         if !has_scripts.is_empty() {

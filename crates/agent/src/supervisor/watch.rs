@@ -16,6 +16,7 @@ use super::control::Control;
 use super::freezer::Freezer;
 use super::identity::Identity;
 use super::measure::Meter;
+use super::memory::Memory;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
 use super::work::{self, Prepared};
 use super::{notes, task};
@@ -60,6 +61,7 @@ struct Watch {
     signals: OwnedFd,
     charge: Charge,
     meter: Meter,
+    memory: Memory,
     freezer: Freezer,
     tasks: Vec<Task>,
     outbox: Outbox,
@@ -87,13 +89,16 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
     let cgroup =
         start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &spool::slot_name(start.slot)).ok());
     let is_first_node = start.launch.step == StepId::Batch || start.launch.node_index == 0;
+    let mut meter = Meter::new(sys::monotonic_millis());
+    let memory = Memory::new(&start, cgroup.as_ref(), &mut meter);
     let mut watch = Watch {
         start,
         control,
         record,
         signals,
         charge: Charge { cgroup },
-        meter: Meter::new(sys::monotonic_millis()),
+        meter,
+        memory,
         freezer: Freezer::default(),
         tasks: Vec::new(),
         outbox: Outbox::default(),
@@ -152,7 +157,7 @@ impl Watch {
 
     fn start_task(&mut self, mut prepared: Prepared, identity: &Identity) -> std::io::Result<()> {
         let limits = &self.start.launch.job_spec.limits;
-        let pid = task::start(&mut prepared.plan, identity, limits, self.charge.cgroup.as_ref())?;
+        let pid = task::start(&mut prepared.plan, identity, limits, self.charge.cgroup.as_ref(), self.memory.held())?;
         if prepared.plan.is_batch {
             self.notes = Some(prepared.plan.stderr.clone());
         }
@@ -201,6 +206,9 @@ impl Watch {
             }
             if self.phase == Phase::Running && now >= self.meter.next_at() {
                 self.meter.look(&self.charge.members(), now);
+                if self.memory.is_above(self.meter.rss_now_bytes()) {
+                    self.charge.kill();
+                }
             }
             let frozen = self.freezer.advance(&self.charge, now);
             self.answer(frozen);
@@ -221,6 +229,11 @@ impl Watch {
 
     fn conclude(&mut self, now: i64) {
         self.drain();
+        if let Some(note) = self.memory.note(&self.start) {
+            self.say(&note);
+        }
+        let out_of_memory = self.memory.has_run_out();
+        self.memory.held().release();
         let worst = self.tasks.iter().filter_map(|task| task.exit).fold(ExitStatus::SUCCESS, ExitStatus::worse);
         let launch = &self.start.launch;
         let exited = Exited {
@@ -228,8 +241,12 @@ impl Watch {
             attempt: launch.attempt,
             step: launch.step,
             node: self.start.node.clone(),
-            exit: if self.launch_error.is_some() { NO_FILES } else { worst },
-            out_of_memory: false,
+            exit: match &self.launch_error {
+                Some(_) => NO_FILES,
+                None if out_of_memory => ExitStatus::OUT_OF_MEMORY,
+                None => worst,
+            },
+            out_of_memory,
             launch_error: self.launch_error.clone(),
             usage: Some(Box::new(self.meter.usage())),
         };
@@ -348,7 +365,10 @@ impl Watch {
 
     fn note_end(&mut self, pid: i32, status: i32) {
         let Some(index) = self.tasks.iter().position(|task| task.pid == pid && task.exit.is_none()) else { return };
-        let exit = ExitStatus::from_wait_status(status);
+        let exit = match ExitStatus::from_wait_status(status) {
+            exit if i32::from(exit.signal) == libc::SIGKILL && self.memory.has_run_out() => ExitStatus::OUT_OF_MEMORY,
+            exit => exit,
+        };
         let task = &mut self.tasks[index];
         task.exit = Some(exit);
         if let Some(input) = &mut task.input {

@@ -124,6 +124,7 @@ fn named(ranks: &TaskSet) -> String {
 
 fn describe(exit: ExitStatus) -> String {
     match exit.signal {
+        _ if exit == ExitStatus::OUT_OF_MEMORY => "Out Of Memory".to_owned(),
         0 => format!("Exited with exit code {}", exit.code),
         signal => {
             // SAFETY: the pointer is to a text of the C library that lasts until the next call; it is copied at once.

@@ -275,7 +275,7 @@ pub(crate) const TOP: &[Key] = &[
     text("TLSParameters", &[]),
     text("TLSType", &["tls/none"]),
     text("TaskEpilog", &[]),
-    text("TaskPlugin", &["task/none"]),
+    honoured("TaskPlugin"),
     text("TaskPluginParam", &["none"]),
     text("TaskProlog", &[]),
     text("TmpFS", &[]),

@@ -1,5 +1,5 @@
 //! Puts together what a supervisor needs to run a batch script or a step's tasks.
-use model::agent::Launch;
+use model::agent::{Bounds, Launch};
 use model::{Job, JobKind, NodeName, Phase, Step, StepId, resources::NodeShare};
 use state::Cluster;
 
@@ -9,6 +9,7 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
     let JobKind::Batch { script } = job.spec.kind else { return None };
     let first = job.allocation.nodes.first()?;
     let launch = Launch {
+        bounds: bounds(cluster, first, first),
         step: StepId::Batch,
         script: cluster.blob(script).map(|content| content.to_vec()).unwrap_or_default(),
         environment: cluster.blob(job.spec.environment).map(|content| content.to_vec()).unwrap_or_default(),
@@ -29,7 +30,9 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
             let whole = het::of_step(cluster, step, node_index as u32);
             let first_rank = whole.as_ref().map_or(0, |(_, first_rank)| *first_rank);
             let ranks = ranks.into_iter().map(|rank| rank + first_rank).collect();
+            let held = job.allocation.share(share.node.as_str()).unwrap_or(share);
             let mut launch = Launch {
+                bounds: bounds(cluster, held, share),
                 step: step.id,
                 step_spec: Some(step.spec.clone()),
                 environment: environment.clone(),
@@ -45,6 +48,30 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
             (share.node.clone(), launch)
         })
         .collect()
+}
+
+/// What a run may use of a node where the job holds `whole` and the run itself `share`.
+fn bounds(cluster: &Cluster, whole: &NodeShare, share: &NodeShare) -> Bounds {
+    let wanted = &cluster.config().agent;
+    let memory_mb = if share.memory_mb > 0 { share.memory_mb } else { whole.memory_mb };
+    let is_held = |name: &str, unit: u32| share.gres.iter().any(|held| held.name == name && held.units.contains(unit));
+    let mut denied_files = Vec::new();
+    if wanted.constrain_devices
+        && let Some(node) = cluster.node(share.node.as_str())
+    {
+        let mut next: std::collections::BTreeMap<&str, u32> = std::collections::BTreeMap::new();
+        for gres in &node.config.gres {
+            let first = next.entry(&gres.name).or_default();
+            let files = gres.files.iter().zip(*first..);
+            denied_files.extend(files.filter(|(_, unit)| !is_held(&gres.name, *unit)).map(|(file, _)| file.clone()));
+            *first += gres.count;
+        }
+    }
+    Bounds {
+        memory_mb: (wanted.constrain_memory && memory_mb > 0).then_some(memory_mb),
+        cpus: wanted.constrain_cores.then(|| share.cpus.clone()),
+        denied_files,
+    }
 }
 
 fn of_job(cluster: &Cluster, job: &Job) -> Launch {

@@ -170,16 +170,17 @@ fn after_step_together(cluster: &mut Cluster, id: JobId, parts: &[StepPart]) {
 
 /// A job that was one step has ended as that did.
 fn end_run(cluster: &mut Cluster, id: JobId, exit: ExitStatus, was_cancelled: bool) {
+    let out_of_memory = exit == ExitStatus::OUT_OF_MEMORY;
     let alive = !step_life::live(cluster, id).is_empty();
     let job = cluster.job_mut(id);
     job.exit = exit;
     job.alive = alive;
-    let outcome = match (exit.is_success(), was_cancelled) {
-        (true, false) => Outcome::Completed,
-        (_, true) => Outcome::Cancelled,
-        (false, false) => Outcome::Failed,
+    let (outcome, reason) = match (exit.is_success(), was_cancelled) {
+        (_, true) => (Outcome::Cancelled, None),
+        _ if out_of_memory => (Outcome::OutOfMemory, Some(Reason::OutOfMemory)),
+        (true, false) => (Outcome::Completed, None),
+        (false, false) => (Outcome::Failed, Some(Reason::NonZeroExitCode)),
     };
-    let reason = (outcome == Outcome::Failed).then_some(Reason::NonZeroExitCode);
     job_life::take(cluster, id, Step::Launched);
     job_life::end(cluster, id, outcome, reason);
 }

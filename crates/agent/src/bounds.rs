@@ -1,0 +1,167 @@
+//! Holding the processes of a run to their memory, CPUs and devices, with whichever control groups the machine has.
+//!
+//! The unified hierarchy (version 2) bounds the run's own cgroup. Controllers that the machine keeps in hierarchies of
+//! version 1 get a group there, made for the run and joined by each task before its program starts.
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use model::agent::Bounds;
+
+const CONTROLLERS: [&str; 3] = ["memory", "cpuset", "devices"];
+
+/// What holds one run.
+#[derive(Default)]
+pub struct Held {
+    /// Where the kernel counts the processes it has ended for want of memory, and how many there were before.
+    kills: Option<(PathBuf, u64)>,
+    /// Groups of version 1, to be joined and removed.
+    groups: Vec<PathBuf>,
+    joins: Vec<CString>,
+}
+
+/// Lets cgroups below `parent` have what this machine keeps in the unified hierarchy.
+pub fn enable(mount: &Path, parent: &Path) {
+    for controller in ["memory", "cpuset"] {
+        for dir in [mount, parent] {
+            // Refused where the hierarchy is not ours, or does not have it.
+            let _ = fs::write(dir.join("cgroup.subtree_control"), format!("+{controller}"));
+        }
+    }
+}
+
+impl Held {
+    /// Sets the bounds. What cannot be had is left out: `holds_memory` tells.
+    pub fn new(bounds: &Bounds, cgroup: Option<&Path>, agent: &str, run: &str) -> Self {
+        let mut held = Held::default();
+        if let Some(cgroup) = cgroup {
+            held.bound_unified(bounds, cgroup);
+        }
+        let is_wanted = |controller: &str| match controller {
+            "memory" => bounds.memory_mb.is_some() && held.kills.is_none(),
+            "cpuset" => bounds.cpus.is_some() && cgroup.is_none_or(|cgroup| !cgroup.join("cpuset.cpus").exists()),
+            _ => !bounds.denied_files.is_empty(),
+        };
+        let wanted: Vec<&str> = CONTROLLERS.into_iter().filter(|controller| is_wanted(controller)).collect();
+        for (controller, mount) in wanted.iter().filter_map(|name| Some((*name, version_1_mount(name)?))) {
+            let group = mount.join(agent).join(run);
+            if held.bound_old(bounds, controller, &mount, &group).is_err() {
+                let _ = fs::remove_dir(&group);
+            }
+        }
+        held
+    }
+
+    fn bound_unified(&mut self, bounds: &Bounds, cgroup: &Path) {
+        let put = |file: &str, text: &str| fs::write(cgroup.join(file), text);
+        if cgroup.join("memory.max").exists() {
+            // Also without a bound: the cgroup may have been another run's.
+            let text = bounds.memory_mb.map_or("max".to_owned(), |megabytes| (megabytes << 20).to_string());
+            let is_set = put("memory.max", &text).is_ok();
+            let _ = put("memory.swap.max", if bounds.memory_mb.is_some() { "0" } else { "max" });
+            if is_set && bounds.memory_mb.is_some() {
+                let events = cgroup.join("memory.events");
+                self.kills = Some((events.clone(), count_kills(&events)));
+            }
+        }
+        if cgroup.join("cpuset.cpus").exists() {
+            let _ = put("cpuset.cpus", &bounds.cpus.as_ref().map(ToString::to_string).unwrap_or_default());
+        }
+    }
+
+    fn bound_old(&mut self, bounds: &Bounds, controller: &str, mount: &Path, group: &Path) -> io::Result<()> {
+        let parent = group.parent().expect("a group in the agent's own");
+        fs::create_dir_all(group)?;
+        let put = |file: &str, text: &str| fs::write(group.join(file), text);
+        match controller {
+            "memory" => {
+                let bytes = (bounds.memory_mb.unwrap_or(u64::MAX >> 21) << 20).to_string();
+                put("memory.limit_in_bytes", &bytes)?;
+                // Only where the kernel counts swap.
+                let _ = put("memory.memsw.limit_in_bytes", &bytes);
+                let events = group.join("memory.oom_control");
+                self.kills = Some((events.clone(), count_kills(&events)));
+            }
+            "cpuset" => {
+                // A group must be given both before anybody can be in it; the agent's own has all.
+                for dir in [parent, group] {
+                    fs::write(dir.join("cpuset.mems"), fs::read(mount.join("cpuset.mems"))?)?;
+                }
+                fs::write(parent.join("cpuset.cpus"), fs::read(mount.join("cpuset.cpus"))?)?;
+                put("cpuset.cpus", &bounds.cpus.as_ref().map(ToString::to_string).unwrap_or_default())?;
+            }
+            _ => {
+                for file in &bounds.denied_files {
+                    let Ok(metadata) = fs::metadata(file) else { continue };
+                    let kind = if metadata.file_type().is_block_device() { 'b' } else { 'c' };
+                    let (major, minor) = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));
+                    put("devices.deny", &format!("{kind} {major}:{minor} rwm"))?;
+                }
+            }
+        }
+        self.joins.push(CString::new(group.join("cgroup.procs").as_os_str().as_bytes())?);
+        self.groups.push(group.to_owned());
+        Ok(())
+    }
+
+    /// The kernel itself ends what uses too much memory.
+    pub fn holds_memory(&self) -> bool {
+        self.kills.is_some()
+    }
+
+    /// For a process just born, which may not allocate.
+    pub fn join(&self) {
+        for path in &self.joins {
+            // SAFETY: plain calls on a NUL-ended path and a valid buffer.
+            unsafe {
+                let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                if fd >= 0 {
+                    libc::write(fd, c"0".as_ptr().cast(), 1);
+                    libc::close(fd);
+                }
+            }
+        }
+    }
+
+    /// Processes that the kernel has ended for want of memory.
+    pub fn n_kills(&self) -> u64 {
+        self.kills.as_ref().map_or(0, |(file, before)| count_kills(file).saturating_sub(*before))
+    }
+
+    /// When nothing of the run is left.
+    pub fn release(&self) {
+        for group in &self.groups {
+            let _ = fs::remove_dir(group);
+        }
+    }
+}
+
+/// Removes the groups that an agent has left in hierarchies of version 1.
+pub fn remove_all(agent: &str) {
+    for mount in CONTROLLERS.iter().filter_map(|controller| version_1_mount(controller)) {
+        let parent = mount.join(agent);
+        let Ok(entries) = fs::read_dir(&parent) else { continue };
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            let _ = fs::remove_dir(entry.path());
+        }
+        let _ = fs::remove_dir(&parent);
+    }
+}
+
+/// The line `oom_kill N` of `memory.events` and of `memory.oom_control`.
+fn count_kills(file: &Path) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
+}
+
+fn version_1_mount(controller: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    mounts.lines().find_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, point, "cgroup", options, ..] = words[..] else { return None };
+        options.split(',').any(|option| option == controller).then(|| PathBuf::from(point.replace("\\040", " ")))
+    })
+}
