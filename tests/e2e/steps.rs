@@ -79,3 +79,26 @@ fn programs_around_each_task_change_its_environment_and_see_its_end() {
     let said = cluster.run("srun --task-prolog=/bin/false echo never");
     assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
 }
+
+#[test]
+fn tasks_of_an_mpi_step_tell_each_other_where_they_are() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let program = r#"#!/bin/bash
+ask() { echo "$1" >&$PMI_FD; read -r answer <&$PMI_FD; }
+ask "cmd=init pmi_version=1 pmi_subversion=1"
+[ "$answer" = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1" ] || echo "init: $answer"
+ask "cmd=put kvsname=k key=P$PMI_RANK value=on $SLURMD_NODENAME"
+ask "cmd=barrier_in"
+next=$(( (PMI_RANK + 1) % PMI_SIZE ))
+ask "cmd=get kvsname=k key=P$next"
+echo "$PMI_RANK of $PMI_SIZE in $PMI_JOBID: $next ${answer##*value=}"
+ask "cmd=barrier_in"
+ask "cmd=finalize"
+"#;
+    std::fs::write(cluster.dir.join("work/ring.sh"), program).unwrap();
+    let out = cluster.ok("srun --mpi=pmi2 -N2 -n3 bash ring.sh | sort");
+    assert_eq!(out, "0 of 3 in 1.0: 1 on n1\n1 of 3 in 1.0: 2 on n2\n2 of 3 in 1.0: 0 on n1");
+    assert_eq!(cluster.ok("srun --mpi=list"), "MPI plugin types are...\n\tnone\n\tpmi2");
+    assert!(cluster.run("srun --mpi=pmix true").err.contains("PMIx"));
+    assert_eq!(cluster.ok("srun sh -c 'echo $PMI_FD'"), "");
+}

@@ -192,7 +192,7 @@ async fn hear_client(agent: Arc<Agent>, run: RunId, mut requests: Streaming<prot
             }
             ToStep::Received { .. } => shared.has_receipts.store(true, Ordering::Relaxed),
             ToStep::Open { .. } => continue,
-            ToStep::EndOfInput | ToStep::Resize { .. } | ToStep::Signal { .. } => {}
+            ToStep::EndOfInput | ToStep::Resize { .. } | ToStep::Signal { .. } | ToStep::Fence { .. } => {}
         }
         send(&agent, run, ToSupervisor::Step(message));
     }

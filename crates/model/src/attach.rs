@@ -26,6 +26,11 @@ pub enum ToStep {
     Signal {
         signal: u32,
     },
+    /// What the tasks of all nodes have put before the fence with this number (`--mpi=pmi2`).
+    Fence {
+        sequence: u32,
+        entries: Vec<(String, String)>,
+    },
     /// Output up to here has been written out; the supervisor may forget it.
     Received {
         total_bytes: u64,
@@ -48,6 +53,16 @@ pub enum FromStep {
     TaskExited {
         rank: u32,
         exit: ExitStatus,
+    },
+    /// All tasks here have entered the fence with this number, and have put this before.
+    Fence {
+        sequence: u32,
+        entries: Vec<(String, String)>,
+    },
+    /// A task has asked that the whole step be ended.
+    Abort {
+        rank: u32,
+        text: String,
     },
     /// All tasks here have ended and all output has been sent.
     Finished,

@@ -193,6 +193,19 @@ impl GpuBind {
 }
 
 impl StepSpec {
+    /// Ranks of the tasks on each node of these shares.
+    pub fn ranks(&self, shares: &[NodeShare], n_tasks: u32) -> Vec<Vec<u32>> {
+        if !self.hosts.is_empty() {
+            let on = |node: &NodeName| -> Vec<u32> {
+                let places = self.hosts.iter().take(n_tasks as usize).enumerate();
+                places.filter(|(_, host)| *host == node).map(|(rank, _)| rank as u32).collect()
+            };
+            return shares.iter().map(|share| on(&share.node)).collect();
+        }
+        let counts: Vec<u32> = shares.iter().map(|share| share.n_tasks).collect();
+        self.distribution.ranks(&counts)
+    }
+
     /// The command line of the task with this rank; none if no line of the file names it.
     pub fn command(&self, rank: u32) -> Option<Vec<String>> {
         if self.programs.is_empty() {
@@ -213,15 +226,7 @@ impl StepSpec {
 impl Step {
     /// Ranks of the tasks on each node, in the order of `shares`.
     pub fn ranks(&self) -> Vec<Vec<u32>> {
-        if !self.spec.hosts.is_empty() {
-            let on = |node: &NodeName| -> Vec<u32> {
-                let places = self.spec.hosts.iter().take(self.n_tasks as usize).enumerate();
-                places.filter(|(_, host)| *host == node).map(|(rank, _)| rank as u32).collect()
-            };
-            return self.shares.iter().map(|share| on(&share.node)).collect();
-        }
-        let counts: Vec<u32> = self.shares.iter().map(|share| share.n_tasks).collect();
-        self.spec.distribution.ranks(&counts)
+        self.spec.ranks(&self.shares, self.n_tasks)
     }
 
     pub fn is_live(&self) -> bool {

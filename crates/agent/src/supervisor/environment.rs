@@ -9,6 +9,7 @@ use model::{NodeShare, StepId, hostlist};
 
 use super::het_environment;
 use super::identity::Identity;
+use super::pmi;
 use crate::protocol::Start;
 
 /// Marks the processes of a run.
@@ -98,6 +99,10 @@ impl Block {
         }
     }
 
+    pub fn add(&mut self, name: &str, value: &str) {
+        push(self, name.as_bytes(), format!("={value}").as_bytes());
+    }
+
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         let entries = self.starts.iter().map(|start| entry_at(&self.bytes, *start));
         entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).next()
@@ -136,6 +141,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     let mut taken: HashSet<&[u8]> = own.0.iter().map(|(name, _)| name.as_bytes()).collect();
     taken.insert(b"SLURM_TASK_PID");
     taken.insert(b"SPUR_TASK_PID");
+    taken.extend(pmi::VARIABLES.iter().map(|name| name.as_bytes()));
     // A step without GPUs must not find those of its job, whose environment it has.
     if launch.job_shares.iter().any(|share| !gpus(share).is_empty()) {
         taken.extend(VISIBLE.iter().map(|name| name.as_bytes()));

@@ -13,6 +13,7 @@ mod identity;
 mod measure;
 mod memory;
 mod notes;
+mod pmi;
 mod streams;
 mod task;
 mod task_scripts;

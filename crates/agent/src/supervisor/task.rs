@@ -34,6 +34,8 @@ pub struct Plan {
     pub is_batch: bool,
     pub binding: Option<Binding>,
     pub scripts: Scripts,
+    /// Kept open for the program, under the same number.
+    pub line: Option<OwnedFd>,
 }
 
 /// Starts the process and gives its id.
@@ -77,6 +79,9 @@ fn run(
         libc::dup2(plan.stdin.as_raw_fd(), 0);
         libc::dup2(plan.stdout.as_raw_fd(), 1);
         libc::dup2(plan.stderr.as_raw_fd(), 2);
+        if let Some(line) = &plan.line {
+            libc::fcntl(line.as_raw_fd(), libc::F_SETFD, 0);
+        }
         if plan.has_terminal {
             libc::ioctl(0, libc::TIOCSCTTY, 0);
         }

@@ -19,7 +19,7 @@ use super::measure::Meter;
 use super::memory::Memory;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
 use super::work::{self, Prepared};
-use super::{notes, task};
+use super::{notes, pmi, task};
 use crate::cgroup::Cgroup;
 use crate::protocol::{FromSupervisor, Start, ToSupervisor, Whom};
 use crate::spool::{self, Mark};
@@ -62,6 +62,7 @@ struct Watch {
     charge: Charge,
     meter: Meter,
     memory: Memory,
+    pmi: Option<pmi::Server>,
     freezer: Freezer,
     tasks: Vec<Task>,
     outbox: Outbox,
@@ -90,6 +91,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &spool::slot_name(start.slot)).ok());
     let is_first_node = start.launch.step == StepId::Batch || start.launch.node_index == 0;
     let mut meter = Meter::new(sys::monotonic_millis());
+    let pmi = pmi::Server::new(&start.launch);
     let memory = Memory::new(&start, cgroup.as_ref(), &mut meter);
     let mut watch = Watch {
         start,
@@ -99,6 +101,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         charge: Charge { cgroup },
         meter,
         memory,
+        pmi,
         freezer: Freezer::default(),
         tasks: Vec::new(),
         outbox: Outbox::default(),
@@ -156,6 +159,11 @@ impl Watch {
     }
 
     fn start_task(&mut self, mut prepared: Prepared, identity: &Identity) -> std::io::Result<()> {
+        if let Some(server) = &mut self.pmi {
+            let (line, variables) = server.add_task(prepared.rank)?;
+            variables.iter().for_each(|(name, value)| prepared.plan.environment.add(name, value));
+            prepared.plan.line = Some(line);
+        }
         let limits = &self.start.launch.job_spec.limits;
         let pid = task::start(&mut prepared.plan, identity, limits, self.charge.cgroup.as_ref(), self.memory.held())?;
         if prepared.plan.is_batch {
@@ -286,12 +294,14 @@ impl Watch {
             fds.extend(outputs.map(|pipe| readable(pipe.fd.as_raw_fd())));
             fds.extend(task.input.as_ref().and_then(InputPipe::poll_fd));
         }
+        fds.extend(self.pmi.iter().flat_map(pmi::Server::poll_fds));
         sys::poll(&mut fds, self.timeout());
         let is_ready = |index: usize| fds[index].revents != 0;
         let (signals_ready, control_ready, streams_ready) =
             (is_ready(0), is_ready(1), fds[2..].iter().any(|fd| fd.revents != 0));
         if streams_ready {
             self.move_streams();
+            self.attend_pmi();
         }
         if signals_ready {
             let mut events = [0; 128 * 4];
@@ -302,6 +312,16 @@ impl Watch {
             self.obey();
         }
         self.give_credit();
+    }
+
+    fn attend_pmi(&mut self) {
+        let Some(server) = &mut self.pmi else { return };
+        for news in server.attend() {
+            self.outbox.push(match news {
+                pmi::News::Fence { sequence, entries } => FromStep::Fence { sequence, entries },
+                pmi::News::Abort { rank, text } => FromStep::Abort { rank, text },
+            });
+        }
     }
 
     fn timeout(&self) -> i32 {
@@ -432,6 +452,11 @@ impl Watch {
                 self.tasks.iter().filter_map(|task| task.input.as_ref()).for_each(|to| to.resize(rows, columns));
             }
             ToStep::Signal { signal } => self.signal(signal as i32, Whom::Everyone),
+            ToStep::Fence { sequence, entries } => {
+                if let Some(server) = &mut self.pmi {
+                    server.fenced(sequence, entries);
+                }
+            }
             ToStep::Received { total_bytes } => self.outbox.receive(total_bytes),
         }
     }

@@ -82,6 +82,7 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String>
         is_batch: true,
         binding: None,
         scripts: Scripts::default(),
+        line: None,
     };
     Ok(Prepared { rank: 0, plan, input: None, output: None, errors: None, is_terminal: false })
 }
@@ -152,6 +153,7 @@ fn prepare_task(
         is_batch: false,
         binding: Binding::of(start, spec, local_id),
         scripts: Scripts::new(&spec.task_prolog, &spec.task_epilog),
+        line: None,
     };
     Ok(Prepared {
         rank,

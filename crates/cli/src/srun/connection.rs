@@ -27,6 +27,16 @@ pub enum News {
         rank: u32,
         exit: ExitStatus,
     },
+    /// All tasks there have entered a fence, and have put this before.
+    Fence {
+        sequence: u32,
+        entries: Vec<(String, String)>,
+    },
+    /// A task there wants all to end.
+    Abort {
+        rank: u32,
+        text: String,
+    },
     /// Everything is over there, and all output has been passed on.
     Finished,
     /// Nothing will come from there; why.
@@ -127,6 +137,8 @@ impl Connection {
             }
             FromStep::Started { tasks } => self.tell(News::Started { n_tasks: tasks.len() }),
             FromStep::TaskExited { rank, exit } => self.tell(News::Ended { rank, exit }),
+            FromStep::Fence { sequence, entries } => self.tell(News::Fence { sequence, entries }),
+            FromStep::Abort { rank, text } => self.tell(News::Abort { rank, text }),
             FromStep::Finished => {
                 self.tell(News::Finished);
                 true

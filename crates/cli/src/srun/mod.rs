@@ -8,6 +8,7 @@
 //! ```
 pub mod connection;
 pub mod creation;
+pub mod fence;
 pub mod files;
 pub mod gres;
 pub mod hosts;

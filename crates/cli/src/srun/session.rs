@@ -12,6 +12,7 @@ use tokio::time::{sleep_until, timeout};
 use wire::Controller;
 
 use super::connection::{Connection, News};
+use super::fence::{Fence, Told};
 use super::files;
 use super::output::{self, Lines};
 use super::plan::Plan;
@@ -40,6 +41,7 @@ pub struct Session<'a> {
     name: String,
     step: Step,
     nodes: Vec<NodeEnd>,
+    fence: Fence,
     tasks: Tasks,
     news: mpsc::UnboundedReceiver<(usize, News)>,
     written: oneshot::Receiver<()>,
@@ -111,6 +113,7 @@ impl<'a> Session<'a> {
             part,
             name: format!("{}.{}", step.job, step.id),
             tasks: Tasks::new(step.n_tasks),
+            fence: Fence::new(step.shares.len()),
             step,
             nodes,
             news,
@@ -207,6 +210,23 @@ impl<'a> Session<'a> {
                 if is_new && ends_all && !exit.is_success() && !self.is_terminating && !self.tasks.all_ended() {
                     let told = self.tasks.tell_all();
                     self.report(told);
+                    self.terminate().await;
+                }
+            }
+            News::Fence { sequence, entries } => {
+                let (nodes, sequence, entries) = match self.fence.enter(node, sequence, entries) {
+                    Told::Nobody => return,
+                    Told::Everybody(sequence, all) => (&self.nodes[..], sequence, all),
+                    Told::Again(sequence, all) => (&self.nodes[node..=node], sequence, all),
+                };
+                for to in nodes.iter().map(|node| node.to.clone()) {
+                    let message = ToStep::Fence { sequence, entries: entries.clone() };
+                    tokio::spawn(async move { to.send(message).await });
+                }
+            }
+            News::Abort { rank, text } => {
+                if !self.is_terminating {
+                    eprintln!("srun: error: task {rank} called abort: {}", text.trim_end());
                     self.terminate().await;
                 }
             }

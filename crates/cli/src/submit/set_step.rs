@@ -139,6 +139,14 @@ pub fn mpi(request: &mut Request, given: &Argument) -> Done {
             request.step.mpi = Mpi::None;
             Ok(())
         }
+        "pmi2" => {
+            request.step.mpi = Mpi::Pmi2;
+            Ok(())
+        }
+        "pmix" | "pmix_v2" | "pmix_v3" | "pmix_v4" | "pmix_v5" => Err(Problem::error(format!(
+            "--mpi={} needs a PMIx server library, which this version of Spur does not use; use --mpi=pmi2, or mpirun inside the allocation",
+            given.text()
+        ))),
         "list" => {
             request.behaviour.asks.get_or_insert(Question::MpiList);
             Ok(())
