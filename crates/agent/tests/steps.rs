@@ -63,6 +63,7 @@ impl Client {
                 }
                 FromStep::TaskExited { rank, exit } => heard.exits.push((rank, exit)),
                 FromStep::Finished => return heard,
+                FromStep::Fence { .. } | FromStep::Abort { .. } => {}
                 FromStep::Failed { why } => panic!("failed: {why}"),
             }
         }
