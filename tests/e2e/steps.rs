@@ -102,3 +102,40 @@ ask "cmd=finalize"
     assert!(cluster.run("srun --mpi=pmix true").err.contains("PMIx"));
     assert_eq!(cluster.ok("srun sh -c 'echo $PMI_FD'"), "");
 }
+
+#[test]
+fn a_running_step_can_be_measured_listed_and_looked_at() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let mut child = cluster
+        .shell("exec srun -N2 -n2 bash -c 'head -c 3000000 /dev/zero >/dev/null; touch up$SLURM_PROCID; while ! test -e go; do sleep 0.02; done; echo seen $SLURM_PROCID; exit 3'")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    cluster.wait_until("test -e up0 && test -e up1", |said| said.code == 0);
+    assert_eq!(cluster.ok("sstat -nP -o jobid,ntasks,nodelist -j 1.0"), "1.0|2|n[1-2]");
+    let rss = cluster.ok("sstat -n --noconvert -P -o maxrss -j 1");
+    assert!(rss.parse::<u64>().unwrap() > 500_000, "{rss}");
+    let pids = cluster.ok("scontrol listpids 1.0");
+    assert!(pids.starts_with("PID      JOBID    STEPID   LOCALID GLOBALID"), "{pids}");
+    assert!(pids.lines().any(|line| line.split_whitespace().skip(1).eq(["1", "0", "0", "1"])), "{pids}");
+    let layout = cluster.ok("sattach --layout 1.0");
+    assert!(layout.contains("2 tasks, 2 nodes (n[1-2])") && layout.contains("Node 1 (n2), 1 task(s): 1"), "{layout}");
+    let said = cluster.run("(sleep 0.3; touch go) & sattach -l 1.0 | sort; exit ${PIPESTATUS[0]}");
+    assert_eq!((said.out.as_str(), said.code), ("0: seen 0\n1: seen 1\n", 3), "{said:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert!(cluster.run("sstat -j 1").err.contains("sstat: error: No steps running for job 1"));
+}
+
+#[test]
+fn a_file_is_copied_to_every_node_of_a_job() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    cluster.ok("head -c 9000000 /dev/urandom >file; chmod 750 file");
+    // Both nodes are this machine: what counts is that each agent wrote it.
+    let said = cluster
+        .run("salloc -Q -N2 bash -c 'sbcast -f -p file $PWD/copy; cmp file copy && stat -c %a copy; sbcast file copy'");
+    assert_eq!(said.out, "750\n", "{said:?}");
+    assert!(said.err.contains("sbcast: error: REQUEST_FILE_BCAST(n1): File exists"), "{said:?}");
+    let said = cluster.run("sbcast file other");
+    assert!(said.err.contains("Need a job id") && said.code == 1, "{said:?}");
+}

@@ -14,6 +14,7 @@ use wire::peer::{self, Peer};
 use wire::proto;
 use wire::proto::agent_server::Agent as AgentService;
 
+use crate::answers;
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
 use crate::sys;
 use crate::table::Agent;
@@ -47,12 +48,23 @@ impl AgentService for Door {
         tokio::spawn(serve(self.agent.clone(), caller, request.into_inner(), answers));
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
     }
+
+    async fn ask(&self, request: Request<proto::AskRequest>) -> Result<Response<proto::AskReply>, Status> {
+        let caller = peer::of(&request).ok_or_else(|| Status::unauthenticated("the caller is not known"))?;
+        let question = codec::decode(&request.into_inner().question)
+            .map_err(|_| Status::invalid_argument("an unreadable question"))?;
+        let answer = answers::answer(&self.agent, caller, question).await;
+        Ok(Response::new(proto::AskReply { answer: codec::encode(&answer).into() }))
+    }
 }
 
 async fn serve(agent: Arc<Agent>, caller: Peer, mut requests: Streaming<proto::ToStep>, answers: mpsc::Sender<Answer>) {
     let run = match requests.message().await {
         Ok(Some(request)) => match codec::decode(&request.message) {
             Ok(ToStep::Open { job, attempt, step }) => RunId { job, attempt, step },
+            Ok(ToStep::Observe { job, attempt, step }) => {
+                return observe(agent, caller, RunId { job, attempt, step }, requests, answers).await;
+            }
             Ok(_) | Err(_) => {
                 let _ = answers.send(Err(Status::invalid_argument("the first message must name a step"))).await;
                 return;
@@ -78,6 +90,54 @@ async fn serve(agent: Arc<Agent>, caller: Peer, mut requests: Streaming<proto::T
         Parting::Replaced => {}
     }
     abort.abort();
+}
+
+/// Shows a run's output to one more, from now on; what that one types goes to the tasks.
+async fn observe(
+    agent: Arc<Agent>,
+    caller: Peer,
+    run: RunId,
+    mut requests: Streaming<proto::ToStep>,
+    answers: mpsc::Sender<Answer>,
+) {
+    let (to_observer, mut events) = unbounded_channel();
+    let refusal = match agent.table().runs.get_mut(&run) {
+        Some(entry) if ![0, entry.uid, sys::own_uid()].contains(&caller.uid) => {
+            Some(Err(Status::permission_denied("Access/permission denied")))
+        }
+        Some(entry) if !entry.has_ended => {
+            entry.observers.push(to_observer);
+            None
+        }
+        Some(_) | None => Some(encode(&FromStep::Failed { why: "the step has ended".to_owned() })),
+    };
+    if let Some(refusal) = refusal {
+        let _ = answers.send(refusal).await;
+        return;
+    }
+    loop {
+        tokio::select! {
+            event = events.recv() => {
+                // The supervisor's end without a word: nothing more will come.
+                let event = event.unwrap_or(FromStep::Finished);
+                let is_last = matches!(event, FromStep::Finished | FromStep::Failed { .. });
+                if answers.send(encode(&event)).await.is_err() || is_last {
+                    return;
+                }
+            }
+            request = requests.message() => match request {
+                Ok(Some(request)) => {
+                    // The end of what an onlooker has to say is not the end of the tasks' input.
+                    if let Ok(message @ (ToStep::Input { .. } | ToStep::Signal { .. } | ToStep::Resize { .. })) =
+                        codec::decode(&request.message)
+                    {
+                        send(&agent, run, ToSupervisor::Step(message));
+                    }
+                }
+                Ok(None) | Err(_) => return,
+            },
+        }
+    }
 }
 
 struct Shared {
@@ -171,7 +231,7 @@ async fn tell_client(
                 }
             }
             FromSupervisor::InputTaken { bytes } => shared.room.add_permits(bytes as usize),
-            FromSupervisor::Done { .. } | FromSupervisor::Ended(_) => {}
+            FromSupervisor::Done { .. } | FromSupervisor::Measured { .. } | FromSupervisor::Ended(_) => {}
         }
     }
 }
@@ -191,7 +251,7 @@ async fn hear_client(agent: Arc<Agent>, run: RunId, mut requests: Streaming<prot
                 }
             }
             ToStep::Received { .. } => shared.has_receipts.store(true, Ordering::Relaxed),
-            ToStep::Open { .. } => continue,
+            ToStep::Open { .. } | ToStep::Observe { .. } => continue,
             ToStep::EndOfInput | ToStep::Resize { .. } | ToStep::Signal { .. } | ToStep::Fence { .. } => {}
         }
         send(&agent, run, ToSupervisor::Step(message));

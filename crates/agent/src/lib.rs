@@ -8,6 +8,7 @@
 //! The agent may die at any moment: supervisors go on, write their results to the spool and wait for the next agent.
 
 mod adopt;
+mod answers;
 mod attach;
 mod birth;
 mod bounds;
@@ -30,6 +31,7 @@ mod staging;
 mod supervisor;
 mod sys;
 mod table;
+mod writing;
 
 pub use clear::clear;
 pub use daemon::run;

@@ -1,5 +1,6 @@
 //! What the agent and a supervisor say to each other, and the fork server's one message.
 use model::agent::{KillNote, Launch};
+use model::ask::LiveRun;
 use model::attach::{FromStep, ToStep};
 use model::command::Exited;
 use model::time::Span;
@@ -72,6 +73,10 @@ pub enum ToSupervisor {
     Thaw {
         number: u64,
     },
+    /// Answered with `Measured`.
+    Measure {
+        number: u64,
+    },
     /// A client is there: events and output go to it, from the oldest that was not acknowledged.
     Attach,
     Detach,
@@ -91,6 +96,10 @@ pub enum Whom {
 pub enum FromSupervisor {
     Done {
         number: u64,
+    },
+    Measured {
+        number: u64,
+        run: Box<LiveRun>,
     },
     Step(FromStep),
     /// So much of the client's input has gone to the tasks.

@@ -152,7 +152,18 @@ fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
                 let _ = waiter.send(());
             }
         }
+        FromSupervisor::Measured { number, run: measured } => {
+            if let Some(waiter) = table.runs.get_mut(&run).and_then(|entry| entry.on_measured.remove(&number)) {
+                let _ = waiter.send(*measured);
+            }
+        }
         FromSupervisor::Step(_) | FromSupervisor::InputTaken { .. } => {
+            if let Some(entry) = table.runs.get_mut(&run)
+                && !entry.observers.is_empty()
+                && let FromSupervisor::Step(event) = &message
+            {
+                entry.observers.retain(|observer| observer.send(event.clone()).is_ok());
+            }
             if let Some(client) = table.runs.get(&run).and_then(|entry| entry.client.as_ref()) {
                 let _ = client.send(message);
             }

@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use model::StepId;
 use model::agent::Report;
+use model::ask::LiveRun;
+use model::attach::FromStep;
 use model::command::Exited;
 use model::node::{Machine, Run};
 use tokio::sync::mpsc::UnboundedSender;
@@ -38,6 +40,7 @@ pub struct Table {
     reports: BTreeMap<u64, Owed>,
     unreported: HashSet<RunId>,
     next_sequence: u64,
+    n_questions: u64,
     pub killed: Killed,
     pub slots: Slots,
     over: HashSet<RunId>,
@@ -57,6 +60,10 @@ pub struct Entry {
     /// Those that wait for `Done` with this number.
     pub on_done: HashMap<u64, oneshot::Sender<()>>,
     pub client: Option<UnboundedSender<FromSupervisor>>,
+    /// Those that look on.
+    pub observers: Vec<UnboundedSender<FromStep>>,
+    /// Those that wait for `Measured` with this number.
+    pub on_measured: HashMap<u64, oneshot::Sender<LiveRun>>,
 }
 
 impl Agent {
@@ -72,7 +79,17 @@ impl Agent {
 
 impl Entry {
     pub fn new(uid: u32, slot: u32, to: UnboundedSender<ToSupervisor>) -> Self {
-        Entry { uid, slot, to, has_ended: false, on_end: Vec::new(), on_done: HashMap::new(), client: None }
+        Entry {
+            uid,
+            slot,
+            to,
+            has_ended: false,
+            on_end: Vec::new(),
+            on_done: HashMap::new(),
+            client: None,
+            observers: Vec::new(),
+            on_measured: HashMap::new(),
+        }
     }
 }
 
@@ -87,6 +104,7 @@ impl Table {
             reports: BTreeMap::new(),
             unreported: HashSet::new(),
             next_sequence,
+            n_questions: 0,
             killed,
             slots: Slots::default(),
             over: HashSet::new(),
@@ -159,6 +177,11 @@ impl Table {
         for (sequence, owed) in self.reports.range(..before) {
             self.report(Report::Exited { sequence: *sequence, exited: owed.exited.clone() });
         }
+    }
+
+    pub fn next_question(&mut self) -> u64 {
+        self.n_questions += 1;
+        self.n_questions
     }
 
     pub fn next_sequence(&self) -> u64 {

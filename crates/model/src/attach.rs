@@ -12,6 +12,12 @@ pub enum ToStep {
         attempt: u32,
         step: StepId,
     },
+    /// First on the stream of one who only looks on (`sattach`): it gets what the client gets from now on.
+    Observe {
+        job: JobId,
+        attempt: u32,
+        step: StepId,
+    },
     /// For every task that reads the client's input, or one.
     Input {
         rank: Option<u32>,

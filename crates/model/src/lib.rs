@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod agent;
 pub mod amount;
 pub mod array;
+pub mod ask;
 pub mod attach;
 pub mod buffer;
 pub mod bytes;

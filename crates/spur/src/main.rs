@@ -16,13 +16,16 @@ const TABLE: &[(&str, Run)] = &[
     ("sacctmgr", cli::sacctmgr::run),
     ("sacct", cli::sacct::run),
     ("salloc", cli::salloc::run),
+    ("sattach", cli::sattach::run),
     ("sbatch", cli::sbatch::run),
+    ("sbcast", cli::sbcast::run),
     ("scancel", cli::scancel::run),
     ("scontrol", cli::scontrol::run),
     ("sinfo", cli::sinfo::run),
     ("squeue", cli::squeue::run),
     ("srun", cli::srun::run),
     ("sshare", cli::sshare::run),
+    ("sstat", cli::sstat::run),
 ];
 
 fn main() -> ExitCode {

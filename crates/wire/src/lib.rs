@@ -10,8 +10,10 @@ pub mod proto {
 pub mod accounts;
 pub mod channel;
 pub mod client;
+pub mod node;
 pub mod peer;
 pub mod refusal;
 
 pub use client::Controller;
+pub use node::NodeAgent;
 pub use refusal::CallError;

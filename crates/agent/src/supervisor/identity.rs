@@ -60,6 +60,21 @@ impl Identity {
         Ok(())
     }
 
+    /// For good, and for the calling thread only: the C library would change all threads of this process.
+    pub fn assume_in_thread(&self) -> io::Result<()> {
+        if !self.is_change() {
+            return Ok(());
+        }
+        let call = |result: libc::c_long| check(result as libc::c_int);
+        // SAFETY: plain system calls on valid values.
+        unsafe {
+            call(libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()))?;
+            call(libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid))?;
+            call(libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid))?;
+        }
+        Ok(())
+    }
+
     /// Does something with this user's rights to files, then goes back.
     pub fn act<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         const KEEP: u32 = u32::MAX;

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use model::agent::KillNote;
+use model::ask::{LiveProcess, LiveRun};
 use model::attach::{FromStep, Stream, ToStep};
 use model::command::Exited;
 use model::time::Span;
@@ -423,6 +424,10 @@ impl Watch {
                     done.push(number);
                     self.answer(done);
                 }
+                ToSupervisor::Measure { number } => {
+                    let run = Box::new(self.measure());
+                    self.control.send(&FromSupervisor::Measured { number, run });
+                }
                 ToSupervisor::Attach => self.outbox.attach(),
                 ToSupervisor::Detach => self.outbox.detach(),
                 ToSupervisor::Step(message) => self.hear(message),
@@ -435,9 +440,21 @@ impl Watch {
         }
     }
 
+    fn measure(&mut self) -> LiveRun {
+        let members = self.charge.members();
+        self.meter.look(&members, sys::monotonic_millis());
+        let task_of = |pid: i32| {
+            let at = self.tasks.iter().position(|task| task.pid == pid)?;
+            Some((at as u32, self.tasks[at].rank))
+        };
+        let processes = members.iter().map(|pid| LiveProcess { pid: *pid as u32, task: task_of(*pid) }).collect();
+        let launch = &self.start.launch;
+        LiveRun { job: launch.job, step: launch.step, usage: self.meter.usage(), processes }
+    }
+
     fn hear(&mut self, message: ToStep) {
         match message {
-            ToStep::Open { .. } => {}
+            ToStep::Open { .. } | ToStep::Observe { .. } => {}
             ToStep::Input { rank, data } => {
                 self.input_bytes += data.len() as u64;
                 let meant = |task: &&mut Task| rank.is_none_or(|rank| rank == task.rank);

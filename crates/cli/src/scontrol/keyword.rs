@@ -20,6 +20,7 @@ pub enum Keyword {
     Verbose,
     Version,
     Write,
+    ListPids,
     Notify,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
@@ -41,7 +42,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("hide", 2, Keyword::Hide),
     ("hold", 3, Keyword::Job(Verb::Hold)),
     ("holdu", 5, Keyword::Job(Verb::UserHold)),
-    ("listpids", 1, Keyword::Unsupported("listpids")),
+    ("listpids", 1, Keyword::ListPids),
     ("notify", 1, Keyword::Notify),
     ("oneliner", 1, Keyword::OneLiner),
     ("pidinfo", 3, Keyword::Unsupported("pidinfo")),
@@ -153,7 +154,7 @@ mod tests {
             ("resu", Some(Keyword::Job(Verb::Resume))),
             ("hold", Some(Keyword::Job(Verb::Hold))),
             ("uhold", Some(Keyword::Job(Verb::UserHold))),
-            ("listpids", Some(Keyword::Unsupported("listpids"))),
+            ("listpids", Some(Keyword::ListPids)),
             ("nosuch", None),
         ] {
             assert_eq!(Keyword::parse(word), keyword, "{word}");

@@ -17,6 +17,7 @@ mod help;
 mod hosts;
 mod jobs;
 mod keyword;
+mod listpids;
 mod record;
 mod script;
 pub mod show;
@@ -210,6 +211,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Update => update_any(rest),
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
+        Keyword::ListPids => listpids::list(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }

@@ -1,0 +1,54 @@
+//! Answering what commands ask about this node's runs.
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::ask::{Answer, LiveRun, Question};
+use tokio::sync::oneshot;
+use wire::peer::Peer;
+
+use crate::protocol::ToSupervisor;
+use crate::sys;
+use crate::table::Agent;
+use crate::writing;
+
+/// A supervisor that does not answer in this time is left out.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub async fn answer(agent: &Arc<Agent>, caller: Peer, question: Question) -> Answer {
+    match question {
+        Question::Runs { job } => {
+            let is_meant = |id: &crate::protocol::RunId| job.is_none_or(|job| job == id.job);
+            Answer::Runs(live_runs(agent, caller, is_meant).await)
+        }
+        Question::Write(piece) => match writing::write(caller, piece).await {
+            Ok(()) => Answer::Written,
+            Err(why) => Answer::Refused { why },
+        },
+    }
+}
+
+async fn live_runs(agent: &Agent, caller: Peer, is_meant: impl Fn(&crate::protocol::RunId) -> bool) -> Vec<LiveRun> {
+    let mut waits = Vec::new();
+    {
+        let mut table = agent.table();
+        let number = table.next_question();
+        let is_admin = [0, sys::own_uid()].contains(&caller.uid);
+        for (id, entry) in table.runs.iter_mut() {
+            if entry.has_ended || !is_meant(id) || !(is_admin || caller.uid == entry.uid) {
+                continue;
+            }
+            let (tell, told) = oneshot::channel();
+            entry.on_measured.insert(number, tell);
+            let _ = entry.to.send(ToSupervisor::Measure { number });
+            waits.push(told);
+        }
+    }
+    let mut runs = Vec::new();
+    for wait in waits {
+        if let Ok(Ok(run)) = tokio::time::timeout(PATIENCE, wait).await {
+            runs.push(run);
+        }
+    }
+    runs.sort_by_key(|run| (run.job, run.step));
+    runs
+}

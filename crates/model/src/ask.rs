@@ -1,0 +1,60 @@
+//! What commands ask an agent about the runs on its node, and files that they bring (`sstat`, `scontrol listpids`, `sbcast`).
+use serde::{Deserialize, Serialize};
+
+use crate::{JobId, StepId, Usage};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Question {
+    /// The runs that live here now, of one job or of all that the caller may see.
+    Runs { job: Option<JobId> },
+    /// A piece of a file, written with the caller's own rights.
+    Write(Piece),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Runs(Vec<LiveRun>),
+    Written,
+    /// Why not, in the words of the system.
+    Refused {
+        why: String,
+    },
+}
+
+record! {
+    /// A run as its supervisor sees it at this moment.
+    pub struct LiveRun {
+        pub job: JobId,
+        pub step: StepId,
+        pub usage: Usage,
+        pub processes: Vec<LiveProcess>,
+    }
+
+    pub struct LiveProcess {
+        pub pid: u32,
+        /// Its place on the node and its rank, where it is a task itself.
+        pub task: Option<(u32, u32)>,
+    }
+
+    pub struct Piece {
+        pub path: String,
+        pub offset: u64,
+        #[serde(with = "crate::bytes")]
+        pub data: Vec<u8>,
+        /// An old file of that name is written over; else it is in the way.
+        pub replaces: bool,
+        /// With the last piece: the file's mode, and its times where they are to be kept.
+        pub last: Option<FileEnd>,
+    }
+
+    pub struct FileEnd {
+        pub mode: u32,
+        pub size: u64,
+        pub times: Option<FileTimes>,
+    }
+
+    pub struct FileTimes {
+        pub accessed_secs: i64,
+        pub modified_secs: i64,
+    }
+}
