@@ -4,7 +4,7 @@ import time
 from pysqa import QueueAdapter
 
 queue = QueueAdapter(queue_type="SLURM")
-job = queue.submit_job(job_name="p", working_directory=".", cores=1, command="sleep 2; echo done > done", queue="main", submission_template="""\
+job = queue.submit_job(job_name="p", working_directory=".", cores=1, command="sleep 2; echo done > done", submission_template="""\
 #!/bin/bash
 #SBATCH --job-name={{job_name}}
 #SBATCH --chdir={{working_directory}}
@@ -17,5 +17,5 @@ deadline = time.time() + 60
 while queue.get_status_of_job(process_id=job) in ("running", "pending") and time.time() < deadline:
     time.sleep(0.5)
 assert open("done").read() == "done\n"
-other = queue.submit_job(job_name="p2", working_directory=".", cores=1, command="sleep 100", queue="main", submission_template="#!/bin/bash\n{{command}}\n")
+other = queue.submit_job(job_name="p2", working_directory=".", cores=1, command="sleep 100", submission_template="#!/bin/bash\n{{command}}\n")
 queue.delete_job(process_id=other)

@@ -17,7 +17,7 @@ done = run(io.get_submit_cmd("job.sh"))
 result = io.parse_submit_output(done.returncode, done.stdout, done.stderr)
 assert result.job_id, result
 time.sleep(0.5)
-done = run(io.get_jobs_list_cmd(job_ids=[result.job_id]))
+done = run(io.get_jobs_list_cmd([result.job_id], None))
 jobs = io.parse_jobs_list_output(done.returncode, done.stdout, done.stderr)
 assert jobs and jobs[0].state == QState.RUNNING, jobs
 done = run(io.get_job_cmd(result.job_id))

@@ -9,7 +9,7 @@ slurm = Slurm(array=range(0, 2), cpus_per_task=1, job_name="name", output=f"{Slu
 job = slurm.sbatch("echo hello from " + Slurm.SLURM_ARRAY_TASK_ID)
 after = Slurm(dependency=dict(afterok=job), output="after.out").sbatch("echo after", shell="/bin/sh")
 for _ in range(200):
-    slurm.squeue.update()
+    slurm.squeue.update_squeue()
     if str(after) not in str(slurm.squeue.jobs):
         break
     time.sleep(0.2)
