@@ -1,0 +1,22 @@
+//! Burst buffers: entities beside the jobs, each with a life, places and duties of its own.
+pub(crate) mod admission;
+pub mod capacity;
+pub(crate) mod life;
+mod movers;
+pub(crate) mod persistent;
+pub(crate) mod settle;
+
+use model::{Job, JobSpec};
+
+/// Whether something must be done for the job's buffer before it has nodes. Private space alone may be made where the job
+/// starts.
+pub fn is_staged_ahead(spec: &JobSpec) -> bool {
+    spec.buffer.as_ref().is_some_and(|request| {
+        request.has_shared_place() || !request.creates.is_empty() || !request.destroys.is_empty()
+    })
+}
+
+/// `sbatch -N0`: persistent buffers are made or destroyed, nothing runs.
+pub(crate) fn runs_nothing(job: &Job) -> bool {
+    job.spec.buffer.is_some() && job.spec.size.max_nodes == Some(0)
+}
