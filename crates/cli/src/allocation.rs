@@ -93,7 +93,7 @@ pub async fn obtain(
 /// Takes a request back, or ends what it has become.
 pub async fn withdraw(controller: &mut Controller, id: JobId) {
     // Whatever goes wrong, the job is either gone or the controller cannot be reached.
-    let _ = controller.command(Command::Cancel { jobs: vec![id.into()] }).await;
+    let _ = controller.command(Command::Cancel { jobs: vec![id.into()], hurry: false }).await;
 }
 
 struct Talk {

@@ -215,9 +215,9 @@ impl BufferRequest {
     /// What is moved in this direction by the agent of a place with this access.
     pub fn transfers(&self, access: Access, direction: Direction) -> impl Iterator<Item = &Transfer> {
         let room = Room::of(self);
-        self.transfers.iter().filter(move |transfer| {
-            transfer.direction == direction && self.access_of(transfer, &room) == access
-        })
+        self.transfers
+            .iter()
+            .filter(move |transfer| transfer.direction == direction && self.access_of(transfer, &room) == access)
     }
 
     /// Anything below a private directory is moved by each node, all else by one agent.
@@ -231,6 +231,10 @@ impl BufferRequest {
             TransferKind::Command => own,
             _ => inside(path, room).map_or(own, |inside| inside.access.unwrap_or(Access::Shared)),
         }
+    }
+
+    pub fn has_private_space(&self) -> bool {
+        self.spaces.iter().any(|space| space.access == Access::Private)
     }
 
     /// Whether an agent works for the job besides those of its nodes.

@@ -8,8 +8,8 @@ use crate::pool::PoolReport;
 use crate::staging::{Access, StageResult};
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
-    BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Owner, Plan, Reject, StepId, StepSpec,
-    Timestamp, Usage,
+    BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Owner, Plan, Reject, StepId,
+    StepSpec, Timestamp, Usage,
 };
 
 /// One entry of the replicated log. `at` is the only clock the state ever sees.

@@ -213,6 +213,8 @@ impl Job {
     /// A batch job whose script runs here: of a heterogeneous job only the first component runs it.
     pub fn runs_script(&self) -> bool {
         self.spec.is_batch() && self.het.as_ref().is_none_or(HetPlace::is_leader)
+    }
+
     /// What users read as BurstBufferState; none for jobs that ask for no buffer.
     pub fn buffer_state(&self) -> Option<BufferState> {
         self.spec.buffer.as_ref()?;

@@ -36,7 +36,11 @@ impl From<Status> for CallError {
 
 fn code(reject: &Reject) -> Code {
     match reject {
-        Reject::NoSuchJob | Reject::NoSuchStep | Reject::NoSuchNode(_) | Reject::NoSuchPartition | Reject::NoSuchBuffer(_) => Code::NotFound,
+        Reject::NoSuchJob
+        | Reject::NoSuchStep
+        | Reject::NoSuchNode(_)
+        | Reject::NoSuchPartition
+        | Reject::NoSuchBuffer(_) => Code::NotFound,
         Reject::NotPermitted | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
         Reject::NeverFits
         | Reject::TooManyNodes

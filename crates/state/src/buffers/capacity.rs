@@ -13,6 +13,8 @@ use crate::Cluster;
 pub struct Usage {
     shared: BTreeMap<String, u64>,
     on_nodes: BTreeMap<(String, NodeName), u64>,
+    /// Of each shared pool, since looking at all agents' reports is dear.
+    totals: BTreeMap<String, u64>,
 }
 
 /// How a request stands to what is free.
@@ -29,6 +31,8 @@ impl Usage {
         let mut usage = Usage::default();
         cluster.buffers.values().for_each(|buffer| usage.add(buffer));
         cluster.persistent.values().for_each(|buffer| usage.add_persistent(buffer));
+        let pools = cluster.config().burst_buffer.iter().flat_map(|config| &config.pools);
+        usage.totals = pools.map(|pool| (pool.name.clone(), total(cluster, pool))).collect();
         usage
     }
 
@@ -72,11 +76,11 @@ impl Usage {
     pub fn fit(&self, cluster: &Cluster, spec: &JobSpec) -> Fit {
         let mut fit = Fit::Now;
         for (pool, bytes) in wanted(cluster, spec) {
-            let total = total(cluster, pool);
+            let total = self.totals.get(&pool.name).copied().unwrap_or(0);
             if bytes > total {
                 return Fit::Never;
             }
-            if bytes > free(cluster, self, pool) {
+            if bytes > total.saturating_sub(self.of_shared(&pool.name)) {
                 fit = Fit::NotNow;
             }
         }
@@ -89,14 +93,20 @@ impl Usage {
         }
     }
 
+    pub fn take_on_nodes(&mut self, spec: &JobSpec, nodes: &[NodeName]) {
+        let space = spec.buffer.as_ref().and_then(|request| space(&request.spaces, Access::Private));
+        for (space, node) in space.into_iter().flat_map(|space| nodes.iter().map(move |node| (space, node))) {
+            self.take_on(&space.pool, node, space.bytes);
+        }
+    }
+
     /// Whether a node has room for the job's private space. What the job has there already is its own.
     pub fn has_room_on(&self, cluster: &Cluster, spec: &JobSpec, own: Option<&Buffer>, node: &NodeName) -> bool {
         let Some(space) = spec.buffer.as_ref().and_then(|request| space(&request.spaces, Access::Private)) else {
             return true;
         };
-        let is_there = |buffer: &Buffer| {
-            buffer.places.iter().any(|place| place.access == Access::Private && place.node == *node)
-        };
+        let is_there =
+            |buffer: &Buffer| buffer.places.iter().any(|place| place.access == Access::Private && place.node == *node);
         if own.is_some_and(is_there) {
             return true;
         }

@@ -132,9 +132,6 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Ready => buffer.was_used = true,
         Step::Allocated | Step::StagedIn | Step::Deleted | Step::Leave | Step::Empty | Step::StagedOut => (),
     }
-    if step == Step::Place {
-        persistent::condemn_for(cluster, id);
-    }
     if to == BufferPhase::TearingDown {
         persistent::let_go(cluster, id);
     }
@@ -144,6 +141,9 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     index(cluster, id);
     movers::relieve(cluster, id);
     moved(cluster, id);
+    if step == Step::Place {
+        persistent::condemn_for(cluster, id);
+    }
     true
 }
 
@@ -344,12 +344,18 @@ pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
     moved(cluster, id);
 }
 
+/// The data of a run is still there, since it could not be staged out.
+pub(crate) fn stage_out_failed(cluster: &Cluster, id: JobId) -> bool {
+    let buffer = cluster.buffers.get(&id);
+    buffer.is_some_and(|buffer| buffer.phase == BufferPhase::StagingOut && !buffer.failure.is_empty())
+}
+
 /// Whoever waits for the buffer looks again, and its duty is what its phase asks for.
 pub(crate) fn moved(cluster: &mut Cluster, id: JobId) {
     let Some(buffer) = cluster.buffers.get(&id) else { return };
     let owner = Owner::Buffer(id);
     match task(buffer) {
-        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt: buffer.attempt, task }),
+        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt: buffer.attempt, task, sequence: 0 }),
         None => cluster.duties.remove(&owner),
     };
     let phase = buffer.phase;

@@ -48,6 +48,11 @@ pub(crate) fn choose_for(cluster: &Cluster, pool: &Pool, seed: usize) -> Option<
     able.into_iter().min_by_key(|name| load(name)).cloned()
 }
 
+pub(crate) fn has_mover(cluster: &Cluster, pool: &str) -> bool {
+    let pool = cluster.config.burst_buffer.as_ref().and_then(|config| config.pool(pool));
+    pool.is_some_and(|pool| choose_for(cluster, pool, 0).is_some())
+}
+
 fn can_work(node: &Node) -> bool {
     node.answers && !node.is_removed && matches!(node.phase, NodePhase::Up | NodePhase::Clearing)
 }

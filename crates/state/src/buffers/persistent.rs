@@ -159,7 +159,7 @@ fn moved(cluster: &mut Cluster, name: &str) {
     let buffer = &cluster.persistent[name];
     let owner = Owner::Persistent(name.to_owned());
     match task(buffer) {
-        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt: buffer.attempt, task }),
+        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt: buffer.attempt, task, sequence: 0 }),
         None => cluster.duties.remove(&owner),
     };
     wake(cluster, Wake::Persistent(name.to_owned()));

@@ -1,7 +1,7 @@
 //! Moves a job's buffer on as far as what it waited for has come.
 use model::buffer::PersistentPhase;
 use model::time::Span;
-use model::{BufferPhase, HeldBy, Job, JobId, Phase, Timestamp};
+use model::{BufferPhase, Job, JobId, Phase, Timestamp};
 
 use super::life::{self, Step};
 use super::runs_nothing;
@@ -59,9 +59,10 @@ fn persistent_is_ready(cluster: &Cluster, job: &Job) -> bool {
 fn persistent_is_gone(cluster: &Cluster, job: &Job) -> bool {
     let Some(request) = &job.spec.buffer else { return true };
     let waits_for = |name: &String| {
-        cluster.persistent.get(name).is_some_and(|it| {
-            matches!(it.phase, PersistentPhase::Condemned | PersistentPhase::Destroying)
-        })
+        cluster
+            .persistent
+            .get(name)
+            .is_some_and(|it| matches!(it.phase, PersistentPhase::Condemned | PersistentPhase::Destroying))
     };
     !request.destroys.iter().any(|destruction| waits_for(&destruction.name))
 }
@@ -101,9 +102,4 @@ pub(crate) fn operation(phase: BufferPhase) -> &'static str {
         BufferPhase::PostRun | BufferPhase::StagingOut => "stage_out",
         BufferPhase::TearingDown => "teardown",
     }
-}
-
-/// What the held job's reason says instead of the code.
-pub(crate) fn held_text(job: &Job) -> Option<&str> {
-    (job.held == Some(HeldBy::BurstBuffer)).then_some(job.buffer_failure.as_str())
 }

@@ -14,9 +14,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         (Phase::Pending, None) if buffers::is_staged_ahead(&job.spec) => Hold::Stage,
         (Phase::Pending, None) => Hold::Free,
         // `sbatch -N0` has done all it is for.
-        (Phase::Pending, Some(BufferPhase::InUse)) if buffers::runs_nothing(job) => {
-            Hold::End(Outcome::Completed, None)
-        }
+        (Phase::Pending, Some(BufferPhase::InUse)) if buffers::runs_nothing(job) => Hold::End(Outcome::Completed, None),
         (Phase::Pending, Some(BufferPhase::StagingOut)) if !job.buffer_failure.is_empty() => {
             Hold::Wait(Some(Reason::BurstBufferOperation), wakes)
         }
