@@ -148,6 +148,9 @@ pub fn refused(program: Program, specs: &[JobSpec], error: &CallError) -> Failed
     if let (CallError::Refused(Reject::NoSuchPartition), Some(only)) = (error, only_partition(specs)) {
         eprintln!("{name}: error: invalid partition specified: {only}");
     }
+    if let CallError::Refused(reject) = error {
+        reject.details().lines().for_each(|line| eprintln!("{name}: error: {line}"));
+    }
     eprintln!("{name}: error: {}: {error}", program.refusal());
     Failed(error_code(1))
 }

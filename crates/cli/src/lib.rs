@@ -23,6 +23,7 @@ pub mod squeue;
 pub mod srun;
 pub mod sshare;
 pub mod stage;
+pub mod staging_view;
 pub mod submit;
 pub mod table;
 pub mod trouble;

@@ -228,7 +228,8 @@ impl Cluster {
         self.arrays.get_mut(&id).map(Arc::make_mut)
     }
 
-    pub(crate) fn queue_key(&self, job: &Job) -> QueueKey {
+    /// Where the job stands, or would stand, in the queue.
+    pub fn queue_key(&self, job: &Job) -> QueueKey {
         let partitions = job.spec.partitions.iter().filter_map(|name| self.config.partition(name));
         let tier = partitions.map(|partition| partition.priority_tier).max().unwrap_or(0);
         QueueKey { before_tier: u32::MAX - tier, before_priority: u32::MAX - job.priority, job: job.id }

@@ -10,6 +10,7 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
     let first = job.allocation.nodes.first()?;
     let launch = Launch {
         step: StepId::Batch,
+        buffer_environment: state::buffers::environment(cluster, job, &first.node),
         script: cluster.blob(script).map(|content| content.to_vec()).unwrap_or_default(),
         environment: cluster.blob(job.spec.environment).map(|content| content.to_vec()).unwrap_or_default(),
         step_shares: vec![first.clone()],
@@ -31,6 +32,7 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
             let ranks = ranks.into_iter().map(|rank| rank + first_rank).collect();
             let mut launch = Launch {
                 step: step.id,
+                buffer_environment: state::buffers::environment(cluster, job, &share.node),
                 step_spec: Some(step.spec.clone()),
                 environment: environment.clone(),
                 step_shares: step.shares.clone(),

@@ -186,21 +186,13 @@ fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room) -> Result<Tran
     };
     let (source, destination) = (path("source")?, path("destination")?);
     let roots: Vec<&str> = config.pools.iter().map(|pool| pool.root.as_str()).collect();
-    // The entries of a list say what is inside; its file is outside either way.
-    let list_is_outside = kind == TransferKind::List && direction == Direction::Out;
     let (outside_key, outside, inside_key, inside) = match direction {
         Direction::In => ("source", &source, "destination", &destination),
         Direction::Out => ("destination", &destination, "source", &source),
     };
     paths::check_outside(outside, &roots).map_err(|why| line.complain(outside_key, &why))?;
-    let place = match list_is_outside && paths::inside(inside, room).is_err() {
-        true => {
-            paths::check_outside(inside, &roots).map_err(|why| line.complain(inside_key, &why))?;
-            None
-        }
-        false => Some(paths::inside(inside, room).map_err(|why| line.complain(inside_key, &why))?),
-    };
-    let is_private = place.is_some_and(|place| place.access == Some(Access::Private));
+    let place = paths::inside(inside, room).map_err(|why| line.complain(inside_key, &why))?;
+    let is_private = place.access == Some(Access::Private);
     if is_private && direction == Direction::Out && !destination.contains("%n") && !destination.contains("%t") {
         let why = "every node would write here: add %n (its name) or %t (its number)";
         return Err(line.complain("destination", why));

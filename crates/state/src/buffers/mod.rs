@@ -2,11 +2,13 @@
 pub(crate) mod admission;
 pub mod capacity;
 pub(crate) mod check;
+mod environment;
 pub(crate) mod life;
 mod movers;
 pub(crate) mod persistent;
 pub(crate) mod settle;
 
+pub use environment::environment;
 use model::{Job, JobSpec};
 
 use crate::Cluster;
