@@ -55,11 +55,11 @@ impl<'a> Pass<'a> {
             if wanted.iter().any(|pool| blocked.contains(pool)) {
                 continue;
             }
-            let mut tasks: Box<dyn Iterator<Item = Option<u32>>> = match &job.waiting_tasks {
+            let tasks: Box<dyn Iterator<Item = Option<u32>>> = match &job.waiting_tasks {
                 None => Box::new(std::iter::once(None)),
                 Some(tasks) => Box::new(tasks.iter().map(Some)),
             };
-            while let Some(task) = tasks.next() {
+            for task in tasks {
                 let n_tasks = job.array_id().map(|array| of_array.entry(array).or_default());
                 if task.is_some() && n_tasks.as_ref().is_some_and(|n_tasks| **n_tasks >= N_TASKS_OF_AN_ARRAY) {
                     break;

@@ -44,9 +44,9 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Kill => job.alive = false,
         Task::Launch => job.launched = true,
         Task::Stop | Task::Clear => (),
-        Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim | Task::TearDown | Task::Create | Task::Destroy => {
-            ()
-        }
+        // Buffers' tasks are no job's.
+        Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim => (),
+        Task::TearDown | Task::Create | Task::Destroy => (),
     }
     if matches!(failure, Failure::EndRun) {
         launch_failed(cluster, id, why);
