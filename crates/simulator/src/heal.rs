@@ -52,7 +52,7 @@ fn give_up_wholes(world: &mut World) {
     let waits =
         |job: &&std::sync::Arc<Job>| job.phase == Phase::Pending && job.het.as_ref().is_some_and(|het| het.is_leader());
     for job in cluster.jobs().filter(waits) {
-        let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs: vec![job.id.into()] });
+        let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs: vec![job.id.into()], hurry: false });
     }
 }
 

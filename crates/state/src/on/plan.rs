@@ -3,9 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::het::StepPart;
-use model::{
-    Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, StageStart, Start, StepId,
-};
+use model::{Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, StageStart, Start, StepId};
 
 use super::Answer;
 use crate::buffers::capacity::{Fit, Usage};
