@@ -12,8 +12,8 @@ use tonic::transport::Channel;
 use crate::channel::{MAX_MESSAGE_BYTES, connect};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
-    BlobRequest, CommandRequest, HistoryRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage, StagingRequest,
-    SubmitRequest,
+    BlobRequest, CommandRequest, HistoryRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
+    StagingRequest, SubmitRequest,
 };
 use crate::refusal::CallError;
 
