@@ -18,8 +18,8 @@ use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, BlobReply, BlobRequest, BurstReply, CommandReply, CommandRequest, ConfigurationReply, FromAgent,
-    HistoryReply, HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, StagingReply, StagingRequest, SubmitReply,
-    SubmitRequest, ToAgent,
+    HistoryReply, HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, StagingReply,
+    StagingRequest, SubmitReply, SubmitRequest, ToAgent,
 };
 use wire::refusal::to_status;
 
