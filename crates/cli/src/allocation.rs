@@ -93,7 +93,7 @@ pub async fn obtain(
 /// Takes a request back, or ends what it has become.
 pub async fn withdraw(controller: &mut Controller, id: JobId) {
     // Whatever goes wrong, the job is either gone or the controller cannot be reached.
-    let _ = controller.command(Command::Cancel { jobs: vec![id.into()] }).await;
+    let _ = controller.command(Command::Cancel { jobs: vec![id.into()], hurry: false }).await;
 }
 
 struct Talk {
@@ -147,6 +147,9 @@ pub fn refused(program: Program, specs: &[JobSpec], error: &CallError) -> Failed
     let name = program.name();
     if let (CallError::Refused(Reject::NoSuchPartition), Some(only)) = (error, only_partition(specs)) {
         eprintln!("{name}: error: invalid partition specified: {only}");
+    }
+    if let CallError::Refused(reject) = error {
+        reject.details().lines().for_each(|line| eprintln!("{name}: error: {line}"));
     }
     eprintln!("{name}: error: {}: {error}", program.refusal());
     Failed(error_code(1))

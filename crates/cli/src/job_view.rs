@@ -5,6 +5,7 @@ use model::amount::Amount;
 use model::config::Config;
 use model::pattern::{self, PatternValues};
 use model::spec::{JobSpec, Memory, Sharing, TimeLimit};
+use model::staging::NodeProgress;
 use model::{Job, JobKind, Phase, Timestamp, hostlist};
 
 use crate::zone::Clock;
@@ -15,6 +16,8 @@ pub struct Scene<'a> {
     pub config: &'a Config,
     /// The longest list of array tasks shown; SLURM_BITSTR_LEN.
     pub tasks_width: usize,
+    /// How far data of the jobs is on its way.
+    pub progress: &'a [NodeProgress],
     /// Memory in the largest fitting unit; otherwise always in megabytes.
     pub converts: bool,
 }
@@ -203,6 +206,12 @@ impl<'a> JobView<'a> {
 
     /// The reason's word, or the longer text where there is one.
     pub fn reason(&self) -> &'a str {
+        if self.job.is_staging_out() {
+            return match self.job.buffer_failure.as_str() {
+                "" => "burst_buffer/native: Stage-out in progress",
+                text => text,
+            };
+        }
         match (&self.job.reason, self.job.reason_text.as_str()) {
             (None, _) => "None",
             (Some(reason), "") => reason.word(),
@@ -210,6 +219,14 @@ impl<'a> JobView<'a> {
             (Some(reason), _) if self.job.is_over() => reason.word(),
             (Some(_), text) => text,
         }
+    }
+
+    /// What the system has to say of the job, a line each.
+    pub fn system_comment(&self) -> String {
+        let line = |remark: &model::job::Remark| {
+            format!("{} {}", self.scene.clock.show(remark.at).replace('T', " "), remark.text)
+        };
+        self.job.remarks.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     pub fn priority(&self) -> u32 {

@@ -27,6 +27,7 @@ pub mod srun;
 pub mod sshare;
 pub mod sstat;
 pub mod stage;
+pub mod staging_view;
 pub mod submit;
 pub mod table;
 pub mod trouble;

@@ -309,6 +309,9 @@ fn refused(specs: &[JobSpec], error: &CallError) -> i32 {
     if let (CallError::Refused(Reject::NoSuchPartition), Some(only)) = (error, only_partition(specs)) {
         eprintln!("sbatch: error: invalid partition specified: {only}");
     }
+    if let CallError::Refused(reject) = error {
+        reject.details().lines().for_each(|line| eprintln!("sbatch: error: {line}"));
+    }
     fail(&Problem::error(format!("{}: {error}", PROGRAM.refusal())))
 }
 

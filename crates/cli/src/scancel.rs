@@ -51,6 +51,8 @@ pub struct Plan {
     pub signal: Option<Signal>,
     pub scope: Scope,
     pub asks: bool,
+    /// What is in burst buffers is given up.
+    pub hurry: bool,
     pub verbosity: u32,
     pub is_quiet: bool,
 }
@@ -154,8 +156,9 @@ pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option
             "verbose" => plan.verbosity += 1,
             "wckey" => plan.filter.wckey = owned(),
             "clusters" | "sibling" => return Err(error(format!("--{long} is not supported by this version of Spur"))),
-            // Requests always go through the controller, and there is no stage-out to hurry past.
-            "ctld" | "hurry" => {}
+            "hurry" => plan.hurry = true,
+            // Requests always go through the controller.
+            "ctld" => {}
             other => unreachable!("{other} is not in the table"),
         }
     }
@@ -313,7 +316,7 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
         }
     }
     let answer = if ends {
-        controller.command_each(Command::Cancel { jobs: jobs.clone() }).await
+        controller.command_each(Command::Cancel { jobs: jobs.clone(), hurry: plan.hurry }).await
     } else {
         let scope = match plan.scope {
             Scope::Steps => SignalScope::Steps,
@@ -440,7 +443,7 @@ Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
   -A, --account=account           only jobs of this account
   -b, --batch                     signal the batch shell only
   -f, --full                      signal the batch shell and all steps
-  -H, --hurry                     no stage-out (there is none)
+  -H, --hurry                     no stage out for burst buffers
   -i, --interactive               ask before each job
       --me                        only own jobs
   -n, --name=job_name             only jobs with this name

@@ -4,6 +4,7 @@
 //! spur.conf ─┬─ load ─────────▶ model::Config    the daemons and `spur config check`: everything, checked
 //! slurm.conf ┴─ client::find ──▶ Client          the commands: only where the cluster is, without reading the nodes
 //! ```
+mod burst_buffer;
 pub mod client;
 pub mod home;
 pub mod machine;
@@ -33,7 +34,7 @@ pub const DEFAULT_CONTROLLER_SOCKET: &str = "/run/spur/controller.sock";
 pub const DEFAULT_AGENT_SOCKET: &str = "/run/spur/agent-%n.sock";
 
 /// Sections that are known but belong to parts of Spur that this version does not have.
-const NOT_YET: [&str; 2] = ["topology", "burst_buffer"];
+const NOT_YET: [&str; 1] = ["topology"];
 
 /// Reads and checks a whole file, a spur.conf or a slurm.conf. What it leaves open is filled in: places of files by the
 /// system's usual ones, CPUs and memory of nodes by this machine's.
@@ -65,6 +66,10 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     }
     if let Some(file) = settings::database_file(&mut config.accounting) {
         *file = folder.as_deref().unwrap_or(Path::new("/")).join(&*file).to_string_lossy().into_owned();
+    }
+    for pool in config.burst_buffer.iter_mut().flat_map(|burst| &mut burst.pools) {
+        let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&pool.root);
+        pool.root = anchored.to_string_lossy().into_owned();
     }
     Ok((config, Problems::default()))
 }
@@ -119,6 +124,7 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     if config.nodes.len() > 1 {
         shared.into_iter().for_each(|(at, problem)| notes.add(at, problem));
     }
+    config.burst_buffer = top.section("burst_buffer").map(|section| burst_buffer::read(section, &seen));
     let (partitions, has_partitions) = (top.sections("partitions"), top.has("partitions"));
     top.finish();
     partition::read_all(partitions, &seen, config);

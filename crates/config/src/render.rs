@@ -5,9 +5,12 @@ use model::config::SuspendCpus;
 use model::duration;
 use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
+use model::pool::PoolKind;
 use model::spec::TimeLimit;
 use model::time::Span;
-use model::{Config, Partition};
+use model::{Config, Partition, size};
+
+use crate::burst_buffer::verify_word;
 
 use crate::settings::NO_DATABASE;
 
@@ -20,6 +23,7 @@ pub fn render(config: &Config) -> String {
     scheduler(&mut text, config);
     accounting(&mut text, config);
     nodes(&mut text, config);
+    burst_buffer(&mut text, config);
     config.partitions.iter().for_each(|one| partition(&mut text, one));
     text.0
 }
@@ -82,6 +86,49 @@ fn accounting(text: &mut Text, config: &Config) {
     text.value("keep_scripts", accounting.keeps_scripts);
     text.value("keep_environments", accounting.keeps_environments);
     text.value("extern_steps", accounting.has_extern);
+}
+
+fn burst_buffer(text: &mut Text, config: &Config) {
+    let Some(burst) = &config.burst_buffer else { return };
+    text.header("[burst_buffer]");
+    text.string("type", burst.plugin.word());
+    text.string("default_pool", &burst.default_pool);
+    let flags = [
+        ("EnablePersistent", burst.enables_persistent),
+        ("PrivateData", burst.is_private),
+        ("TeardownFailure", burst.tears_down_after_failure),
+    ];
+    let flags: Vec<String> = flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| word.to_string()).collect();
+    text.strings("flags", &flags);
+    text.strings("allow_users", &burst.allow_users);
+    text.strings("deny_users", &burst.deny_users);
+    text.value("stage_in_timeout", seconds(burst.stage_in_timeout));
+    text.value("stage_out_timeout", seconds(burst.stage_out_timeout));
+    text.value("validate_timeout", seconds(burst.validate_timeout));
+    text.value("other_timeout", seconds(burst.other_timeout));
+    text.value("poll_interval", seconds(burst.poll_interval));
+    text.value("stage_ahead", seconds(burst.stage_ahead));
+    text.value("hold_nodes", burst.holds_nodes);
+    text.string("verify_in", verify_word(burst.verify_in));
+    text.string("verify_out", verify_word(burst.verify_out));
+    text.value("workers", burst.n_workers);
+    text.optional("bandwidth", (burst.bandwidth_bytes > 0).then_some(burst.bandwidth_bytes));
+    text.value("max_directives", burst.max_directives);
+    for pool in &burst.pools {
+        text.header("[[burst_buffer.pools]]");
+        text.string("name", &pool.name);
+        text.string("kind", if pool.kind == PoolKind::Node { "node" } else { "shared" });
+        text.string("root", &pool.root);
+        text.value("granularity", pool.granularity_bytes.max(1));
+        match pool.total_bytes {
+            Some(bytes) => text.string("total", &size::show_bytes(bytes)),
+            None => text.string("total", "auto"),
+        }
+        text.string("reserve", &format!("{}%", pool.reserve_percent));
+        if !pool.movers.is_empty() {
+            text.string("movers", &hostlist::compress_in_order(pool.movers.iter().map(|name| name.as_str())));
+        }
+    }
 }
 
 /// Neighbours of the same kind share a table.

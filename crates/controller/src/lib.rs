@@ -18,6 +18,7 @@ mod names;
 #[cfg(test)]
 mod old_journals;
 mod options;
+mod progress;
 mod serve;
 
 pub use options::Options;

@@ -45,9 +45,20 @@ async fn serve(options: Options) -> Result<()> {
     }
     let history = crate::history::start(&options.config, opened_at, door.clone(), published.clone()).await;
     let agents = Arc::new(Agents::default());
-    let runner = leader::start(door.clone(), published.clone(), agents.clone());
+    let (runner, stager) = leader::start(door.clone(), published.clone(), agents.clone());
     let (started, config_file) = (door.now(), options.config_file);
-    let api = Api { started, door, published, agents, runner, config_file, names: Default::default(), history };
+    let api = Api {
+        started,
+        door,
+        published,
+        agents,
+        runner,
+        stager,
+        progress: Default::default(),
+        config_file,
+        names: Default::default(),
+        history,
+    };
     tokio::spawn(reload_on_hangup(api.door.clone(), api.config_file.clone()));
     let listener = listen(Path::new(&settings.socket))?;
     if !settings.pid_file.is_empty() {

@@ -5,6 +5,8 @@
 //! [`PersistentBuffer`] belongs to nobody's run. Space in use is never counted apart: it is what these entities hold.
 use serde::{Deserialize, Serialize};
 
+use crate::directive::{Room, inside};
+use crate::pool::Plugin;
 use crate::staging::{Access, Direction, Moved};
 use crate::{JobId, NodeName, Timestamp};
 
@@ -19,6 +21,10 @@ record! {
         pub uses: Vec<String>,
         pub creates: Vec<Creation>,
         pub destroys: Vec<Destruction>,
+        /// Who does what it takes.
+        pub plugin: Plugin,
+        /// An administrator asked: other users' persistent buffers may be destroyed, too.
+        pub by_admin: bool,
     }
 
     /// Room for the job alone.
@@ -89,6 +95,9 @@ record! {
     pub struct Place {
         pub access: Access,
         pub node: NodeName,
+        pub pool: String,
+        /// With `%n` replaced.
+        pub root: String,
         /// The present task is done here.
         pub is_done: bool,
         /// Its data has been staged in.
@@ -106,7 +115,9 @@ record! {
         pub bytes: u64,
         pub uid: u32,
         pub gid: u32,
+        pub user: String,
         pub account: String,
+        pub root: String,
         pub created: Timestamp,
         pub phase: PersistentPhase,
         pub attempt: u32,
@@ -127,6 +138,8 @@ pub enum BufferPhase {
     StagingIn,
     /// Its data is there; the job may start.
     StagedIn,
+    /// The job has its nodes; persistent buffers are being destroyed for it.
+    Deleting,
     /// The job has its nodes; what they still lack is brought.
     PreRun,
     InUse,
@@ -196,6 +209,40 @@ pub enum BufferState {
     Teardown,
     TeardownFail,
     Complete,
+}
+
+impl BufferRequest {
+    /// What is moved in this direction by the agent of a place with this access.
+    pub fn transfers(&self, access: Access, direction: Direction) -> impl Iterator<Item = &Transfer> {
+        let room = Room::of(self);
+        self.transfers
+            .iter()
+            .filter(move |transfer| transfer.direction == direction && self.access_of(transfer, &room) == access)
+    }
+
+    /// Anything below a private directory is moved by each node, all else by one agent.
+    fn access_of(&self, transfer: &Transfer, room: &Room) -> Access {
+        let own = if room.has_private && !self.has_shared_place() { Access::Private } else { Access::Shared };
+        let path = match transfer.direction {
+            Direction::In => &transfer.destination,
+            Direction::Out => &transfer.source,
+        };
+        match transfer.kind {
+            TransferKind::Command => own,
+            _ => inside(path, room).map_or(own, |inside| inside.access.unwrap_or(Access::Shared)),
+        }
+    }
+
+    pub fn has_private_space(&self) -> bool {
+        self.spaces.iter().any(|space| space.access == Access::Private)
+    }
+
+    /// Whether an agent works for the job besides those of its nodes.
+    pub fn has_shared_place(&self) -> bool {
+        let has_private = self.spaces.iter().any(|space| space.access == Access::Private);
+        let has_shared = self.spaces.iter().any(|space| space.access == Access::Shared);
+        has_shared || !self.uses.is_empty() || (!self.transfers.is_empty() && !has_private)
+    }
 }
 
 impl BufferState {

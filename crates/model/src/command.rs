@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 use crate::accounts::Change;
 use crate::het::StepPart;
 use crate::node::{Machine, Run};
+use crate::pool::PoolReport;
+use crate::staging::{Access, StageResult};
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
-    BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Plan, Reject, StepId, StepSpec,
-    Timestamp, Usage,
+    BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Owner, Plan, Reject, StepId,
+    StepSpec, Timestamp, Usage,
 };
 
 /// One entry of the replicated log. `at` is the only clock the state ever sees.
@@ -35,11 +37,28 @@ pub enum Command {
         duty: Duty,
         result: DutyResult,
     },
+    /// What agents answered about the directories of a buffer.
+    Staged {
+        duty: Duty,
+        results: Vec<PlaceResult>,
+    },
+    /// Forgets a buffer whose directories cannot be reached; they go when their agents come back.
+    DropBuffer {
+        buffer: Owner,
+    },
+    /// The file systems of a node's pools have changed.
+    PoolsSeen {
+        node: NodeName,
+        pools: Vec<PoolReport>,
+    },
     /// All tasks of a step (or the batch script) on one node have ended, and nothing of it is left there.
     Exited(Exited),
     /// `scancel` without a signal.
     Cancel {
         jobs: Vec<JobRef>,
+        /// What is in burst buffers is given up (`--hurry`).
+        #[serde(default)]
+        hurry: bool,
     },
     /// Ends an allocation whose client is done (`salloc`), with the client's exit status.
     Complete {
@@ -137,6 +156,14 @@ pub enum DutyResult {
         node: NodeName,
         why: String,
     },
+}
+
+/// How one directory's work ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlaceResult {
+    pub access: Access,
+    pub node: NodeName,
+    pub result: StageResult,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

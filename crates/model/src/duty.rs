@@ -24,6 +24,9 @@ pub enum Owner {
     Job(JobId),
     Step(JobId, StepId),
     Node(NodeName),
+    /// A job's burst buffer.
+    Buffer(JobId),
+    Persistent(String),
 }
 
 /// One thing the leader does to the world. A job's task covers all its nodes.
@@ -40,4 +43,15 @@ pub enum Task {
     Kill,
     /// A node that came back ends the runs that are no longer its own, before it is used again.
     Clear,
+    /// Makes a buffer's directories, and brings the data into them.
+    StageIn,
+    /// The nodes of the run get what they still lack.
+    PreRun,
+    StageOut,
+    /// Removes the directories that the run has no use for, and only those.
+    Trim,
+    TearDown,
+    /// Makes a persistent buffer.
+    Create,
+    Destroy,
 }

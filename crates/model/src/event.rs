@@ -1,6 +1,7 @@
 //! Facts for watchers, accounting and metrics. Made by `apply`, never read by it.
 use serde::{Deserialize, Serialize};
 
+use crate::buffer::BufferPhase;
 use crate::{JobId, NodeName, Phase, StepId, StepPhase, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,12 @@ pub enum Event {
         job: JobId,
         step: StepId,
         to: StepPhase,
+        at: Timestamp,
+    },
+    /// A job's burst buffer has moved on; none: it is gone.
+    BufferChanged {
+        job: JobId,
+        to: Option<BufferPhase>,
         at: Timestamp,
     },
     NodeChanged {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::buffer::{BufferPhase, BufferState};
 use crate::dependency::Dependency;
 use crate::time::{Span, Timestamp};
 use crate::{Allocation, ExitStatus, HetPlace, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
@@ -90,6 +91,22 @@ record! {
         pub unreachable: Vec<NodeName>,
         /// What the batch script of this run has used.
         pub usage: Option<Box<Usage>>,
+        /// The phase of its burst buffer, while it has one; kept equal to the buffer's own.
+        pub buffer: Option<BufferPhase>,
+        /// What is to be done for its burst buffer now has failed; why.
+        pub buffer_failure: String,
+        /// Counts what was ordered for its buffers.
+        pub n_buffer_orders: u32,
+        /// The run's data is given up: nothing is staged out (`scancel --hurry`).
+        pub hurry: bool,
+        /// The system's own comments, oldest first.
+        pub remarks: Vec<Remark>,
+    }
+
+    /// One line of SystemComment.
+    pub struct Remark {
+        pub at: Timestamp,
+        pub text: String,
     }
 
     pub struct ArrayPlace {
@@ -122,6 +139,8 @@ pub enum HeldBy {
     Requeue,
     /// Started and failed too often.
     MaxRequeue,
+    /// Its burst buffer could not be filled.
+    BurstBuffer,
 }
 
 /// What ends a wait.
@@ -142,6 +161,10 @@ pub enum Wake {
     Recorded(JobId),
     /// The rules of a partition, or of the cluster, have changed.
     Partitions,
+    /// The job's burst buffer has moved on, or is gone.
+    Buffer(JobId),
+    /// The persistent buffer of this name is there, or gone, or somebody has stopped using it.
+    Persistent(String),
 }
 
 impl Job {
@@ -190,6 +213,31 @@ impl Job {
     /// A batch job whose script runs here: of a heterogeneous job only the first component runs it.
     pub fn runs_script(&self) -> bool {
         self.spec.is_batch() && self.het.as_ref().is_none_or(HetPlace::is_leader)
+    }
+
+    /// What users read as BurstBufferState; none for jobs that ask for no buffer.
+    pub fn buffer_state(&self) -> Option<BufferState> {
+        self.spec.buffer.as_ref()?;
+        Some(match self.buffer {
+            None if self.is_over() => BufferState::Complete,
+            None => BufferState::Pending,
+            Some(BufferPhase::Allocating) => BufferState::Allocating,
+            Some(BufferPhase::StagingIn) => BufferState::StagingIn,
+            Some(BufferPhase::StagedIn) => BufferState::StagedIn,
+            Some(BufferPhase::Deleting) => BufferState::Deleting,
+            Some(BufferPhase::PreRun) => BufferState::PreRun,
+            Some(BufferPhase::InUse) => BufferState::Running,
+            Some(BufferPhase::PostRun) => BufferState::PostRun,
+            Some(BufferPhase::StagingOut) => BufferState::StagingOut,
+            Some(BufferPhase::TearingDown) if self.buffer_failure.is_empty() => BufferState::Teardown,
+            Some(BufferPhase::TearingDown) => BufferState::TeardownFail,
+        })
+    }
+
+    /// Its run is over, but its data is not yet where it belongs.
+    pub fn is_staging_out(&self) -> bool {
+        let stages_out = matches!(self.buffer, Some(BufferPhase::PostRun | BufferPhase::StagingOut));
+        self.phase == Phase::Finishing && !self.requeue && stages_out
     }
 
     /// The array this job is, or belongs to.

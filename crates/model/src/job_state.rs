@@ -1,6 +1,7 @@
 //! Slurm's job states: a view of phase and outcome, never stored.
 use std::str::FromStr;
 
+use crate::buffer::BufferPhase;
 use crate::{Job, Outcome, Phase};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,11 +106,15 @@ impl Job {
         match self.phase {
             Phase::Pending => JobState::Pending,
             // Without a prolog a start takes milliseconds; Slurm calls that RUNNING.
+            Phase::Starting if matches!(self.buffer, Some(BufferPhase::PreRun | BufferPhase::Deleting)) => {
+                JobState::Configuring
+            }
             Phase::Starting => JobState::Running,
             Phase::Running if self.is_stopped => JobState::Stopped,
             Phase::Running => JobState::Running,
             Phase::Suspended => JobState::Suspended,
             Phase::Ending => JobState::Completing,
+            Phase::Finishing if self.is_staging_out() => JobState::StageOut,
             Phase::Finishing | Phase::Done => self.base_state(),
         }
     }

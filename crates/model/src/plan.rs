@@ -5,6 +5,8 @@ use crate::{JobId, NodeName, Reason, Timestamp};
 record! {
     pub struct Plan {
         pub starts: Vec<Start>,
+        /// Whose burst buffers are filled now.
+        pub stage_ins: Vec<StageStart>,
         /// Why the others still wait, where that has changed.
         pub reasons: Vec<WaitReason>,
         /// When and where waiting jobs will start, where that has changed.
@@ -22,6 +24,14 @@ record! {
         pub is_exclusive: bool,
         /// Shorter than asked, as `--time-min` allows.
         pub time_limit: Option<TimeLimit>,
+    }
+
+    pub struct StageStart {
+        pub job: JobId,
+        /// For an array's waiting record: which task leaves it.
+        pub task: Option<u32>,
+        /// Where it is expected to run; empty: not known yet, or of no matter.
+        pub nodes: Vec<NodeName>,
     }
 
     /// How much of one node; the ledger picks which CPUs and units.

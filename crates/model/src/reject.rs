@@ -47,6 +47,11 @@ pub enum Reject {
     TooManyJobs,
     /// Content that the submission refers to is not here; send it along.
     MissingBlob,
+    /// The burst buffer request is wrong; where and why.
+    BadBuffer(String),
+    BufferNotPermitted(String),
+    NotSupported,
+    NoSuchBuffer(String),
     /// About a run, or a duty, that is over.
     Stale,
     /// About accounts, users and QOS; in words.
@@ -94,6 +99,10 @@ impl fmt::Display for Reject {
             Reject::InvalidValue(what) => return write!(out, "Invalid value for {what}"),
             Reject::TooManyJobs => "Resource temporarily unavailable",
             Reject::MissingBlob => "Content of the submission is missing",
+            Reject::BadBuffer(_) => "Burst Buffer request invalid",
+            Reject::BufferNotPermitted(_) => "Burst Buffer permission denied",
+            Reject::NotSupported => "Requested operation not supported on this system",
+            Reject::NoSuchBuffer(name) => return write!(out, "No burst buffer named {name}"),
             Reject::Stale => "Report is about a run that is over",
             Reject::Accounts(what) => what,
             Reject::BadAccount => "Invalid account or account/partition combination specified",
@@ -101,6 +110,16 @@ impl fmt::Display for Reject {
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)
+    }
+}
+
+impl Reject {
+    /// More than the message says, a line each; told before it.
+    pub fn details(&self) -> &str {
+        match self {
+            Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details,
+            _ => "",
+        }
     }
 }
 

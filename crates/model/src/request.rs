@@ -1,7 +1,9 @@
 //! What readers ask the controller for. Authorisation and filtering happen there; rendering happens in the commands.
 use serde::{Deserialize, Serialize};
 
-use crate::{Job, JobId, JobRef, Node, Step, Timestamp};
+use crate::pool::BurstBufferConfig;
+use crate::staging::NodeProgress;
+use crate::{Buffer, Job, JobId, JobRef, Node, PersistentBuffer, Step, Timestamp};
 
 record! {
     /// Which jobs. Empty filters let everything pass.
@@ -30,6 +32,37 @@ record! {
         pub now: Timestamp,
         /// Ids of the filter that are not known at all.
         pub unknown: Vec<JobId>,
+        /// How far data of these jobs is on its way.
+        pub progress: Vec<NodeProgress>,
+    }
+
+    /// Everything about burst buffers that the caller may see.
+    pub struct BurstPage {
+        pub config: Option<Box<BurstBufferConfig>>,
+        pub pools: Vec<PoolView>,
+        /// The newest first.
+        pub buffers: Vec<Buffer>,
+        /// The jobs they belong to.
+        pub jobs: Vec<Job>,
+        pub persistent: Vec<PersistentBuffer>,
+        pub progress: Vec<NodeProgress>,
+    }
+
+    pub struct PoolView {
+        pub name: String,
+        pub total_bytes: u64,
+        pub used_bytes: u64,
+        /// Agents that cannot use it, and why.
+        pub problems: Vec<String>,
+    }
+
+    /// One job's data on its way.
+    pub struct StagePage {
+        pub job: Job,
+        /// None: not begun yet, or gone.
+        pub buffer: Option<Buffer>,
+        pub progress: Vec<NodeProgress>,
+        pub now: Timestamp,
     }
 }
 

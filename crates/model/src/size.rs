@@ -92,6 +92,23 @@ pub fn show_bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
+/// Bytes for a glance: `3.2GiB`, `120MiB`, `17B`.
+pub fn show_rounded_bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
+    let mut unit = units.next().expect("not empty");
+    while value >= 1024.0
+        && let Some(larger) = units.next()
+    {
+        value /= 1024.0;
+        unit = larger;
+    }
+    match value.fract() == 0.0 || value >= 100.0 {
+        true => format!("{value:.0}{unit}"),
+        false => format!("{value:.1}{unit}"),
+    }
+}
+
 /// The digits in front and what follows them; a number that does not fit is none.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());

@@ -1,6 +1,9 @@
 //! What the user asked for. Changes only by `scontrol update`.
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use crate::buffer::BufferRequest;
 use crate::dependency::Dependency;
 use crate::features::Constraint;
 use crate::gres::GresRequest;
@@ -57,6 +60,12 @@ record! {
         pub mail: Option<Mail>,
         /// A node failure does not end the job.
         pub no_kill: bool,
+        /// `--bb`, as given.
+        pub burst_buffer: String,
+        /// What `--bbf` names.
+        pub burst_buffer_file: String,
+        /// What these and the script's directives come to; filled in by admission.
+        pub buffer: Option<Arc<BufferRequest>>,
     }
 
     /// How much, and where.
@@ -207,6 +216,7 @@ pub enum MailKind {
     Requeue,
     InvalidDependency,
     TimeLimit,
+    StageOut,
 }
 
 /// How tasks, and their ranks, are spread over nodes.

@@ -40,6 +40,7 @@ record! {
         pub stdout: Option<String>,
         pub stderr: Option<String>,
         pub work_dir: Option<String>,
+        pub burst_buffer: Option<String>,
     }
 
     pub struct PartitionChanges {

@@ -20,6 +20,7 @@ mod reasons;
 mod request;
 mod room;
 mod spot;
+mod staging;
 mod timeline;
 
 /// A plan, and when another look may give another one though nothing has happened.
@@ -35,7 +36,7 @@ pub fn plan(cluster: &Cluster) -> Plan {
 }
 
 pub fn look(cluster: &Cluster) -> Outlook {
-    match cluster.n_queued() {
+    match cluster.n_queued() + cluster.n_to_stage() {
         0 => Outlook::default(),
         _ => pass::Pass::new(cluster).run(),
     }

@@ -22,16 +22,16 @@ mod together;
 const N_LOOKED_AT_WHEN_FULL: u32 = 128;
 
 pub(crate) struct Pass<'a> {
-    cluster: &'a Cluster,
-    clock: Clock,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) clock: Clock,
     order: Order<'a>,
-    room: Room<'a>,
+    pub(crate) room: Room<'a>,
     failed: Failed<'a>,
     reasons: Reasons<'a>,
-    depth: Depth,
+    pub(crate) depth: Depth,
     /// The heterogeneous jobs that this pass has looked at.
     wholes: BTreeSet<JobId>,
-    plan: Plan,
+    pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
 }
 
@@ -54,7 +54,11 @@ impl<'a> Pass<'a> {
 
     pub fn run(mut self) -> Outlook {
         let mut n_when_full = 0;
+        let mut being_staged = crate::staging::being_staged(self.cluster);
         for job in self.cluster.queue().take(self.cluster.config().scheduler.depth as usize) {
+            while being_staged.last().is_some_and(|first| self.cluster.queue_key(first) < self.cluster.queue_key(job)) {
+                self.keep_a_place(being_staged.pop().expect("just seen"));
+            }
             if self.room.is_full() && !self.depth.may_promise() {
                 n_when_full += 1;
                 if n_when_full > N_LOOKED_AT_WHEN_FULL {
@@ -66,6 +70,7 @@ impl<'a> Pass<'a> {
                 None => self.consider(job),
             }
         }
+        self.stage();
         Outlook { plan: self.plan, look_again_at: self.look_again_at }
     }
 
@@ -97,7 +102,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The job's partitions that would take it now.
-    fn pools(&mut self, job: &'a Job) -> Vec<PoolId> {
+    pub(crate) fn pools(&mut self, job: &'a Job) -> Vec<PoolId> {
         let partitions = job.spec.partitions.iter().filter_map(|name| self.cluster.config().partition(name));
         let taking = partitions.filter(|partition| state::partition_refusal(partition, job).is_none());
         taking.map(|partition| self.room.pool(partition)).collect()
@@ -105,7 +110,10 @@ impl<'a> Pass<'a> {
 
     fn seeker(&self, pool: PoolId, request: &Request) -> Seeker {
         let uid = self.room.has_lone_users.then_some(request.spec().uid);
-        Seeker { pool, uid, closed: request.closed.clone() }
+        let mut closed = request.closed.clone();
+        // Whoever needs room on the nodes' disks fails for reasons of its own.
+        closed.extend(request.needs_disk().then_some(u32::MAX - request.job.id.0));
+        Seeker { pool, uid, closed }
     }
 
     /// Starts the job, or one task of it, in the first of its partitions where it fits.
@@ -128,7 +136,7 @@ impl<'a> Pass<'a> {
         false
     }
 
-    fn fits_now(&mut self, pool: PoolId, request: &Request<'a>) -> Option<Vec<Grant>> {
+    pub(crate) fn fits_now(&mut self, pool: PoolId, request: &Request<'a>) -> Option<Vec<Grant>> {
         let seeker = self.seeker(pool, request);
         if self.failed.earliest(&seeker, request) > Slot::NOW {
             return None;
@@ -189,6 +197,24 @@ impl<'a> Pass<'a> {
 
     /// Keeps a place for the job in the future, where it can start first.
     fn promise(&mut self, pools: &[PoolId], request: &Request<'a>) -> bool {
+        let Some((slot, at, grants)) = self.find_place(pools, request) else { return false };
+        let job = request.job;
+        self.stage_on(job, at, &grants);
+        let nodes = hostlist::compress(grants.iter().map(|grant| grant.node.as_str()));
+        let nodes = if at.is_some() { nodes } else { String::new() };
+        if job.expected_start != at || job.expected_nodes != nodes {
+            self.plan.expected_starts.push(ExpectedStart { job: job.id, at, nodes });
+        }
+        self.look_again(self.clock.time(slot));
+        true
+    }
+
+    /// The first place the job can have, which nobody after it can take; and when that is, if anybody knows.
+    pub(crate) fn find_place(
+        &mut self,
+        pools: &[PoolId],
+        request: &Request<'a>,
+    ) -> Option<(Slot, Option<Timestamp>, Vec<Grant>)> {
         self.room.load(self.cluster, &self.clock);
         let mut best: Option<(Slot, Vec<Grant>)> = None;
         for pool in pools {
@@ -205,22 +231,15 @@ impl<'a> Pass<'a> {
                 best = Some((slot, grants));
             }
         }
-        let Some((slot, grants)) = best else { return false };
+        let (slot, grants) = best?;
         if slot == self.clock.end() && !self.has_lost_patience(request.job) {
-            return false;
+            return None;
         }
         // At the end of the window stand those of whom nobody knows when.
         let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
         self.room.give(&grants, request, self.clock.interval(slot, request.length));
         self.depth.promised();
-        let job = request.job;
-        let nodes = hostlist::compress(grants.iter().map(|grant| grant.node.as_str()));
-        let nodes = if at.is_some() { nodes } else { String::new() };
-        if job.expected_start != at || job.expected_nodes != nodes {
-            self.plan.expected_starts.push(ExpectedStart { job: job.id, at, nodes });
-        }
-        self.look_again(self.clock.time(slot));
-        true
+        Some((slot, at, grants))
     }
 
     /// Whoever waits for jobs that may run for ever lets others pass, but not for ever.
@@ -234,7 +253,7 @@ impl<'a> Pass<'a> {
         true
     }
 
-    fn look_again(&mut self, at: Timestamp) {
+    pub(crate) fn look_again(&mut self, at: Timestamp) {
         self.look_again_at = Some(self.look_again_at.map_or(at, |other| other.min(at)));
     }
 }

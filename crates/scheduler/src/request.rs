@@ -30,6 +30,11 @@ impl<'a> Request<'a> {
         &self.job.spec
     }
 
+    /// It wants private burst buffer space.
+    pub fn needs_disk(&self) -> bool {
+        self.job.spec.buffer.as_ref().is_some_and(|buffer| buffer.has_private_space())
+    }
+
     /// Only CPUs and memory matter, and a node's answer only gets better as its jobs end.
     pub fn is_plain(&self) -> bool {
         let size = self.size;
@@ -39,6 +44,7 @@ impl<'a> Request<'a> {
             && size.sharing != Sharing::OneUser
             && size.threads_per_core.is_none()
             && size.tasks_per_node.is_none()
+            && !self.needs_disk()
             && matches!(size.memory, Memory::Default | Memory::PerNodeMb(_) | Memory::PerCpuMb(_))
     }
 }

@@ -5,6 +5,7 @@ use model::plan::Grant;
 use model::spec::{Sharing, Size};
 use model::{Job, Node, NodeName, Partition, Phase, Timestamp};
 use state::Cluster;
+use state::buffers::capacity::Usage;
 
 use crate::closures::Closures;
 use crate::counts::Counts;
@@ -41,9 +42,16 @@ pub(crate) struct Room<'a> {
     is_loaded: bool,
     pub closures: Closures<'a>,
     pub counts: Counts,
+    buffers: Buffers<'a>,
     pub tracks_memory: bool,
     /// Some job wants, or has, nodes to its user alone.
     pub has_lone_users: bool,
+}
+
+/// What burst buffers hold of the nodes' disks.
+struct Buffers<'a> {
+    cluster: &'a Cluster,
+    usage: Option<Usage>,
 }
 
 impl<'a> Room<'a> {
@@ -61,10 +69,18 @@ impl<'a> Room<'a> {
             is_loaded: false,
             closures: Closures::default(),
             counts: Counts::default(),
+            buffers: Buffers { cluster, usage: cluster.config().burst_buffer.as_ref().map(|_| Usage::of(cluster)) },
             tracks_memory: cluster.config().scheduler.tracks_memory,
             has_lone_users: spots.iter().any(|spot| spot.users().values().any(|user| user.n_alone > 0)),
             spots,
         }
+    }
+
+    /// The node has room for the job's private burst buffer space, or the job has it there already.
+    pub fn has_disk_for(&self, job: &Job, node: &NodeName) -> bool {
+        let Buffers { cluster, usage } = &self.buffers;
+        let own = cluster.buffer(job.id).map(|buffer| &**buffer);
+        usage.as_ref().is_some_and(|usage| usage.has_room_on(cluster, &job.spec, own, node))
     }
 
     /// Notes who holds what until when. Needed before anything is asked of the future, and costs as much as there are jobs.

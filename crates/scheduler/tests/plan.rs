@@ -229,7 +229,7 @@ fn an_array_starts_as_many_tasks_as_fit_and_its_limit_allows() {
     assert_eq!(world.reason(limited).0, Some(Reason::JobArrayTaskLimit));
     assert_eq!(world.reason(free).0, Some(Reason::Resources));
     let first = world.cluster.array(limited).unwrap().tasks[&0];
-    world.apply(Command::Cancel { jobs: vec![JobRef::from(first)] });
+    world.apply(Command::Cancel { jobs: vec![JobRef::from(first)], hurry: false });
     let duty = world.cluster.duties().find(|duty| duty.owner == model::Owner::Job(first)).unwrap().clone();
     world.apply(Command::DutyDone { duty, result: model::command::DutyResult::Done });
     assert_eq!(world.schedule().starts[0].task, Some(3));

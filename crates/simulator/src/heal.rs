@@ -52,7 +52,7 @@ fn give_up_wholes(world: &mut World) {
     let waits =
         |job: &&std::sync::Arc<Job>| job.phase == Phase::Pending && job.het.as_ref().is_some_and(|het| het.is_leader());
     for job in cluster.jobs().filter(waits) {
-        let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs: vec![job.id.into()] });
+        let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs: vec![job.id.into()], hurry: false });
     }
 }
 
@@ -74,18 +74,20 @@ fn help_jobs(world: &mut World) {
         // Let in when the cluster was another.
         let spec = JobSpec { dependency: Default::default(), ..(*job.spec).clone() };
         if job.phase == Phase::Pending && state::admissible(&cluster, Caller::SYSTEM, &spec).is_err() {
-            let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs });
+            let _ = world.propose(Caller::SYSTEM, Command::Cancel { jobs, hurry: false });
             continue;
         }
         let command = match job.phase {
             Phase::Suspended => Command::Resume { jobs },
-            Phase::Pending if job.reason == Some(Reason::DependencyNeverSatisfied) => Command::Cancel { jobs },
+            Phase::Pending if job.reason == Some(Reason::DependencyNeverSatisfied) => {
+                Command::Cancel { jobs, hurry: false }
+            }
             Phase::Pending if matches!(job.reason, Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit)) => {
-                Command::Cancel { jobs }
+                Command::Cancel { jobs, hurry: false }
             }
             // Let in when its partition had fewer nodes than it asks for; now it has them, and still cannot serve it.
             Phase::Pending if state::admissible(&cluster, Caller::SYSTEM, &job.spec).is_err() => {
-                Command::Cancel { jobs }
+                Command::Cancel { jobs, hurry: false }
             }
             Phase::Pending if job.held.is_some() => Command::Release { jobs },
             Phase::Running if matches!(job.spec.kind, JobKind::Allocation) => {

@@ -171,7 +171,8 @@ fn hear_answers(world: &mut World) {
 fn take_up(world: &mut World) {
     let cluster = world.cluster.clone();
     world.leader.work.retain(|owner, work| cluster.duty(owner) == Some(&work.duty));
-    for duty in cluster.duties() {
+    let is_own = |duty: &&Duty| !matches!(duty.owner, Owner::Buffer(_) | Owner::Persistent(_));
+    for duty in cluster.duties().filter(is_own) {
         if !world.leader.work.contains_key(&duty.owner) && (world.is_healing || !world.dice.one_in(3)) {
             begin(world, &cluster, duty);
         }
@@ -215,6 +216,7 @@ fn orders_for(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
             let nodes = nodes.filter(|node| duty.task != Task::Launch || !step.ended_nodes.contains(node));
             nodes.map(|node| (node.clone(), order.clone())).collect()
         }
+        Owner::Buffer(_) | Owner::Persistent(_) => Vec::new(),
         Owner::Node(name) => {
             let node = cluster.node(name.as_str()).expect("duties have owners");
             let kill = |run: &model::node::Run| (name.clone(), Order::Kill((run.job, run.attempt), None));
@@ -229,7 +231,15 @@ fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order
     let run = (id, duty.attempt);
     let order = match duty.task {
         Task::Launch => return vec![(first, Order::Launch((id, duty.attempt, model::StepId::Batch)))],
-        Task::Warn | Task::Clear => return Vec::new(),
+        Task::Warn
+        | Task::Clear
+        | Task::StageIn
+        | Task::PreRun
+        | Task::StageOut
+        | Task::Trim
+        | Task::TearDown
+        | Task::Create
+        | Task::Destroy => return Vec::new(),
         Task::Stop => Order::Freeze(run),
         Task::Continue => Order::Thaw(run),
         Task::Kill => Order::Kill(run, None),

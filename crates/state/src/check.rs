@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, het, history, ledger, on, settle};
+use crate::{Cluster, blobs, buffers, het, history, ledger, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -17,6 +17,7 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     check_blobs(cluster)?;
     check_components(cluster)?;
     history::check(cluster)?;
+    buffers::check::check(cluster)?;
     check_settled(cluster)
 }
 
@@ -74,6 +75,9 @@ pub fn is_empty(cluster: &Cluster) -> bool {
         && cluster.queue.is_empty()
         && cluster.live_names.is_empty()
         && cluster.history.is_empty()
+        && cluster.staging_queue.is_empty()
+        && cluster.buffers.is_empty()
+        && cluster.buffer_places.is_empty()
 }
 
 fn check_nodes(cluster: &Cluster) -> Result<(), String> {
@@ -112,7 +116,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     let has_duty = cluster.duties.contains_key(&Owner::Job(id));
     let waits = has_duty || !job.wakes.is_empty();
     let may_rest = match job.phase {
-        Phase::Pending => cluster.is_eligible(job),
+        Phase::Pending => cluster.is_eligible(job) || cluster.may_be_staged(job),
         Phase::Running | Phase::Suspended => true,
         Phase::Starting | Phase::Ending | Phase::Finishing | Phase::Done => false,
     };
@@ -126,8 +130,9 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     let named = cluster.live_names.contains(&(job.spec.uid, job.spec.name.clone(), id));
     ensure(named != is_over, || "is in the list of names wrongly".into())?;
     ensure(job.waiting_tasks.is_none() || !job.holds_nodes(), || "an array's waiting record runs".into())?;
-    let known_hold =
-        job.held.is_none_or(|held| matches!(held, HeldBy::User | HeldBy::Admin | HeldBy::Requeue | HeldBy::MaxRequeue));
+    let known_hold = job.held.is_none_or(|held| {
+        matches!(held, HeldBy::User | HeldBy::Admin | HeldBy::Requeue | HeldBy::MaxRequeue | HeldBy::BurstBuffer)
+    });
     ensure(known_hold, || "unknown hold".into())
 }
 
@@ -147,10 +152,21 @@ fn check_indexes(cluster: &Cluster) -> Result<(), String> {
             cluster.jobs.get(&key.job).is_some_and(|job| job.phase == Phase::Pending && cluster.queue_key(job) == *key);
         ensure(right, || format!("{} is queued wrongly", key.job))?;
     }
+    for key in &cluster.staging_queue {
+        let right = cluster
+            .jobs
+            .get(&key.job)
+            .is_some_and(|job| job.phase == Phase::Pending && job.buffer.is_none() && cluster.queue_key(job) == *key);
+        ensure(right && !cluster.queue.contains(key), || format!("{} is to be staged wrongly", key.job))?;
+    }
     for duty in cluster.duties() {
         let exists = match &duty.owner {
             Owner::Job(id) => cluster.jobs.get(id).is_some_and(|job| job.attempt == duty.attempt),
             Owner::Step(job, step) => cluster.step(*job, *step).is_some_and(|step| step.attempt == duty.attempt),
+            Owner::Buffer(id) => cluster.buffers.get(id).is_some_and(|buffer| buffer.attempt == duty.attempt),
+            Owner::Persistent(name) => {
+                cluster.persistent.get(name).is_some_and(|buffer| buffer.attempt == duty.attempt)
+            }
             Owner::Node(node) => cluster.nodes.get(node).is_some_and(|node| node.attempt == duty.attempt),
         };
         ensure(exists, || format!("{duty:?} is nobody's"))?;
@@ -200,6 +216,6 @@ fn check_blobs(cluster: &Cluster) -> Result<(), String> {
     ensure(users.into_iter().eq(stored), || "blobs are miscounted".into())
 }
 
-fn ensure(holds: bool, violation: impl Fn() -> String) -> Result<(), String> {
+pub(crate) fn ensure(holds: bool, violation: impl Fn() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(violation()) }
 }

@@ -6,7 +6,8 @@ use imbl::{OrdMap, OrdSet};
 use model::accounts::Accounts;
 use model::request::NodeView;
 use model::{
-    Array, BlobId, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, Phase, Step, StepId, Timestamp, Wake,
+    Array, BlobId, Buffer, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer, Phase,
+    Step, StepId, Timestamp, Wake,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,14 @@ pub struct Cluster {
     pub(crate) waiters: OrdSet<(Wake, JobId)>,
     /// Jobs that only wait for the scheduler, the most important first.
     pub(crate) queue: OrdSet<QueueKey>,
+    /// Jobs that only wait for the scheduler to have their burst buffers filled, the most important first.
+    pub(crate) staging_queue: OrdSet<QueueKey>,
+    pub(crate) buffers: OrdMap<JobId, Arc<Buffer>>,
+    /// Which buffers have a directory on a node, or are worked for by its agent.
+    pub(crate) buffer_places: OrdSet<(NodeName, JobId)>,
+    pub(crate) persistent: OrdMap<String, Arc<PersistentBuffer>>,
+    /// Counts what was ordered for persistent buffers.
+    pub(crate) n_persistent_orders: u32,
     /// Jobs that are not over, by owner and name: what `singleton` asks for.
     pub(crate) live_names: OrdSet<(u32, String, JobId)>,
     /// Who may use how much.
@@ -134,6 +143,31 @@ impl Cluster {
         self.queue.iter().map(|key| &self.jobs[&key.job])
     }
 
+    /// Jobs that only wait to have their burst buffers filled, the most important first.
+    pub fn staging_queue(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.staging_queue.iter().map(|key| &self.jobs[&key.job])
+    }
+
+    pub fn n_to_stage(&self) -> usize {
+        self.staging_queue.len()
+    }
+
+    pub fn buffer(&self, job: JobId) -> Option<&Arc<Buffer>> {
+        self.buffers.get(&job)
+    }
+
+    pub fn buffers(&self) -> impl Iterator<Item = &Arc<Buffer>> {
+        self.buffers.values()
+    }
+
+    pub fn persistent(&self, name: &str) -> Option<&Arc<PersistentBuffer>> {
+        self.persistent.get(name)
+    }
+
+    pub fn persistent_buffers(&self) -> impl Iterator<Item = &Arc<PersistentBuffer>> {
+        self.persistent.values()
+    }
+
     pub fn n_queued(&self) -> usize {
         self.queue.len()
     }
@@ -144,6 +178,11 @@ impl Cluster {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Waits for nothing but the scheduler's word to have its burst buffer filled.
+    pub fn may_be_staged(&self, job: &Job) -> bool {
+        job.phase == Phase::Pending && self.staging_queue.contains(&self.queue_key(job))
     }
 
     /// When the leader must propose the next `Tick`.
@@ -189,7 +228,8 @@ impl Cluster {
         self.arrays.get_mut(&id).map(Arc::make_mut)
     }
 
-    pub(crate) fn queue_key(&self, job: &Job) -> QueueKey {
+    /// Where the job stands, or would stand, in the queue.
+    pub fn queue_key(&self, job: &Job) -> QueueKey {
         let partitions = job.spec.partitions.iter().filter_map(|name| self.config.partition(name));
         let tier = partitions.map(|partition| partition.priority_tier).max().unwrap_or(0);
         QueueKey { before_tier: u32::MAX - tier, before_priority: u32::MAX - job.priority, job: job.id }

@@ -77,6 +77,8 @@ pub(crate) fn note(cluster: &mut Cluster, event: &Event) {
         Event::JobChanged { job, .. } | Event::JobSubmitted { job, .. } | Event::JobUpdated { job, .. } => {
             changed(cluster, *job);
         }
+        // The summary of what was moved, and what went wrong.
+        Event::BufferChanged { job, .. } => changed(cluster, *job),
         Event::StepChanged { job, step, .. } => cluster.history.add(Subject::Step(*job, *step)),
         Event::JobGone { .. } | Event::NodeChanged { .. } | Event::Reconfigured { .. } => (),
     }

@@ -13,6 +13,7 @@
 use model::time::Span;
 use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
 
+use crate::buffers::life;
 use crate::settle::{forget_wait, wake};
 use crate::{Cluster, arrays, blobs, het, history, ledger, step_life};
 
@@ -76,13 +77,17 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Cleared | Step::Forget => (),
     }
     match step {
-        Step::Place => arrays::task_started(cluster, id),
+        Step::Place => {
+            arrays::task_started(cluster, id);
+            life::place(cluster, id);
+        }
         Step::End => {
             ledger::reclaim_cpus(cluster, id);
             cluster.job_mut(id).is_parked = false;
             step_life::end_all(cluster, id);
             forget_name(cluster, id);
             het::ended(cluster, id);
+            life::leave(cluster, id);
         }
         Step::Cleared => {
             step_life::all_cleared(cluster, id);
@@ -113,6 +118,13 @@ pub(crate) fn end(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Op
     job.outcome.get_or_insert(outcome);
     job.reason = reason;
     true
+}
+
+/// The nodes are given back before anything ran: a batch job waits again.
+pub(crate) fn give_back(cluster: &mut Cluster, id: JobId) {
+    let job = cluster.job_mut(id);
+    job.requeue = job.spec.is_batch();
+    end(cluster, id, Outcome::Failed, Some(Reason::BurstBufferOperation));
 }
 
 /// Keeps the job in the list of its owner's names until its run ends.
@@ -174,6 +186,10 @@ fn end_run(job: &mut Job, from: Phase, at: model::Timestamp) {
     job.is_stopped = false;
     if from == Phase::Pending {
         job.alive = false;
+        // It had nothing to run (`sbatch -N0`): its start was its end.
+        if job.buffer == Some(model::BufferPhase::InUse) {
+            job.started = Some(at);
+        }
     }
 }
 
@@ -211,6 +227,7 @@ fn restart(job: &mut Job, at: model::Timestamp) {
     job.cancelled_by = None;
     job.next_step = 0;
     job.unreachable.clear();
+    job.hurry = false;
     job.usage = None;
 }
 

@@ -12,6 +12,7 @@ use model::{Command, Entry, Reject, Reply};
 
 mod arrays;
 mod blobs;
+pub mod buffers;
 pub mod check;
 mod cluster;
 mod features;
@@ -57,8 +58,11 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::SubmitTogether { specs, blobs } => het::submit(cluster, by, specs, blobs),
         Command::AdoptPlan(plan) => on::plan::adopt(cluster, plan),
         Command::DutyDone { duty, result } => on::report::duty_done(cluster, duty, result),
+        Command::Staged { duty, results } => on::buffer::staged(cluster, duty, results),
+        Command::DropBuffer { buffer } => on::buffer::drop_buffer(cluster, by, buffer),
+        Command::PoolsSeen { node, pools } => on::buffer::pools_seen(cluster, node, pools),
         Command::Exited(exited) => on::report::exited(cluster, exited),
-        Command::Cancel { jobs } => on::job::cancel(cluster, by, jobs),
+        Command::Cancel { jobs, hurry } => on::job::cancel(cluster, by, jobs, *hurry),
         Command::Complete { job, exit } => on::job::complete(cluster, by, *job, *exit),
         Command::Hold { jobs, by_user } => on::job::hold(cluster, by, jobs, *by_user),
         Command::Release { jobs } => on::job::release(cluster, by, jobs),

@@ -3,7 +3,7 @@ use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wak
 
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
-use crate::{Cluster, het, history};
+use crate::{Cluster, buffers, het, history};
 
 /// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
 pub(crate) fn settle_all(cluster: &mut Cluster) {
@@ -26,6 +26,7 @@ fn settle(cluster: &mut Cluster, id: JobId) {
     forget_wait(cluster, id);
     features::dependency::forget_what_is_met(cluster, id);
     loop {
+        buffers::settle::settle(cluster, id);
         let job = &cluster.jobs[&id];
         let (hold, look_again) = features::first_hold(cluster, job);
         match hold {
@@ -36,6 +37,7 @@ fn settle(cluster: &mut Cluster, id: JobId) {
                 cluster.duties.insert(Owner::Job(id), duty);
                 return wait(cluster, id, None, Vec::new(), look_again);
             }
+            Hold::Stage => return queue_for_staging(cluster, id, look_again),
             Hold::End(outcome, reason) => het::end_with_the_others(cluster, id, outcome, reason),
             Hold::Free | Hold::FreeUntil(_) => match step_when_free(job) {
                 Some(step) => {
@@ -78,6 +80,13 @@ fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
     watch(cluster, id, look_again.map(Wake::At).into_iter().collect());
 }
 
+/// It waits for space, or for its turn to have its data staged in.
+fn queue_for_staging(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
+    wait(cluster, id, Some(Reason::BurstBufferResources), Vec::new(), look_again);
+    let key = cluster.queue_key(&cluster.jobs[&id]);
+    cluster.staging_queue.insert(key);
+}
+
 fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {
     wakes.extend(look_again.map(Wake::At));
     if cluster.jobs[&id].phase == Phase::Pending {
@@ -86,6 +95,9 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
         job.reason_text.clear();
         if job.held == Some(HeldBy::Requeue) && reason == Some(Reason::JobHeldUser) {
             job.reason_text.push_str("job requeued in held state");
+        }
+        if reason == Some(Reason::BurstBufferOperation) {
+            job.reason_text = job.buffer_failure.clone();
         }
     }
     watch(cluster, id, wakes);
@@ -110,6 +122,9 @@ pub(crate) fn forget_wait(cluster: &mut Cluster, id: JobId) {
     let is_pending = job.phase == Phase::Pending;
     let (reason, no_wakes) = (job.reason, job.wakes.is_empty());
     let key = cluster.queue_key(job);
+    if is_pending {
+        cluster.staging_queue.remove(&key);
+    }
     let was_queued = is_pending && cluster.queue.remove(&key).is_some();
     let clears_reason = is_pending && reason.is_some() && !was_queued;
     if no_wakes && !clears_reason {

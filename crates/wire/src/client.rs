@@ -4,7 +4,7 @@ use std::path::Path;
 use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
 use model::history::{HistoryPage, HistoryQuery};
-use model::request::{JobFilter, JobsPage, NodeView, SignalRequest};
+use model::request::{BurstPage, JobFilter, JobsPage, NodeView, SignalRequest, StagePage};
 use model::{BlobId, Command, Config, JobId, JobSpec, Reply, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
@@ -13,7 +13,7 @@ use crate::channel::{MAX_MESSAGE_BYTES, connect};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
     BlobRequest, CommandRequest, HistoryRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
-    SubmitRequest,
+    StagingRequest, SubmitRequest,
 };
 use crate::refusal::CallError;
 
@@ -73,11 +73,14 @@ impl Controller {
             Command::CancelStep { .. } => client.cancel_step(request).await?,
             Command::UpdateNodes { .. } => client.update_nodes(request).await?,
             Command::UpdatePartition { .. } => client.update_partition(request).await?,
+            Command::DropBuffer { .. } => client.drop_buffer(request).await?,
             Command::Submit { .. }
             | Command::SubmitTogether { .. }
             | Command::AdoptPlan(_)
             | Command::DutyDone { .. }
             | Command::Exited(_)
+            | Command::Staged { .. }
+            | Command::PoolsSeen { .. }
             | Command::RegisterNode { .. }
             | Command::NodeLost { .. }
             | Command::NoteStopped { .. }
@@ -137,6 +140,21 @@ impl Controller {
         }
     }
 
+    /// Pools and burst buffers; an empty page where there are none.
+    pub async fn burst(&mut self) -> Result<BurstPage, CallError> {
+        let reply = self.client.burst(Nothing {}).await?.into_inner();
+        if reply.page.is_empty() { Ok(BurstPage::default()) } else { read(&reply.page) }
+    }
+
+    /// The job's data on its way, until nothing is left to move.
+    pub async fn watch_staging(
+        &mut self,
+        job: JobId,
+    ) -> Result<impl Stream<Item = Result<StagePage, CallError>> + use<>, CallError> {
+        let replies = self.client.watch_staging(StagingRequest { job: job.0 }).await?.into_inner();
+        Ok(replies.map(|reply| read(&reply?.page)))
+    }
+
     pub async fn reconfigure(&mut self) -> Result<(), CallError> {
         self.client.reconfigure(Nothing {}).await?;
         Ok(())
@@ -161,6 +179,7 @@ impl Controller {
             all.jobs.extend(page.jobs);
             all.steps.extend(page.steps);
             all.unknown.extend(page.unknown);
+            all.progress.extend(page.progress);
         }
         Ok(all)
     }

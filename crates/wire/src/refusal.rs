@@ -36,8 +36,12 @@ impl From<Status> for CallError {
 
 fn code(reject: &Reject) -> Code {
     match reject {
-        Reject::NoSuchJob | Reject::NoSuchStep | Reject::NoSuchNode(_) | Reject::NoSuchPartition => Code::NotFound,
-        Reject::NotPermitted => Code::PermissionDenied,
+        Reject::NoSuchJob
+        | Reject::NoSuchStep
+        | Reject::NoSuchNode(_)
+        | Reject::NoSuchPartition
+        | Reject::NoSuchBuffer(_) => Code::NotFound,
+        Reject::NotPermitted | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
         Reject::NeverFits
         | Reject::TooManyNodes
         | Reject::TimeLimitTooLong
@@ -52,6 +56,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::Accounts(_)
         | Reject::BadAccount
         | Reject::BadQos
+        | Reject::BadBuffer(_)
         | Reject::InvalidValue(_) => Code::InvalidArgument,
         Reject::PartitionDown
         | Reject::AlreadyOver
@@ -69,6 +74,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::StepsDisabled
         | Reject::NodesBusy(_)
         | Reject::MissingBlob
+        | Reject::NotSupported
         | Reject::Stale => Code::FailedPrecondition,
         Reject::TooManyJobs => Code::ResourceExhausted,
         Reject::Internal(_) => Code::Internal,

@@ -45,6 +45,7 @@ impl Controller for Post {
     type JobsStream = Streamed<JobsReply>;
     type WatchJobsStream = Streamed<JobsReply>;
     type HistoryStream = Streamed<HistoryReply>;
+    type WatchStagingStream = Streamed<wire::proto::StagingReply>;
     type AttendStream = Streamed<ToAgent>;
 
     fn attend<'a, 's>(
@@ -101,6 +102,9 @@ impl Controller for Post {
         nodes: Nothing => NodesReply,
         configuration: Nothing => ConfigurationReply,
         blob: BlobRequest => BlobReply,
+        burst: Nothing => wire::proto::BurstReply,
+        watch_staging: wire::proto::StagingRequest => Self::WatchStagingStream,
+        drop_buffer: CommandRequest => CommandReply,
         ping: Nothing => PingReply,
     }
 }

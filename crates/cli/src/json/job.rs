@@ -31,8 +31,8 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("batch_flag", is_batch);
     json.field("batch_host", view.batch_host().filter(|_| view.has_nodes()).unwrap_or(""));
     json.list_field("flags", |_| {});
-    json.field("burst_buffer", "");
-    json.field("burst_buffer_state", "");
+    json.field("burst_buffer", view.spec().buffer.as_ref().map_or("", |request| &request.text));
+    json.field("burst_buffer_state", view.job.buffer_state().map_or("", |state| state.word()));
     json.field("cluster", &view.scene.config.cluster_name);
     json.field("cluster_features", "");
     json.field("command", &view.command());

@@ -76,7 +76,7 @@ fn cancel_running(config: &Config) {
         let jobs = controller.all_jobs(&JobFilter::default()).await?.jobs;
         let running: Vec<JobRef> = jobs.iter().filter(|job| job.holds_nodes()).map(|job| job.id.into()).collect();
         if !running.is_empty() {
-            controller.command(Command::Cancel { jobs: running }).await?;
+            controller.command(Command::Cancel { jobs: running, hurry: false }).await?;
         }
         Ok::<(), CallError>(())
     };

@@ -22,6 +22,7 @@ pub enum Keyword {
     Write,
     ListPids,
     Notify,
+    Delete,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -33,7 +34,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("cluster", 2, Keyword::Unsupported("cluster")),
     ("completing", 2, Keyword::Unsupported("completing")),
     ("create", 2, Keyword::Unsupported("create")),
-    ("delete", 3, Keyword::Unsupported("delete")),
+    ("delete", 3, Keyword::Delete),
     ("details", 3, Keyword::Details),
     ("errnumstr", 2, Keyword::Unsupported("errnumstr")),
     ("exit", 1, Keyword::Quit),
@@ -86,6 +87,7 @@ impl Keyword {
 pub enum Entity {
     Aliases,
     BurstBuffer,
+    BurstStatus,
     Config,
     Daemons,
     Federation,
@@ -105,11 +107,11 @@ pub enum Entity {
 const ENTITIES: &[(&str, usize, Entity)] = &[
     ("aliases", 1, Entity::Aliases),
     ("assoc_mgr", 2, Entity::Unsupported("assoc_mgr")),
-    ("bbstat", 2, Entity::Unsupported("bbstat")),
+    ("bbstat", 2, Entity::BurstStatus),
     ("burstbuffer", 2, Entity::BurstBuffer),
     ("config", 1, Entity::Config),
     ("daemons", 1, Entity::Daemons),
-    ("dwstat", 2, Entity::Unsupported("dwstat")),
+    ("dwstat", 2, Entity::BurstStatus),
     ("federation", 1, Entity::Federation),
     ("frontend", 2, Entity::Unsupported("frontend")),
     ("hostlist", 5, Entity::HostList),

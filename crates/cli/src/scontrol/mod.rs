@@ -21,6 +21,7 @@ mod listpids;
 mod record;
 mod script;
 pub mod show;
+mod show_burst;
 mod show_config;
 mod show_job;
 mod show_node;
@@ -59,6 +60,7 @@ struct Mode {
     style: Style,
     all: bool,
     quiet: bool,
+    verbose: bool,
     json: bool,
 }
 
@@ -116,6 +118,7 @@ pub fn run(arguments: &[String]) -> i32 {
         style: Style { one_line: parsed.has("oneliner"), details: parsed.has("details") },
         all: parsed.has("all") && !parsed.has("hide"),
         quiet: parsed.has("quiet"),
+        verbose: parsed.has("verbose"),
         json: parsed.has("json"),
     };
     if parsed.operands.is_empty() {
@@ -201,7 +204,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Details => switch(|| mode.style.details = true),
         Keyword::OneLiner => switch(|| mode.style.one_line = true),
         Keyword::Quiet => switch(|| mode.quiet = true),
-        Keyword::Verbose => switch(|| mode.quiet = false),
+        Keyword::Verbose => switch(|| (mode.quiet, mode.verbose) = (false, true)),
         Keyword::Ping => ping(),
         Keyword::Reconfigure => reconfigure(),
         Keyword::Show if rest.is_empty() => too_few(),
@@ -212,10 +215,31 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
         Keyword::ListPids => listpids::list(rest),
+        Keyword::Delete => delete(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }
     }
+}
+
+/// `delete burstbuffer=JOB|NAME`: forgets a buffer that cannot be reached.
+fn delete(rest: &[String]) -> Reply {
+    let words: Vec<&str> = rest.iter().flat_map(|word| word.split('=')).filter(|word| !word.is_empty()).collect();
+    let (name, is_right) = match &words[..] {
+        [entity, name] | [entity, name, "force"] => (*name, Entity::parse(entity) == Some(Entity::BurstBuffer)),
+        _ => ("", false),
+    };
+    if !is_right {
+        return Reply::failed("scontrol: error: delete is supported for burstbuffer only; see docs/compat.md");
+    }
+    let buffer = match name.parse() {
+        Ok(job) => model::Owner::Buffer(job),
+        Err(_) => model::Owner::Persistent(name.to_owned()),
+    };
+    asking("slurm_delete_burst_buffer error", async |controller, _| {
+        controller.command(Command::DropBuffer { buffer: buffer.clone() }).await?;
+        Ok(Reply::default())
+    })
 }
 
 fn switch(change: impl FnOnce()) -> Reply {
@@ -354,6 +378,16 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     let Some(entity) = Entity::parse(entity) else {
         return Reply::failed(&format!("invalid entity:{entity} for keyword:{word} "));
     };
+    if let Entity::BurstStatus = entity {
+        let words = rest[1..].to_vec();
+        return asking("slurm_load_burst_buffer_stat error", async |controller, _| {
+            let page = controller.burst().await?;
+            Ok(match show_burst::status(&page, &words) {
+                Ok(text) => Reply::text(text),
+                Err(why) => Reply::failed(&format!("scontrol: error: {why}")),
+            })
+        });
+    }
     if rest.len() > 2 || rest.len() == 2 && glued.is_some() {
         return Reply::failed(&format!("too many arguments for keyword:{word}"));
     }
@@ -398,7 +432,11 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         },
         Entity::Licenses => Reply::text("No licenses configured in Slurm.\n".into()),
         Entity::Topology => Reply { code: 0, ..Reply::failed("scontrol: error: No topology information available") },
-        Entity::BurstBuffer | Entity::Federation => Reply::default(),
+        Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
+            let page = controller.burst().await?;
+            Ok(Reply::text(show_burst::text(&page, &now(), mode.style, mode.verbose)))
+        }),
+        Entity::BurstStatus | Entity::Federation => Reply::default(),
         Entity::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: show {name} is not supported; see docs/compat.md"))
         }

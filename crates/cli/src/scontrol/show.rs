@@ -33,7 +33,7 @@ pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, s
     if id.is_some() && !page.unknown.is_empty() {
         return Reply::failed("slurm_load_jobs error: Invalid job id specified");
     }
-    let scene = Scene { clock, config, tasks_width: TASKS_WIDTH, converts: true };
+    let scene = Scene { clock, config, progress: &page.progress, tasks_width: TASKS_WIDTH, converts: true };
     let wanted = id.and_then(job_ids::parse_job);
     let mut views = Vec::new();
     for job in page.jobs.iter().filter(|job| wanted.as_ref().is_none_or(|wanted| is_meant(wanted, job))) {
@@ -66,7 +66,7 @@ pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, 
         Some(Some(wanted)) => Some(wanted),
         Some(None) => return Reply::failed("Invalid job id specified"),
     };
-    let scene = Scene { clock, config, tasks_width: TASKS_WIDTH, converts: true };
+    let scene = Scene { clock, config, progress: &page.progress, tasks_width: TASKS_WIDTH, converts: true };
     let mut views = steps::live_steps(&page.jobs, &page.steps, &scene);
     if let Some(Target { job, step }) = &wanted {
         views.retain(|view| is_meant(job, view.job.job) && step.is_none_or(|step| step == view.id));

@@ -5,6 +5,7 @@ use model::{Phase, duration, hostlist, size};
 
 use crate::job_view::JobView;
 use crate::squeue::steps::StepView;
+use crate::staging_view::Total;
 
 use super::record::{Style, close, or_null};
 
@@ -61,7 +62,7 @@ fn course(view: &JobView, style: Style, lines: &mut Vec<String>) {
     lines.push(format!(
         "JobState={} Reason={} Dependency={}",
         job.state().name(),
-        view.reason().replace(' ', "_"),
+        view.reason().replace(char::is_whitespace, "_"),
         or_null(&view.dependency()),
     ));
     lines.push(format!(
@@ -206,10 +207,22 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     if !spec.comment.is_empty() {
         lines.push(format!("Comment={} ", spec.comment));
     }
+    if !view.job.remarks.is_empty() {
+        lines.push(format!("SystemComment={} ", view.system_comment()));
+    }
     if spec.is_batch() {
         lines.push(format!("StdErr={}", view.stderr()));
         lines.push(format!("StdIn={}", view.stdin()));
         lines.push(format!("StdOut={}", view.stdout()));
+    }
+    if let Some(request) = &spec.buffer {
+        lines.push(format!("BurstBuffer={}", request.text));
+    }
+    if let Some(state) = view.job.buffer_state() {
+        lines.push(format!("BurstBufferState={}", state.word()));
+    }
+    if let Some(progress) = Total::of(view.job, view.scene.progress) {
+        lines.push(format!("BurstBufferProgress={}", progress.show()));
     }
     lines.push("Power=".into());
     let size = &spec.size;

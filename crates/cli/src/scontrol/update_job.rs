@@ -40,6 +40,10 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.array_limit = Some(number(value, "ArrayTaskThrottle")?);
         Ok(())
     }),
+    ("BurstBuffer", 1, |changes, value, _| {
+        changes.burst_buffer = Some(value.into());
+        Ok(())
+    }),
     ("Comment", 3, |changes, value, _| {
         changes.comment = Some(value.into());
         Ok(())

@@ -10,6 +10,7 @@ use model::spec::TimeLimit;
 
 use crate::job_view::{JobView, put};
 use crate::render::{Column, Cut, Key, or_null, view};
+use crate::staging_view::Total;
 
 view! {
     /// The view of jobs.
@@ -151,11 +152,27 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('z', "sct", "S:C:T", |_, out| out.push_str("*:*:*")),
     column('s', "selectjobinfo", "", |_, _| {}),
     column(NONE, "admin_comment", "ADMIN_COMMENT", |_, out| out.push_str("(null)")),
-    column(NONE, "system_comment", "SYSTEM_COMMENT", |_, out| out.push_str("(null)")),
+    column(NONE, "system_comment", "SYSTEM_COMMENT", |view, out| match view.job.remarks.is_empty() {
+        true => out.push_str("(null)"),
+        false => out.push_str(&view.system_comment()),
+    }),
     column(NONE, "associd", "ASSOC_ID", |_, out| out.push('0')),
     column(NONE, "boardspernode", "BOARDS_PER_NODE", |_, out| out.push('0')),
-    column(NONE, "burstbuffer", "BURST_BUFFER", |_, out| out.push_str("(null)")),
-    column(NONE, "burstbufferstate", "BURST_BUFFER_STATE", |_, out| out.push_str("(null)")),
+    column(NONE, "burstbuffer", "BURST_BUFFER", |view, out| {
+        out.push_str(view.spec().buffer.as_ref().map_or("(null)", |request| &request.text))
+    }),
+    column(NONE, "burstbufferstate", "BURST_BUFFER_STATE", |view, out| {
+        out.push_str(view.job.buffer_state().map_or("(null)", |state| state.word()))
+    }),
+    column(NONE, "burstbufferprogress", "BURST_BUFFER_PROGRESS", |view, out| {
+        out.push_str(&staging(view).map_or("n/a".into(), |total| total.show()))
+    }),
+    column(NONE, "burstbufferrate", "BURST_BUFFER_RATE", |view, out| {
+        out.push_str(&staging(view).map_or("n/a".into(), |total| total.rate()))
+    }),
+    column(NONE, "burstbuffereta", "BURST_BUFFER_ETA", |view, out| {
+        out.push_str(&staging(view).map_or("n/a".into(), |total| total.time_left()))
+    }),
     column(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
     column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
     column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |_, out| out.push_str("N/A")),
@@ -193,6 +210,10 @@ fn of_het(view: &JobView, out: &mut String, show: impl Fn(&model::HetPlace) -> S
         Some(het) => out.push_str(&show(het)),
         None => out.push_str("N/A"),
     }
+}
+
+fn staging(view: &JobView) -> Option<Total> {
+    Total::of(view.job, view.scene.progress)
 }
 
 fn array_id(view: &JobView) -> u32 {
@@ -256,7 +277,7 @@ fn write_nodes_or_reason(view: &JobView, out: &mut String) {
         state,
         JobState::Pending | JobState::Failed | JobState::Timeout | JobState::OutOfMemory | JobState::Deadline
     );
-    if tells_why && view.job.state() != JobState::Completing {
+    if view.job.is_staging_out() || (tells_why && view.job.state() != JobState::Completing) {
         out.push('(');
         out.push_str(view.reason());
         out.push(')');

@@ -99,7 +99,8 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         let complaints = vec![format!("squeue: error: Invalid node name {unknown}")];
         return Shown { complaints, failed: true, ..Shown::default() };
     }
-    let scene = Scene { clock, config, tasks_width: options.tasks_width, converts: options.converts };
+    let scene =
+        Scene { clock, config, progress: &page.progress, tasks_width: options.tasks_width, converts: options.converts };
     if options.json {
         let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
         return Shown { text: json::jobs(&rows), ..Shown::default() };

@@ -224,8 +224,14 @@ pub fn kill_on_invalid_dependency(request: &mut Request, given: &Argument) -> Do
 }
 
 /// What `ALL` stands for.
-const MAIL_ALL: [MailKind; 5] =
-    [MailKind::Begin, MailKind::End, MailKind::Fail, MailKind::Requeue, MailKind::InvalidDependency];
+const MAIL_ALL: [MailKind; 6] = [
+    MailKind::Begin,
+    MailKind::End,
+    MailKind::Fail,
+    MailKind::Requeue,
+    MailKind::InvalidDependency,
+    MailKind::StageOut,
+];
 
 pub fn mail_type(request: &mut Request, given: &Argument) -> Done {
     let mail = request.spec.mail.get_or_insert_default();
@@ -241,13 +247,28 @@ pub fn mail_type(request: &mut Request, given: &Argument) -> Done {
             "INVALID_DEPEND" => mail.kinds.push(MailKind::InvalidDependency),
             "TIME_LIMIT" => mail.kinds.push(MailKind::TimeLimit),
             "ALL" => mail.kinds.extend(MAIL_ALL),
+            "STAGE_OUT" => mail.kinds.push(MailKind::StageOut),
             "ARRAY_TASKS" => mail.for_each_task = true,
-            kind @ ("STAGE_OUT" | "TIME_LIMIT_50" | "TIME_LIMIT_80" | "TIME_LIMIT_90") => {
+            kind @ ("TIME_LIMIT_50" | "TIME_LIMIT_80" | "TIME_LIMIT_90") => {
                 return Err(Problem::unsupported(&format!("mail-type={kind}")));
             }
             _ => return Err(given.invalid()),
         }
     }
+    Ok(())
+}
+
+pub fn burst_buffer(request: &mut Request, given: &Argument) -> Done {
+    request.spec.burst_buffer = given.owned();
+    Ok(())
+}
+
+pub fn burst_buffer_file(request: &mut Request, given: &Argument) -> Done {
+    request.spec.burst_buffer_file = std::fs::read_to_string(given.text()).map_err(|_| {
+        let mut problem = given.invalid();
+        problem.code = 1;
+        problem
+    })?;
     Ok(())
 }
 

@@ -212,9 +212,6 @@ pub fn nodes(request: &mut Request, given: &Argument) -> Done {
     if max < min {
         return Err(Problem::usage(format!("Maximum node count {max} is less than minimum node count {min}")));
     }
-    if max == 0 {
-        return Err(Problem::refused(Reject::TooManyNodes));
-    }
     request.spec.size.min_nodes = min;
     request.spec.size.max_nodes = Some(max);
     Ok(())

@@ -14,6 +14,10 @@ pub struct Finished {
 
 /// Fills in what the caller's own process says and settles what several options say together.
 pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Finished, Problem> {
+    if request.is_given("bb") && request.is_given("bbf") {
+        let option = if program == Program::Salloc { "--bb" } else { "--burst-buffer" };
+        return Err(Problem::error(format!("Cannot specify both {option} and --bbf")));
+    }
     let mut spec = request.spec.clone();
     let mut warnings = Vec::new();
     settle_nodes(program, &mut spec.size, &mut warnings)?;
@@ -44,6 +48,14 @@ fn umask(caller: &Caller) -> u32 {
 }
 
 fn settle_nodes(program: Program, size: &mut Size, warnings: &mut Vec<String>) -> Result<(), Problem> {
+    // Only what creates or destroys persistent burst buffers runs nowhere; the controller knows.
+    if size.max_nodes == Some(0) {
+        size.min_nodes = 0;
+        return match program {
+            Program::Sbatch => Ok(()),
+            Program::Salloc | Program::Srun => Err(Problem::refused(Reject::TooManyNodes)),
+        };
+    }
     let n_listed = size.nodes.len() as u32;
     if n_listed > size.min_nodes {
         if let Some(max) = size.max_nodes.filter(|max| *max < n_listed) {

@@ -57,8 +57,8 @@ pub static OPTIONS: &[Opt] = options! {
     "acctg-freq" None, REQUIRED, ALL, named!("ACCTG_FREQ"), REFUSED, "";
     "array" Some('a'), REQUIRED, BATCH, ["SBATCH_ARRAY_INX", "", ""], Some(set::array), "job array index values";
     "batch" None, REQUIRED, BATCH, ["SBATCH_BATCH", "", ""], REFUSED, "";
-    "bb" None, REQUIRED, ALL, ["SBATCH_BURST_BUFFER", "SALLOC_BURST_BUFFER", "SLURM_BURST_BUFFER"], REFUSED, "";
-    "bbf" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
+    "bb" None, REQUIRED, ALL, ["SBATCH_BURST_BUFFER", "SALLOC_BURST_BUFFER", "SLURM_BURST_BUFFER"], Some(set::burst_buffer), "burst buffer specifications";
+    "bbf" None, REQUIRED, ALL, NO_VARIABLE, Some(set::burst_buffer_file), "burst buffer specification file";
     "bcast" None, OPTIONAL, RUN, ["", "", "SLURM_BCAST"], REFUSED, "";
     "bcast-exclude" None, REQUIRED, RUN, ["", "", "SLURM_BCAST_EXCLUDE"], REFUSED, "";
     "begin" Some('b'), REQUIRED, ALL, NO_VARIABLE, Some(set::begin), "defer job until HH:MM MM/DD/YY";

@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use model::agent::{Order, Report};
 use model::command::Exited;
+use model::pool::PoolReport;
+use model::staging::Inventory;
 use model::{Caller, Command, NodeName, codec};
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt;
@@ -14,6 +16,9 @@ use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
 use crate::door::{Door, Refusal};
 use crate::leader::runner::{Handle, Notice};
+use crate::leader::stager;
+use crate::machine::Published;
+use crate::progress::ProgressTable;
 
 pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>) -> Answer<Streamed<ToAgent>> {
     let (orders, outgoing) = mpsc::unbounded_channel();
@@ -28,6 +33,7 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>) -> Answer<Stre
             let _ = orders.send(Order::Welcome);
             let (number, close) = api.agents.connect(&node, orders.clone());
             api.runner.tell(Notice::Connected(node.clone()));
+            api.stager.tell(stager::Notice::Connected(node.clone()));
             let listener = Listener {
                 node,
                 number,
@@ -36,6 +42,9 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>) -> Answer<Stre
                 door: api.door.clone(),
                 agents: api.agents.clone(),
                 runner: api.runner.clone(),
+                stager: api.stager.clone(),
+                progress: api.progress.clone(),
+                published: api.published.clone(),
             };
             tokio::spawn(listener.listen(reports));
         }
@@ -58,6 +67,9 @@ struct Listener {
     door: Arc<Door>,
     agents: Arc<Agents>,
     runner: Handle,
+    stager: stager::Handle,
+    progress: Arc<ProgressTable>,
+    published: Published,
 }
 
 impl Listener {
@@ -88,9 +100,32 @@ impl Listener {
             Report::Answer { number, result } => self.runner.tell(Notice::Answered { number, result }),
             Report::Exited { sequence, exited } => self.take_exit(sequence, exited),
             Report::Heartbeat | Report::Hello { .. } => (),
-            // Nothing was ordered, so there is nothing to answer yet.
-            Report::Staged { .. } | Report::Progress { .. } | Report::Inventory(_) => (),
+            Report::Staged { number, result } => self.stager.tell(stager::Notice::Answered { number, result }),
+            Report::Progress { works } => self.progress.take(&self.published.now(), &self.node, works),
+            Report::Inventory(inventory) => self.take_inventory(inventory),
         }
+    }
+
+    /// What its file systems can hold goes to the log when it has changed by much; what it holds is looked at now.
+    fn take_inventory(&self, inventory: Inventory) {
+        let cluster = self.published.now();
+        let known = cluster.node(self.node.as_str()).map(|node| node.machine.pools.clone()).unwrap_or_default();
+        let is_near = |(new, old): (&PoolReport, &PoolReport)| {
+            let differs = |new: u64, old: u64| new.abs_diff(old) > old / 100;
+            new.pool == old.pool
+                && new.problem == old.problem
+                && !differs(new.total_bytes, old.total_bytes)
+                && !differs(new.available_bytes, old.available_bytes)
+        };
+        if known.len() != inventory.pools.len() || !inventory.pools.iter().zip(&known).all(is_near) {
+            let (door, node, pools) = (self.door.clone(), self.node.clone(), inventory.pools.clone());
+            tokio::spawn(async move {
+                if let Err(refusal) = door.propose(Caller::SYSTEM, Command::PoolsSeen { node, pools }).await {
+                    tracing::warn!(?refusal, "what an agent says of its pools was not written");
+                }
+            });
+        }
+        self.stager.tell(stager::Notice::Inventory { node: self.node.clone(), inventory });
     }
 
     /// Acknowledged once it is durable; a stale report needs no keeping either.

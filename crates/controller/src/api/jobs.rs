@@ -13,11 +13,18 @@ use super::Streamed;
 use crate::door::Door;
 use crate::leader::runner;
 use crate::machine::{EventBatch, Published};
+use crate::progress::ProgressTable;
 
 const JOBS_PER_PAGE: usize = 1000;
 
 /// At least one page, so that the reader always learns the time.
-pub fn pages(cluster: Arc<Cluster>, runner: runner::Handle, now: Timestamp, filter: JobFilter) -> Streamed<JobsReply> {
+pub fn pages(
+    cluster: Arc<Cluster>,
+    runner: runner::Handle,
+    now: Timestamp,
+    filter: JobFilter,
+    progress: Arc<ProgressTable>,
+) -> Streamed<JobsReply> {
     let (ids, unknown) = chosen(&cluster, &filter);
     let mut first = Some(unknown);
     let mut pages: Vec<Vec<JobId>> = ids.chunks(JOBS_PER_PAGE).map(<[JobId]>::to_vec).collect();
@@ -26,13 +33,20 @@ pub fn pages(cluster: Arc<Cluster>, runner: runner::Handle, now: Timestamp, filt
     }
     let stream = pages.into_iter().map(move |ids| {
         let unknown = first.take().unwrap_or_default();
-        Ok(reply(&page(&cluster, &runner, &ids, &filter, now, unknown)))
+        let page = page(&cluster, &runner, &ids, &filter, now, unknown);
+        Ok(reply(&with_progress(page, &cluster, &progress)))
     });
     Box::pin(tokio_stream::iter(stream))
 }
 
 /// The jobs now, and again each time one of them has changed.
-pub fn watch(published: Published, runner: runner::Handle, door: Arc<Door>, filter: JobFilter) -> Streamed<JobsReply> {
+pub fn watch(
+    published: Published,
+    runner: runner::Handle,
+    door: Arc<Door>,
+    filter: JobFilter,
+    progress: Arc<ProgressTable>,
+) -> Streamed<JobsReply> {
     let mut events = published.events();
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
@@ -40,6 +54,7 @@ pub fn watch(published: Published, runner: runner::Handle, door: Arc<Door>, filt
             let cluster = published.now();
             let (ids, unknown) = chosen(&cluster, &filter);
             let page = page(&cluster, &runner, &ids, &filter, door.now(), unknown);
+            let page = with_progress(page, &cluster, &progress);
             let message: Result<JobsReply, Status> = Ok(reply(&page));
             if sender.send(message).await.is_err() {
                 return;
@@ -68,6 +83,7 @@ fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
         Event::JobChanged { job, .. }
         | Event::JobSubmitted { job, .. }
         | Event::JobUpdated { job, .. }
+        | Event::BufferChanged { job, .. }
         | Event::JobGone { job, .. } => is_named(*job),
         Event::StepChanged { job, .. } => filter.with_steps && is_named(*job),
         Event::NodeChanged { .. } | Event::Reconfigured { .. } => false,
@@ -115,7 +131,12 @@ fn page(
         true => ids.iter().flat_map(|id| cluster.steps_of(*id)).map(|step| (**step).clone()).collect(),
         false => Vec::new(),
     };
-    JobsPage { jobs, steps, now, unknown }
+    JobsPage { jobs, steps, now, unknown, ..Default::default() }
+}
+
+fn with_progress(page: JobsPage, cluster: &Cluster, progress: &ProgressTable) -> JobsPage {
+    let progress = page.jobs.iter().flat_map(|job| progress.of(cluster, job.id)).collect();
+    JobsPage { progress, ..page }
 }
 
 fn reply(page: &JobsPage) -> JobsReply {

@@ -1,6 +1,7 @@
 //! The gRPC service: authenticate, decode, propose or read, encode.
 mod attend;
 mod authority;
+mod buffers;
 mod jobs;
 mod signal;
 mod submit;
@@ -16,18 +17,19 @@ use model::{BlobId, Caller, Command, JobKind, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, FromAgent, HistoryReply,
-    HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, SubmitReply, SubmitRequest,
-    ToAgent,
+    AccountsReply, BlobReply, BlobRequest, BurstReply, CommandReply, CommandRequest, ConfigurationReply, FromAgent,
+    HistoryReply, HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, StagingReply,
+    StagingRequest, SubmitReply, SubmitRequest, ToAgent,
 };
 use wire::refusal::to_status;
 
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
 use crate::history::History;
-use crate::leader::runner;
+use crate::leader::{runner, stager};
 use crate::machine::Published;
 use crate::names::Names;
+use crate::progress::ProgressTable;
 
 type Answer<T> = Result<Response<T>, Status>;
 pub type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -37,6 +39,8 @@ pub struct Api {
     pub published: Published,
     pub agents: Arc<Agents>,
     pub runner: runner::Handle,
+    pub stager: stager::Handle,
+    pub progress: Arc<ProgressTable>,
     pub config_file: PathBuf,
     pub started: Timestamp,
     pub names: Names,
@@ -68,6 +72,7 @@ impl Controller for Api {
     type JobsStream = Streamed<JobsReply>;
     type WatchJobsStream = Streamed<JobsReply>;
     type HistoryStream = Streamed<HistoryReply>;
+    type WatchStagingStream = Streamed<StagingReply>;
     type AttendStream = Streamed<ToAgent>;
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
@@ -139,6 +144,21 @@ impl Controller for Api {
         Ok(Response::new(AccountsReply { accounts }))
     }
 
+    async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::DropBuffer { .. })).await
+    }
+
+    async fn burst(&self, request: Request<Nothing>) -> Answer<BurstReply> {
+        let by = self.caller(&request)?;
+        Ok(Response::new(buffers::page(&self.published.now(), by, &self.progress)))
+    }
+
+    async fn watch_staging(&self, request: Request<StagingRequest>) -> Answer<Self::WatchStagingStream> {
+        let by = self.caller(&request)?;
+        let job = model::JobId(request.get_ref().job);
+        Ok(Response::new(buffers::watch(self.published.clone(), self.progress.clone(), by, job)?))
+    }
+
     async fn reconfigure(&self, request: Request<Nothing>) -> Answer<Nothing> {
         let by = self.caller(&request)?;
         if !by.is_admin {
@@ -163,12 +183,24 @@ impl Controller for Api {
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
         let filter = read(&request.get_ref().filter)?;
-        Ok(Response::new(jobs::pages(self.published.now(), self.runner.clone(), self.door.now(), filter)))
+        Ok(Response::new(jobs::pages(
+            self.published.now(),
+            self.runner.clone(),
+            self.door.now(),
+            filter,
+            self.progress.clone(),
+        )))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
         let filter = read(&request.get_ref().filter)?;
-        Ok(Response::new(jobs::watch(self.published.clone(), self.runner.clone(), self.door.clone(), filter)))
+        Ok(Response::new(jobs::watch(
+            self.published.clone(),
+            self.runner.clone(),
+            self.door.clone(),
+            filter,
+            self.progress.clone(),
+        )))
     }
 
     async fn history(&self, request: Request<HistoryRequest>) -> Answer<Self::HistoryStream> {

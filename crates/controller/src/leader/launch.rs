@@ -11,6 +11,7 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
     let launch = Launch {
         bounds: bounds(cluster, first, first),
         step: StepId::Batch,
+        buffer_environment: state::buffers::environment(cluster, job, &first.node),
         script: cluster.blob(script).map(|content| content.to_vec()).unwrap_or_default(),
         environment: cluster.blob(job.spec.environment).map(|content| content.to_vec()).unwrap_or_default(),
         step_shares: vec![first.clone()],
@@ -34,6 +35,7 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
             let mut launch = Launch {
                 bounds: bounds(cluster, held, share),
                 step: step.id,
+                buffer_environment: state::buffers::environment(cluster, job, &share.node),
                 step_spec: Some(step.spec.clone()),
                 environment: environment.clone(),
                 step_shares: step.shares.clone(),

@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
+use model::staging::Direction;
 use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
 use state::Cluster;
 use tokio::process::Command;
@@ -26,10 +27,18 @@ pub async fn run(published: Published) {
 }
 
 fn heed(cluster: &Cluster, event: &Event) {
-    let Event::JobChanged { job, from, to, at } = event else { return };
+    let (job, at) = match event {
+        Event::JobChanged { job, at, .. } | Event::BufferChanged { job, to: None, at } => (job, at),
+        _ => return,
+    };
     let Some(job) = cluster.job(*job) else { return };
     let Some(mail) = &job.spec.mail else { return };
-    for kind in kinds(job, *from, *to) {
+    let kinds = match event {
+        Event::JobChanged { from, to, .. } => kinds(job, *from, *to),
+        _ if job.is_over() && stages_out(job) => vec![MailKind::StageOut],
+        _ => Vec::new(),
+    };
+    for kind in kinds {
         if mail.kinds.contains(&kind)
             && mail.has_plain_address()
             && let Some(subject) = subject(cluster, job, mail, kind, *at)
@@ -38,6 +47,12 @@ fn heed(cluster: &Cluster, event: &Event) {
             tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to));
         }
     }
+}
+
+/// Something was to be brought back, so that there is something to tell.
+fn stages_out(job: &Job) -> bool {
+    let request = job.spec.buffer.as_ref();
+    request.is_some_and(|request| request.transfers.iter().any(|one| one.direction == Direction::Out))
 }
 
 /// What there is to tell of a change of phase.
@@ -99,6 +114,10 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
         MailKind::Fail => format!("{head} Failed{}", end()),
         MailKind::Requeue => format!("{head} Requeued"),
         MailKind::InvalidDependency => format!("{head} Invalid dependency"),
+        MailKind::StageOut => {
+            let took = at - job.ended.unwrap_or(at);
+            format!("{head} StageOut/Teardown time {}", duration::show(took.secs()))
+        }
         MailKind::TimeLimit => {
             format!("{head} Reached time limit, Run time {}", duration::show(job.run_time(at).secs()))
         }

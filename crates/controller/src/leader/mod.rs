@@ -5,6 +5,8 @@ mod liveness;
 mod mailer;
 mod planner;
 pub mod runner;
+mod stage_orders;
+pub mod stager;
 mod ticker;
 
 use std::sync::Arc;
@@ -14,10 +16,11 @@ use crate::door::Door;
 use crate::machine::Published;
 
 /// Starts all loops; they end with the process.
-pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> runner::Handle {
+pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> (runner::Handle, stager::Handle) {
     tokio::spawn(planner::run(door.clone(), published.clone()));
     tokio::spawn(mailer::run(published.clone()));
     tokio::spawn(ticker::run(door.clone(), published.clone()));
     tokio::spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
-    runner::start(door, published, agents)
+    let stager = stager::start(door.clone(), published.clone(), agents.clone());
+    (runner::start(door, published, agents), stager)
 }

@@ -23,7 +23,7 @@ pub async fn run(door: Arc<Door>, published: Published) {
     loop {
         let cluster = changes.borrow_and_update().clone();
         let mut look_again_at = None;
-        if cluster.n_queued() > 0
+        if cluster.n_queued() + cluster.n_to_stage() > 0
             && let Some(outlook) = look(cluster).await
         {
             look_again_at = outlook.look_again_at;

@@ -142,7 +142,9 @@ impl Runner {
             .map(|(owner, _)| owner.clone())
             .collect();
         over.iter().for_each(|owner| self.forget(owner));
-        for duty in cluster.duties() {
+        // Burst buffers are the stager's.
+        let is_own = |duty: &&Duty| !matches!(duty.owner, Owner::Buffer(_) | Owner::Persistent(_));
+        for duty in cluster.duties().filter(is_own) {
             if !self.work.contains_key(&duty.owner) {
                 self.begin(cluster, duty);
             }
@@ -275,6 +277,7 @@ fn orders(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
                 }
             }
         }
+        Owner::Buffer(_) | Owner::Persistent(_) => Vec::new(),
         Owner::Node(name) => {
             let Some(node) = cluster.node(name.as_str()) else { return Vec::new() };
             let kill = |run: &Run| Order::Kill {
@@ -305,7 +308,14 @@ fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)
         Task::Kill => {
             Order::Kill { number: 0, run, step: None, kill_wait: kill_wait(cluster, job), note: kill_note(job) }
         }
-        Task::Clear => return Vec::new(),
+        Task::Clear
+        | Task::StageIn
+        | Task::PreRun
+        | Task::StageOut
+        | Task::Trim
+        | Task::TearDown
+        | Task::Create
+        | Task::Destroy => return Vec::new(),
     };
     nodes_with_processes(cluster, job).into_iter().map(|node| (node, order.clone())).collect()
 }

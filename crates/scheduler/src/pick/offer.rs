@@ -98,7 +98,8 @@ impl<'r, 'a> Offer<'r, 'a> {
     /// How many of the job's tasks the node could take; none if it cannot serve the job.
     pub fn n_tasks_fitting(&self, id: SpotId) -> Option<u32> {
         let spot = self.room.spot(id);
-        if self.room.closures.bars(id, self.request, self.interval) {
+        let is_full = self.request.needs_disk() && !self.room.has_disk_for(self.request.job, &spot.node.name);
+        if is_full || self.room.closures.bars(id, self.request, self.interval) {
             return None;
         }
         match spot.is_as_now(self.interval) {

@@ -87,7 +87,7 @@ impl World {
 
     /// The run ends by itself.
     pub fn finish(&mut self, job: JobId) {
-        self.apply(Command::Cancel { jobs: vec![job.into()] });
+        self.apply(Command::Cancel { jobs: vec![job.into()], hurry: false });
         let duty = self.cluster.duties().find(|duty| duty.owner == Owner::Job(job)).cloned();
         if let Some(duty) = duty {
             self.apply(Command::DutyDone { duty, result: DutyResult::Done });

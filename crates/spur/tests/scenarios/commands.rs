@@ -145,7 +145,7 @@ fn cancel(stage: &mut Stage, arguments: &[String]) -> Said {
         Err(scancel::Mistake(text)) => return Said::failed(text),
     };
     let jobs = plan.targets.iter().map(|target| target.job.clone()).collect();
-    let Ok(Reply::Each(results)) = stage.command(stage.caller(), Command::Cancel { jobs }) else {
+    let Ok(Reply::Each(results)) = stage.command(stage.caller(), Command::Cancel { jobs, hurry: false }) else {
         panic!("each job is answered for");
     };
     let refusals = results.iter().filter_map(|one| Some((&one.job, one.result.as_ref().err()?)));

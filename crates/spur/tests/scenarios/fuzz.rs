@@ -130,7 +130,7 @@ fn any_submission_is_taken_whole_or_refused_with_a_word() {
         }
         if number % N_TOGETHER == 0 {
             let jobs = stage.cluster.jobs().map(|job| job.id.into()).collect();
-            stage.command(stage.caller(), model::Command::Cancel { jobs }).expect("jobs are cancelled");
+            stage.command(stage.caller(), model::Command::Cancel { jobs, hurry: false }).expect("jobs are cancelled");
             stage.direct("time passes 400s");
             assert_eq!(stage.cluster.n_jobs(), 0, "all are cancelled and forgotten");
         }

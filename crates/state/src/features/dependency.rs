@@ -87,7 +87,7 @@ fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
     }
     let other = term.job.expect("every other kind names a job");
     if let (Kind::AfterCorr, None, Some(task)) = (term.kind, term.task, job.array_task()) {
-        return of_jobs(cluster, term.kind, &JobRef::task(other, task));
+        return of_jobs(cluster, job, term.kind, &JobRef::task(other, task));
     }
     if term.kind == Kind::After {
         return after_start(cluster, term, &named(term, other));
@@ -95,7 +95,7 @@ fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
     if let (None, Some(array)) = (term.task, cluster.arrays.get(&other)) {
         return of_array(term, array);
     }
-    of_jobs(cluster, term.kind, &named(term, other))
+    of_jobs(cluster, job, term.kind, &named(term, other))
 }
 
 fn named(term: &Term, job: JobId) -> JobRef {
@@ -130,12 +130,17 @@ fn after_start(cluster: &Cluster, term: &Term, named: &JobRef) -> Standing {
     }
 }
 
-fn of_jobs(cluster: &Cluster, kind: Kind, named: &JobRef) -> Standing {
+fn of_jobs(cluster: &Cluster, job: &Job, kind: Kind, named: &JobRef) -> Standing {
+    let waits_for_data = kind == Kind::AfterBurstBuffer || job.spec.buffer.is_some();
     // Forgotten jobs ended long ago; nobody can tell how, so only `afterany` is met.
     let Some(jobs) = cluster.named(named) else {
-        return if kind == Kind::AfterAny { Standing::Met } else { Standing::Never };
+        return if matches!(kind, Kind::AfterAny | Kind::AfterBurstBuffer) { Standing::Met } else { Standing::Never };
     };
-    let is_over = |id: &JobId| cluster.jobs[id].phase == Phase::Done;
+    // A job that uses buffers itself waits until the other's data is staged out.
+    let is_over = |id: &JobId| {
+        let other = &cluster.jobs[id];
+        other.phase == Phase::Done || (!waits_for_data && other.is_staging_out())
+    };
     if !jobs.iter().all(is_over) {
         return Standing::Open;
     }

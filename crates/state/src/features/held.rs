@@ -9,6 +9,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         HeldBy::User | HeldBy::Requeue => Reason::JobHeldUser,
         HeldBy::Admin => Reason::JobHeldAdmin,
         HeldBy::MaxRequeue => Reason::JobHoldMaxRequeue,
+        HeldBy::BurstBuffer => Reason::BurstBufferOperation,
     };
     let mut wakes = dependency::all_wakes(cluster, job);
     wakes.push(Wake::Released(job.id));

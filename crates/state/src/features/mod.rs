@@ -5,6 +5,7 @@ use crate::Cluster;
 
 mod array_limit;
 mod begin_time;
+mod burst_buffer;
 mod component;
 mod deadline;
 pub(crate) mod dependency;
@@ -26,6 +27,8 @@ pub(crate) enum Hold {
     Wait(Option<Reason>, Vec<Wake>),
     /// The leader must first do this.
     Do(Task),
+    /// The scheduler must first choose it to have its burst buffer filled.
+    Stage,
     /// The job must end.
     End(Outcome, Option<Reason>),
 }
@@ -39,6 +42,7 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     array_limit::hold,
     begin_time::hold,
     partition::hold,
+    burst_buffer::hold,
     launch::hold,
     suspend::hold,
     warning::hold,
@@ -79,6 +83,10 @@ pub(crate) fn meaning_of_failure(task: Task) -> Failure {
         Task::Warn => Failure::CarryOn,
         // A job is never left half frozen.
         Task::Stop | Task::Continue | Task::Kill | Task::Clear => Failure::Retry,
+        // What becomes of buffers is told place by place.
+        Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim | Task::TearDown | Task::Create | Task::Destroy => {
+            Failure::Retry
+        }
     }
 }
 

@@ -4,19 +4,26 @@ use model::{
 };
 
 use super::{Answer, each, each_of, not_a_component};
+use crate::buffers::life;
 use crate::job_life::{self, Step};
 use crate::settle::wake;
 use crate::{Cluster, het};
 
-pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
+pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hurry: bool) -> Answer {
     // A component that runs may be cancelled alone, one that waits only with the others.
     let may = |job: &Job, named: &JobRef| if job.holds_nodes() { Ok(()) } else { not_a_component(job, named) };
     each_of(cluster, by, jobs, may, |cluster, id| {
         let job = &cluster.jobs[&id];
         if job.is_over() {
-            return Err(Reject::AlreadyOver);
+            // Only the data is left to be given up.
+            let gives_up = hurry && life::hurry(cluster, id);
+            return if gives_up { Ok(()) } else { Err(Reject::AlreadyOver) };
+        }
+        if hurry {
+            life::hurry(cluster, id);
         }
         let job = cluster.job_mut(id);
+        job.hurry |= hurry;
         job.requeue = false;
         job.cancelled_by = Some(by.uid);
         // A run that ends to be requeued ends for good now.
@@ -77,6 +84,13 @@ pub(crate) fn hold(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], by_user: 
 
 pub(crate) fn release(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
     each(cluster, by, jobs, |cluster, id| {
+        if life::stage_out_failed(cluster, id) {
+            life::retry(cluster, id);
+            if cluster.jobs[&id].is_over() {
+                touched(cluster, id);
+                return Ok(());
+            }
+        }
         let job = &cluster.jobs[&id];
         // Whoever suspended it has to resume it.
         if job.phase == Phase::Suspended && by.may_act_for(job.spec.uid) {

@@ -1,5 +1,6 @@
 //! One file a command family. Each handler checks everything first, then changes; a reject changes nothing.
 pub(crate) mod accounts;
+pub(crate) mod buffer;
 pub(crate) mod config;
 pub(crate) mod history;
 pub(crate) mod job;

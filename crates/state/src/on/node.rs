@@ -12,6 +12,7 @@ use model::{
 };
 
 use super::Answer;
+use crate::buffers::life;
 use crate::{Cluster, job_life, on, step_life};
 
 /// An agent has come, or come back. Its node keeps its state and its jobs; runs that are no longer its own must end first.
@@ -40,6 +41,7 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
         node.phase = NodePhase::Down;
     }
     set_duty(cluster, name);
+    life::node_came(cluster);
     freeze_again(cluster, name);
     for id in vanished {
         lose_run(cluster, id, name);
@@ -116,6 +118,7 @@ pub(crate) fn lost(cluster: &mut Cluster, name: &NodeName) -> Answer {
     }
     set_duty(cluster, name);
     fail_jobs(cluster, name);
+    life::node_lost(cluster, name);
     changed(cluster, name);
     Ok(Reply::Ok)
 }
@@ -270,6 +273,7 @@ pub(crate) fn configure(cluster: &mut Cluster) {
     let gone: Vec<NodeName> = cluster.nodes.keys().filter(|name| !wanted.contains(name)).cloned().collect();
     for name in gone {
         cluster.duties.remove(&Owner::Node(name.clone()));
+        life::node_removed(cluster, &name);
         if cluster.nodes[&name].jobs.is_empty() {
             cluster.nodes.remove(&name);
         } else {

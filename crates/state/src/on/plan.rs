@@ -3,13 +3,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::het::StepPart;
-use model::{JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, Start, StepId};
+use model::{Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, StageStart, Start, StepId};
 
 use super::Answer;
+use crate::buffers::capacity::{Fit, Usage};
 use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
+use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, het, ledger, step_life};
+use crate::{Cluster, arrays, buffers, het, ledger, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -23,6 +25,12 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             None => (),
             Some(leader) if wholes.insert(leader) => n_started += start_together(cluster, leader, plan),
             Some(_) => (),
+        }
+    }
+    if !plan.stage_ins.is_empty() {
+        let mut usage = Usage::of(cluster);
+        for stage_in in &plan.stage_ins {
+            stage(cluster, &mut usage, stage_in);
         }
     }
     for wait in &plan.reasons {
@@ -99,6 +107,7 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
                 && start.nodes.iter().all(|grant| is_in(cluster, partition, &grant.node))
         })
         && limit_is_right(&job.spec, start)
+        && has_private_room(cluster, job, start)
         && ledger::fits(cluster, &job.spec, start)
 }
 
@@ -106,6 +115,49 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
 fn limit_is_right(spec: &JobSpec, start: &Start) -> bool {
     let Some(limit) = start.time_limit else { return true };
     spec.time_min.is_some_and(|least| least <= limit) && spec.time_limit.is_none_or(|most| limit <= most)
+}
+
+/// Begins the buffer of a job that still waits for one, if there is still room for it.
+fn stage(cluster: &mut Cluster, usage: &mut Usage, stage_in: &StageStart) {
+    let Some(job) = cluster.jobs.get(&stage_in.job) else { return };
+    let task_is_right = match (&job.waiting_tasks, stage_in.task) {
+        (Some(waiting), Some(task)) => waiting.contains(task),
+        (None, None) => true,
+        _ => false,
+    };
+    let spec = job.spec.clone();
+    let is_waiting = cluster.may_be_staged(job) || (cluster.is_eligible(job) && !stage_in.nodes.is_empty());
+    let fits = |node: &NodeName| cluster.nodes.contains_key(node) && usage.has_room_on(cluster, &spec, None, node);
+    let may = job.buffer.is_none()
+        && spec.buffer.is_some()
+        && is_waiting
+        && task_is_right
+        && usage.fit(cluster, &spec) == Fit::Now
+        && stage_in.nodes.iter().all(fits)
+        && buffers::has_agent(cluster, job);
+    if !may {
+        return;
+    }
+    usage.take(cluster, &spec);
+    usage.take_on_nodes(&spec, &stage_in.nodes);
+    let id = match stage_in.task {
+        Some(task) => arrays::split(cluster, stage_in.job, &[task].into_iter().collect()),
+        None => stage_in.job,
+    };
+    forget_wait(cluster, id);
+    buffers::life::create(cluster, id, &stage_in.nodes);
+    cluster.unsettled.insert(id);
+}
+
+/// Every node has room for the job's private space.
+fn has_private_room(cluster: &Cluster, job: &Job, start: &Start) -> bool {
+    let is_private = job.spec.buffer.as_ref().is_some_and(|request| request.has_private_space());
+    if !is_private {
+        return true;
+    }
+    let (usage, own) = (Usage::of(cluster), cluster.buffer(job.id));
+    let own = own.map(|buffer| &**buffer);
+    start.nodes.iter().all(|grant| usage.has_room_on(cluster, &job.spec, own, &grant.node))
 }
 
 fn is_in(cluster: &Cluster, partition: &Partition, node: &NodeName) -> bool {

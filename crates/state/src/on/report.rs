@@ -29,6 +29,8 @@ pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult)
         Owner::Job(id) => job_duty_done(cluster, *id, duty.task, failure, why),
         Owner::Step(job, step) => step_duty_done(cluster, *job, *step, duty.task, failure),
         Owner::Node(node) => on::node::cleared(cluster, node),
+        // Their results come place by place, with `Staged`.
+        Owner::Buffer(_) | Owner::Persistent(_) => return Err(Reject::Stale),
     }
     Ok(Reply::Ok)
 }
@@ -42,6 +44,9 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Kill => job.alive = false,
         Task::Launch => job.launched = true,
         Task::Stop | Task::Clear => (),
+        // Buffers' tasks are no job's.
+        Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim => (),
+        Task::TearDown | Task::Create | Task::Destroy => (),
     }
     if matches!(failure, Failure::EndRun) {
         launch_failed(cluster, id, why);
@@ -56,6 +61,8 @@ fn launch_failed(cluster: &mut Cluster, id: JobId, why: &str) {
         job.requeue = true;
         job.held = Some(HeldBy::Admin);
     }
+    // Nothing has run, so there is nothing to stage out.
+    job.hurry = true;
     job_life::end(cluster, id, Outcome::Failed, Some(Reason::JobLaunchFailure));
     cluster.job_mut(id).reason_text = why.to_string();
 }

@@ -9,7 +9,7 @@ use model::spec::{Memory, TimeLimit};
 use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reject, Reply};
 
 use super::Answer;
-use crate::{Cluster, arrays, blobs, job_life};
+use crate::{Cluster, arrays, blobs, buffers, job_life};
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
@@ -20,6 +20,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     }
     let mut spec = completed(cluster, spec);
     let association = place_in_accounts(cluster, &mut spec)?;
+    buffers::admission::complete(cluster, by, &mut spec, brought)?;
     admissible(cluster, by, &spec)?;
     let wanted = blobs::of_job(&spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
@@ -149,6 +150,10 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     }
     if spec.dependency.terms.iter().any(|term| !names_a_known_job(cluster, term)) {
         return Err(Reject::BadDependency);
+    }
+    // It creates or destroys persistent buffers, and never has nodes.
+    if spec.size.max_nodes == Some(0) && spec.buffer.is_some() {
+        return Ok(());
     }
     let (min, _) = spec.size.node_bounds();
     if spec.size.max_nodes.is_some_and(|max| max < min) {

@@ -3,16 +3,20 @@ use std::sync::Arc;
 
 use model::spec::TimeLimit;
 use model::update::{JobChanges, TimeLimitChange};
-use model::{Caller, Job, JobRef, JobSpec, Phase, Reject, features};
+use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, features};
 
 use super::job::{pending_only, touched};
 use super::{Answer, each, submit};
+use crate::buffers::life;
 use crate::features::dependency::would_wait_for_itself;
 use crate::settle::forget_wait;
 use crate::{Cluster, arrays, job_life};
 
 pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes: &JobChanges) -> Answer {
     each(cluster, by, std::slice::from_ref(named), |cluster, id| {
+        if let Some(text) = &changes.burst_buffer {
+            return forget_buffer(cluster, by, id, text);
+        }
         let job = &cluster.jobs[&id];
         if job.is_over() {
             return Err(Reject::AlreadyOver);
@@ -61,6 +65,17 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         touched(cluster, id);
         Ok(())
     })
+}
+
+/// `BurstBuffer=`: an operator gives up what is left of a finished job's buffer. Nothing else can be changed of it.
+fn forget_buffer(cluster: &mut Cluster, by: Caller, id: JobId, text: &str) -> Result<(), Reject> {
+    let may = by.is_admin && text.is_empty() && cluster.jobs[&id].is_over() && cluster.buffers.contains_key(&id);
+    if !may {
+        return Err(Reject::NotSupported);
+    }
+    life::remove(cluster, id);
+    touched(cluster, id);
+    Ok(())
 }
 
 /// A priority above those of the user's other waiting jobs.

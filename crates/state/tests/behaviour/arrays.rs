@@ -78,12 +78,15 @@ fn tasks_are_cancelled_apart_from_the_rest() {
     let mut lab = Lab::new();
     let id = lab.submit(array("1-6"));
     assert!(lab.place(id, Some(1), "n1"));
-    let answers = results(&mut lab, Command::Cancel { jobs: vec![named("1_1-3")] });
+    let answers = results(&mut lab, Command::Cancel { jobs: vec![named("1_1-3")], hurry: false });
     assert_eq!(answers, [("1_2-3".to_string(), Ok(())), ("1_1".to_string(), Ok(()))]);
     assert_eq!(waiting(&lab, id), "4-6");
-    let answers = results(&mut lab, Command::Cancel { jobs: vec![named("1_2")] });
+    let answers = results(&mut lab, Command::Cancel { jobs: vec![named("1_2")], hurry: false });
     assert_eq!(answers[0].1, Err(Reject::AlreadyOver));
-    assert_eq!(results(&mut lab, Command::Cancel { jobs: vec![named("1_9")] })[0].1, Err(Reject::NoSuchJob));
+    assert_eq!(
+        results(&mut lab, Command::Cancel { jobs: vec![named("1_9")], hurry: false })[0].1,
+        Err(Reject::NoSuchJob)
+    );
 }
 
 #[test]

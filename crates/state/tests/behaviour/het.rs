@@ -73,7 +73,7 @@ fn the_script_is_the_leaders_and_its_end_is_the_end_of_all() {
 fn a_component_that_waits_cannot_be_cancelled_alone_but_one_that_runs_can() {
     let mut lab = Lab::new();
     let waiting = submit(&mut lab, vec![batch(), batch()]);
-    let cancel = |job: JobRef| Command::Cancel { jobs: vec![job] };
+    let cancel = |job: JobRef| Command::Cancel { jobs: vec![job], hurry: false };
     assert_eq!(lab.each(ALICE, cancel(waiting[1].into())), Err(Reject::HetComponent));
     lab.each(ALICE, cancel(waiting[0].into())).unwrap();
     assert_eq!(phases(&lab, &waiting), [Phase::Done, Phase::Done]);

@@ -160,7 +160,7 @@ pub fn named(text: &str) -> JobRef {
 }
 
 pub fn cancel(job: JobId) -> Command {
-    Command::Cancel { jobs: vec![job.into()] }
+    Command::Cancel { jobs: vec![job.into()], hurry: false }
 }
 
 pub fn requeue(job: JobId) -> Command {

@@ -1,5 +1,6 @@
 //! What the state does, driven through `apply`; every entry is followed by the invariants.
 mod arrays;
+mod buffers;
 mod dependencies;
 mod het;
 mod history;

@@ -189,7 +189,7 @@ fn strangers_change_nothing_in_any_state() {
         for command in [
             Command::Suspend { jobs: jobs() },
             Command::Resume { jobs: jobs() },
-            Command::Cancel { jobs: jobs() },
+            Command::Cancel { jobs: jobs(), hurry: false },
             Command::Requeue { jobs: jobs(), hold: false },
             Command::Hold { jobs: jobs(), by_user: true },
             Command::Release { jobs: jobs() },

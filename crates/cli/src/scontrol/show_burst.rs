@@ -1,0 +1,247 @@
+//! `scontrol show burstbuffer` and `show bbstat`.
+use std::collections::BTreeMap;
+
+use model::buffer::PersistentPhase;
+use model::pool::BurstBufferConfig;
+use model::request::{BurstPage, PoolView};
+use model::{Buffer, BufferPhase, Job, PersistentBuffer, hostlist, size};
+
+use crate::staging_view::Total;
+use crate::zone::Clock;
+
+use super::record::Style;
+
+/// Everything, or nothing where there are no burst buffers.
+pub fn text(page: &BurstPage, clock: &Clock, style: Style, is_verbose: bool) -> String {
+    let Some(config) = &page.config else { return String::new() };
+    let mut lines = header(page, config);
+    let mut out = String::new();
+    if style.one_line {
+        let line: Vec<&str> = lines.iter().map(|line| line.trim_start()).collect();
+        out.push_str(&line.join(" "));
+        out.push('\n');
+        lines.clear();
+    }
+    if !page.buffers.is_empty() || !page.persistent.is_empty() {
+        lines.push("  Allocated Buffers:".into());
+        for buffer in &page.buffers {
+            let job = page.jobs.iter().find(|job| job.id == buffer.job);
+            let mut line = buffer_line(buffer, job, clock, is_verbose);
+            if style.details {
+                line.push_str(&details(buffer, job, page));
+            }
+            lines.push(line);
+        }
+        lines.extend(page.persistent.iter().map(|buffer| persistent_line(buffer, clock)));
+    }
+    let users = users(page);
+    if !users.is_empty() {
+        lines.push("  Per User Buffer Use:".into());
+        lines.extend(users);
+    }
+    lines.iter().for_each(|line| {
+        out.push_str(line);
+        out.push('\n');
+    });
+    out
+}
+
+fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
+    let default = config.default_pool().map(|pool| pool.name.as_str()).unwrap_or_default();
+    let space = |name: &str| {
+        let granularity = config.pool(name).map_or(1, |pool| pool.granularity_bytes.max(1));
+        let view = page.pools.iter().find(|view| view.name == name).cloned().unwrap_or_default();
+        let PoolView { total_bytes, used_bytes, .. } = view;
+        format!(
+            "Granularity={} TotalSpace={} FreeSpace={} UsedSpace={}",
+            size::show_bytes(granularity),
+            size::show_bytes(total_bytes),
+            size::show_bytes(total_bytes.saturating_sub(used_bytes)),
+            size::show_bytes(used_bytes),
+        )
+    };
+    let mut lines = vec![format!("Name={} DefaultPool={default} {}", config.plugin.word(), space(default))];
+    let others = config.pools.iter().filter(|pool| pool.name != default).enumerate();
+    lines.extend(others.map(|(number, pool)| format!("  PoolName[{number}]={} {}", pool.name, space(&pool.name))));
+    let flags = [
+        ("DisablePersistent", !config.enables_persistent),
+        ("EnablePersistent", config.enables_persistent),
+        ("PrivateData", config.is_private),
+        ("TeardownFailure", config.tears_down_after_failure),
+    ];
+    let flags: Vec<&str> = flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| *word).collect();
+    lines.push(format!("  Flags={}", flags.join(",")));
+    lines.push(format!("  PollInterval={}", config.poll_interval.secs()));
+    lines.push(format!(
+        "  StageInTimeout={} StageOutTimeout={} ValidateTimeout={} OtherTimeout={}",
+        config.stage_in_timeout.secs(),
+        config.stage_out_timeout.secs(),
+        config.validate_timeout.secs(),
+        config.other_timeout.secs(),
+    ));
+    match (&config.allow_users[..], &config.deny_users[..]) {
+        ([], []) => (),
+        ([], denied) => lines.push(format!("  DenyUsers={}", denied.join(","))),
+        (allowed, _) => lines.push(format!("  AllowUsers={}", allowed.join(","))),
+    }
+    lines.push("  GetSysState=(null)".into());
+    lines.push("  GetSysStatus=(null)".into());
+    lines
+}
+
+fn buffer_line(buffer: &Buffer, job: Option<&Job>, clock: &Clock, is_verbose: bool) -> String {
+    let name = match job.and_then(|job| Some((job.array_id()?, job.array_task()?))) {
+        Some((array, task)) => format!("JobID={array}_{task}({})", buffer.job),
+        None => format!("JobID={}", buffer.job),
+    };
+    let pools: Vec<&str> = buffer.spaces.iter().map(|space| space.pool.as_str()).collect();
+    let pool = if pools.is_empty() { "(null)".into() } else { pools.join(",") };
+    let spec = job.map(|job| &job.spec);
+    let (created, bytes, state) = (clock.show(buffer.created), size::show_bytes(held(buffer)), state(buffer, job));
+    let user = spec.map_or(String::new(), |spec| spec.user.clone());
+    let user = format!("{user}({})", buffer.uid);
+    if !is_verbose {
+        return format!("    {name} CreateTime={created} Pool={pool} Size={bytes} State={state} UserID={user}");
+    }
+    let or_null = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or("(null)").to_owned();
+    format!(
+        "    {name} Account={} CreateTime={created} Partition={} Pool={pool} QOS={} Size={bytes} State={state} UserID={user}",
+        or_null(spec.map(|spec| spec.account.as_str())),
+        or_null(job.map(|job| job.partition.as_str())),
+        or_null(spec.map(|spec| spec.qos.as_str())),
+    )
+}
+
+/// What it is charged with, on all nodes.
+fn held(buffer: &Buffer) -> u64 {
+    let of_place = |place: &model::buffer::Place| {
+        buffer.spaces.iter().find(|space| space.access == place.access).map_or(0, |space| space.bytes)
+    };
+    buffer.places.iter().map(of_place).sum()
+}
+
+/// The buffer's own state, which is less than the job's.
+fn state(buffer: &Buffer, job: Option<&Job>) -> &'static str {
+    match buffer.phase {
+        BufferPhase::Allocating | BufferPhase::StagingIn => "allocated",
+        BufferPhase::TearingDown if job.is_some_and(|job| !job.buffer_failure.is_empty()) => "teardown-fail",
+        BufferPhase::TearingDown => "teardown",
+        BufferPhase::StagedIn
+        | BufferPhase::Deleting
+        | BufferPhase::PreRun
+        | BufferPhase::InUse
+        | BufferPhase::PostRun
+        | BufferPhase::StagingOut => "staged-in",
+    }
+}
+
+fn details(buffer: &Buffer, job: Option<&Job>, page: &BurstPage) -> String {
+    let nodes = hostlist::compress(buffer.places.iter().map(|place| place.node.as_str()));
+    match job.and_then(|job| Total::of(job, &page.progress)) {
+        Some(total) => format!(" Progress={} Nodes={nodes}", total.show().replace(' ', "_")),
+        None => format!(" Nodes={nodes}"),
+    }
+}
+
+fn persistent_line(buffer: &PersistentBuffer, clock: &Clock) -> String {
+    let state = match buffer.phase {
+        PersistentPhase::Creating => "allocating",
+        PersistentPhase::Ready => "allocated",
+        PersistentPhase::Condemned | PersistentPhase::Destroying => "deleting",
+    };
+    format!(
+        "    Name={} CreateTime={} Pool={} Size={} State={state} UserID={}({})",
+        buffer.name,
+        clock.show(buffer.created),
+        buffer.pool,
+        size::show_bytes(buffer.bytes),
+        buffer.user,
+        buffer.uid,
+    )
+}
+
+fn users(page: &BurstPage) -> Vec<String> {
+    let mut used: BTreeMap<u32, (String, u64)> = BTreeMap::new();
+    for buffer in &page.buffers {
+        let job = page.jobs.iter().find(|job| job.id == buffer.job);
+        let entry = used.entry(buffer.uid).or_default();
+        entry.0 = job.map(|job| job.spec.user.clone()).unwrap_or_default();
+        entry.1 += held(buffer);
+    }
+    for buffer in &page.persistent {
+        let entry = used.entry(buffer.uid).or_default();
+        entry.0 = buffer.user.clone();
+        entry.1 += buffer.bytes;
+    }
+    let line = |(uid, (user, bytes)): (u32, (String, u64))| {
+        (bytes > 0).then(|| format!("    UserID={user}({uid}) Used={}", size::show_bytes(bytes)))
+    };
+    used.into_iter().filter_map(line).collect()
+}
+
+/// `show bbstat [pools|jobs|nodes|job ID]`
+pub fn status(page: &BurstPage, words: &[String]) -> Result<String, String> {
+    if page.config.is_none() {
+        return Ok(String::new());
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut out = String::new();
+    match &words[..] {
+        [] | ["pools"] => {
+            out.push_str("POOL             TOTAL      FREE       USED       PROBLEMS\n");
+            for pool in &page.pools {
+                let free = pool.total_bytes.saturating_sub(pool.used_bytes);
+                let [total, free, used] = [pool.total_bytes, free, pool.used_bytes].map(size::show_bytes);
+                let line = format!("{:<16} {total:<10} {free:<10} {used:<10} {}", pool.name, pool.problems.join("; "));
+                out.push_str(line.trim_end());
+                out.push('\n');
+            }
+        }
+        ["jobs"] => {
+            out.push_str("JOBID      STATE        PROGRESS\n");
+            page.jobs.iter().for_each(|job| job_line(job, page, &mut out));
+        }
+        ["job", id] => {
+            let job = page.jobs.iter().find(|job| job.id.to_string() == *id);
+            let job = job.ok_or_else(|| format!("job {id} has no burst buffer"))?;
+            job_line(job, page, &mut out);
+            for buffer in page.buffers.iter().filter(|buffer| buffer.job == job.id) {
+                for place in &buffer.places {
+                    let state = match (place.is_done, place.failure.as_str()) {
+                        (_, failure) if !failure.is_empty() => failure,
+                        (true, _) => "done",
+                        (false, _) => "open",
+                    };
+                    out.push_str(&format!("  {} {:?} {} {state}\n", place.node, place.access, place.root));
+                }
+            }
+        }
+        ["nodes"] => {
+            out.push_str("NODE             JOBS MOVING RATE\n");
+            let mut nodes: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
+            for place in page.buffers.iter().flat_map(|buffer| &buffer.places) {
+                nodes.entry(place.node.as_str()).or_default().0 += 1;
+            }
+            for one in &page.progress {
+                let entry = nodes.entry(one.node.as_str()).or_default();
+                entry.1 += u64::from(one.progress.n_bytes < one.progress.n_bytes_total);
+                entry.2 += one.progress.bytes_per_second;
+            }
+            for (node, (jobs, moving, rate)) in nodes {
+                out.push_str(&format!("{node:<16} {jobs:<4} {moving:<6} {}/s\n", size::show_rounded_bytes(rate)));
+            }
+        }
+        _ => return Err("expected pools, jobs, nodes, or job and its number".into()),
+    }
+    Ok(out)
+}
+
+fn job_line(job: &Job, page: &BurstPage, out: &mut String) {
+    let state = job.buffer_state().map_or("", |state| state.word());
+    let progress = match Total::of(job, &page.progress) {
+        Some(total) => total.show(),
+        None => job.buffer_failure.clone(),
+    };
+    out.push_str(format!("{:<10} {state:<12} {progress}", job.id.to_string()).trim_end());
+    out.push('\n');
+}

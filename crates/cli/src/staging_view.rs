@@ -1,0 +1,104 @@
+//! Data on its way to or from a job's burst buffer, all nodes together.
+use model::staging::{Direction, Home, NodeProgress};
+use model::{BufferPhase, Job, duration, size};
+
+/// What all agents of one job have moved, and have to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Total {
+    pub phase: &'static str,
+    pub n_files: u64,
+    pub n_files_total: u64,
+    pub n_bytes: u64,
+    pub n_bytes_total: u64,
+    pub bytes_per_second: u64,
+    pub is_stalled: bool,
+}
+
+impl Total {
+    /// None while nothing of the job's data moves, or nobody has told of it.
+    pub fn of(job: &Job, progress: &[NodeProgress]) -> Option<Total> {
+        let (phase, direction) = match job.buffer? {
+            BufferPhase::StagingIn => ("stage-in", Direction::In),
+            BufferPhase::PreRun => ("pre-run", Direction::In),
+            BufferPhase::StagingOut => ("stage-out", Direction::Out),
+            _ => return None,
+        };
+        let is_its = |one: &&NodeProgress| {
+            let is_home = matches!(&one.progress.home, Some(Home::Job { job: of, .. }) if *of == job.id);
+            is_home && one.progress.direction == direction
+        };
+        let mut total = Total { phase, ..Default::default() };
+        let mut n_known = 0;
+        for one in progress.iter().filter(is_its) {
+            n_known += 1;
+            total.n_files += one.progress.n_files;
+            total.n_files_total += one.progress.n_files_total;
+            total.n_bytes += one.progress.n_bytes;
+            total.n_bytes_total += one.progress.n_bytes_total;
+            total.bytes_per_second += one.progress.bytes_per_second;
+            total.is_stalled |= one.is_stalled;
+        }
+        (n_known > 0).then_some(total)
+    }
+
+    /// `stage-in 3/12 files 1.5GiB/4GiB (37%) 210MiB/s eta=0:00:12`
+    pub fn show(&self) -> String {
+        let bytes = size::show_rounded_bytes;
+        let percent = (self.n_bytes * 100).checked_div(self.n_bytes_total).unwrap_or(0).min(100);
+        let stalled = if self.is_stalled { " stalled" } else { "" };
+        format!(
+            "{} {}/{} files {}/{} ({percent}%) {} eta={}{stalled}",
+            self.phase,
+            self.n_files,
+            self.n_files_total,
+            bytes(self.n_bytes),
+            bytes(self.n_bytes_total),
+            self.rate(),
+            self.time_left(),
+        )
+    }
+
+    pub fn rate(&self) -> String {
+        format!("{}/s", size::show_rounded_bytes(self.bytes_per_second))
+    }
+
+    pub fn time_left(&self) -> String {
+        let left = self.n_bytes_total.saturating_sub(self.n_bytes);
+        match left.checked_div(self.bytes_per_second) {
+            Some(secs) => {
+                let text = duration::show(secs);
+                text.strip_prefix('0').map_or(text.clone(), str::to_owned)
+            }
+            None => "unknown".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::JobId;
+    use model::staging::{Access, Progress};
+
+    use super::*;
+
+    #[test]
+    fn nodes_add_up() {
+        let job = Job { id: JobId(7), buffer: Some(BufferPhase::StagingIn), ..Default::default() };
+        let one = |node: &str, n_bytes: u64| NodeProgress {
+            node: node.into(),
+            progress: Progress {
+                home: Some(Home::Job { job: JobId(7), epoch: 1, access: Access::Private }),
+                n_files: 1,
+                n_files_total: 4,
+                n_bytes,
+                n_bytes_total: 2 << 30,
+                bytes_per_second: 256 << 20,
+                ..Default::default()
+            },
+            is_stalled: false,
+        };
+        let total = Total::of(&job, &[one("n1", 1 << 30), one("n2", 512 << 20)]).unwrap();
+        assert_eq!(total.show(), "stage-in 2/8 files 1.5GiB/4GiB (37%) 512MiB/s eta=0:00:05");
+        assert_eq!(Total::of(&Job { buffer: Some(BufferPhase::InUse), ..job }, &[one("n1", 1)]), None);
+    }
+}

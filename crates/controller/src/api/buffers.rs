@@ -1,0 +1,92 @@
+//! Reading burst buffers: all of them, or how far one job's data is.
+use std::sync::Arc;
+
+use model::request::{BurstPage, PoolView, StagePage};
+use model::{Caller, JobId, codec};
+use state::Cluster;
+use state::buffers::capacity::{self, Usage};
+use tonic::Status;
+use wire::proto::{BurstReply, StagingReply};
+use wire::refusal::to_status;
+
+use super::Streamed;
+use crate::machine::Published;
+use crate::progress::ProgressTable;
+
+/// What `scontrol show burstbuffer` shows.
+pub fn page(cluster: &Cluster, by: Caller, progress: &ProgressTable) -> BurstReply {
+    let Some(config) = cluster.config().burst_buffer.clone() else { return BurstReply::default() };
+    let usage = Usage::of(cluster);
+    let pools = config.pools.iter().map(|pool| PoolView {
+        name: pool.name.clone(),
+        total_bytes: capacity::total(cluster, pool),
+        used_bytes: usage.of_pool(pool),
+        problems: problems(cluster, &pool.name),
+    });
+    let pools = pools.collect();
+    let may_see = |uid: u32| !config.is_private || by.may_act_for(uid);
+    let mut buffers: Vec<_> =
+        cluster.buffers().filter(|buffer| may_see(buffer.uid)).map(|buffer| (**buffer).clone()).collect();
+    buffers.sort_by_key(|buffer| std::cmp::Reverse((buffer.created, buffer.job)));
+    let jobs = buffers.iter().filter_map(|buffer| cluster.job(buffer.job)).map(|job| (**job).clone()).collect();
+    let progress = buffers.iter().flat_map(|buffer| progress.of(cluster, buffer.job)).collect();
+    let persistent = cluster.persistent_buffers().filter(|buffer| may_see(buffer.uid));
+    let persistent = persistent.map(|buffer| (**buffer).clone()).collect();
+    let page = BurstPage { config: Some(Box::new(config)), pools, buffers, jobs, persistent, progress };
+    BurstReply { page: codec::encode(&page).into() }
+}
+
+fn problems(cluster: &Cluster, pool: &str) -> Vec<String> {
+    let complaint = |node: &Arc<model::Node>| {
+        let report = node.machine.pools.iter().find(|report| report.pool == pool && !report.problem.is_empty())?;
+        Some(format!("{}: {}", node.name, report.problem))
+    };
+    cluster.nodes().filter_map(complaint).collect()
+}
+
+/// The job's data on its way: now, and again whenever an agent has told of more, until nothing is left to move.
+pub fn watch(
+    published: Published,
+    progress: Arc<ProgressTable>,
+    by: Caller,
+    job: JobId,
+) -> Result<Streamed<StagingReply>, Status> {
+    let cluster = published.now();
+    let known = cluster.job(job).ok_or_else(|| to_status(&model::Reject::NoSuchJob))?;
+    if cluster.config().burst_buffer.as_ref().is_some_and(|config| config.is_private) && !by.may_act_for(known.spec.uid)
+    {
+        return Err(to_status(&model::Reject::NotPermitted));
+    }
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    let (mut steps, mut news) = (progress.changes(), published.changes());
+    tokio::spawn(async move {
+        let mut last: Option<StagePage> = None;
+        loop {
+            steps.borrow_and_update();
+            let cluster = news.borrow_and_update().clone();
+            let Some(known) = cluster.job(job) else { return };
+            let page = StagePage {
+                job: (**known).clone(),
+                buffer: cluster.buffer(job).map(|buffer| (**buffer).clone()),
+                progress: progress.of(&cluster, job),
+                now: cluster.now(),
+            };
+            let is_over = known.is_over() && page.buffer.is_none();
+            if last.as_ref().is_none_or(|last| StagePage { now: last.now, ..page.clone() } != *last) {
+                if sender.send(Ok(StagingReply { page: codec::encode(&page).into() })).await.is_err() {
+                    return;
+                }
+                last = Some(page);
+            }
+            if is_over {
+                return;
+            }
+            tokio::select! {
+                () = sender.closed() => return,
+                changed = steps.changed() => if changed.is_err() { return },
+                changed = news.changed() => if changed.is_err() { return },
+            }
+        }
+    });
+    Ok(Box::pin(tokio_stream::wrappers::ReceiverStream::new(receiver)))
+}

@@ -1,0 +1,66 @@
+//! How far agents say they are with moving data. Only remembered, never written.
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use model::staging::{Home, NodeProgress, Progress};
+use model::{JobId, NodeName};
+use state::Cluster;
+use tokio::sync::watch;
+
+/// An agent that says nothing this long about work it has is shown as stalled.
+const STALLED_AFTER: Duration = Duration::from_secs(30);
+
+pub struct ProgressTable {
+    latest: Mutex<HashMap<(Home, NodeName), (Progress, Instant)>>,
+    changed: watch::Sender<u64>,
+}
+
+impl Default for ProgressTable {
+    fn default() -> Self {
+        ProgressTable { latest: Mutex::default(), changed: watch::channel(0).0 }
+    }
+}
+
+impl ProgressTable {
+    pub fn take(&self, cluster: &Cluster, node: &NodeName, works: Vec<Progress>) {
+        let mut latest = self.lock();
+        for progress in works {
+            if let Some(home) = progress.home.clone() {
+                latest.insert((home, node.clone()), (progress, Instant::now()));
+            }
+        }
+        latest.retain(|(home, node), _| match home {
+            Home::Job { job, epoch, access } => cluster.buffer(*job).is_some_and(|buffer| {
+                buffer.epoch == *epoch
+                    && buffer.places.iter().any(|place| place.access == *access && place.node == *node)
+            }),
+            Home::Persistent { name } => cluster.persistent(name).is_some(),
+        });
+        drop(latest);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// What is known of the job's buffer, node by node.
+    pub fn of(&self, cluster: &Cluster, job: JobId) -> Vec<NodeProgress> {
+        let Some(buffer) = cluster.buffer(job) else { return Vec::new() };
+        let latest = self.lock();
+        let mut found = Vec::new();
+        for place in &buffer.places {
+            let home = Home::Job { job, epoch: buffer.epoch, access: place.access };
+            if let Some((progress, heard)) = latest.get(&(home, place.node.clone())) {
+                let is_stalled = !place.is_done && heard.elapsed() > STALLED_AFTER;
+                found.push(NodeProgress { node: place.node.clone(), progress: progress.clone(), is_stalled });
+            }
+        }
+        found
+    }
+
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Home, NodeName), (Progress, Instant)>> {
+        self.latest.lock().expect("nobody panics while holding this lock")
+    }
+}

@@ -1,0 +1,140 @@
+//! Whose burst buffers are filled, and when: in order of importance, early enough to be there when the nodes are, and nobody
+//! passes another that waits for room in the same pool.
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::plan::Grant;
+use model::{BufferPhase, Job, JobId, NodeName, Phase, StageStart, Timestamp};
+use state::buffers::capacity::{self, Fit, Usage};
+use state::{Cluster, buffers};
+
+use crate::pass::Pass;
+use crate::request::Request;
+use crate::timeline::Length;
+
+/// So many are begun at once; the next pass comes at once.
+const N_BEGUN_AT_ONCE: usize = 256;
+
+/// So many tasks of one array have buffers before they run.
+const N_TASKS_OF_AN_ARRAY: u32 = 10;
+
+/// Jobs whose data is on its way, the least important first. They keep their places, for they start soon.
+pub(crate) fn being_staged(cluster: &Cluster) -> Vec<&Job> {
+    let staging = cluster.buffers().filter(|buffer| buffer.phase == BufferPhase::StagingIn);
+    let jobs = staging.filter_map(|buffer| cluster.job(buffer.job)).map(|job| &**job);
+    let mut jobs: Vec<&Job> = jobs.filter(|job| job.phase == Phase::Pending && job.held.is_none()).collect();
+    jobs.sort_by_key(|job| std::cmp::Reverse(cluster.queue_key(job)));
+    jobs
+}
+
+impl<'a> Pass<'a> {
+    pub(crate) fn keep_a_place(&mut self, job: &'a Job) {
+        if self.depth.may_promise() {
+            let (pools, request) = (self.pools(job), self.request(job));
+            self.find_place(&pools, &request);
+        }
+    }
+
+    fn request(&mut self, job: &'a Job) -> Request<'a> {
+        self.room.look_for(&job.spec.size);
+        let closed = self.room.closures.of(job);
+        Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed)
+    }
+
+    /// Begins to fill buffers.
+    pub(crate) fn stage(&mut self) {
+        if self.cluster.n_to_stage() == 0 {
+            return;
+        }
+        let cluster = self.cluster;
+        let mut usage = Usage::of(cluster);
+        let mut blocked: BTreeSet<&str> = BTreeSet::new();
+        let mut of_array = tasks_with_buffers(cluster);
+        for job in cluster.staging_queue().take(cluster.config().scheduler.depth as usize) {
+            let wanted: Vec<&str> =
+                capacity::wanted(cluster, &job.spec).into_iter().map(|(pool, _)| pool.name.as_str()).collect();
+            if wanted.iter().any(|pool| blocked.contains(pool)) {
+                continue;
+            }
+            let tasks: Box<dyn Iterator<Item = Option<u32>>> = match &job.waiting_tasks {
+                None => Box::new(std::iter::once(None)),
+                Some(tasks) => Box::new(tasks.iter().map(Some)),
+            };
+            for task in tasks {
+                let n_tasks = job.array_id().map(|array| of_array.entry(array).or_default());
+                if task.is_some() && n_tasks.as_ref().is_some_and(|n_tasks| **n_tasks >= N_TASKS_OF_AN_ARRAY) {
+                    break;
+                }
+                match usage.fit(cluster, &job.spec) {
+                    Fit::Never => break,
+                    Fit::NotNow => {
+                        blocked.extend(wanted.iter().copied());
+                        break;
+                    }
+                    Fit::Now => (),
+                }
+                if !buffers::has_agent(cluster, job) || !self.is_due(job) {
+                    break;
+                }
+                usage.take(cluster, &job.spec);
+                if let Some(n_tasks) = n_tasks {
+                    *n_tasks += 1;
+                }
+                self.plan.stage_ins.push(StageStart { job: job.id, task, nodes: Vec::new() });
+                if self.plan.stage_ins.len() >= N_BEGUN_AT_ONCE {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// It is expected to start soon enough, or nobody knows when.
+    fn is_due(&mut self, job: &'a Job) -> bool {
+        let (pools, request) = (self.pools(job), self.request(job));
+        if pools.is_empty() || pools.iter().any(|pool| self.fits_now(*pool, &request).is_some()) {
+            return true;
+        }
+        let Some(ahead) = self.ahead() else { return false };
+        self.room.load(self.cluster, &self.clock);
+        let first = |pool: &crate::room::PoolId| {
+            let slot = crate::timeline::Slot(1);
+            crate::timeline::earliest(&self.room, &self.clock, *pool, &request, slot).map(|(slot, _)| slot)
+        };
+        let Some(slot) = pools.iter().filter_map(first).min().filter(|slot| *slot < self.clock.end()) else {
+            return true;
+        };
+        let (now, at) = (self.cluster.now(), self.clock.time(slot));
+        if at <= now + ahead {
+            return true;
+        }
+        self.look_again(now + ((at - now) - ahead));
+        false
+    }
+
+    /// Private space is made ahead where the job is expected to run.
+    pub(crate) fn stage_on(&mut self, job: &Job, at: Option<Timestamp>, grants: &[Grant]) {
+        let is_single = job.waiting_tasks.is_none() && job.buffer.is_none();
+        let is_private = job.spec.buffer.as_ref().is_some_and(|request| request.has_private_space());
+        let (true, true, Some(at), Some(ahead)) = (is_single, is_private, at, self.ahead()) else { return };
+        let nodes: Vec<NodeName> = grants.iter().map(|grant| grant.node.clone()).collect();
+        let is_soon = at <= self.cluster.now() + ahead;
+        if is_soon && !buffers::is_staged_ahead(&job.spec) && nodes.iter().all(|node| self.room.has_disk_for(job, node))
+        {
+            self.plan.stage_ins.push(StageStart { job: job.id, task: None, nodes });
+        }
+    }
+
+    fn ahead(&self) -> Option<model::time::Span> {
+        let ahead = self.cluster.config().burst_buffer.as_ref()?.stage_ahead;
+        (ahead.0 > 0).then_some(ahead)
+    }
+}
+
+/// Tasks of arrays that have buffers and do not run yet.
+fn tasks_with_buffers(cluster: &Cluster) -> BTreeMap<JobId, u32> {
+    let mut counts = BTreeMap::new();
+    let jobs = cluster.buffers().filter_map(|buffer| cluster.job(buffer.job));
+    for array in jobs.filter(|job| job.phase == Phase::Pending).filter_map(|job| job.array_id()) {
+        *counts.entry(array).or_default() += 1;
+    }
+    counts
+}

@@ -1,0 +1,181 @@
+//! How much of each pool is in use: never counted apart, always what the buffers hold.
+use std::collections::BTreeMap;
+
+use model::buffer::Space;
+use model::pool::{Pool, PoolKind};
+use model::staging::Access;
+use model::{Buffer, JobSpec, NodeName, PersistentBuffer};
+
+use crate::Cluster;
+
+/// What all buffers together hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    shared: BTreeMap<String, u64>,
+    on_nodes: BTreeMap<(String, NodeName), u64>,
+    /// Of each shared pool, since looking at all agents' reports is dear.
+    totals: BTreeMap<String, u64>,
+}
+
+/// How a request stands to what is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    Now,
+    NotNow,
+    /// More than the pool has.
+    Never,
+}
+
+impl Usage {
+    pub fn of(cluster: &Cluster) -> Usage {
+        let mut usage = Usage::default();
+        cluster.buffers.values().for_each(|buffer| usage.add(buffer));
+        cluster.persistent.values().for_each(|buffer| usage.add_persistent(buffer));
+        let pools = cluster.config().burst_buffer.iter().flat_map(|config| &config.pools);
+        usage.totals = pools.map(|pool| (pool.name.clone(), total(cluster, pool))).collect();
+        usage
+    }
+
+    fn add(&mut self, buffer: &Buffer) {
+        for place in &buffer.places {
+            let Some(space) = space(&buffer.spaces, place.access) else { continue };
+            match place.access {
+                Access::Shared => self.take_shared(&space.pool, space.bytes),
+                Access::Private => self.take_on(&space.pool, &place.node, space.bytes),
+            }
+        }
+    }
+
+    fn add_persistent(&mut self, buffer: &PersistentBuffer) {
+        self.take_shared(&buffer.pool, buffer.bytes);
+    }
+
+    pub fn take_shared(&mut self, pool: &str, bytes: u64) {
+        *self.shared.entry(pool.to_owned()).or_default() += bytes;
+    }
+
+    pub fn take_on(&mut self, pool: &str, node: &NodeName, bytes: u64) {
+        *self.on_nodes.entry((pool.to_owned(), node.clone())).or_default() += bytes;
+    }
+
+    pub fn of_shared(&self, pool: &str) -> u64 {
+        self.shared.get(pool).copied().unwrap_or(0)
+    }
+
+    pub fn on_node(&self, pool: &str, node: &NodeName) -> u64 {
+        self.on_nodes.get(&(pool.to_owned(), node.clone())).copied().unwrap_or(0)
+    }
+
+    /// Of the whole pool, on whatever nodes.
+    pub fn of_pool(&self, pool: &Pool) -> u64 {
+        let on_nodes = self.on_nodes.iter().filter(|((name, _), _)| *name == pool.name);
+        self.of_shared(&pool.name) + on_nodes.map(|(_, bytes)| bytes).sum::<u64>()
+    }
+
+    /// Whether what the job needs of shared pools is there. Pools of nodes are looked at when nodes are known.
+    pub fn fit(&self, cluster: &Cluster, spec: &JobSpec) -> Fit {
+        let mut fit = Fit::Now;
+        for (pool, bytes) in wanted(cluster, spec) {
+            let total = self.totals.get(&pool.name).copied().unwrap_or(0);
+            if bytes > total {
+                return Fit::Never;
+            }
+            if bytes > total.saturating_sub(self.of_shared(&pool.name)) {
+                fit = Fit::NotNow;
+            }
+        }
+        fit
+    }
+
+    pub fn take(&mut self, cluster: &Cluster, spec: &JobSpec) {
+        for (pool, bytes) in wanted(cluster, spec) {
+            self.take_shared(&pool.name, bytes);
+        }
+    }
+
+    pub fn take_on_nodes(&mut self, spec: &JobSpec, nodes: &[NodeName]) {
+        let space = spec.buffer.as_ref().and_then(|request| space(&request.spaces, Access::Private));
+        for (space, node) in space.into_iter().flat_map(|space| nodes.iter().map(move |node| (space, node))) {
+            self.take_on(&space.pool, node, space.bytes);
+        }
+    }
+
+    /// Whether a node has room for the job's private space. What the job has there already is its own.
+    pub fn has_room_on(&self, cluster: &Cluster, spec: &JobSpec, own: Option<&Buffer>, node: &NodeName) -> bool {
+        let Some(space) = spec.buffer.as_ref().and_then(|request| space(&request.spaces, Access::Private)) else {
+            return true;
+        };
+        let is_there =
+            |buffer: &Buffer| buffer.places.iter().any(|place| place.access == Access::Private && place.node == *node);
+        if own.is_some_and(is_there) {
+            return true;
+        }
+        let pool = cluster.config().burst_buffer.as_ref().and_then(|config| config.pool(&space.pool));
+        pool.is_some_and(|pool| {
+            self.on_node(&pool.name, node).saturating_add(space.bytes) <= total_on(cluster, pool, node)
+        })
+    }
+}
+
+fn space(spaces: &[Space], access: Access) -> Option<&Space> {
+    spaces.iter().find(|space| space.access == access)
+}
+
+/// What the job asks of each shared pool: its own space, and persistent buffers that are not there yet.
+pub fn wanted<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Vec<(&'a Pool, u64)> {
+    let (Some(config), Some(request)) = (cluster.config().burst_buffer.as_ref(), &spec.buffer) else {
+        return Vec::new();
+    };
+    let mut wanted: BTreeMap<&str, u64> = BTreeMap::new();
+    for space in request.spaces.iter().filter(|space| space.access == Access::Shared) {
+        *wanted.entry(&space.pool).or_default() += space.bytes;
+    }
+    for creation in &request.creates {
+        if !cluster.persistent.contains_key(&creation.name) {
+            let sum = wanted.entry(&creation.pool).or_default();
+            *sum = sum.saturating_add(creation.bytes);
+        }
+    }
+    wanted.into_iter().filter_map(|(name, bytes)| Some((config.pool(name)?, bytes))).collect()
+}
+
+/// Of a shared pool, or of all nodes that answer.
+pub fn total(cluster: &Cluster, pool: &Pool) -> u64 {
+    match pool.kind {
+        PoolKind::Shared => match pool.total_bytes {
+            Some(bytes) => bytes,
+            None => cluster.nodes().filter_map(|node| reported(cluster, pool, &node.name)).max().unwrap_or(0),
+        },
+        PoolKind::Node => {
+            let nodes = cluster.nodes().filter(|node| node.answers);
+            nodes.map(|node| total_on(cluster, pool, &node.name)).fold(0, u64::saturating_add)
+        }
+    }
+}
+
+pub fn total_on(cluster: &Cluster, pool: &Pool, node: &NodeName) -> u64 {
+    match pool.total_bytes {
+        Some(bytes) if is_sound(cluster, pool, node) => bytes,
+        Some(_) => 0,
+        None => reported(cluster, pool, node).unwrap_or(0),
+    }
+}
+
+/// The agent has not complained of the pool.
+fn is_sound(cluster: &Cluster, pool: &Pool, node: &NodeName) -> bool {
+    let reports = cluster.node(node.as_str()).map(|node| node.machine.pools.as_slice()).unwrap_or_default();
+    reports.iter().find(|report| report.pool == pool.name).is_none_or(|report| report.problem.is_empty())
+}
+
+fn reported(cluster: &Cluster, pool: &Pool, node: &NodeName) -> Option<u64> {
+    let node = cluster.node(node.as_str()).filter(|node| node.answers)?;
+    let report = node.machine.pools.iter().find(|report| report.pool == pool.name && report.problem.is_empty())?;
+    let kept = u64::from(100 - pool.reserve_percent.min(100));
+    let bytes = u128::from(report.total_bytes) * u128::from(kept) / 100;
+    let granule = pool.granularity_bytes.max(1);
+    Some(bytes as u64 / granule * granule)
+}
+
+pub fn free(cluster: &Cluster, usage: &Usage, pool: &Pool) -> u64 {
+    total(cluster, pool).saturating_sub(usage.of_pool(pool))
+}

@@ -1,0 +1,427 @@
+//! The life of a job's burst buffer. Every phase change of a buffer is one line of `next`.
+//!
+//! ```text
+//!            plan                                job gets nodes                     run ends         processes gone
+//! (nothing) ─────▶ Allocating ▶ StagingIn ▶ StagedIn ─────▶ Deleting ▶ PreRun ▶ InUse ─────▶ PostRun ─────▶ StagingOut
+//!                      │            │          │               │         │        (hurry)      │ hurry          │
+//!                      └────────────┴──────────┴──── Discard ──┴─────────┘                     └─▶ TearingDown ◀┘ ──▶ (gone)
+//! ```
+//! The job's record mirrors the phase (`Job::buffer`), so that whoever has a job can tell what its buffer does.
+use std::sync::Arc;
+
+use model::buffer::{BufferRequest, Place};
+use model::job::Remark;
+use model::staging::{Access, Direction, Moved};
+use model::{Buffer, BufferPhase, Config, Duty, Event, HeldBy, JobId, NodeName, Owner, Phase, Task, Wake, size};
+
+use super::{movers, persistent};
+use crate::settle::wake;
+use crate::{Cluster, job_life};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The persistent buffers it waits for are there.
+    Allocated,
+    StagedIn,
+    /// The job has nodes.
+    Place,
+    /// What the job wanted destroyed is gone.
+    Deleted,
+    /// Every node has what it needs.
+    Ready,
+    /// The run has ended.
+    Leave,
+    /// Its processes are gone.
+    Empty,
+    StagedOut,
+    /// The data is given up.
+    Discard,
+}
+
+fn next(phase: BufferPhase, step: Step) -> Option<BufferPhase> {
+    use BufferPhase::*;
+    Some(match (phase, step) {
+        (Allocating, Step::Allocated) => StagingIn,
+        (StagingIn, Step::StagedIn) => StagedIn,
+        (StagedIn, Step::Place) => Deleting,
+        (Deleting, Step::Deleted) => PreRun,
+        (PreRun, Step::Ready) => InUse,
+        (InUse, Step::Leave) => PostRun,
+        (PostRun, Step::Empty) => StagingOut,
+        (StagingOut, Step::StagedOut) => TearingDown,
+        (Allocating | StagingIn | StagedIn | Deleting | PreRun | InUse | PostRun | StagingOut, Step::Discard) => {
+            TearingDown
+        }
+        _ => return None,
+    })
+}
+
+/// The job's buffer begins: its space is charged from now on. `nodes` are where private space is made ahead.
+pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
+    let job = cluster.job_mut(id);
+    job.n_buffer_orders += 1;
+    job.buffer_failure.clear();
+    let (spec, epoch) = (job.spec.clone(), job.n_buffer_orders);
+    let Some(request) = spec.buffer.as_deref() else { return };
+    let now = cluster.now;
+    let mut places = Vec::new();
+    if request.has_shared_place() {
+        places.extend(movers::shared_place(cluster, request, id));
+    }
+    places.extend(nodes.iter().filter_map(|node| private_place(cluster, request, node)));
+    let buffer = Buffer {
+        job: id,
+        epoch,
+        attempt: epoch,
+        phase: BufferPhase::Allocating,
+        uid: spec.uid,
+        gid: spec.gid,
+        spaces: request.spaces.clone(),
+        uses: request.uses.clone(),
+        places,
+        created: now,
+        since: now,
+        ..Default::default()
+    };
+    cluster.buffers.insert(id, Arc::new(buffer));
+    cluster.job_mut(id).buffer = Some(BufferPhase::Allocating);
+    index(cluster, id);
+    persistent::create_for(cluster, id);
+    moved(cluster, id);
+}
+
+fn private_place(cluster: &Cluster, request: &BufferRequest, node: &NodeName) -> Option<Place> {
+    let space = request.spaces.iter().find(|space| space.access == Access::Private)?;
+    let pool = cluster.config.burst_buffer.as_ref()?.pool(&space.pool)?;
+    let root = Config::for_node(&pool.root, node.as_str());
+    Some(Place { access: Access::Private, node: node.clone(), pool: pool.name.clone(), root, ..Default::default() })
+}
+
+/// Takes `step` if the job has a buffer whose phase allows it; says whether it did.
+pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
+    let Some(buffer) = cluster.buffers.get(&id) else { return false };
+    let Some(to) = next(buffer.phase, step) else { return false };
+    let now = cluster.now;
+    unindex(cluster, id);
+    let attempt = next_order(cluster, id);
+    let job = &cluster.jobs[&id];
+    let spec = job.spec.clone();
+    let new_places: Vec<Place> = match (step, &spec.buffer) {
+        (Step::Place, Some(request)) => {
+            job.allocation.names().filter_map(|node| private_place(cluster, request, node)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let stays_idle = |access| match (to, &spec.buffer) {
+        (BufferPhase::StagingOut, Some(request)) => request.transfers(access, Direction::Out).next().is_none(),
+        _ => false,
+    };
+    let buffer = buffer_mut(cluster, id);
+    buffer.phase = to;
+    buffer.since = now;
+    buffer.attempt = attempt;
+    buffer.failure.clear();
+    for place in &mut buffer.places {
+        let stays_as_staged = matches!(to, BufferPhase::StagedIn | BufferPhase::Deleting | BufferPhase::PreRun);
+        place.is_done = stays_as_staged && place.is_staged || stays_idle(place.access);
+        place.failure.clear();
+    }
+    match step {
+        Step::Place => take_nodes(buffer, new_places),
+        Step::Discard => buffer.hurry = true,
+        Step::Ready => buffer.was_used = true,
+        Step::Allocated | Step::StagedIn | Step::Deleted | Step::Leave | Step::Empty | Step::StagedOut => (),
+    }
+    if to == BufferPhase::TearingDown {
+        persistent::let_go(cluster, id);
+    }
+    let job = cluster.job_mut(id);
+    job.buffer = Some(to);
+    job.buffer_failure.clear();
+    index(cluster, id);
+    movers::relieve(cluster, id);
+    moved(cluster, id);
+    if step == Step::Place {
+        persistent::condemn_for(cluster, id);
+    }
+    true
+}
+
+/// The nodes of the run become the buffer's places; what was staged elsewhere is of no use.
+fn take_nodes(buffer: &mut Buffer, wanted: Vec<Place>) {
+    for place in buffer.places.iter_mut().filter(|place| place.access == Access::Private) {
+        place.is_unwanted = !wanted.iter().any(|other| other.node == place.node);
+    }
+    for place in wanted {
+        let is_there = |other: &Place| other.access == Access::Private && other.node == place.node;
+        if !buffer.places.iter().any(is_there) {
+            buffer.places.push(place);
+        }
+    }
+}
+
+/// Private space alone begins with the run.
+pub(crate) fn place(cluster: &mut Cluster, id: JobId) {
+    if cluster.jobs[&id].spec.buffer.is_none() {
+        return;
+    }
+    if !cluster.buffers.contains_key(&id) {
+        create(cluster, id, &[]);
+        take(cluster, id, Step::Allocated);
+        take(cluster, id, Step::StagedIn);
+    }
+    take(cluster, id, Step::Place);
+}
+
+/// The run has ended, or will never be.
+pub(crate) fn leave(cluster: &mut Cluster, id: JobId) {
+    let Some(buffer) = cluster.buffers.get(&id) else { return };
+    match buffer.phase {
+        BufferPhase::Allocating
+        | BufferPhase::StagingIn
+        | BufferPhase::StagedIn
+        | BufferPhase::Deleting
+        | BufferPhase::PreRun => {
+            take(cluster, id, Step::Discard);
+        }
+        BufferPhase::InUse => {
+            let hurry = cluster.jobs[&id].hurry;
+            buffer_mut(cluster, id).hurry |= hurry;
+            take(cluster, id, Step::Leave);
+        }
+        // What an earlier run left goes its way.
+        BufferPhase::PostRun | BufferPhase::StagingOut | BufferPhase::TearingDown => (),
+    }
+}
+
+/// `scancel --hurry` of a job whose run is over: says whether there was something to give up.
+pub(crate) fn hurry(cluster: &mut Cluster, id: JobId) -> bool {
+    let Some(buffer) = cluster.buffers.get(&id) else { return false };
+    match buffer.phase {
+        // It goes as soon as the processes have.
+        BufferPhase::PostRun => {
+            buffer_mut(cluster, id).hurry = true;
+            cluster.unsettled.insert(id);
+            true
+        }
+        BufferPhase::StagingOut => take(cluster, id, Step::Discard),
+        _ => false,
+    }
+}
+
+/// The buffer is gone, with all it was charged for.
+pub(crate) fn remove(cluster: &mut Cluster, id: JobId) {
+    unindex(cluster, id);
+    persistent::let_go(cluster, id);
+    let Some(buffer) = cluster.buffers.remove(&id) else { return };
+    cluster.duties.remove(&Owner::Buffer(id));
+    if cluster.jobs.contains_key(&id) {
+        if let Some(summary) = summary(&buffer) {
+            remark(cluster, id, summary);
+        }
+        let job = cluster.job_mut(id);
+        job.buffer = None;
+        job.buffer_failure.clear();
+        tell(cluster, id, None);
+    }
+}
+
+/// `bb stage-in 120GiB 4031 files 85s; stage-out 3.2GiB 2 files 4s`
+fn summary(buffer: &Buffer) -> Option<String> {
+    let part = |word: &str, moved: &Moved| {
+        let (bytes, secs) = (size::show_rounded_bytes(moved.n_bytes), moved.took.secs());
+        (moved.n_files > 0).then(|| format!("{word} {bytes} {} files {secs}s", moved.n_files))
+    };
+    let parts = [part("stage-in", &buffer.staged_in), part("stage-out", &buffer.staged_out)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("bb {}", parts.join("; ")))
+}
+
+/// The present task has failed, and is not tried again by itself.
+pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str) {
+    let plugin = cluster.config.burst_buffer.as_ref().map(|config| config.plugin).unwrap_or_default();
+    let text = format!("burst_buffer/{}: {operation} failed: {}", plugin.word(), one_line(why));
+    let buffer = buffer_mut(cluster, id);
+    buffer.failure = text.clone();
+    let phase = buffer.phase;
+    remark(cluster, id, text.clone());
+    let gives_up = cluster.config.burst_buffer.as_ref().is_some_and(|config| config.tears_down_after_failure);
+    match phase {
+        BufferPhase::Allocating
+        | BufferPhase::StagingIn
+        | BufferPhase::StagedIn
+        | BufferPhase::Deleting
+        | BufferPhase::PreRun => {
+            hold_job(cluster, id, &text);
+            if cluster.jobs[&id].phase == Phase::Starting {
+                job_life::give_back(cluster, id);
+            } else if gives_up {
+                take(cluster, id, Step::Discard);
+            }
+            cluster.job_mut(id).buffer_failure = text;
+        }
+        BufferPhase::InUse | BufferPhase::PostRun | BufferPhase::StagingOut => {
+            if gives_up {
+                take(cluster, id, Step::StagedOut);
+            }
+            cluster.job_mut(id).buffer_failure = text;
+        }
+        BufferPhase::TearingDown => (),
+    }
+    moved(cluster, id);
+}
+
+/// Teardown is tried again until it succeeds; users see what is in its way.
+pub(crate) fn teardown_failed(cluster: &mut Cluster, id: JobId, why: &str) {
+    let plugin = cluster.config.burst_buffer.as_ref().map(|config| config.plugin).unwrap_or_default();
+    let text = format!("burst_buffer/{}: teardown failed: {}", plugin.word(), one_line(why));
+    if cluster.jobs[&id].buffer_failure != text {
+        cluster.job_mut(id).buffer_failure = text.clone();
+        remark(cluster, id, text);
+        moved(cluster, id);
+    }
+}
+
+/// A node is lost, or gone for good. What was staged there ahead of a run is of no use now; shared work goes to another.
+pub(crate) fn node_lost(cluster: &mut Cluster, node: &NodeName) {
+    for id in on_node(cluster, node) {
+        if matches!(cluster.buffers[&id].phase, BufferPhase::StagingIn | BufferPhase::StagedIn) {
+            let places = buffer_mut(cluster, id).places.iter_mut();
+            places.filter(|it| it.access == Access::Private && it.node == *node).for_each(|it| it.is_unwanted = true);
+        }
+        movers::relieve(cluster, id);
+        moved(cluster, id);
+    }
+    persistent::relieve(cluster);
+}
+
+/// Nobody will ever answer for what is on a node that is not configured any more.
+pub(crate) fn node_removed(cluster: &mut Cluster, node: &NodeName) {
+    node_lost(cluster, node);
+    for id in on_node(cluster, node) {
+        unindex(cluster, id);
+        buffer_mut(cluster, id).places.retain(|place| place.access == Access::Shared || place.node != *node);
+        index(cluster, id);
+        moved(cluster, id);
+    }
+}
+
+/// A node has come: work that nobody could do has somebody again.
+pub(crate) fn node_came(cluster: &mut Cluster) {
+    let with_work = cluster.duties.keys().filter_map(|owner| match owner {
+        Owner::Buffer(id) => Some(*id),
+        _ => None,
+    });
+    let with_work: Vec<JobId> = with_work.collect();
+    for id in with_work {
+        if movers::relieve(cluster, id) {
+            moved(cluster, id);
+        }
+    }
+    persistent::relieve(cluster);
+}
+
+fn on_node(cluster: &Cluster, node: &NodeName) -> Vec<JobId> {
+    let range = (node.clone(), JobId(0))..=(node.clone(), JobId(u32::MAX));
+    cluster.buffer_places.range(range).map(|(_, id)| *id).collect()
+}
+
+fn hold_job(cluster: &mut Cluster, id: JobId, text: &str) {
+    let job = cluster.job_mut(id);
+    job.buffer_failure = text.to_owned();
+    job.held.get_or_insert(HeldBy::BurstBuffer);
+}
+
+/// What failed is tried again; what is done stays done.
+pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
+    let attempt = next_order(cluster, id);
+    let buffer = buffer_mut(cluster, id);
+    buffer.attempt = attempt;
+    buffer.failure.clear();
+    buffer.places.iter_mut().for_each(|place| place.failure.clear());
+    cluster.job_mut(id).buffer_failure.clear();
+    movers::relieve(cluster, id);
+    moved(cluster, id);
+}
+
+/// The data of a run is still there, since it could not be staged out.
+pub(crate) fn stage_out_failed(cluster: &Cluster, id: JobId) -> bool {
+    let buffer = cluster.buffers.get(&id);
+    buffer.is_some_and(|buffer| buffer.phase == BufferPhase::StagingOut && !buffer.failure.is_empty())
+}
+
+/// Whoever waits for the buffer looks again, and its duty is what its phase asks for.
+pub(crate) fn moved(cluster: &mut Cluster, id: JobId) {
+    let Some(buffer) = cluster.buffers.get(&id) else { return };
+    let owner = Owner::Buffer(id);
+    match task(buffer) {
+        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt: buffer.attempt, task, sequence: 0 }),
+        None => cluster.duties.remove(&owner),
+    };
+    let phase = buffer.phase;
+    tell(cluster, id, Some(phase));
+}
+
+fn tell(cluster: &mut Cluster, job: JobId, to: Option<BufferPhase>) {
+    wake(cluster, Wake::Buffer(job));
+    job_life::moved(cluster, job);
+    cluster.unsettled.insert(job);
+    let at = cluster.now;
+    cluster.tell(Event::BufferChanged { job, to, at });
+}
+
+/// What the leader has to do for the buffer now.
+pub(crate) fn task(buffer: &Buffer) -> Option<Task> {
+    let trims = buffer.places.iter().any(|place| place.is_unwanted);
+    let has_open = |place: &Place| !place.is_unwanted && !place.is_done && place.failure.is_empty();
+    let works = buffer.places.iter().any(has_open) && buffer.failure.is_empty();
+    match buffer.phase {
+        BufferPhase::StagingIn if works => Some(Task::StageIn),
+        BufferPhase::PreRun if works => Some(Task::PreRun),
+        BufferPhase::StagingOut if works => Some(Task::StageOut),
+        BufferPhase::TearingDown if !buffer.places.is_empty() => Some(Task::TearDown),
+        BufferPhase::TearingDown => None,
+        _ => trims.then_some(Task::Trim),
+    }
+}
+
+/// One line of SystemComment. A long history is not made longer.
+pub(crate) fn remark(cluster: &mut Cluster, id: JobId, text: String) {
+    const ENOUGH: usize = 1024;
+    let at = cluster.now;
+    let job = cluster.job_mut(id);
+    let length: usize = job.remarks.iter().map(|remark| remark.text.len() + 20).sum();
+    if length < ENOUGH {
+        job.remarks.push(Remark { at, text });
+    }
+}
+
+/// Whatever an agent sent, in one printable line of bounded length.
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    line.chars().take(LONGEST).collect()
+}
+
+fn next_order(cluster: &mut Cluster, id: JobId) -> u32 {
+    let job = cluster.job_mut(id);
+    job.n_buffer_orders += 1;
+    job.n_buffer_orders
+}
+
+pub(crate) fn buffer_mut(cluster: &mut Cluster, id: JobId) -> &mut Buffer {
+    Arc::make_mut(cluster.buffers.get_mut(&id).expect("callers look the buffer up first"))
+}
+
+/// Which buffers have something on a node.
+pub(crate) fn index(cluster: &mut Cluster, id: JobId) {
+    let buffer = cluster.buffers[&id].clone();
+    cluster.buffer_places.extend(buffer.places.iter().map(|place| (place.node.clone(), id)));
+}
+
+pub(crate) fn unindex(cluster: &mut Cluster, id: JobId) {
+    let Some(buffer) = cluster.buffers.get(&id).cloned() else { return };
+    for place in &buffer.places {
+        cluster.buffer_places.remove(&(place.node.clone(), id));
+    }
+}

@@ -1,0 +1,174 @@
+//! Persistent buffers: made and destroyed by jobs, belonging to none.
+//!
+//! ```text
+//! a job with create_persistent ──▶ Creating ──▶ Ready ──▶ Condemned (a job with destroy_persistent; others still use it)
+//!                                                            └──▶ Destroying ──▶ (gone)
+//! ```
+use std::sync::Arc;
+
+use model::buffer::{Creation, PersistentPhase};
+use model::staging::StageResult;
+use model::{Duty, JobId, NodeName, Owner, PersistentBuffer, Task, Wake};
+
+use super::{life, movers};
+use crate::Cluster;
+use crate::settle::wake;
+
+/// Begins what the job wants made. A buffer of the same name and owner is taken as made, so that a requeued job goes on.
+pub(crate) fn create_for(cluster: &mut Cluster, job: JobId) {
+    let spec = cluster.jobs[&job].spec.clone();
+    let Some(request) = &spec.buffer else { return };
+    for creation in &request.creates {
+        match cluster.persistent.get(&creation.name) {
+            None => create(cluster, job, creation),
+            Some(known) if known.uid == spec.uid => (),
+            Some(_) => {
+                life::fail(cluster, job, "create_persistent", "Duplicate buffer name");
+                return;
+            }
+        }
+    }
+}
+
+fn create(cluster: &mut Cluster, job: JobId, creation: &Creation) {
+    let spec = cluster.jobs[&job].spec.clone();
+    let config = cluster.config.clone();
+    let pool = config.burst_buffer.as_ref().and_then(|config| config.pool(&creation.pool));
+    let node = pool.and_then(|pool| movers::choose_for(cluster, pool, job.0 as usize)).unwrap_or_default();
+    cluster.n_persistent_orders += 1;
+    let buffer = PersistentBuffer {
+        name: creation.name.clone(),
+        pool: creation.pool.clone(),
+        bytes: creation.bytes,
+        uid: spec.uid,
+        gid: spec.gid,
+        user: spec.user.clone(),
+        account: spec.account.clone(),
+        root: pool.map(|pool| pool.root.clone()).unwrap_or_default(),
+        created: cluster.now,
+        phase: PersistentPhase::Creating,
+        attempt: cluster.n_persistent_orders,
+        node,
+        by_job: job,
+        ..Default::default()
+    };
+    cluster.persistent.insert(creation.name.clone(), Arc::new(buffer));
+    moved(cluster, &creation.name);
+}
+
+/// The job has its turn: what it wants destroyed is used by nobody new.
+pub(crate) fn condemn_for(cluster: &mut Cluster, job: JobId) {
+    let spec = cluster.jobs[&job].spec.clone();
+    let Some(request) = &spec.buffer else { return };
+    for destruction in &request.destroys {
+        let Some(buffer) = cluster.persistent.get_mut(&destruction.name).map(Arc::make_mut) else { continue };
+        if buffer.uid != spec.uid && !request.by_admin {
+            let why = format!("Delete buffer {} permission denied", destruction.name);
+            return life::fail(cluster, job, "destroy_persistent", &why);
+        }
+        if buffer.phase == PersistentPhase::Ready {
+            buffer.phase = PersistentPhase::Condemned;
+            buffer.by_job = job;
+            buffer.hurry = destruction.hurry;
+            let name = destruction.name.clone();
+            destroy_if_free(cluster, &name);
+            moved(cluster, &name);
+        }
+    }
+}
+
+/// A job has stopped using what it used.
+pub(crate) fn let_go(cluster: &mut Cluster, job: JobId) {
+    let Some(buffer) = cluster.buffers.get_mut(&job).map(Arc::make_mut) else { return };
+    for name in std::mem::take(&mut buffer.uses) {
+        destroy_if_free(cluster, &name);
+    }
+}
+
+fn destroy_if_free(cluster: &mut Cluster, name: &str) {
+    let Some(buffer) = cluster.persistent.get(name) else { return };
+    if buffer.phase != PersistentPhase::Condemned {
+        return;
+    }
+    let is_used = cluster.buffers.values().any(|other| other.uses.iter().any(|used| used == name));
+    if is_used && !buffer.hurry {
+        return;
+    }
+    let pool = buffer.pool.clone();
+    cluster.n_persistent_orders += 1;
+    let (attempt, config) = (cluster.n_persistent_orders, cluster.config.clone());
+    let pool = config.burst_buffer.as_ref().and_then(|config| config.pool(&pool));
+    let node = pool.and_then(|pool| movers::choose_for(cluster, pool, attempt as usize));
+    let buffer = cluster.persistent.get_mut(name).map(Arc::make_mut).expect("just seen");
+    buffer.phase = PersistentPhase::Destroying;
+    buffer.attempt = attempt;
+    if let Some(node) = node {
+        buffer.node = node;
+    }
+    moved(cluster, name);
+}
+
+/// Its agent has answered.
+pub(crate) fn answered(cluster: &mut Cluster, name: &str, result: &StageResult) {
+    let Some(buffer) = cluster.persistent.get_mut(name).map(Arc::make_mut) else { return };
+    let by_job = buffer.by_job;
+    match (buffer.phase, result) {
+        (PersistentPhase::Creating, StageResult::Done(_)) => buffer.phase = PersistentPhase::Ready,
+        (PersistentPhase::Creating, StageResult::Failed(failure)) => {
+            remove(cluster, name);
+            let is_waiting = cluster.buffers.get(&by_job).is_some_and(|buffer| buffer.failure.is_empty());
+            if is_waiting {
+                life::fail(cluster, by_job, "create_persistent", &failure.why);
+            }
+            return;
+        }
+        (PersistentPhase::Destroying, StageResult::Done(_)) => return remove(cluster, name),
+        // Tried again until it is gone.
+        (PersistentPhase::Destroying, StageResult::Failed(failure)) => buffer.failure = failure.why.clone(),
+        (PersistentPhase::Ready | PersistentPhase::Condemned, _) => (),
+    }
+    moved(cluster, name);
+}
+
+pub(crate) fn remove(cluster: &mut Cluster, name: &str) {
+    cluster.persistent.remove(name);
+    cluster.duties.remove(&Owner::Persistent(name.to_owned()));
+    wake(cluster, Wake::Persistent(name.to_owned()));
+}
+
+/// The work of an agent that does not answer is given to another.
+pub(crate) fn relieve(cluster: &mut Cluster) {
+    let answers = |node: &NodeName| cluster.nodes.get(node).is_some_and(|node| node.answers);
+    let stuck = cluster.persistent.values().filter(|buffer| task(buffer).is_some() && !answers(&buffer.node));
+    let stuck: Vec<String> = stuck.map(|buffer| buffer.name.clone()).collect();
+    for name in stuck {
+        let config = cluster.config.clone();
+        let pool = &cluster.persistent[&name].pool;
+        let Some(pool) = config.burst_buffer.as_ref().and_then(|config| config.pool(pool)) else { continue };
+        let Some(node) = movers::choose_for(cluster, pool, 0) else { continue };
+        cluster.n_persistent_orders += 1;
+        let attempt = cluster.n_persistent_orders;
+        let buffer = cluster.persistent.get_mut(&name).map(Arc::make_mut).expect("just listed");
+        buffer.node = node;
+        buffer.attempt = attempt;
+        moved(cluster, &name);
+    }
+}
+
+fn moved(cluster: &mut Cluster, name: &str) {
+    let buffer = &cluster.persistent[name];
+    let owner = Owner::Persistent(name.to_owned());
+    match task(buffer) {
+        Some(task) => cluster.duties.insert(owner.clone(), Duty { owner, attempt: buffer.attempt, task, sequence: 0 }),
+        None => cluster.duties.remove(&owner),
+    };
+    wake(cluster, Wake::Persistent(name.to_owned()));
+}
+
+pub(crate) fn task(buffer: &PersistentBuffer) -> Option<Task> {
+    match buffer.phase {
+        PersistentPhase::Creating => Some(Task::Create),
+        PersistentPhase::Destroying => Some(Task::Destroy),
+        PersistentPhase::Ready | PersistentPhase::Condemned => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! Moves a job's buffer on as far as what it waited for has come.
+use model::buffer::PersistentPhase;
+use model::time::Span;
+use model::{BufferPhase, Job, JobId, Phase, Timestamp};
+
+use super::life::{self, Step};
+use super::runs_nothing;
+use crate::Cluster;
+
+/// An agent gives up at the timeout itself; one that says nothing has this much more.
+const SILENCE: Span = Span::from_secs(60);
+
+/// Part of settling the job; harmless when there is nothing to move.
+pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
+    while let Some(buffer) = cluster.buffers.get(&id) {
+        let job = &cluster.jobs[&id];
+        let has_failed = !buffer.failure.is_empty();
+        let was_released = has_failed && job.phase == Phase::Pending && job.held.is_none();
+        let all_done = buffer.places.iter().all(|place| place.is_done || place.is_unwanted);
+        let step = match buffer.phase {
+            BufferPhase::StagingIn if was_released => return life::retry(cluster, id),
+            BufferPhase::Allocating | BufferPhase::StagedIn | BufferPhase::Deleting if was_released => Step::Discard,
+            _ if has_failed => return,
+            BufferPhase::Allocating if persistent_is_ready(cluster, job) => Step::Allocated,
+            BufferPhase::StagingIn if all_done => Step::StagedIn,
+            // Nothing is launched: it has its turn at once.
+            BufferPhase::StagedIn if runs_nothing(job) && job.phase == Phase::Pending && job.held.is_none() => {
+                Step::Place
+            }
+            BufferPhase::Deleting if persistent_is_gone(cluster, job) => Step::Deleted,
+            BufferPhase::PreRun if all_done => Step::Ready,
+            BufferPhase::PostRun if is_empty(job) && buffer.hurry => Step::Discard,
+            BufferPhase::PostRun if is_empty(job) => Step::Empty,
+            BufferPhase::StagingOut if all_done => Step::StagedOut,
+            BufferPhase::TearingDown if buffer.places.is_empty() => return life::remove(cluster, id),
+            _ if deadline(cluster, job).is_some_and(|at| at <= cluster.now) => return overdue(cluster, id),
+            _ => return,
+        };
+        life::take(cluster, id, step);
+    }
+}
+
+/// Nothing of the run is left that could write into the buffer.
+fn is_empty(job: &Job) -> bool {
+    match job.phase {
+        Phase::Ending => !job.alive,
+        Phase::Pending | Phase::Finishing | Phase::Done => true,
+        Phase::Starting | Phase::Running | Phase::Suspended => false,
+    }
+}
+
+fn persistent_is_ready(cluster: &Cluster, job: &Job) -> bool {
+    let Some(request) = &job.spec.buffer else { return true };
+    let names = request.creates.iter().map(|creation| &creation.name).chain(&request.uses);
+    let is_ready = |name: &String| cluster.persistent.get(name).is_some_and(|it| it.phase == PersistentPhase::Ready);
+    names.into_iter().all(is_ready)
+}
+
+fn persistent_is_gone(cluster: &Cluster, job: &Job) -> bool {
+    let Some(request) = &job.spec.buffer else { return true };
+    let waits_for = |name: &String| {
+        cluster
+            .persistent
+            .get(name)
+            .is_some_and(|it| matches!(it.phase, PersistentPhase::Condemned | PersistentPhase::Destroying))
+    };
+    !request.destroys.iter().any(|destruction| waits_for(&destruction.name))
+}
+
+/// When what the buffer's agents do has taken too long. Teardown never has.
+pub(crate) fn deadline(cluster: &Cluster, job: &Job) -> Option<Timestamp> {
+    let buffer = cluster.buffers.get(&job.id).filter(|buffer| buffer.failure.is_empty())?;
+    let config = cluster.config.burst_buffer.as_ref()?;
+    let most = match buffer.phase {
+        BufferPhase::StagingIn | BufferPhase::PreRun => config.stage_in_timeout,
+        BufferPhase::StagingOut => config.stage_out_timeout,
+        BufferPhase::Allocating
+        | BufferPhase::StagedIn
+        | BufferPhase::Deleting
+        | BufferPhase::InUse
+        | BufferPhase::PostRun
+        | BufferPhase::TearingDown => return None,
+    };
+    Some(buffer.since + most + SILENCE)
+}
+
+fn overdue(cluster: &mut Cluster, id: JobId) {
+    let buffer = &cluster.buffers[&id];
+    let open = buffer.places.iter().filter(|place| !place.is_done && !place.is_unwanted);
+    let silent: Vec<&str> = open.map(|place| place.node.as_str()).collect();
+    let why = format!("timed out waiting for {}", model::hostlist::compress(silent));
+    life::fail(cluster, id, operation(buffer.phase), &why);
+}
+
+/// As failures name it.
+pub(crate) fn operation(phase: BufferPhase) -> &'static str {
+    match phase {
+        BufferPhase::Allocating => "create_persistent",
+        BufferPhase::StagingIn | BufferPhase::StagedIn => "stage_in",
+        BufferPhase::Deleting => "destroy_persistent",
+        BufferPhase::PreRun | BufferPhase::InUse => "pre_run",
+        BufferPhase::PostRun | BufferPhase::StagingOut => "stage_out",
+        BufferPhase::TearingDown => "teardown",
+    }
+}

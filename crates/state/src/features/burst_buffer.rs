@@ -1,0 +1,59 @@
+//! A job waits for its burst buffer before it starts, and for its data to be staged out before it is over.
+use model::BufferPhase;
+
+use super::*;
+use crate::buffers;
+
+pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
+    if job.spec.buffer.is_none() {
+        return Hold::Free;
+    }
+    let mut wakes = vec![Wake::Buffer(job.id)];
+    wakes.extend(buffers::settle::deadline(cluster, job).map(Wake::At));
+    match (job.phase, job.buffer) {
+        (Phase::Pending, None) if buffers::is_staged_ahead(&job.spec) => Hold::Stage,
+        (Phase::Pending, None) => Hold::Free,
+        // `sbatch -N0` has done all it is for.
+        (Phase::Pending, Some(BufferPhase::InUse)) if buffers::runs_nothing(job) => Hold::End(Outcome::Completed, None),
+        (Phase::Pending, Some(BufferPhase::StagingOut)) if !job.buffer_failure.is_empty() => {
+            Hold::Wait(Some(Reason::BurstBufferOperation), wakes)
+        }
+        (Phase::Pending, Some(BufferPhase::StagedIn)) if !buffers::runs_nothing(job) => Hold::Free,
+        (Phase::Pending, Some(BufferPhase::StagingIn)) => Hold::Wait(Some(Reason::BurstBufferStageIn), wakes),
+        (Phase::Pending, Some(phase)) => {
+            wakes.extend(persistent_wakes(job, phase));
+            Hold::Wait(Some(Reason::BurstBufferResources), wakes)
+        }
+        (Phase::Starting, Some(phase @ (BufferPhase::Deleting | BufferPhase::PreRun))) => {
+            wakes.extend(persistent_wakes(job, phase));
+            Hold::Wait(None, wakes)
+        }
+        (Phase::Ending, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if holds_nodes(cluster) && !job.alive => {
+            Hold::Wait(None, wakes)
+        }
+        (Phase::Finishing, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if !job.requeue => {
+            Hold::Wait(None, wakes)
+        }
+        // A job is remembered as long as anything of its buffer is left.
+        (Phase::Done, Some(_)) => Hold::Wait(None, wakes),
+        (Phase::Starting | Phase::Running | Phase::Suspended | Phase::Ending | Phase::Finishing | Phase::Done, _) => {
+            Hold::Free
+        }
+    }
+}
+
+fn holds_nodes(cluster: &Cluster) -> bool {
+    cluster.config.burst_buffer.as_ref().is_some_and(|config| config.holds_nodes)
+}
+
+/// The persistent buffers that the phase is about.
+fn persistent_wakes(job: &Job, phase: BufferPhase) -> Vec<Wake> {
+    let Some(request) = &job.spec.buffer else { return Vec::new() };
+    let created = request.creates.iter().map(|creation| &creation.name);
+    let names: Vec<&String> = match phase {
+        BufferPhase::Allocating => created.chain(&request.uses).collect(),
+        BufferPhase::Deleting => request.destroys.iter().map(|destruction| &destruction.name).collect(),
+        _ => Vec::new(),
+    };
+    names.into_iter().map(|name| Wake::Persistent(name.clone())).collect()
+}

@@ -1,0 +1,127 @@
+//! What agents answer about burst buffers, and what operators do to them.
+use model::command::PlaceResult;
+use model::pool::PoolReport;
+use model::staging::{Moved, StageFailure, StageResult};
+use model::{Buffer, BufferPhase, Caller, Duty, JobId, NodeName, Owner, Phase, Reject, Reply};
+
+use super::Answer;
+use crate::Cluster;
+use crate::buffers::settle::operation;
+use crate::buffers::{life, persistent};
+
+pub(crate) fn staged(cluster: &mut Cluster, duty: &Duty, results: &[PlaceResult]) -> Answer {
+    if cluster.duties.get(&duty.owner) != Some(duty) {
+        return Err(Reject::Stale);
+    }
+    match &duty.owner {
+        Owner::Buffer(id) => buffer_answered(cluster, *id, results),
+        Owner::Persistent(name) => {
+            let node = cluster.persistent[name].node.clone();
+            let result = results.iter().find(|result| result.node == node).ok_or(Reject::Stale)?;
+            persistent::answered(cluster, name, &result.result);
+        }
+        Owner::Job(_) | Owner::Step(..) | Owner::Node(_) => return Err(Reject::Stale),
+    }
+    Ok(Reply::Ok)
+}
+
+fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
+    life::unindex(cluster, id);
+    let buffer = life::buffer_mut(cluster, id);
+    results.iter().for_each(|result| take(buffer, result));
+    life::index(cluster, id);
+    let buffer = &cluster.buffers[&id];
+    let wanted = || buffer.places.iter().filter(|place| !place.is_unwanted);
+    let failed: Vec<_> = wanted().filter(|place| !place.failure.is_empty()).collect();
+    let Some(first) = failed.first() else { return life::moved(cluster, id) };
+    let more = if failed.len() > 1 { format!(" (and {} other nodes)", failed.len() - 1) } else { String::new() };
+    let why = match buffer.places.len() {
+        1 => first.failure.clone(),
+        _ => format!("{}: {}{more}", first.node, first.failure),
+    };
+    if buffer.phase == BufferPhase::TearingDown {
+        return life::teardown_failed(cluster, id, &format!("{}: {}", first.node, first.failure.clone()));
+    }
+    // The others are waited for, so that the report is complete.
+    let is_open = wanted().any(|place| !place.is_done && place.failure.is_empty());
+    match is_open {
+        true => life::moved(cluster, id),
+        false => life::fail(cluster, id, operation(buffer.phase), &why),
+    }
+}
+
+fn take(buffer: &mut Buffer, result: &PlaceResult) {
+    let is_it = |place: &model::buffer::Place| place.access == result.access && place.node == result.node;
+    let Some(at) = buffer.places.iter().position(is_it) else { return };
+    let is_removal = buffer.phase == BufferPhase::TearingDown || buffer.places[at].is_unwanted;
+    match (&result.result, is_removal) {
+        (StageResult::Done(_), true) => {
+            buffer.places.remove(at);
+        }
+        (StageResult::Done(moved), false) => {
+            let place = &mut buffer.places[at];
+            place.is_done = true;
+            place.failure.clear();
+            place.is_staged |= buffer.phase != BufferPhase::StagingOut;
+            let sum =
+                if buffer.phase == BufferPhase::StagingOut { &mut buffer.staged_out } else { &mut buffer.staged_in };
+            add(sum, moved);
+        }
+        (StageResult::Failed(failure), _) => buffer.places[at].failure = words(failure),
+    }
+}
+
+fn add(sum: &mut Moved, moved: &Moved) {
+    sum.n_files += moved.n_files;
+    sum.n_bytes += moved.n_bytes;
+    sum.took = sum.took.max(moved.took);
+}
+
+fn words(failure: &StageFailure) -> String {
+    let why = if failure.why.is_empty() { "unknown error" } else { &failure.why };
+    match failure.n_more {
+        0 => why.to_owned(),
+        more => format!("{why} ({more} more)"),
+    }
+}
+
+/// An operator gives up on directories that cannot be reached. They are removed when their agents come back.
+pub(crate) fn drop_buffer(cluster: &mut Cluster, by: Caller, buffer: &Owner) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    match buffer {
+        Owner::Buffer(id) => {
+            if !cluster.buffers.contains_key(id) {
+                return Err(Reject::NoSuchBuffer(id.to_string()));
+            }
+            let job = &cluster.jobs[id];
+            if !matches!(job.phase, Phase::Finishing | Phase::Done | Phase::Pending) {
+                return Err(Reject::JobRunning);
+            }
+            life::remove(cluster, *id);
+        }
+        Owner::Persistent(name) => {
+            let known = cluster.persistent.contains_key(name);
+            if !known {
+                return Err(Reject::NoSuchBuffer(name.clone()));
+            }
+            let is_used = cluster.buffers.values().any(|other| other.uses.contains(name));
+            if is_used {
+                return Err(Reject::JobRunning);
+            }
+            persistent::remove(cluster, name);
+        }
+        Owner::Job(_) | Owner::Step(..) | Owner::Node(_) => return Err(Reject::NotSupported),
+    }
+    Ok(Reply::Ok)
+}
+
+/// What an agent says of its pools is what can be given out.
+pub(crate) fn pools_seen(cluster: &mut Cluster, node: &NodeName, pools: &[PoolReport]) -> Answer {
+    if !cluster.nodes.contains_key(node) {
+        return Err(Reject::NoSuchNode(node.to_string()));
+    }
+    cluster.node_mut(node.as_str()).machine.pools = pools.to_vec();
+    Ok(Reply::Ok)
+}
