@@ -35,6 +35,10 @@ record! {
         /// What would have its waiting looked at again.
         pub wakes: Vec<Wake>,
         pub priority: u32,
+        /// Age adds to `priority` while it waits.
+        pub priority_grows: bool,
+        /// Added by the site (`scontrol update SiteFactor=`).
+        pub site_factor: i32,
         /// The partition it runs in, or would be considered in first.
         pub partition: String,
         /// Whom it is charged to; 0: nobody.

@@ -36,6 +36,7 @@ pub mod partition;
 pub mod pattern;
 pub mod plan;
 pub mod pool;
+pub mod priority;
 pub mod ranges;
 pub mod reason;
 pub mod reject;

@@ -189,6 +189,11 @@ impl<'a> Pass<'a> {
 
     /// Keeps a place for the job in the future, where it can start first.
     fn promise(&mut self, pools: &[PoolId], request: &Request<'a>) -> bool {
+        let may_find = |pool: &PoolId| self.failed.earliest(&self.seeker(*pool, request), request) < Slot::NEVER;
+        if !pools.iter().any(may_find) {
+            return false;
+        }
+        self.depth.looked_ahead();
         self.room.load(self.cluster, &self.clock);
         let mut best: Option<(Slot, Vec<Grant>)> = None;
         for pool in pools {
@@ -212,7 +217,6 @@ impl<'a> Pass<'a> {
         // At the end of the window stand those of whom nobody knows when.
         let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
         self.room.give(&grants, request, self.clock.interval(slot, request.length));
-        self.depth.promised();
         let job = request.job;
         let nodes = hostlist::compress(grants.iter().map(|grant| grant.node.as_str()));
         let nodes = if at.is_some() { nodes } else { String::new() };
