@@ -5,5 +5,6 @@ mod het;
 mod jobs;
 mod lab;
 mod nodes;
+mod priority;
 mod suspend;
 mod walk;
