@@ -51,6 +51,7 @@ pub mod time;
 pub mod update;
 pub mod usage;
 pub mod when;
+pub mod why;
 
 pub use array::Array;
 pub use command::{Command, Entry, Reply};

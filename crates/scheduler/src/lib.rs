@@ -21,6 +21,9 @@ mod request;
 mod room;
 mod spot;
 mod timeline;
+mod why;
+
+pub use why::why;
 
 /// A plan, and when another look may give another one though nothing has happened.
 #[derive(Default)]

@@ -43,8 +43,7 @@ fn sprio(arguments: &[&str]) -> String {
 
 #[test]
 fn every_factor_that_counts_has_a_column_and_every_partition_a_row() {
-    let expected = "\
-          JOBID PARTITION   PRIORITY       SITE        AGE  PARTITION
+    let expected = "          JOBID PARTITION   PRIORITY       SITE        AGE  PARTITION
               1 slow             750          0        500        250
               2 slow             700          0        500        250
               2 fast             950          0        500        500

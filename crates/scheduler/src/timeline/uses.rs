@@ -9,7 +9,6 @@ use super::{Interval, Slot};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
-    #[allow(dead_code, reason = "told when somebody asks why")]
     pub job: JobId,
     pub interval: Interval,
     /// Its end to the second, where `interval` is rounded.
