@@ -78,7 +78,7 @@ proptest! {
 #[test]
 fn a_wide_job_is_not_starved_by_a_stream_of_small_ones() {
     let mut world = cluster();
-    let job = |n_nodes, minutes| {
+    let job = |n_nodes, minutes: u64| {
         let size = Size { min_nodes: n_nodes, tasks_per_node: Some(4), ..Default::default() };
         JobSpec { size, time_limit: Some(TimeLimit::Secs(minutes * 60)), ..Default::default() }
     };
