@@ -89,9 +89,17 @@ impl Factors {
 
 /// What the factors add up to, in whole numbers from 1.
 pub fn total(config: &Config, job: &Job, factors: &Factors) -> u32 {
-    let sum = factors.weighed(&config.scheduler.priority) + f64::from(job.site_factor) - f64::from(job.spec.nice);
-    // Highest and lowest are kept for those whom administrators put first, and for held jobs.
-    sum.clamp(1.0, f64::from(u32::MAX - 2)) as u32
+    within_range(sum(config, job, factors))
+}
+
+fn sum(config: &Config, job: &Job, factors: &Factors) -> i64 {
+    let weighed = factors.weighed(&config.scheduler.priority);
+    weighed as i64 + i64::from(job.site_factor) - i64::from(job.spec.nice)
+}
+
+/// Highest and lowest are kept for those whom administrators put first, and for held jobs.
+pub fn within_range(sum: i64) -> u32 {
+    sum.clamp(1, i64::from(u32::MAX - 2)) as u32
 }
 
 /// An administrator has said how important the job is, or nothing but its place in the line counts.
@@ -100,9 +108,9 @@ pub fn is_given(config: &Config, job: &Job) -> bool {
 }
 
 /// What of the priority does not come from age, in the best of the job's partitions.
-pub fn without_age(config: &Config, job: &Job) -> u32 {
+pub fn without_age(config: &Config, job: &Job) -> i64 {
     let partitions = job.spec.partitions.iter();
-    let priorities = partitions.map(|name| total(config, job, &Factors::lasting(config, &job.spec, name)));
+    let priorities = partitions.map(|name| sum(config, job, &Factors::lasting(config, &job.spec, name)));
     priorities.max().unwrap_or(1)
 }
 
@@ -119,7 +127,7 @@ pub fn shown(config: &Config, job: &Job, now: Timestamp) -> u32 {
         return job.priority;
     }
     let for_age = age(config, job, now) * f64::from(config.scheduler.priority.weight_age);
-    job.priority.saturating_add(for_age as u32).min(u32::MAX - 2)
+    within_range(job.priority_base + for_age as i64)
 }
 
 /// Since when its age counts.

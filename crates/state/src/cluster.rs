@@ -220,7 +220,7 @@ impl Cluster {
         let tier = partitions.map(|partition| partition.priority_tier).max().unwrap_or(0);
         let before_priority = match model::priority::born(&self.config, job).filter(|_| job.priority_grows) {
             None => u64::from(u32::MAX - job.priority),
-            Some(born) => (ORIGIN - (i64::from(job.priority) * 1000 - self.grown_by(born))) as u64,
+            Some(born) => (ORIGIN - (job.priority_base * 1000 - self.grown_by(born))) as u64,
         };
         QueueKey { grows: job.priority_grows, before_tier: u32::MAX - tier, before_priority, job: job.id }
     }

@@ -91,11 +91,11 @@ pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
     let grows = priority::grown_at(&config, job).is_some_and(|grown| now < grown);
     let lasting = priority::without_age(&config, job);
     let has_grown = priority::grown_at(&config, job).is_some() && !grows;
-    let full_age = if has_grown { config.scheduler.priority.weight_age } else { 0 };
-    let sum = lasting.saturating_add(full_age).min(u32::MAX - 2);
-    if (job.priority, job.priority_grows) != (sum, grows) {
+    let full_age = if has_grown { i64::from(config.scheduler.priority.weight_age) } else { 0 };
+    let sum = priority::within_range(lasting + full_age);
+    if (job.priority, job.priority_grows, job.priority_base) != (sum, grows, lasting) {
         let job = cluster.job_mut(id);
-        (job.priority, job.priority_grows) = (sum, grows);
+        (job.priority, job.priority_grows, job.priority_base) = (sum, grows, lasting);
     }
 }
 
