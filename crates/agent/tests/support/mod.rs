@@ -99,6 +99,7 @@ impl Controller for Post {
         nodes: Nothing => NodesReply,
         configuration: Nothing => ConfigurationReply,
         blob: BlobRequest => BlobReply,
+        why: WhyRequest => WhyReply,
         ping: Nothing => PingReply,
     }
 }
