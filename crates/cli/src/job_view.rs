@@ -230,7 +230,10 @@ impl<'a> JobView<'a> {
     }
 
     pub fn priority(&self) -> u32 {
-        if self.job.held.is_some() || self.job.is_suspended_by_hand() { 0 } else { self.job.priority }
+        if self.job.held.is_some() || self.job.is_suspended_by_hand() {
+            return 0;
+        }
+        model::priority::shown(self.scene.config, self.job, self.now())
     }
 
     /// `YES`, `NO` or `OK`: whether others may share what it holds.

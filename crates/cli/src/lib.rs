@@ -22,6 +22,7 @@ pub mod sbcast;
 pub mod scancel;
 pub mod scontrol;
 pub mod sinfo;
+pub mod sprio;
 pub mod squeue;
 pub mod srun;
 pub mod sshare;

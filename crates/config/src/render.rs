@@ -6,6 +6,7 @@ use model::duration;
 use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
 use model::pool::PoolKind;
+use model::priority::PriorityKind;
 use model::spec::TimeLimit;
 use model::time::Span;
 use model::{Config, Partition, size};
@@ -72,6 +73,29 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("requeues", scheduler.requeues);
     text.value("kill_on_invalid_dependency", scheduler.kill_on_invalid_dependency);
     text.value("allow_owner_suspend", scheduler.allow_owner_suspend);
+    let backfill = &scheduler.backfill;
+    text.value("backfill", backfill.is_on);
+    text.value("backfill_reservations", backfill.n_reservations);
+    text.value("backfill_window", seconds(backfill.window));
+    text.value("backfill_resolution", seconds(backfill.resolution));
+    text.value("backfill_patience", seconds(backfill.patience));
+    text.optional("backfill_jobs_per_user", backfill.max_jobs_per_user);
+    text.optional("backfill_jobs_per_partition", backfill.max_jobs_per_partition);
+    let priority = &scheduler.priority;
+    let kind = match priority.kind {
+        PriorityKind::Basic => "basic",
+        PriorityKind::Multifactor => "multifactor",
+    };
+    text.string("priority", kind);
+    text.value("weight_age", priority.weight_age);
+    text.value("weight_association", priority.weight_association);
+    text.value("weight_fair_share", priority.weight_fair_share);
+    text.value("weight_job_size", priority.weight_job_size);
+    text.value("weight_partition", priority.weight_partition);
+    text.value("weight_qos", priority.weight_qos);
+    text.value("priority_max_age", seconds(priority.max_age));
+    text.value("priority_favors_small", priority.favors_small);
+    text.value("priority_always_accrues", priority.always_accrues);
     let suspend_cpus = match scheduler.suspend_cpus {
         SuspendCpus::Retain => "retain",
         SuspendCpus::Release => "release",

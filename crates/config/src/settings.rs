@@ -1,5 +1,8 @@
 //! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`, `[accounting]`.
-use model::config::{AccountingConfig, AgentConfig, ControllerConfig, SchedulerConfig, SuspendCpus};
+use model::config::{
+    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, SchedulerConfig, SuspendCpus,
+};
+use model::priority::{PriorityConfig, PriorityKind};
 
 use crate::section::{Section, set};
 
@@ -69,6 +72,8 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     let suspend_cpus = section.read("suspend_cpus", "\"retain\" or \"release\"", |item| suspend_cpus(item.as_str()?));
     set(&mut scheduler.suspend_cpus, suspend_cpus);
     section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
+    backfill(&mut section, &mut scheduler.backfill);
+    priority(&mut section, &mut scheduler.priority);
     section.finish();
 }
 
@@ -104,4 +109,34 @@ pub(crate) fn database_file(accounting: &mut AccountingConfig) -> Option<&mut St
 
 fn is_postgres(database: &str) -> bool {
     database.starts_with("postgres://") || database.starts_with("postgresql://")
+}
+
+fn backfill(section: &mut Section, backfill: &mut BackfillConfig) {
+    section.flag("backfill", &mut backfill.is_on);
+    section.number("backfill_reservations", 0..=u32::MAX, &mut backfill.n_reservations);
+    section.seconds("backfill_window", &mut backfill.window);
+    section.seconds("backfill_resolution", &mut backfill.resolution);
+    section.seconds("backfill_patience", &mut backfill.patience);
+    let count = |item: &toml_edit::Item| u32::try_from(item.as_integer()?).ok();
+    let expected = "a whole number";
+    backfill.max_jobs_per_user = section.read("backfill_jobs_per_user", expected, count);
+    backfill.max_jobs_per_partition = section.read("backfill_jobs_per_partition", expected, count);
+}
+
+fn priority(section: &mut Section, priority: &mut PriorityConfig) {
+    let kind = section.read("priority", "\"basic\" or \"multifactor\"", |item| match item.as_str()? {
+        "basic" => Some(PriorityKind::Basic),
+        "multifactor" => Some(PriorityKind::Multifactor),
+        _ => None,
+    });
+    priority.kind = kind.unwrap_or_default();
+    section.number("weight_age", 0..=u32::MAX, &mut priority.weight_age);
+    section.number("weight_association", 0..=u32::MAX, &mut priority.weight_association);
+    section.number("weight_fair_share", 0..=u32::MAX, &mut priority.weight_fair_share);
+    section.number("weight_job_size", 0..=u32::MAX, &mut priority.weight_job_size);
+    section.number("weight_partition", 0..=u32::MAX, &mut priority.weight_partition);
+    section.number("weight_qos", 0..=u32::MAX, &mut priority.weight_qos);
+    section.seconds("priority_max_age", &mut priority.max_age);
+    section.flag("priority_favors_small", &mut priority.favors_small);
+    section.flag("priority_always_accrues", &mut priority.always_accrues);
 }

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
+use crate::priority::PriorityConfig;
 use crate::time::Span;
 use crate::{NodeName, Partition};
 
@@ -90,6 +91,7 @@ pub struct SchedulerConfig {
     pub suspend_cpus: SuspendCpus,
     pub allow_owner_suspend: bool,
     pub backfill: BackfillConfig,
+    pub priority: PriorityConfig,
 }
 
 /// How far the scheduler looks into the future.
@@ -197,6 +199,7 @@ impl Default for SchedulerConfig {
             suspend_cpus: SuspendCpus::Retain,
             allow_owner_suspend: true,
             backfill: BackfillConfig::default(),
+            priority: PriorityConfig::default(),
         }
     }
 }

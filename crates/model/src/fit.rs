@@ -76,6 +76,19 @@ impl Size {
         self.sharing == Sharing::WholeNodes
     }
 
+    /// Asks nothing of a node's kind, so that every node that is not removed suits it.
+    pub fn suits_every_node(&self) -> bool {
+        self.excluded.is_empty()
+            && self.tmp_disk_mb == 0
+            && self.constraint.is_none()
+            && self.preference.is_none()
+            && self.gres.is_empty()
+            && self.gres_per_task.is_empty()
+            && self.threads_per_core.is_none()
+            && self.sockets_per_node.is_none()
+            && self.cores_per_socket.is_none()
+    }
+
     /// CPUs that work for `n_tasks` on one node.
     pub fn cpus_for(&self, n_tasks: u32) -> u32 {
         let cpus = if self.overcommit { 1 } else { n_tasks.saturating_mul(self.n_cpus_per_task()) };

@@ -36,6 +36,12 @@ record! {
         /// What would have its waiting looked at again.
         pub wakes: Vec<Wake>,
         pub priority: u32,
+        /// Age adds to `priority_base` while it waits.
+        pub priority_grows: bool,
+        /// Everything but age; may be less than nothing.
+        pub priority_base: i64,
+        /// Added by the site (`scontrol update SiteFactor=`).
+        pub site_factor: i32,
         /// The partition it runs in, or would be considered in first.
         pub partition: String,
         /// Whom it is charged to; 0: nobody.

@@ -40,6 +40,7 @@ pub mod partition;
 pub mod pattern;
 pub mod plan;
 pub mod pool;
+pub mod priority;
 pub mod ranges;
 pub mod reason;
 pub mod reject;
@@ -54,6 +55,7 @@ pub mod time;
 pub mod update;
 pub mod usage;
 pub mod when;
+pub mod why;
 
 pub use array::Array;
 pub use buffer::{Buffer, BufferPhase, PersistentBuffer};

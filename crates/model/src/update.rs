@@ -25,6 +25,7 @@ record! {
         /// Before all other waiting jobs of its user (`scontrol top`).
         pub comes_first: Option<bool>,
         pub nice: Option<i32>,
+        pub site_factor: Option<i32>,
         pub requeue: Option<bool>,
         pub min_nodes: Option<u32>,
         pub max_nodes: Option<u32>,

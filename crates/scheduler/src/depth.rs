@@ -29,7 +29,8 @@ impl Depth {
         self.n_promises_left > 0
     }
 
-    pub fn promised(&mut self) {
+    /// A look into the future is dear, so it counts whether or not it finds a place.
+    pub fn looked_ahead(&mut self) {
         self.n_promises_left -= 1;
     }
 

@@ -22,6 +22,9 @@ mod room;
 mod spot;
 mod staging;
 mod timeline;
+mod why;
+
+pub use why::why;
 
 /// A plan, and when another look may give another one though nothing has happened.
 #[derive(Default)]

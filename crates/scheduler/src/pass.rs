@@ -215,6 +215,11 @@ impl<'a> Pass<'a> {
         pools: &[PoolId],
         request: &Request<'a>,
     ) -> Option<(Slot, Option<Timestamp>, Vec<Grant>)> {
+        let may_find = |pool: &PoolId| self.failed.earliest(&self.seeker(*pool, request), request) < Slot::NEVER;
+        if !pools.iter().any(may_find) {
+            return None;
+        }
+        self.depth.looked_ahead();
         self.room.load(self.cluster, &self.clock);
         let mut best: Option<(Slot, Vec<Grant>)> = None;
         for pool in pools {
@@ -238,7 +243,6 @@ impl<'a> Pass<'a> {
         // At the end of the window stand those of whom nobody knows when.
         let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
         self.room.give(&grants, request, self.clock.interval(slot, request.length));
-        self.depth.promised();
         Some((slot, at, grants))
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct Request<'a> {
     /// CPUs and memory without which a node is of no use.
     pub least_cpus: u32,
     pub least_memory_mb: u64,
+    /// Every node that is usable may serve it, as far as its kind matters.
+    pub suits_all: bool,
     /// Cluster-wide things, such as licences.
     pub counts: Vec<Wanted>,
     /// Closures that hold for this job, by number.
@@ -23,7 +25,17 @@ impl<'a> Request<'a> {
     pub fn new(job: &'a Job, size: &'a Size, length: Length, closed: Vec<u32>) -> Request<'a> {
         let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();
-        Request { job, size, length, least_cpus, least_memory_mb, counts: crate::counts::wanted_by(&job.spec), closed }
+        let suits_all = size.suits_every_node();
+        Request {
+            job,
+            size,
+            length,
+            least_cpus,
+            least_memory_mb,
+            suits_all,
+            counts: crate::counts::wanted_by(&job.spec),
+            closed,
+        }
     }
 
     pub fn spec(&self) -> &JobSpec {

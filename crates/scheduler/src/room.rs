@@ -248,7 +248,7 @@ fn end(now: Timestamp, job: &Job) -> Option<Timestamp> {
 
 impl Pool<'_> {
     fn insert(&mut self, id: SpotId, spot: &Spot) {
-        let place = (spot.node.config.weight, id);
+        let place = (spot.weight, id);
         self.n_free_cpus += u64::from(spot.now.cpus);
         if spot.stairs.for_ever > 0 {
             self.by_free.entry(spot.stairs.for_ever).or_default().insert(place);
@@ -259,7 +259,7 @@ impl Pool<'_> {
     }
 
     fn remove(&mut self, id: SpotId, spot: &Spot) {
-        let place = (spot.node.config.weight, id);
+        let place = (spot.weight, id);
         self.n_free_cpus -= u64::from(spot.now.cpus);
         drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
         for (until, _) in &spot.stairs.steps {

@@ -18,6 +18,8 @@ pub(crate) struct Spot<'a> {
     /// Who has what, and until when. Of running jobs only after `Room::load`.
     pub uses: Uses,
     pub is_empty: bool,
+    pub whole: Free,
+    pub weight: u32,
     /// As with `gres`: more than the node's own record says.
     users: Option<BTreeMap<u32, Tenancy>>,
     /// In use, where the plan has given out more than the node's own record says.
@@ -35,14 +37,12 @@ impl<'a> Spot<'a> {
             stairs: Stairs { steps: Vec::new(), for_ever: cpus },
             uses: Uses::default(),
             is_empty: node.jobs.is_empty(),
+            whole: Free { cpus: node.config.cpus, memory_mb: node.config.memory_mb },
+            weight: node.config.weight,
             users: None,
             gres: None,
             pools: Vec::new(),
         }
-    }
-
-    pub fn whole(&self) -> Free {
-        Free { cpus: self.node.config.cpus, memory_mb: self.node.config.memory_mb }
     }
 
     pub fn users(&self) -> &BTreeMap<u32, Tenancy> {
@@ -92,7 +92,7 @@ impl<'a> Spot<'a> {
     }
 
     fn climb(&mut self) {
-        self.stairs = Stairs::of(&self.uses, self.whole(), self.now.cpus);
+        self.stairs = Stairs::of(&self.uses, self.whole, self.now.cpus);
     }
 
     fn units(&self, size: &Size, n_tasks: u32, interval: Interval) -> Vec<GresUnits> {

@@ -22,6 +22,7 @@ const TABLE: &[(&str, Run)] = &[
     ("scancel", cli::scancel::run),
     ("scontrol", cli::scontrol::run),
     ("sinfo", cli::sinfo::run),
+    ("sprio", cli::sprio::run),
     ("squeue", cli::squeue::run),
     ("srun", cli::srun::run),
     ("sshare", cli::sshare::run),

@@ -55,11 +55,18 @@ pub struct Cluster {
     pub(crate) events: Vec<Event>,
 }
 
+/// Higher than any priority, so that keys are never negative.
+const ORIGIN: i64 = i64::MAX / 2;
+
 /// The order in which the scheduler looks at jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueueKey {
+    /// Jobs whose age counts, all alike: among them the order never changes. They stand apart, after the others.
+    #[serde(default)]
+    grows: bool,
     before_tier: u32,
-    before_priority: u32,
+    /// For those that grow: as if now were the beginning of time, in thousandths.
+    before_priority: u64,
     pub job: JobId,
 }
 
@@ -140,7 +147,33 @@ impl Cluster {
 
     /// Jobs that only wait for the scheduler, the most important first.
     pub fn queue(&self) -> impl Iterator<Item = &Arc<Job>> {
-        self.queue.iter().map(|key| &self.jobs[&key.job])
+        let first_growing = QueueKey { grows: true, before_tier: 0, before_priority: 0, job: JobId(0) };
+        let mut steady = self.queue.range(..first_growing).peekable();
+        let mut growing = self.queue.range(first_growing..).peekable();
+        std::iter::from_fn(move || {
+            let next = match (steady.peek(), growing.peek()) {
+                (Some(one), Some(other)) if self.rank(other) < self.rank(one) => growing.next(),
+                (Some(_), _) => steady.next(),
+                (None, _) => growing.next(),
+            }?;
+            Some(&self.jobs[&next.job])
+        })
+    }
+
+    /// Comparable at this moment, whether or not the priority grows.
+    fn rank(&self, key: &QueueKey) -> (u32, i64, JobId) {
+        let thousandths = match key.grows {
+            false => (i64::from(u32::MAX) - key.before_priority as i64) * 1000,
+            true => (ORIGIN - key.before_priority as i64) + self.grown_by(self.now),
+        };
+        (key.before_tier, -thousandths, key.job)
+    }
+
+    /// What age has added since the beginning of time, in thousandths.
+    fn grown_by(&self, at: Timestamp) -> i64 {
+        let weights = &self.config.scheduler.priority;
+        let max_age = i128::from(weights.max_age.secs().max(1));
+        (i128::from(weights.weight_age) * 1000 * i128::from(at.secs()) / max_age) as i64
     }
 
     /// Jobs that only wait to have their burst buffers filled, the most important first.
@@ -232,7 +265,11 @@ impl Cluster {
     pub fn queue_key(&self, job: &Job) -> QueueKey {
         let partitions = job.spec.partitions.iter().filter_map(|name| self.config.partition(name));
         let tier = partitions.map(|partition| partition.priority_tier).max().unwrap_or(0);
-        QueueKey { before_tier: u32::MAX - tier, before_priority: u32::MAX - job.priority, job: job.id }
+        let before_priority = match model::priority::born(&self.config, job).filter(|_| job.priority_grows) {
+            None => u64::from(u32::MAX - job.priority),
+            Some(born) => (ORIGIN - (job.priority_base * 1000 - self.grown_by(born))) as u64,
+        };
+        QueueKey { grows: job.priority_grows, before_tier: u32::MAX - tier, before_priority, job: job.id }
     }
 
     pub(crate) fn next_job_id(&mut self) -> JobId {

@@ -63,7 +63,13 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     if step == Step::Requeue && from == Phase::Done {
         arrays::task_lives_again(cluster, id);
     }
+    let config = cluster.config.clone();
     let job = cluster.job_mut(id);
+    if from == Phase::Pending {
+        // It keeps what it had when it left the queue.
+        job.priority = model::priority::shown(&config, job, at);
+        job.priority_grows = false;
+    }
     job.phase = to;
     job.done.clear();
     match step {

@@ -1,5 +1,5 @@
 //! Moves jobs on as far as their features let them.
-use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wake};
+use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wake, priority};
 
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
@@ -72,12 +72,36 @@ fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
         }
         let job = cluster.job_mut(id);
         job.eligible.get_or_insert(now);
+        weigh(cluster, id);
+        let job = cluster.job_mut(id);
         // Until the scheduler has looked, and finds it to be the next.
         job.reason.get_or_insert(Reason::Priority);
         let key = cluster.queue_key(&cluster.jobs[&id]);
         cluster.queue.insert(key);
     }
-    watch(cluster, id, look_again.map(Wake::At).into_iter().collect());
+    let grown_at = cluster.jobs[&id].priority_grows.then(|| priority::grown_at(&cluster.config, &cluster.jobs[&id]));
+    watch(cluster, id, look_again.into_iter().chain(grown_at.flatten()).map(Wake::At).collect());
+}
+
+/// How important the job is from now on; what age adds comes by itself until the age is full.
+pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
+    let (now, config) = (cluster.now, cluster.config.clone());
+    let job = &cluster.jobs[&id];
+    if priority::is_given(&config, job) {
+        if job.priority_grows {
+            cluster.job_mut(id).priority_grows = false;
+        }
+        return;
+    }
+    let grows = priority::grown_at(&config, job).is_some_and(|grown| now < grown);
+    let lasting = priority::without_age(&config, job);
+    let has_grown = priority::grown_at(&config, job).is_some() && !grows;
+    let full_age = if has_grown { i64::from(config.scheduler.priority.weight_age) } else { 0 };
+    let sum = priority::within_range(lasting + full_age);
+    if (job.priority, job.priority_grows, job.priority_base) != (sum, grows, lasting) {
+        let job = cluster.job_mut(id);
+        (job.priority, job.priority_grows, job.priority_base) = (sum, grows, lasting);
+    }
 }
 
 /// It waits for space, or for its turn to have its data staged in.

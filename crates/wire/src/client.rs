@@ -5,7 +5,8 @@ use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
 use model::history::{HistoryPage, HistoryQuery};
 use model::request::{BurstPage, JobFilter, JobsPage, NodeView, SignalRequest, StagePage};
-use model::{BlobId, Command, Config, JobId, JobSpec, Reply, StepId, Timestamp, codec};
+use model::why::Why;
+use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, Reply, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
@@ -13,7 +14,7 @@ use crate::channel::{MAX_MESSAGE_BYTES, connect};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
     BlobRequest, CommandRequest, HistoryRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
-    StagingRequest, SubmitRequest,
+    StagingRequest, SubmitRequest, WhyRequest,
 };
 use crate::refusal::CallError;
 
@@ -222,6 +223,12 @@ impl Controller {
     pub async fn blob(&mut self, id: BlobId, job: JobId) -> Result<Vec<u8>, CallError> {
         let request = BlobRequest { id: codec::encode(&id).into(), job: job.0 };
         Ok(self.client.blob(request).await?.into_inner().content.to_vec())
+    }
+
+    /// Why the job waits; none if there is no such job.
+    pub async fn why(&mut self, job: &JobRef) -> Result<Option<Why>, CallError> {
+        let request = WhyRequest { job: codec::encode(job).into() };
+        read(&self.client.why(request).await?.into_inner().why)
     }
 
     pub async fn ping(&mut self) -> Result<PingReply, CallError> {

@@ -105,6 +105,7 @@ impl Controller for Post {
         burst: Nothing => wire::proto::BurstReply,
         watch_staging: wire::proto::StagingRequest => Self::WatchStagingStream,
         drop_buffer: CommandRequest => CommandReply,
+        why: WhyRequest => WhyReply,
         ping: Nothing => PingReply,
     }
 }

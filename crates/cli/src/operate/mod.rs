@@ -19,6 +19,7 @@ mod mover;
 mod settle;
 mod status;
 mod up;
+mod why;
 
 use std::path::PathBuf;
 
@@ -64,6 +65,12 @@ const VERBS: &[Verb] = &[
         usage: mover::USAGE,
         summary: "copy a file, a tree or a list of them as agents do for burst buffers: parallel, verified, resumable",
         run: mover::run,
+    },
+    Verb {
+        name: "why",
+        usage: "why JOB [--json] [--dir DIR]",
+        summary: "tell what holds a job, when it will start, and what would start it sooner",
+        run: why::run,
     },
     Verb {
         name: "config",

@@ -125,7 +125,10 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         or_null(&hostlist::compress(&size.nodes)),
         or_null(&hostlist::compress(&size.excluded)),
     ));
-    lines.push(format!("NodeList={}", view.node_list()));
+    lines.push(match job.expected_nodes.as_str() {
+        "" => format!("NodeList={}", view.node_list()),
+        expected => format!("NodeList={} SchedNodeList={expected}", view.node_list()),
+    });
     if let Some(host) = view.batch_host().filter(|_| spec.is_batch()) {
         lines.push(format!("BatchHost={host}"));
     }

@@ -125,6 +125,10 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.requeue = Some(number(value, "Requeue")? != 0);
         Ok(())
     }),
+    ("SiteFactor", 2, |changes, value, _| {
+        changes.site_factor = Some(value.parse().map_err(|_| format!("Invalid SiteFactor value: {value}"))?);
+        Ok(())
+    }),
     ("StartTime", 2, |changes, value, now| {
         changes.begin = Some(moment(value, now)?);
         Ok(())

@@ -100,7 +100,7 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "allocsid", "ALLOC_SID", |_, out| out.push('0')),
     column('n', "reqnodes", "REQ_NODES", |view, out| out.push_str(&hostlist::compress(&view.spec().size.nodes))),
     column('x', "excnodes", "EXC_NODES", |view, out| out.push_str(&hostlist::compress(&view.spec().size.excluded))),
-    column('Y', "schednodes", "SCHEDNODES", |_, out| out.push_str("(null)")).cutting(Cut::Nothing),
+    column('Y', "schednodes", "SCHEDNODES", |view, out| or_null(&view.job.expected_nodes, out)).cutting(Cut::Nothing),
     column('f', "feature", "FEATURES", |view, out| or_null(&view.spec().size.features, out)),
     column('b', "tres-per-node", "TRES_PER_NODE", |view, out| match view.tres_per_node() {
         none if none.is_empty() => out.push_str("N/A"),

@@ -10,6 +10,7 @@ mod lines;
 mod node;
 mod partition;
 mod places;
+mod scheduling;
 mod settings;
 mod values;
 

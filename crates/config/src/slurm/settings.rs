@@ -117,6 +117,7 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
     let suspend_cpus = values.read("SuspendCPUs", "RETAIN or RELEASE", notes, crate::settings::suspend_cpus);
     scheduler.suspend_cpus = suspend_cpus.unwrap_or_default();
     preempt_parameters(values, config, notes);
+    super::scheduling::read(values, config, notes);
     selection(values, config, notes);
 }
 

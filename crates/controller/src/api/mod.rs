@@ -13,13 +13,13 @@ use std::sync::Arc;
 use futures::Stream;
 use model::accounts::Change;
 use model::history::HistoryQuery;
-use model::{BlobId, Caller, Command, JobKind, Timestamp, codec};
+use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, BlobReply, BlobRequest, BurstReply, CommandReply, CommandRequest, ConfigurationReply, FromAgent,
     HistoryReply, HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, StagingReply,
-    StagingRequest, SubmitReply, SubmitRequest, ToAgent,
+    StagingRequest, SubmitReply, SubmitRequest, ToAgent, WhyReply, WhyRequest,
 };
 use wire::refusal::to_status;
 
@@ -242,6 +242,16 @@ impl Controller for Api {
         }
         let content = cluster.blob(id).ok_or_else(no_such_job)?;
         Ok(Response::new(BlobReply { content: content.to_vec().into() }))
+    }
+
+    async fn why(&self, request: Request<WhyRequest>) -> Answer<WhyReply> {
+        let named: JobRef = read(&request.get_ref().job)?;
+        let cluster = self.published.now();
+        let id = cluster.named(&named).and_then(|jobs| jobs.first().copied());
+        // Several plans are made for one answer; nobody else waits for them.
+        let answered = tokio::task::spawn_blocking(move || id.and_then(|id| scheduler::why(&cluster, id))).await;
+        let why = answered.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::new(WhyReply { why: codec::encode(&why).into() }))
     }
 
     async fn ping(&self, _: Request<Nothing>) -> Answer<PingReply> {

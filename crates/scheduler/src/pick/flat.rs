@@ -67,22 +67,26 @@ fn carefully(offer: &Offer, size: &Size, bounds: (u32, u32)) -> Option<Vec<(Spot
     if size.n_tasks.is_none() && size.nodes.is_empty() && !size.contiguous {
         return None;
     }
-    choose(offer, size, bounds, |spot| offer.n_tasks_fitting(spot))
+    // Nodes without a free CPU need not be asked.
+    let mut spots: Vec<SpotId> = offer.fullest(size.cpus_for(1)).collect();
+    spots.sort_unstable();
+    choose(offer, &spots, bounds, |spot| offer.n_tasks_fitting(spot))
 }
 
 /// The nodes that are up could serve the job if nothing else ran.
 pub(super) fn could_start(offer: &Offer, bounds: (u32, u32)) -> bool {
-    choose(offer, offer.size(), bounds, |spot| offer.n_tasks_fitting_alone(spot)).is_some()
+    choose(offer, offer.members(), bounds, |spot| offer.n_tasks_fitting_alone(spot)).is_some()
 }
 
 fn choose(
     offer: &Offer,
-    size: &Size,
+    spots: &[SpotId],
     bounds: (u32, u32),
     n_tasks_fitting: impl Fn(SpotId) -> Option<u32>,
 ) -> Option<Vec<(SpotId, u32)>> {
+    let size = offer.size();
     let fitting: Vec<(SpotId, u32)> =
-        offer.members().iter().filter_map(|spot| n_tasks_fitting(*spot).map(|n_tasks| (*spot, n_tasks))).collect();
+        spots.iter().filter_map(|spot| n_tasks_fitting(*spot).map(|n_tasks| (*spot, n_tasks))).collect();
     let candidate = |(spot, n_tasks): &(SpotId, u32)| {
         let node = offer.spot(*spot).node;
         Candidate { rank: node.rank, n_tasks: *n_tasks, is_required: size.nodes.contains(&node.name) }

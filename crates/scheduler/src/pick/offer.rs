@@ -14,6 +14,7 @@ pub(crate) struct Offer<'r, 'a> {
     interval: Interval,
     request: &'r Request<'r>,
     size: &'r Size,
+    suits_all: bool,
     /// What is free during an interval that begins later: CPUs, weight, spot, the fullest first. Now is kept indexed by the room.
     later: Option<Vec<(u32, u32, SpotId)>>,
 }
@@ -28,8 +29,8 @@ impl<'r, 'a> Offer<'r, 'a> {
     pub fn later(room: &'r Room<'a>, pool: PoolId, interval: Interval, request: &'r Request<'r>) -> Self {
         let free = room.members(pool).iter().filter_map(|id| {
             let spot = room.spot(*id);
-            let free = spot.uses.free_over(spot.whole(), interval);
-            (free.cpus >= request.least_cpus).then_some((free.cpus, spot.node.config.weight, *id))
+            let free = spot.uses.free_over(spot.whole, interval);
+            (free.cpus >= request.least_cpus).then_some((free.cpus, spot.weight, *id))
         });
         let mut free: Vec<(u32, u32, SpotId)> = free.collect();
         free.sort_unstable();
@@ -38,12 +39,12 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     /// To ask of single nodes only.
     pub fn of_spots(room: &'r Room<'a>, pool: PoolId, interval: Interval, request: &'r Request<'r>) -> Self {
-        Offer { room, pool, interval, request, size: request.size, later: None }
+        Offer { room, pool, interval, request, size: request.size, suits_all: request.suits_all, later: None }
     }
 
     /// The same, for nodes that must have more.
     pub fn with_size(&self, size: &'r Size) -> Self {
-        Offer { later: self.later.clone(), size, ..*self }
+        Offer { later: self.later.clone(), size, suits_all: size.suits_every_node(), ..*self }
     }
 
     pub fn size(&self) -> &'r Size {
@@ -119,7 +120,7 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     fn fitting_over(&self, spot: &Spot) -> Option<u32> {
         let uid = self.request.spec().uid;
-        let mut free = spot.uses.free_over(spot.whole(), self.interval);
+        let mut free = spot.uses.free_over(spot.whole, self.interval);
         if self.interval.from == Slot::NOW {
             free = Free { cpus: free.cpus.min(spot.now.cpus), memory_mb: free.memory_mb.min(spot.now.memory_mb) };
         }
@@ -137,7 +138,7 @@ impl<'r, 'a> Offer<'r, 'a> {
     /// As `n_tasks_fitting`, if nothing ran on the node.
     pub fn n_tasks_fitting_alone(&self, id: SpotId) -> Option<u32> {
         let spot = self.room.spot(id);
-        self.fitting(spot, spot.whole(), &[])
+        self.fitting(spot, spot.whole, &[])
     }
 
     fn fitting(&self, spot: &Spot, free: Free, in_use: &[model::gres::GresUnits]) -> Option<u32> {
@@ -145,6 +146,6 @@ impl<'r, 'a> Offer<'r, 'a> {
         let room = fit::Room { cpus: free.cpus, memory_mb };
         let n_tasks = self.size.n_tasks_fitting(room, &spot.node.config, in_use)?;
         let has_gres = self.size.gres.is_empty() || spot.node.config.pick_gres(in_use, &self.size.gres).is_some();
-        (spot.node.suits(self.size) && has_gres).then_some(n_tasks)
+        ((self.suits_all || spot.node.suits(self.size)) && has_gres).then_some(n_tasks)
     }
 }

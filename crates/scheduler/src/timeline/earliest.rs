@@ -22,8 +22,7 @@ pub(crate) fn earliest(
     let mut sums = Sums::new(clock);
     let is_plain = request.is_plain();
     for spot in room.members(pool) {
-        let node = room.spot(*spot).node;
-        if !node.suits(request.size) {
+        if !request.suits_all && !room.spot(*spot).node.suits(request.size) {
             continue;
         }
         match is_plain && room.spot(*spot).uses.promised.is_empty() && !room.closures.bars_ever(*spot, request) {
@@ -91,7 +90,7 @@ fn add_plain(sums: &mut Sums, room: &Room, spot: crate::room::SpotId, request: &
     let least_cpus = request.least_cpus;
     let least_memory_mb = if room.tracks_memory { request.least_memory_mb } else { 0 };
     let per_task = request.size.n_cpus_per_task();
-    let (mut free, whole) = (spot.now, spot.whole());
+    let (mut free, whole) = (spot.now, spot.whole);
     let mut counted: Option<i64> = None;
     let mut count = |free: super::Free, at: Slot, sums: &mut Sums| {
         if free.cpus < least_cpus || free.memory_mb < least_memory_mb {
@@ -102,14 +101,10 @@ fn add_plain(sums: &mut Sums, room: &Room, spot: crate::room::SpotId, request: &
         sums.add(at, i64::from(before.is_none()), tasks - before.unwrap_or(0));
     };
     count(free, Slot::NOW, sums);
-    let mut held = spot.uses.held.iter().peekable();
-    while let Some(one) = held.next() {
-        free.cpus = free.cpus.saturating_add(one.cpus).min(whole.cpus);
-        free.memory_mb = free.memory_mb.saturating_add(one.memory_mb).min(whole.memory_mb);
-        let is_last_of_mark = held.peek().is_none_or(|next| next.interval.until != one.interval.until);
-        if is_last_of_mark && one.interval.until != Slot::NEVER {
-            count(free, one.interval.until, sums);
-        }
+    for release in &spot.uses.releases {
+        free.cpus = free.cpus.saturating_add(release.cpus).min(whole.cpus);
+        free.memory_mb = free.memory_mb.saturating_add(release.memory_mb).min(whole.memory_mb);
+        count(free, release.at, sums);
     }
 }
 

@@ -9,7 +9,6 @@ use super::{Interval, Slot};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
-    #[allow(dead_code, reason = "told when somebody asks why")]
     pub job: JobId,
     pub interval: Interval,
     /// Its end to the second, where `interval` is rounded.
@@ -35,6 +34,15 @@ pub(crate) struct Uses {
     pub held: Vec<Use>,
     /// From a later mark on.
     pub promised: Vec<Use>,
+    /// What those in `held` give back, and when: all that most questions need, close together.
+    pub releases: Vec<Release>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub at: Slot,
+    pub cpus: u32,
+    pub memory_mb: u64,
 }
 
 impl Uses {
@@ -42,9 +50,25 @@ impl Uses {
         match one.interval.from {
             Slot::NOW => {
                 let at = self.held.partition_point(|other| other.interval.until <= one.interval.until);
+                self.release(&one);
                 self.held.insert(at, one);
             }
             _ => self.promised.push(one),
+        }
+    }
+
+    fn release(&mut self, one: &Use) {
+        let until = one.interval.until;
+        let at = self.releases.partition_point(|release| release.at < until);
+        match self.releases.get_mut(at).filter(|release| release.at == until) {
+            Some(release) => {
+                release.cpus = release.cpus.saturating_add(one.cpus);
+                release.memory_mb = release.memory_mb.saturating_add(one.memory_mb);
+            }
+            None => {
+                let release = Release { at: until, cpus: one.cpus, memory_mb: one.memory_mb };
+                self.releases.insert(at, release);
+            }
         }
     }
 
@@ -65,11 +89,12 @@ impl Uses {
 
     pub fn free_at(&self, whole: Free, at: Slot) -> Free {
         let mut free = whole;
-        let held = self.held.iter().rev().take_while(|one| one.interval.until > at);
+        let held = self.releases.iter().rev().take_while(|release| release.at > at);
+        let held = held.map(|release| (release.cpus, release.memory_mb));
         let promised = self.promised.iter().filter(|one| one.interval.from <= at && at < one.interval.until);
-        for one in held.chain(promised) {
-            free.cpus = free.cpus.saturating_sub(one.cpus);
-            free.memory_mb = free.memory_mb.saturating_sub(one.memory_mb);
+        for (cpus, memory_mb) in held.chain(promised.map(|one| (one.cpus, one.memory_mb))) {
+            free.cpus = free.cpus.saturating_sub(cpus);
+            free.memory_mb = free.memory_mb.saturating_sub(memory_mb);
         }
         free
     }

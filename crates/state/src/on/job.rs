@@ -1,4 +1,7 @@
 //! What users and administrators do to jobs that exist: cancel, complete, hold, release, requeue.
+use std::sync::Arc;
+
+use model::priority::PriorityKind;
 use model::{
     Caller, Event, ExitStatus, HeldBy, Job, JobId, JobKind, JobRef, Outcome, Phase, Reason, Reject, Reply, Wake,
 };
@@ -100,7 +103,13 @@ pub(crate) fn release(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
         if job.held == Some(HeldBy::Admin) && !by.is_admin {
             return Err(Reject::NotPermitted);
         }
-        cluster.job_mut(id).held = None;
+        let weighs = cluster.config.scheduler.priority.kind == PriorityKind::Multifactor;
+        let job = cluster.job_mut(id);
+        job.held = None;
+        if weighs && job.spec.priority.is_some() {
+            // Whoever releases a job leaves its importance to the factors.
+            Arc::make_mut(&mut job.spec).priority = None;
+        }
         wake(cluster, Wake::Released(id));
         touched(cluster, id);
         Ok(())

@@ -9,7 +9,7 @@ use model::spec::{Memory, TimeLimit};
 use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reject, Reply};
 
 use super::Answer;
-use crate::{Cluster, arrays, blobs, buffers, job_life};
+use crate::{Cluster, arrays, blobs, buffers, job_life, settle};
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
@@ -46,6 +46,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     if let Some(array) = array {
         arrays::create(cluster, id, &array.tasks, array.limit);
     }
+    settle::weigh(cluster, id);
     job_life::remember_name(cluster, id);
     cluster.unsettled.insert(id);
     let at = cluster.now;

@@ -1,6 +1,7 @@
 //! `scontrol update job`: what may change, by whom, and when.
 use std::sync::Arc;
 
+use model::priority::shown;
 use model::spec::TimeLimit;
 use model::update::{JobChanges, TimeLimitChange};
 use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, features};
@@ -30,7 +31,11 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if changes.dependency.as_ref().is_some_and(waits_for_itself) {
             return Err(Reject::BadDependency);
         }
-        if changes.priority.is_some_and(|priority| priority > job.priority) && !by.is_admin {
+        if changes.priority.is_some_and(|priority| priority > shown(&cluster.config, job, cluster.now)) && !by.is_admin
+        {
+            return Err(Reject::NotPermitted);
+        }
+        if changes.site_factor.is_some() && !by.is_admin {
             return Err(Reject::NotPermitted);
         }
         let first = if changes.comes_first == Some(true) { Some(first_priority(cluster, by, job)?) } else { None };
@@ -38,6 +43,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         forget_wait(cluster, id);
         job_life::forget_name(cluster, id);
         let limit = changes.array_limit;
+        let nice_before = cluster.jobs[&id].spec.nice;
         let job = cluster.job_mut(id);
         job.spec = Arc::new(spec);
         if let Some(dependency) = &changes.dependency {
@@ -46,14 +52,19 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         }
         if let Some(priority) = changes.priority {
             job.priority = priority.max(1);
+            Arc::make_mut(&mut job.spec).priority = Some(job.priority);
             job.held = if priority == 0 { Some(model::HeldBy::Admin) } else { None };
         }
         if let (Some(nice), None) = (changes.nice, changes.priority) {
-            let before = i64::from(job.priority);
+            let before = i64::from(job.priority) + i64::from(nice_before);
             job.priority = (before - i64::from(nice)).clamp(1, i64::from(u32::MAX - 1)) as u32;
         }
         if let Some(priority) = first {
             job.priority = priority;
+            Arc::make_mut(&mut job.spec).priority = Some(priority);
+        }
+        if let Some(factor) = changes.site_factor {
+            job.site_factor = factor;
         }
         if let Some(first) = changes.partitions.as_ref().and_then(|partitions| partitions.first()) {
             job.partition = first.clone();
@@ -85,8 +96,9 @@ fn first_priority(cluster: &Cluster, by: Caller, job: &Job) -> Result<u32, Rejec
     }
     pending_only(job)?;
     let others = cluster.jobs().filter(|other| other.id != job.id && other.phase == Phase::Pending);
-    let highest = others.filter(|other| other.spec.uid == job.spec.uid).map(|other| other.priority).max();
-    Ok(highest.map_or(job.priority, |highest| job.priority.max(highest.saturating_add(1).min(u32::MAX - 1))))
+    let priority = |job: &Job| shown(&cluster.config, job, cluster.now);
+    let highest = others.filter(|other| other.spec.uid == job.spec.uid).map(|other| priority(other)).max();
+    Ok(highest.map_or(priority(job), |highest| priority(job).max(highest.saturating_add(1).min(u32::MAX - 1))))
 }
 
 fn needs_pending(changes: &JobChanges) -> bool {

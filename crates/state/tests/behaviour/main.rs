@@ -7,5 +7,6 @@ mod history;
 mod jobs;
 mod lab;
 mod nodes;
+mod priority;
 mod suspend;
 mod walk;

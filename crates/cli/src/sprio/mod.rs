@@ -1,0 +1,142 @@
+//! `sprio`: what the priorities of waiting jobs are made of.
+use model::config::Config;
+use model::priority::{self, Factors, PriorityKind};
+use model::request::{JobFilter, JobsPage};
+use model::{Job, Phase};
+
+use crate::render::{Format, parse_letters, parse_sort, sort_rows};
+use crate::trouble::Trouble;
+use crate::users::Names;
+use crate::viewer::{Shown, Viewer};
+
+mod columns;
+mod help;
+mod options;
+
+pub use columns::{COLUMNS, Priorities};
+pub use options::{Options, parse};
+
+const VIEWER: Viewer = Viewer { program: "sprio", call: "slurm_load_jobs error:" };
+
+pub fn run(arguments: &[String]) -> i32 {
+    let asked = parse(arguments, &|name| std::env::var(name).ok());
+    VIEWER.run(asked, |_| &[], show)
+}
+
+async fn show(options: &Options) -> Result<i32, Trouble> {
+    let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
+        return Ok(1);
+    };
+    let config = controller.configuration().await?.config;
+    let filter = JobFilter { jobs: options.jobs.clone(), uids: options.uids.clone(), ..Default::default() };
+    let page = controller.all_jobs(&filter).await?;
+    Ok(render(options, &page, &config).put_out().unwrap_or(0))
+}
+
+/// One job in one of its partitions, or the weights.
+pub struct Row<'a> {
+    pub job: Option<&'a Job>,
+    pub partition: &'a str,
+    pub factors: Factors,
+    pub priority: u32,
+    pub config: &'a Config,
+    pub names: &'a Names,
+}
+
+/// Everything `sprio` prints for one answer of the controller.
+pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
+    let mut shown = Shown::default();
+    if config.scheduler.priority.kind != PriorityKind::Multifactor {
+        shown.complaints.push(
+            "You are not running a supported priority plugin\n(priority/basic).\n\
+             Only 'priority/multifactor' is supported."
+                .into(),
+        );
+        shown.failed = true;
+        return shown;
+    }
+    let names = Names::default();
+    let (format, unknown) = format(options, config);
+    let complaint = |letter: String| format!("Invalid job format specification: {letter}");
+    shown.complaints.extend(unknown.into_iter().map(complaint));
+    if options.heading {
+        format.heading(&mut shown.text);
+    }
+    let mut scratch = String::new();
+    if options.weights {
+        let weights = Row { job: None, partition: "", factors: Factors::default(), priority: 0, config, names: &names };
+        format.row(&weights, &mut scratch, &mut shown.text);
+        return shown;
+    }
+    let mut rows = rows(options, page, config, &names);
+    match parse_sort(COLUMNS, options.sort.as_deref().unwrap_or("i")) {
+        Ok(sorts) => sort_rows(&sorts, &mut rows),
+        Err(letter) => {
+            shown.complaints.push(format!("sprio: error: Invalid sort specification: {letter}"));
+            shown.failed = true;
+            return shown;
+        }
+    }
+    for row in &rows {
+        format.row(row, &mut scratch, &mut shown.text);
+    }
+    if rows.is_empty() && (!options.jobs.is_empty() || !options.uids.is_empty()) {
+        shown.text.push_str("Unable to find jobs matching user/id(s) specified\n");
+    }
+    shown
+}
+
+/// Held jobs have no priority; a job has one in each of its partitions.
+fn rows<'a>(options: &Options, page: &'a JobsPage, config: &'a Config, names: &'a Names) -> Vec<Row<'a>> {
+    let waiting = page.jobs.iter().filter(|job| job.phase == Phase::Pending && job.held.is_none());
+    let is_meant = |name: &&String| options.partitions.is_empty() || options.partitions.contains(name);
+    waiting
+        .flat_map(|job| {
+            job.spec.partitions.iter().filter(is_meant).map(move |partition| {
+                let factors = Factors::of(config, job, partition, page.now);
+                match job.spec.priority {
+                    Some(priority) => {
+                        Row { job: Some(job), partition, factors: Factors::default(), priority, config, names }
+                    }
+                    None => {
+                        let priority = priority::total(config, job, &factors);
+                        Row { job: Some(job), partition, factors, priority, config, names }
+                    }
+                }
+            })
+        })
+        .collect()
+}
+
+fn format(options: &Options, config: &Config) -> (Format<Priorities>, Vec<String>) {
+    if let Some(letters) = &options.letters {
+        return parse_letters(COLUMNS, letters);
+    }
+    let text = match (options.normalized, options.long) {
+        (true, true) => "%.15i %9r %.8u %10y %10S %10a %10b %10f %10j %10p %10q".to_string(),
+        (false, true) => "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T".to_string(),
+        (true, false) => with_weighted(config, "%.15i %9r %10y %10S", |letter| format!(" %10{letter}")),
+        (false, false) => {
+            with_weighted(config, "%.15i %9r %.10Y %.10S", |letter| format!(" %.10{}", letter.to_ascii_uppercase()))
+        }
+    };
+    parse_letters(COLUMNS, &text)
+}
+
+/// Only factors that count are shown.
+fn with_weighted(config: &Config, begin: &str, field: impl Fn(char) -> String) -> String {
+    let weights = &config.scheduler.priority;
+    let by_letter = [
+        ('a', weights.weight_age),
+        ('b', weights.weight_association),
+        ('f', weights.weight_fair_share),
+        ('j', weights.weight_job_size),
+        ('p', weights.weight_partition),
+        ('q', weights.weight_qos),
+    ];
+    let fields = by_letter.iter().filter(|(_, weight)| *weight > 0).map(|(letter, _)| field(*letter));
+    std::iter::once(begin.to_string()).chain(fields).collect()
+}
+
+#[cfg(test)]
+mod tests;

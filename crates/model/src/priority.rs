@@ -1,0 +1,161 @@
+//! Who is more important: the factors of a job's priority, and what they add up to.
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::time::{Span, Timestamp};
+use crate::{Job, JobSpec};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PriorityKind {
+    /// First come, first served.
+    #[default]
+    Basic,
+    /// The weighted sum of factors.
+    Multifactor,
+}
+
+/// How much each factor counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PriorityConfig {
+    pub kind: PriorityKind,
+    pub weight_age: u32,
+    pub weight_association: u32,
+    pub weight_fair_share: u32,
+    pub weight_job_size: u32,
+    pub weight_partition: u32,
+    pub weight_qos: u32,
+    /// A job that has waited so long has the whole weight of age.
+    pub max_age: Span,
+    /// Small jobs have the larger size factor.
+    pub favors_small: bool,
+    /// Age counts from the submission, not from when the job could have started.
+    pub always_accrues: bool,
+}
+
+impl Default for PriorityConfig {
+    fn default() -> Self {
+        PriorityConfig {
+            kind: PriorityKind::Basic,
+            weight_age: 0,
+            weight_association: 0,
+            weight_fair_share: 0,
+            weight_job_size: 0,
+            weight_partition: 0,
+            weight_qos: 0,
+            max_age: Span::from_secs(7 * 24 * 3600),
+            favors_small: false,
+            always_accrues: false,
+        }
+    }
+}
+
+/// Each from 0 to 1, before it is weighed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Factors {
+    pub age: f64,
+    /// Filled by accounts.
+    pub association: f64,
+    /// Filled by accounts.
+    pub fair_share: f64,
+    pub job_size: f64,
+    pub partition: f64,
+    /// Filled by accounts.
+    pub qos: f64,
+}
+
+impl Factors {
+    /// Of the job at this moment, were it considered in this partition.
+    pub fn of(config: &Config, job: &Job, partition: &str, now: Timestamp) -> Factors {
+        Factors { age: age(config, job, now), ..Factors::lasting(config, &job.spec, partition) }
+    }
+
+    /// Those that do not change while the job waits.
+    fn lasting(config: &Config, spec: &JobSpec, partition: &str) -> Factors {
+        let weights = &config.scheduler.priority;
+        let job_size = if weights.weight_job_size == 0 { 0.0 } else { job_size(config, spec) };
+        Factors { job_size, partition: partition_factor(config, partition), ..Factors::default() }
+    }
+
+    fn weighed(&self, weights: &PriorityConfig) -> f64 {
+        self.age * f64::from(weights.weight_age)
+            + self.association * f64::from(weights.weight_association)
+            + self.fair_share * f64::from(weights.weight_fair_share)
+            + self.job_size * f64::from(weights.weight_job_size)
+            + self.partition * f64::from(weights.weight_partition)
+            + self.qos * f64::from(weights.weight_qos)
+    }
+}
+
+/// What the factors add up to, in whole numbers from 1.
+pub fn total(config: &Config, job: &Job, factors: &Factors) -> u32 {
+    within_range(sum(config, job, factors))
+}
+
+fn sum(config: &Config, job: &Job, factors: &Factors) -> i64 {
+    let weighed = factors.weighed(&config.scheduler.priority);
+    weighed as i64 + i64::from(job.site_factor) - i64::from(job.spec.nice)
+}
+
+/// Highest and lowest are kept for those whom administrators put first, and for held jobs.
+pub fn within_range(sum: i64) -> u32 {
+    sum.clamp(1, i64::from(u32::MAX - 2)) as u32
+}
+
+/// An administrator has said how important the job is, or nothing but its place in the line counts.
+pub fn is_given(config: &Config, job: &Job) -> bool {
+    job.spec.priority.is_some() || config.scheduler.priority.kind == PriorityKind::Basic
+}
+
+/// What of the priority does not come from age, in the best of the job's partitions.
+pub fn without_age(config: &Config, job: &Job) -> i64 {
+    let partitions = job.spec.partitions.iter();
+    let priorities = partitions.map(|name| sum(config, job, &Factors::lasting(config, &job.spec, name)));
+    priorities.max().unwrap_or(1)
+}
+
+/// When the job's age stops to count more; none if it does not count.
+pub fn grown_at(config: &Config, job: &Job) -> Option<Timestamp> {
+    let weights = &config.scheduler.priority;
+    (!is_given(config, job) && weights.weight_age > 0).then_some(())?;
+    Some(born(config, job)? + weights.max_age)
+}
+
+/// The number users see.
+pub fn shown(config: &Config, job: &Job, now: Timestamp) -> u32 {
+    if !job.priority_grows {
+        return job.priority;
+    }
+    let for_age = age(config, job, now) * f64::from(config.scheduler.priority.weight_age);
+    within_range(job.priority_base + for_age as i64)
+}
+
+/// Since when its age counts.
+pub fn born(config: &Config, job: &Job) -> Option<Timestamp> {
+    if config.scheduler.priority.always_accrues { Some(job.submitted) } else { job.eligible }
+}
+
+fn age(config: &Config, job: &Job, now: Timestamp) -> f64 {
+    let weights = &config.scheduler.priority;
+    let Some(born) = born(config, job).filter(|_| weights.weight_age > 0) else { return 0.0 };
+    match weights.max_age.secs() {
+        0 => 1.0,
+        most => ((now - born).secs() as f64 / most as f64).min(1.0),
+    }
+}
+
+/// The part of the cluster's nodes and CPUs that the job asks for.
+fn job_size(config: &Config, spec: &JobSpec) -> f64 {
+    let n_nodes = config.nodes.len().max(1) as f64;
+    let n_cpus = config.nodes.iter().map(|node| f64::from(node.config.cpus.max(1))).sum::<f64>().max(1.0);
+    let (min_nodes, _) = spec.size.node_bounds();
+    let cpus = u64::from(spec.size.n_tasks_on(min_nodes)) * u64::from(spec.size.n_cpus_per_task());
+    let share = (f64::from(min_nodes) / n_nodes).min(1.0) + (cpus as f64 / n_cpus).min(1.0);
+    if config.scheduler.priority.favors_small { (2.0 - share) / 2.0 } else { share / 2.0 }
+}
+
+fn partition_factor(config: &Config, name: &str) -> f64 {
+    let most = config.partitions.iter().map(|partition| partition.priority_job_factor).max().unwrap_or(0);
+    let own = config.partition(name).map_or(0, |partition| partition.priority_job_factor);
+    if most == 0 { 0.0 } else { f64::from(own) / f64::from(most) }
+}

@@ -1,0 +1,57 @@
+use model::priority::{PriorityKind, shown};
+use model::spec::JobSpec;
+use model::time::Span;
+use model::update::JobChanges;
+use model::{Command, JobId};
+
+use crate::lab::{Lab, ROOT};
+
+fn weighed() -> Lab {
+    let mut lab = Lab::new();
+    let mut config = (**lab.cluster.config()).clone();
+    let priority = &mut config.scheduler.priority;
+    priority.kind = PriorityKind::Multifactor;
+    priority.weight_age = 1000;
+    priority.max_age = Span::from_secs(100);
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    lab
+}
+
+fn order(lab: &Lab) -> Vec<JobId> {
+    lab.cluster.queue().map(|job| job.id).collect()
+}
+
+fn priority(lab: &Lab, job: JobId) -> u32 {
+    shown(lab.cluster.config(), lab.job(job), lab.cluster.now())
+}
+
+#[test]
+fn older_jobs_come_first_until_their_age_is_full() {
+    let mut lab = weighed();
+    let nice = |nice| JobSpec { nice, ..Default::default() };
+    lab.at(1000);
+    let old = lab.submit(nice(400));
+    lab.at(1050);
+    let young = lab.submit(nice(0));
+    assert_eq!((priority(&lab, old), priority(&lab, young)), (100, 1));
+    assert_eq!(order(&lab), [old, young]);
+    // The old one has its whole age; the young one goes on.
+    lab.at(1149);
+    assert_eq!((priority(&lab, old), priority(&lab, young)), (600, 990));
+    assert_eq!(order(&lab), [young, old]);
+}
+
+#[test]
+fn what_an_administrator_says_stands_until_the_job_is_released() {
+    let mut lab = weighed();
+    lab.at(1000);
+    let first = lab.submit(JobSpec::default());
+    let second = lab.submit(JobSpec::default());
+    let changes = Box::new(JobChanges { priority: Some(5000), ..Default::default() });
+    lab.each(ROOT, Command::UpdateJob { job: second.into(), changes }).unwrap();
+    assert_eq!((order(&lab), priority(&lab, second)), (vec![second, first], 5000));
+    lab.each(ROOT, Command::Hold { jobs: vec![second.into()], by_user: false }).unwrap();
+    lab.at(1010);
+    lab.each(ROOT, Command::Release { jobs: vec![second.into()] }).unwrap();
+    assert_eq!((order(&lab), priority(&lab, second)), (vec![first, second], 101));
+}
