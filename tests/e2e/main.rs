@@ -8,6 +8,7 @@ mod kill;
 mod limits;
 mod operate;
 mod restart;
+mod rules;
 mod sharing;
 mod slurm_conf;
 mod steps;

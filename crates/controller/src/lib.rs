@@ -10,14 +10,17 @@
 //! ```
 mod agents;
 mod api;
+mod counted;
 mod door;
 mod leader;
 mod machine;
+mod metrics;
 mod names;
 #[cfg(test)]
 mod old_journals;
 mod options;
 mod serve;
+mod statistics;
 
 pub use options::Options;
 pub use serve::run;

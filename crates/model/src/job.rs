@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::dependency::Dependency;
+use crate::license::LicenseCount;
 use crate::time::{Span, Timestamp};
 use crate::{Allocation, ExitStatus, HetPlace, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
 
@@ -90,6 +91,12 @@ record! {
         pub unreachable: Vec<NodeName>,
         /// What the batch script of this run has used.
         pub usage: Option<Box<Usage>>,
+        /// Held while `holds_nodes()`, kept for display afterwards.
+        pub licenses: Vec<LicenseCount>,
+        /// The reservation it runs in.
+        pub reservation: String,
+        /// Whatever its limit, it ends then: with its reservation.
+        pub must_end_by: Option<Timestamp>,
     }
 
     pub struct ArrayPlace {
@@ -122,6 +129,8 @@ pub enum HeldBy {
     Requeue,
     /// Started and failed too often.
     MaxRequeue,
+    /// Its reservation is gone.
+    ReservationGone,
 }
 
 /// What ends a wait.
@@ -140,6 +149,8 @@ pub enum Wake {
     ArraySlot(JobId),
     /// The rules of a partition, or of the cluster, have changed.
     Partitions,
+    /// A reservation has begun, ended or changed.
+    Reservation(String),
 }
 
 impl Job {
@@ -177,6 +188,14 @@ impl Job {
         if self.ended.is_some() {
             return self.ended;
         }
+        let by_limit = self.end_by_limit();
+        match (by_limit, self.must_end_by.filter(|_| self.started.is_some())) {
+            (Some(limit), Some(last)) => Some(limit.min(last)),
+            (limit, last) => limit.or(last),
+        }
+    }
+
+    fn end_by_limit(&self) -> Option<Timestamp> {
         let limit = self.spec.time_limit?.span()?;
         match self.suspend_changed {
             Some(changed) if self.suspended_at.is_none() => Some(changed + (limit - self.run_before_suspend)),

@@ -22,6 +22,8 @@ record! {
         pub is_exclusive: bool,
         /// Shorter than asked, as `--time-min` allows.
         pub time_limit: Option<TimeLimit>,
+        /// Empty: outside all reservations.
+        pub reservation: String,
     }
 
     /// How much of one node; the ledger picks which CPUs and units.

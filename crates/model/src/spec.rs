@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::dependency::Dependency;
 use crate::features::Constraint;
 use crate::gres::GresRequest;
+use crate::license::LicenseRequest;
 use crate::time::{Span, Timestamp};
 use crate::{BlobId, NodeName, StepSpec, TaskSet};
 
@@ -57,6 +58,11 @@ record! {
         pub mail: Option<Mail>,
         /// A node failure does not end the job.
         pub no_kill: bool,
+        pub licenses: LicenseRequest,
+        /// In the order of preference; empty: none.
+        pub reservations: Vec<String>,
+        /// The user's groups besides `group`, as far as a rule of the cluster asks for them.
+        pub groups: Vec<String>,
     }
 
     /// How much, and where.

@@ -18,6 +18,7 @@ const TABLE: &[(&str, Run)] = &[
     ("sbatch", cli::sbatch::run),
     ("scancel", cli::scancel::run),
     ("scontrol", cli::scontrol::run),
+    ("sdiag", cli::sdiag::run),
     ("sinfo", cli::sinfo::run),
     ("squeue", cli::squeue::run),
     ("srun", cli::srun::run),

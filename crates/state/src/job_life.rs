@@ -207,6 +207,9 @@ fn restart(job: &mut Job) {
     job.next_step = 0;
     job.unreachable.clear();
     job.usage = None;
+    job.licenses.clear();
+    job.reservation.clear();
+    job.must_end_by = None;
 }
 
 fn forget(cluster: &mut Cluster, id: JobId) {

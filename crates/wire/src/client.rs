@@ -3,15 +3,17 @@ use std::path::Path;
 
 use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
-use model::request::{JobFilter, JobsPage, NodeView, SignalRequest};
-use model::{BlobId, Command, Config, JobId, JobSpec, Reply, StepId, Timestamp, codec};
+use model::diagnosis::Diagnosis;
+use model::request::{JobFilter, JobsPage, LicenseView, NodeView, SignalRequest};
+use model::{BlobId, Command, Config, JobId, JobSpec, Reply, Reservation, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
 use crate::channel::{MAX_MESSAGE_BYTES, connect};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
-    BlobRequest, CommandRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage, SubmitRequest,
+    BlobRequest, CommandRequest, DiagnoseRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
+    SubmitRequest,
 };
 use crate::refusal::CallError;
 
@@ -71,6 +73,11 @@ impl Controller {
             Command::CancelStep { .. } => client.cancel_step(request).await?,
             Command::UpdateNodes { .. } => client.update_nodes(request).await?,
             Command::UpdatePartition { .. } => client.update_partition(request).await?,
+            Command::CreatePartition { .. } => client.create_partition(request).await?,
+            Command::DeletePartition { .. } => client.delete_partition(request).await?,
+            Command::CreateReservation { .. } => client.create_reservation(request).await?,
+            Command::UpdateReservation { .. } => client.update_reservation(request).await?,
+            Command::DeleteReservation { .. } => client.delete_reservation(request).await?,
             Command::Submit { .. }
             | Command::SubmitTogether { .. }
             | Command::AdoptPlan(_)
@@ -81,6 +88,7 @@ impl Controller {
             | Command::NoteStopped { .. }
             | Command::ChangeAccounts { .. }
             | Command::Reconfigure { .. }
+            | Command::Begin { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -175,6 +183,25 @@ impl Controller {
         reply.nodes.iter().map(|node| read(node)).collect()
     }
 
+    pub async fn diagnose(&mut self) -> Result<Diagnosis, CallError> {
+        read(&self.client.diagnose(DiagnoseRequest { reset: false }).await?.into_inner().diagnosis)
+    }
+
+    pub async fn reset_statistics(&mut self) -> Result<(), CallError> {
+        self.client.diagnose(DiagnoseRequest { reset: true }).await?;
+        Ok(())
+    }
+
+    pub async fn reservations(&mut self) -> Result<Vec<Reservation>, CallError> {
+        let reply = self.client.reservations(Nothing {}).await?.into_inner();
+        reply.reservations.iter().map(|one| read(one)).collect()
+    }
+
+    pub async fn licenses(&mut self) -> Result<Vec<LicenseView>, CallError> {
+        let reply = self.client.licenses(Nothing {}).await?.into_inner();
+        reply.licenses.iter().map(|one| read(one)).collect()
+    }
+
     pub async fn configuration(&mut self) -> Result<Configuration, CallError> {
         let reply = self.client.configuration(Nothing {}).await?.into_inner();
         Ok(Configuration {
@@ -206,9 +233,12 @@ fn submission(specs: &[JobSpec], blobs: &[Blob], test_only: bool) -> SubmitReque
 fn each(reply: Reply) -> Vec<JobResult> {
     match reply {
         Reply::Each(results) => results,
-        Reply::Ok | Reply::Submitted(_) | Reply::StepCreated(_) | Reply::StepsCreated(_) | Reply::Adopted { .. } => {
-            Vec::new()
-        }
+        Reply::Ok
+        | Reply::Submitted(_)
+        | Reply::StepCreated(_)
+        | Reply::StepsCreated(_)
+        | Reply::ReservationCreated(_)
+        | Reply::Adopted { .. } => Vec::new(),
     }
 }
 

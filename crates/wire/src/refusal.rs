@@ -37,6 +37,22 @@ impl From<Status> for CallError {
 fn code(reject: &Reject) -> Code {
     match reject {
         Reject::NoSuchJob | Reject::NoSuchStep | Reject::NoSuchNode(_) | Reject::NoSuchPartition => Code::NotFound,
+        Reject::BadReservation => Code::NotFound,
+        Reject::GroupNotAllowed | Reject::InvalidAccount | Reject::InvalidQos | Reject::ReservationAccess => {
+            Code::PermissionDenied
+        }
+        Reject::NoSuchUser
+        | Reject::NoSuchGroup
+        | Reject::BadLicenses
+        | Reject::MemoryTooLarge
+        | Reject::BadTime
+        | Reject::NodesUnavailable => Code::InvalidArgument,
+        Reject::ReservationNameTaken => Code::AlreadyExists,
+        Reject::ReservationBusy
+        | Reject::ReservationNotUsable
+        | Reject::ReservationOverlap
+        | Reject::NodesAreBusy
+        | Reject::PartitionInUse => Code::FailedPrecondition,
         Reject::NotPermitted => Code::PermissionDenied,
         Reject::NeverFits
         | Reject::TooManyNodes

@@ -21,6 +21,10 @@ pub enum Keyword {
     Version,
     Write,
     Notify,
+    Create,
+    Delete,
+    Completing,
+    WaitJob,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -30,9 +34,9 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("all", 3, Keyword::All),
     ("cancel_reboot", 3, Keyword::Unsupported("cancel_reboot")),
     ("cluster", 2, Keyword::Unsupported("cluster")),
-    ("completing", 2, Keyword::Unsupported("completing")),
-    ("create", 2, Keyword::Unsupported("create")),
-    ("delete", 3, Keyword::Unsupported("delete")),
+    ("completing", 2, Keyword::Completing),
+    ("create", 2, Keyword::Create),
+    ("delete", 3, Keyword::Delete),
     ("details", 3, Keyword::Details),
     ("errnumstr", 2, Keyword::Unsupported("errnumstr")),
     ("exit", 1, Keyword::Quit),
@@ -68,7 +72,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("update", 1, Keyword::Update),
     ("verbose", 4, Keyword::Verbose),
     ("version", 4, Keyword::Version),
-    ("wait_job", 2, Keyword::Unsupported("wait_job")),
+    ("wait_job", 2, Keyword::WaitJob),
     ("write", 2, Keyword::Write),
 ];
 

@@ -73,6 +73,11 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
     ("JobName", 4, set_name),
+    ("Licenses", 1, |changes, value, _| {
+        let licenses = model::license::parse(value);
+        changes.licenses = Some(licenses.ok_or_else(|| "\u{1}Invalid license specification".to_string())?);
+        Ok(())
+    }),
     ("MinMemoryCPU", 10, |changes, value, _| {
         changes.memory = Some(Memory::PerCpuMb(memory(value, "MinMemoryCPU")?));
         Ok(())
@@ -119,6 +124,10 @@ const KEYS: &[(&str, usize, Apply)] = &[
     }),
     ("Requeue", 4, |changes, value, _| {
         changes.requeue = Some(number(value, "Requeue")? != 0);
+        Ok(())
+    }),
+    ("ReservationName", 3, |changes, value, _| {
+        changes.reservations = Some(value.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect());
         Ok(())
     }),
     ("StartTime", 2, |changes, value, now| {

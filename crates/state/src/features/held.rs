@@ -9,6 +9,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         HeldBy::User | HeldBy::Requeue => Reason::JobHeldUser,
         HeldBy::Admin => Reason::JobHeldAdmin,
         HeldBy::MaxRequeue => Reason::JobHoldMaxRequeue,
+        HeldBy::ReservationGone => Reason::ReservationDeleted,
     };
     let mut wakes = dependency::all_wakes(cluster, job);
     wakes.push(Wake::Released(job.id));
