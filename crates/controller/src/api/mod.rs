@@ -16,7 +16,9 @@ use model::{BlobId, Caller, Command, JobKind, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, JobsReply, JobsRequest, LicensesReply, NodesReply, Nothing, PingReply, ReservationsReply, SignalRequest, SubmitReply, SubmitRequest, ToAgent,
+    AccountsReply, BlobReply, BlobRequest, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply,
+    DiagnoseRequest, FromAgent, JobsReply, JobsRequest, LicensesReply, NodesReply, Nothing, PingReply,
+    ReservationsReply, SignalRequest, SubmitReply, SubmitRequest, ToAgent,
 };
 use wire::refusal::to_status;
 
