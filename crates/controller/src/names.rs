@@ -8,14 +8,14 @@ use wire::accounts;
 /// A name that was changed is believed after this long.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// With the moment since which it is known.
-type Remembered<T> = (Instant, T);
+/// A user's groups, with the moment since which they are known.
+type Memberships = HashMap<(String, u32), (Instant, Vec<String>)>;
 
 #[derive(Default)]
 pub struct Names {
     users: Mutex<HashMap<u32, (Instant, String)>>,
     groups: Mutex<HashMap<u32, (Instant, String)>>,
-    memberships: Mutex<HashMap<(String, u32), Remembered<Vec<String>>>>,
+    memberships: Mutex<Memberships>,
 }
 
 impl Names {
