@@ -10,6 +10,7 @@ mod limits;
 mod memory;
 mod operate;
 mod restart;
+mod rules;
 mod sharing;
 mod slurm_conf;
 mod steps;

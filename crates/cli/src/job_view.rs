@@ -45,6 +45,14 @@ impl<'a> JobView<'a> {
         &self.job.spec
     }
 
+    /// The reservation it runs in, or those it waits for.
+    pub fn reservation(&self) -> String {
+        match self.job.reservation.as_str() {
+            "" => self.spec().reservations.join(","),
+            name => name.to_string(),
+        }
+    }
+
     pub fn now(&self) -> Timestamp {
         self.scene.clock.now()
     }

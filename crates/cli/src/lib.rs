@@ -21,6 +21,7 @@ pub mod sbatch;
 pub mod sbcast;
 pub mod scancel;
 pub mod scontrol;
+pub mod sdiag;
 pub mod sinfo;
 pub mod sprio;
 pub mod squeue;

@@ -1,15 +1,24 @@
 //! A node as its viewers see it: what is derived from the record rather than stored in it.
-use model::NodeName;
 use model::config::Config;
 use model::gres::Gres;
 use model::node_state::Base;
+use model::partition::OverSubscribe;
 use model::request::NodeView;
 use model::size;
+use model::{NodeName, Partition};
 
 /// The partitions a node belongs to, in configured order.
 pub fn partitions_of<'a>(config: &'a Config, node: &'a NodeName) -> impl Iterator<Item = &'a str> {
     let own = config.partitions.iter().filter(move |partition| partition.nodes.contains(node));
     own.map(|partition| partition.name.as_str())
+}
+
+/// `NO`, `EXCLUSIVE`, `FORCE:4` …
+pub fn oversubscribe(partition: &Partition) -> String {
+    match partition.exclusive_nodes {
+        true => OverSubscribe::Exclusive.word(),
+        false => partition.oversubscribe.word(),
+    }
 }
 
 /// Sockets, cores a socket, threads a core; what is not configured counts as one thread a socket.
@@ -96,7 +105,7 @@ pub fn usage(node: &NodeView) -> Usage {
     match state.base {
         Base::Unknown | Base::Down => Usage::Other,
         _ if busy || state.completing => Usage::Allocated,
-        _ if state.drain => Usage::Other,
+        _ if state.drain || state.failed => Usage::Other,
         _ => Usage::Idle,
     }
 }
@@ -106,6 +115,6 @@ pub fn cpu_counts(node: &NodeView) -> [u32; 4] {
     let state = node.state();
     let (all, used) = (node.node.config.cpus, node.node.used.cpus.len());
     let rest = all.saturating_sub(used);
-    let unusable = state.drain || matches!(state.base, Base::Unknown | Base::Down);
+    let unusable = state.drain || state.failed || matches!(state.base, Base::Unknown | Base::Down);
     if unusable { [used, 0, rest, all] } else { [used, rest, 0, all] }
 }

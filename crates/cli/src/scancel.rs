@@ -93,7 +93,10 @@ impl Filter {
             && is(&self.qos, &job.spec.qos)
             && is(&self.wckey, &job.spec.wckey)
             && self.partition.as_ref().is_none_or(|asked| in_partition(job, asked))
-            && self.reservation.is_none()
+            && self
+                .reservation
+                .as_ref()
+                .is_none_or(|name| job.reservation == *name || job.spec.reservations.contains(name))
             && self.state.is_none_or(|state| state == job.base_state())
             && (self.nodes.is_empty() || self.nodes.iter().any(|name| is_there(&name)))
     }

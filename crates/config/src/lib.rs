@@ -113,6 +113,9 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     if let Some(section) = top.section("accounting") {
         settings::accounting(section, &mut config.accounting);
     }
+    if let Some(section) = top.section("licenses") {
+        settings::licenses(section, &mut config.licenses);
+    }
     let mut seen = BTreeMap::new();
     let nodes = top.sections("nodes");
     if nodes.is_empty() {
@@ -130,6 +133,19 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     partition::read_all(partitions, &seen, config);
     if !has_partitions {
         config.partitions.push(partition::of_all_nodes(&config.nodes));
+    }
+    inherit_limits(config);
+}
+
+/// A partition without a limit of its own has the cluster's.
+pub(crate) fn inherit_limits(config: &mut Config) {
+    let (per_node, per_cpu) = (config.scheduler.max_memory_per_node_mb, config.scheduler.max_memory_per_cpu_mb);
+    let has_none = |partition: &&mut model::Partition| {
+        partition.max_memory_per_node_mb.is_none() && partition.max_memory_per_cpu_mb.is_none()
+    };
+    for partition in config.partitions.iter_mut().filter(has_none) {
+        partition.max_memory_per_node_mb = per_node;
+        partition.max_memory_per_cpu_mb = per_cpu;
     }
 }
 

@@ -2,7 +2,8 @@
 use std::collections::BTreeMap;
 
 use model::config::NamedNode;
-use model::partition::PartitionState;
+use model::partition::{OverSubscribe, PartitionState, PreemptMode};
+use model::partition_field::Field;
 use model::spec::TimeLimit;
 use model::{Config, NodeName, Partition, hostlist};
 
@@ -16,7 +17,7 @@ pub(crate) fn of_all_nodes(nodes: &[NamedNode]) -> Partition {
         nodes_text: "ALL".into(),
         nodes: nodes.iter().map(|node| node.name.clone()).collect(),
         is_default: true,
-        ..blank()
+        ..Partition::blank()
     }
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn read_all(sections: Vec<Section>, known: &BTreeMap<String, usize>, 
 }
 
 fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode]) -> Partition {
-    let mut partition = blank();
+    let mut partition = Partition::blank();
     if !section.has("name") {
         section.notes.add(section.at, "[[partitions]] needs `name`");
     }
@@ -67,11 +68,8 @@ fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode
     section.flag("hidden", &mut partition.is_hidden);
     section.flag("root_only", &mut partition.root_only);
     section.flag("exclusive_nodes", &mut partition.exclusive_nodes);
-    for key in
-        ["allow_groups", "allow_accounts", "allow_qos", "max_memory_per_node_mb", "preempt_mode", "priority_job_factor"]
-    {
-        section.not_yet(key);
-    }
+    access(section, &mut partition);
+    sharing(section, &mut partition);
     partition
 }
 
@@ -137,8 +135,43 @@ fn sizes(section: &mut Section, partition: &mut Partition) {
     }
     partition.default_memory_per_node_mb = section.megabytes("default_memory_per_node_mb");
     partition.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
+    partition.default_memory_per_gpu_mb = section.megabytes("default_memory_per_gpu_mb");
+    partition.max_memory_per_node_mb = section.megabytes("max_memory_per_node_mb");
+    partition.max_memory_per_cpu_mb = section.megabytes("max_memory_per_cpu_mb");
 }
 
-pub(crate) fn blank() -> Partition {
-    Partition { priority_tier: 1, priority_job_factor: 1, ..Partition::default() }
+/// Who may use it.
+fn access(section: &mut Section, partition: &mut Partition) {
+    section.words("allow_groups", &mut partition.allow_groups);
+    section.words("allow_accounts", &mut partition.allow_accounts);
+    section.words("deny_accounts", &mut partition.deny_accounts);
+    section.words("allow_qos", &mut partition.allow_qos);
+    section.words("deny_qos", &mut partition.deny_qos);
+    section.words("alloc_nodes", &mut partition.alloc_nodes);
+    section.flag("disable_root_jobs", &mut partition.disable_root_jobs);
+    section.flag("requires_reservation", &mut partition.requires_reservation);
+    section.text("alternate", &mut partition.alternate);
+}
+
+/// How its nodes are shared, and what becomes of its jobs when others need them.
+fn sharing(section: &mut Section, partition: &mut Partition) {
+    section.flag("exclusive_user", &mut partition.exclusive_user);
+    section.flag("least_loaded", &mut partition.least_loaded);
+    let shares = section.read("oversubscribe", "\"NO\", \"EXCLUSIVE\", \"YES:4\" or \"FORCE:4\"", |item| {
+        OverSubscribe::parse(item.as_str()?)
+    });
+    if let Some(shares) = shares {
+        partition.set(Field::OverSubscribe(shares), &mut std::iter::empty());
+    }
+    partition.max_cpus_per_node = count(section, "max_cpus_per_node");
+    partition.default_cpus_per_gpu = count(section, "default_cpus_per_gpu");
+    section.number("priority_job_factor", 0..=65_533, &mut partition.priority_job_factor);
+    section.seconds("grace_time", &mut partition.grace_time);
+    partition.preempt_mode = section.read("preempt_mode", "\"OFF\", \"CANCEL\", \"REQUEUE\" or \"SUSPEND\"", |item| {
+        PreemptMode::parse(item.as_str()?)
+    });
+}
+
+fn count(section: &mut Section, key: &'static str) -> Option<u32> {
+    section.read(key, "a whole number from 1", |item| u32::try_from(item.as_integer()?).ok().filter(|count| *count > 0))
 }

@@ -1,10 +1,11 @@
 //! A configuration as a complete, readable `spur.conf`: what `spur up` writes.
 use std::fmt::{Display, Write};
 
-use model::config::SuspendCpus;
+use model::config::{PartitionLimits, SuspendCpus};
 use model::duration;
 use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
+use model::partition::{OverSubscribe, PreemptMode};
 use model::pool::PoolKind;
 use model::priority::PriorityKind;
 use model::spec::TimeLimit;
@@ -23,6 +24,7 @@ pub fn render(config: &Config) -> String {
     agent(&mut text, config);
     scheduler(&mut text, config);
     accounting(&mut text, config);
+    licenses(&mut text, config);
     nodes(&mut text, config);
     burst_buffer(&mut text, config);
     config.partitions.iter().for_each(|one| partition(&mut text, one));
@@ -38,6 +40,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.string("pid_file", &controller.pid_file);
     text.string("log_file", &controller.log_file);
     text.string("mail_program", &controller.mail_program);
+    text.string("metrics_address", &controller.metrics_address);
     text.value("min_job_age", seconds(controller.min_job_age));
     text.value("node_timeout", seconds(controller.node_timeout));
     text.value("first_job_id", controller.first_job_id);
@@ -101,6 +104,26 @@ fn scheduler(text: &mut Text, config: &Config) {
         SuspendCpus::Release => "release",
     };
     text.string("suspend_cpus", suspend_cpus);
+    let limits = match scheduler.partition_limits {
+        PartitionLimits::Wait => "wait",
+        PartitionLimits::Any => "any",
+        PartitionLimits::All => "all",
+    };
+    text.string("partition_limits", limits);
+    text.optional("max_memory_per_node_mb", scheduler.max_memory_per_node_mb);
+    text.optional("max_memory_per_cpu_mb", scheduler.max_memory_per_cpu_mb);
+    text.flag("disable_root_jobs", scheduler.disable_root_jobs);
+    text.value("reservation_over_run", seconds(scheduler.reservation_over_run));
+}
+
+fn licenses(text: &mut Text, config: &Config) {
+    if config.licenses.is_empty() {
+        return;
+    }
+    text.header("[licenses]");
+    for license in &config.licenses {
+        text.value(&quoted(&license.name), license.count);
+    }
 }
 
 fn accounting(text: &mut Text, config: &Config) {
@@ -196,6 +219,28 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("hidden", partition.is_hidden);
     text.value("root_only", partition.root_only);
     text.value("exclusive_nodes", partition.exclusive_nodes);
+    text.strings("allow_groups", &partition.allow_groups);
+    text.strings("allow_accounts", &partition.allow_accounts);
+    text.strings("deny_accounts", &partition.deny_accounts);
+    text.strings("allow_qos", &partition.allow_qos);
+    text.strings("deny_qos", &partition.deny_qos);
+    text.strings("alloc_nodes", &partition.alloc_nodes);
+    text.flag("disable_root_jobs", partition.disable_root_jobs);
+    text.flag("requires_reservation", partition.requires_reservation);
+    text.string("alternate", &partition.alternate);
+    text.flag("exclusive_user", partition.exclusive_user);
+    text.flag("least_loaded", partition.least_loaded);
+    if partition.oversubscribe != OverSubscribe::No {
+        text.string("oversubscribe", &partition.oversubscribe.word());
+    }
+    text.optional("max_cpus_per_node", partition.max_cpus_per_node);
+    text.optional("default_cpus_per_gpu", partition.default_cpus_per_gpu);
+    text.optional("default_memory_per_gpu_mb", partition.default_memory_per_gpu_mb);
+    text.optional("max_memory_per_node_mb", partition.max_memory_per_node_mb);
+    text.optional("max_memory_per_cpu_mb", partition.max_memory_per_cpu_mb);
+    text.value("priority_job_factor", partition.priority_job_factor);
+    text.value("grace_time", seconds(partition.grace_time));
+    text.string("preempt_mode", partition.preempt_mode.map_or("", PreemptMode::word));
 }
 
 fn seconds(span: Span) -> String {
@@ -215,6 +260,13 @@ impl Text {
 
     fn value(&mut self, key: &str, value: impl Display) {
         writeln!(self.0, "{key} = {value}").expect("a string takes any text");
+    }
+
+    /// Left out when it is not set.
+    fn flag(&mut self, key: &str, is_set: bool) {
+        if is_set {
+            self.value(key, true);
+        }
     }
 
     fn optional(&mut self, key: &str, value: Option<impl Display>) {

@@ -65,13 +65,6 @@ impl<'a> Section<'a> {
         Some(Found { item, at: start(item.span()).unwrap_or(key_at), key_at })
     }
 
-    /// A key that is known, but whose part of Spur this version does not have: refused rather than ignored.
-    pub fn not_yet(&mut self, key: &'static str) {
-        if let Some(found) = self.take(key) {
-            self.notes.add(found.key_at, format!("`{key}` is not supported by this version yet"));
-        }
-    }
-
     /// The table under `key`.
     pub fn section(&mut self, key: &'static str) -> Option<Section<'a>> {
         let found = self.take(key)?;
@@ -103,6 +96,16 @@ impl<'a> Section<'a> {
             self.notes.add(found.at, format!("`{key}` must be a list of tables, {title}, not {}", kind(found.item)));
         }
         sections
+    }
+
+    /// Every key with its number, where it is one, and its place: for tables whose keys are names.
+    pub fn all_numbers(&self) -> Vec<(String, Option<u32>, usize)> {
+        let place = |key: &str, item: &Item| {
+            let span = self.table.key(key).and_then(|key| key.span()).or(item.span());
+            span.map_or(self.at, |span| span.start)
+        };
+        let number = |item: &Item| item.as_integer().and_then(|number| u32::try_from(number).ok());
+        self.table.iter().map(|(key, item)| (key.to_string(), number(item), place(key, item))).collect()
     }
 
     /// Reports the keys that nobody asked for.

@@ -1,7 +1,10 @@
-//! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`, `[accounting]`.
+//! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`, `[accounting]`, `[licenses]`.
+use std::net::SocketAddr;
+
 use model::config::{
-    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, SchedulerConfig, SuspendCpus,
+    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, PartitionLimits, SchedulerConfig, SuspendCpus,
 };
+use model::license::LicenseCount;
 use model::priority::{PriorityConfig, PriorityKind};
 
 use crate::section::{Section, set};
@@ -21,6 +24,11 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.words("admins", &mut controller.admins);
     section.flag("return_to_service", &mut controller.return_to_service);
     section.text("mail_program", &mut controller.mail_program);
+    let address = section.read("metrics_address", "an address of this machine, like \"127.0.0.1:9341\"", |item| {
+        let address: SocketAddr = item.as_str()?.parse().ok()?;
+        address.ip().is_loopback().then(|| address.to_string())
+    });
+    controller.metrics_address = address.unwrap_or_default();
     if controller.first_job_id > controller.max_job_id {
         section.notes.add(section.at, "`first_job_id` is larger than `max_job_id`");
     }
@@ -74,7 +82,31 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
     backfill(&mut section, &mut scheduler.backfill);
     priority(&mut section, &mut scheduler.priority);
+    let limits = section.read("partition_limits", "\"wait\", \"any\" or \"all\"", |item| match item.as_str()? {
+        "wait" => Some(PartitionLimits::Wait),
+        "any" => Some(PartitionLimits::Any),
+        "all" => Some(PartitionLimits::All),
+        _ => None,
+    });
+    scheduler.partition_limits = limits.unwrap_or_default();
+    scheduler.max_memory_per_node_mb = section.megabytes("max_memory_per_node_mb");
+    scheduler.max_memory_per_cpu_mb = section.megabytes("max_memory_per_cpu_mb");
+    section.flag("disable_root_jobs", &mut scheduler.disable_root_jobs);
+    section.seconds("reservation_over_run", &mut scheduler.reservation_over_run);
     section.finish();
+}
+
+/// `[licenses]`: a count for each name.
+pub(crate) fn licenses(section: Section, licenses: &mut Vec<LicenseCount>) {
+    for (name, count, at) in section.all_numbers() {
+        match (count, model::license::parse_list(&name)) {
+            (Some(count), Some(list)) if list.len() == 1 && list[0].name == name => {
+                licenses.push(LicenseCount { name, count });
+            }
+            (Some(_), _) => section.notes.add(at, format!("{name:?} cannot be a licence's name")),
+            (None, _) => section.notes.add(at, format!("`{name}` must be a whole number of licences")),
+        }
+    }
 }
 
 /// The value of `database` that turns history off.

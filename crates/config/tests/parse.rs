@@ -135,10 +135,6 @@ fn sections_of_later_versions_are_refused_not_ignored() {
             "c:8:2: [accounting] is not supported by this version yet",
         ],
     );
-    after_nodes(
-        "[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\nallow_groups = [\"staff\"]\n",
-        &["c:8:1: `allow_groups` is not supported by this version yet"],
-    );
 }
 
 #[test]

@@ -54,6 +54,10 @@ impl Agents {
         self.lock().streams.keys().cloned().collect()
     }
 
+    pub fn n_connected(&self) -> usize {
+        self.lock().streams.len()
+    }
+
     /// Forgets the stream unless a newer one has taken its place.
     pub fn disconnect(&self, node: &NodeName, number: u64) {
         let mut connected = self.lock();

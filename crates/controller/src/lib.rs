@@ -10,16 +10,19 @@
 //! ```
 mod agents;
 mod api;
+mod counted;
 mod door;
 mod history;
 mod leader;
 mod machine;
+mod metrics;
 mod names;
 #[cfg(test)]
 mod old_journals;
 mod options;
 mod progress;
 mod serve;
+mod statistics;
 
 pub use options::Options;
 pub use serve::run;

@@ -7,6 +7,8 @@ use model::{Entry, Event, Reject, Reply, codec};
 use state::Cluster;
 use tokio::sync::{broadcast, watch};
 
+use crate::statistics::Statistics;
+
 /// Events of one batch of entries, shared by all who listen.
 pub type EventBatch = Arc<Vec<Event>>;
 
@@ -15,6 +17,7 @@ pub type EventBatch = Arc<Vec<Event>>;
 pub struct Published {
     snapshots: watch::Receiver<Arc<Cluster>>,
     events: broadcast::Sender<EventBatch>,
+    pub statistics: Arc<Statistics>,
 }
 
 impl Published {
@@ -39,6 +42,7 @@ pub struct ClusterMachine {
     events: broadcast::Sender<EventBatch>,
     /// Of the batch in hand.
     pending: Vec<Event>,
+    statistics: Arc<Statistics>,
 }
 
 impl ClusterMachine {
@@ -46,8 +50,9 @@ impl ClusterMachine {
         let cluster = Cluster::default();
         let (snapshots, reader) = watch::channel(Arc::new(cluster.clone()));
         let (events, _) = broadcast::channel(1024);
-        let published = Published { snapshots: reader, events: events.clone() };
-        (ClusterMachine { cluster, snapshots, events, pending: Vec::new() }, published)
+        let statistics = Arc::new(Statistics::default());
+        let published = Published { snapshots: reader, events: events.clone(), statistics: statistics.clone() };
+        (ClusterMachine { cluster, snapshots, events, pending: Vec::new(), statistics }, published)
     }
 
     fn publish(&mut self) {
@@ -75,6 +80,7 @@ impl Machine for ClusterMachine {
         if let Err(Reject::Internal(why)) = &reply {
             tracing::error!(index, why, command = ?entry.command, "a bug: the entry was not applied");
         }
+        self.statistics.applied(&self.cluster, &events);
         self.pending.extend(events);
         reply
     }

@@ -8,16 +8,35 @@ use wire::accounts;
 /// A name that was changed is believed after this long.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
+/// A user's groups, with the moment since which they are known.
+type Memberships = HashMap<(String, u32), (Instant, Vec<String>)>;
+
 #[derive(Default)]
 pub struct Names {
     users: Mutex<HashMap<u32, (Instant, String)>>,
     groups: Mutex<HashMap<u32, (Instant, String)>>,
+    memberships: Mutex<Memberships>,
 }
 
 impl Names {
     /// The user's login name; the number itself where there is none.
     pub fn user(&self, uid: u32) -> String {
         remembered(&self.users, uid, accounts::user_name)
+    }
+
+    /// Every group of a user, that of `gid` among them.
+    pub fn groups_of(&self, user: &str, gid: u32) -> Vec<String> {
+        let mut known = self.memberships.lock().expect("nobody panics while holding this lock");
+        let key = (user.to_string(), gid);
+        match known.get(&key) {
+            Some((since, groups)) if since.elapsed() < REMEMBERED => groups.clone(),
+            _ => {
+                let groups: Vec<String> =
+                    accounts::groups_of(user, gid).into_iter().filter_map(accounts::group_name).collect();
+                known.insert(key, (Instant::now(), groups.clone()));
+                groups
+            }
+        }
     }
 
     pub fn group(&self, gid: u32) -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use journal::{Journal, Leadership};
 use model::{Caller, Command};
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
 use wire::channel::MAX_MESSAGE_BYTES;
@@ -16,9 +16,10 @@ use wire::proto::controller_server::ControllerServer;
 
 use crate::agents::Agents;
 use crate::api::Api;
+use crate::counted::Counted;
 use crate::door::{Door, Refusal};
 use crate::machine::ClusterMachine;
-use crate::{Options, leader};
+use crate::{Options, leader, metrics};
 
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
@@ -37,14 +38,22 @@ async fn serve(options: Options) -> Result<()> {
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
     let opened_at = published.now().now();
     let door = Arc::new(Door::new(journal.clone(), published.clone()));
-    let configure = Command::Reconfigure { config: Box::new(options.config.clone()) };
+    let configure = Command::Begin { config: Box::new(options.config.clone()) };
     match door.propose(Caller::SYSTEM, configure).await {
         Ok(_) => (),
         Err(Refusal::Rejected(reject)) => anyhow::bail!("the configuration is refused: {reject}"),
         Err(Refusal::NotWritten(why)) => anyhow::bail!("the configuration could not be written: {why}"),
     }
+    // What was read from the log is not counted.
+    published.statistics.reset(door.now());
     let history = crate::history::start(&options.config, opened_at, door.clone(), published.clone()).await;
     let agents = Arc::new(Agents::default());
+    if !settings.metrics_address.is_empty() {
+        let address = &settings.metrics_address;
+        let listener = TcpListener::bind(address).await.with_context(|| format!("metrics_address {address}"))?;
+        tokio::spawn(metrics::serve(listener, published.clone(), agents.clone()));
+    }
+    let statistics = published.statistics.clone();
     let (runner, stager) = leader::start(door.clone(), published.clone(), agents.clone());
     let (started, config_file) = (door.now(), options.config_file);
     let api = Api {
@@ -67,6 +76,7 @@ async fn serve(options: Options) -> Result<()> {
     let service = ControllerServer::new(api)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let service = Counted { inner: service, statistics };
     tracing::info!(socket = settings.socket, "the controller answers");
     let served = tonic::transport::Server::builder()
         .initial_stream_window_size(4 << 20)

@@ -139,6 +139,8 @@ record! {
         #[serde(with = "crate::bytes")]
         pub environment: Vec<u8>,
         pub partition: String,
+        /// The reservation the job runs in; empty: none.
+        pub reservation: String,
         pub cluster_name: String,
         /// The whole allocation of the job, node by node.
         pub job_shares: Vec<NodeShare>,

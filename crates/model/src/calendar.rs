@@ -44,13 +44,13 @@ impl Zone for FixedOffset {
 
     fn to_unix(&self, local: LocalTime) -> i64 {
         let second = i64::from(local.hour) * 3600 + i64::from(local.minute) * 60 + i64::from(local.second);
-        local.days().saturating_mul(DAY).saturating_add(second - i64::from(self.0))
+        local.days_since_1970().saturating_mul(DAY).saturating_add(second - i64::from(self.0))
     }
 }
 
 impl LocalTime {
     /// The date's distance from 1970-01-01; a day too many for its month counts into the next.
-    fn days(self) -> i64 {
+    pub fn days_since_1970(self) -> i64 {
         // Years start in March here, so that the odd month is the last.
         let (year, month) = match self.month {
             0..=2 => (self.year.saturating_sub(1), i64::from(self.month) + 9),
@@ -69,7 +69,7 @@ impl LocalTime {
             hour: self.hour,
             minute: self.minute,
             second: self.second,
-            ..date(self.days().saturating_add(days))
+            ..date(self.days_since_1970().saturating_add(days))
         }
     }
 }

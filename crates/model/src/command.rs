@@ -138,6 +138,30 @@ pub enum Command {
     Reconfigure {
         config: Box<Config>,
     },
+    /// As `Reconfigure`, when the controller starts: what was changed at run time stays while the file is as it was.
+    Begin {
+        config: Box<Config>,
+    },
+    CreatePartition {
+        name: String,
+        fields: Vec<crate::partition_field::Field>,
+    },
+    DeletePartition {
+        name: String,
+    },
+    /// Without a name, one is found.
+    CreateReservation {
+        name: String,
+        fields: Vec<crate::reservation_field::Field>,
+        utc_offset_secs: i32,
+    },
+    UpdateReservation {
+        name: String,
+        fields: Vec<crate::reservation_field::Field>,
+    },
+    DeleteReservation {
+        name: String,
+    },
     Tick,
 }
 
@@ -190,6 +214,7 @@ pub enum Reply {
     Submitted(JobId),
     StepCreated(StepId),
     StepsCreated(Vec<StepPart>),
+    ReservationCreated(String),
     Adopted {
         n_started: u32,
         n_stale: u32,

@@ -1,6 +1,7 @@
 //! The configuration that all replicas judge by. Read from files by the `config` crate; part of the state.
 use serde::{Deserialize, Serialize};
 
+use crate::license::LicenseCount;
 use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
 use crate::priority::PriorityConfig;
@@ -20,6 +21,8 @@ pub struct Config {
     /// None: jobs cannot have burst buffers.
     pub burst_buffer: Option<BurstBufferConfig>,
     pub accounting: AccountingConfig,
+    /// What the whole cluster has of each licence.
+    pub licenses: Vec<LicenseCount>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +58,8 @@ pub struct ControllerConfig {
     pub return_to_service: bool,
     /// Called as `mail_program -s SUBJECT USER`.
     pub mail_program: String,
+    /// Where metrics are served over HTTP, an address of this machine such as `127.0.0.1:9341`; empty: nowhere.
+    pub metrics_address: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +97,13 @@ pub struct SchedulerConfig {
     pub allow_owner_suspend: bool,
     pub backfill: BackfillConfig,
     pub priority: PriorityConfig,
+    /// What becomes of a job that breaks a partition's limits: it waits, or it is refused.
+    pub partition_limits: PartitionLimits,
+    pub max_memory_per_node_mb: Option<u64>,
+    pub max_memory_per_cpu_mb: Option<u64>,
+    pub disable_root_jobs: bool,
+    /// Jobs run so much longer than their reservation.
+    pub reservation_over_run: Span,
 }
 
 /// How far the scheduler looks into the future.
@@ -126,6 +138,18 @@ pub struct AccountingConfig {
     pub has_extern: bool,
 }
 
+/// When limits of partitions refuse a job at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartitionLimits {
+    /// Never: it waits for other rules.
+    #[default]
+    Wait,
+    /// When none of its partitions would take it.
+    Any,
+    /// When one of its partitions would not take it.
+    All,
+}
+
 /// Whether a manual suspend gives the CPUs to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SuspendCpus {
@@ -145,6 +169,7 @@ impl Default for Config {
             scheduler: SchedulerConfig::default(),
             burst_buffer: None,
             accounting: AccountingConfig::default(),
+            licenses: Vec::new(),
         }
     }
 }
@@ -166,6 +191,7 @@ impl Default for ControllerConfig {
             admins: Vec::new(),
             return_to_service: true,
             mail_program: "/usr/bin/mail".into(),
+            metrics_address: String::new(),
         }
     }
 }
@@ -200,6 +226,11 @@ impl Default for SchedulerConfig {
             allow_owner_suspend: true,
             backfill: BackfillConfig::default(),
             priority: PriorityConfig::default(),
+            partition_limits: PartitionLimits::Wait,
+            max_memory_per_node_mb: None,
+            max_memory_per_cpu_mb: None,
+            disable_root_jobs: false,
+            reservation_over_run: Span(0),
         }
     }
 }

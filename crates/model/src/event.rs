@@ -41,6 +41,10 @@ pub enum Event {
         node: NodeName,
         at: Timestamp,
     },
+    ReservationChanged {
+        name: String,
+        at: Timestamp,
+    },
     Reconfigured {
         at: Timestamp,
     },

@@ -63,7 +63,7 @@ impl Node {
         !self.is_removed
             && !size.excluded.contains(&self.name)
             && size.tmp_disk_mb <= self.config.tmp_disk_mb
-            && size.constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(&self.config.features))
+            && size.constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(self.features()))
             && self.config.has_gres(&size.gres_for(size.n_tasks_each().unwrap_or(1)))
             && size.threads_per_core.is_none_or(|threads| threads <= self.config.n_threads_per_core())
             && size.sockets_per_node.is_none_or(|sockets| sockets <= self.config.sockets.max(1))

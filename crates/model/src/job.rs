@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::buffer::{BufferPhase, BufferState};
 use crate::dependency::Dependency;
+use crate::license::LicenseCount;
 use crate::time::{Span, Timestamp};
 use crate::{Allocation, ExitStatus, HetPlace, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
 
@@ -107,6 +108,12 @@ record! {
         pub hurry: bool,
         /// The system's own comments, oldest first.
         pub remarks: Vec<Remark>,
+        /// Held while `holds_nodes()`, kept for display afterwards.
+        pub licenses: Vec<LicenseCount>,
+        /// The reservation it runs in.
+        pub reservation: String,
+        /// Whatever its limit, it ends then: with its reservation.
+        pub must_end_by: Option<Timestamp>,
     }
 
     /// One line of SystemComment.
@@ -147,6 +154,8 @@ pub enum HeldBy {
     MaxRequeue,
     /// Its burst buffer could not be filled.
     BurstBuffer,
+    /// Its reservation is gone.
+    ReservationGone,
 }
 
 /// What ends a wait.
@@ -171,6 +180,8 @@ pub enum Wake {
     Buffer(JobId),
     /// The persistent buffer of this name is there, or gone, or somebody has stopped using it.
     Persistent(String),
+    /// A reservation has begun, ended or changed.
+    Reservation(String),
 }
 
 impl Job {
@@ -208,6 +219,14 @@ impl Job {
         if self.ended.is_some() {
             return self.ended;
         }
+        let by_limit = self.end_by_limit();
+        match (by_limit, self.must_end_by.filter(|_| self.started.is_some())) {
+            (Some(limit), Some(last)) => Some(limit.min(last)),
+            (limit, last) => limit.or(last),
+        }
+    }
+
+    fn end_by_limit(&self) -> Option<Timestamp> {
         let limit = self.spec.time_limit?.span()?;
         match self.suspend_changed {
             Some(changed) if self.suspended_at.is_none() => Some(changed + (limit - self.run_before_suspend)),

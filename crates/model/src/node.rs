@@ -42,6 +42,12 @@ record! {
         pub registered: Option<Timestamp>,
         /// No longer in the configuration; goes when its last job has.
         pub is_removed: bool,
+        pub comment: String,
+        pub extra: String,
+        /// Taken out because it failed, says an administrator.
+        pub has_failed: bool,
+        /// Those of its features that are there now; none: all.
+        pub active_features: Option<Vec<String>>,
     }
 
     /// What one user has on a node.
@@ -147,6 +153,11 @@ impl Node {
     /// New jobs may be placed here.
     pub fn is_usable(&self) -> bool {
         self.phase == NodePhase::Up && !self.drain && !self.is_removed
+    }
+
+    /// The features that are there now.
+    pub fn features(&self) -> &[String] {
+        self.active_features.as_deref().unwrap_or(&self.config.features)
     }
 
     pub fn free_cpus(&self) -> u32 {

@@ -10,6 +10,12 @@ pub struct NodeState {
     pub completing: bool,
     /// Does not answer: sinfo shows a trailing `*`.
     pub silent: bool,
+    /// It is the time of a reservation for maintenance.
+    pub maintenance: bool,
+    /// It is the time of some other reservation.
+    pub reserved: bool,
+    /// Taken out because it failed.
+    pub failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +37,10 @@ impl NodeView {
         };
         let completing = self.has_ending_job || node.phase == NodePhase::Clearing;
         let silent = !node.answers || matches!(node.phase, NodePhase::Lost | NodePhase::Unknown);
-        NodeState { base, drain: node.drain, completing, silent }
+        let (maintenance, failed) = (self.is_in_maintenance, node.has_failed);
+        let reserved = !self.reservation.is_empty() && !maintenance;
+        let drain = node.drain && !failed;
+        NodeState { base, drain, completing, silent, maintenance, reserved, failed }
     }
 
     fn busy_base(&self) -> Base {
@@ -53,6 +62,15 @@ impl NodeState {
         if self.drain {
             text.push_str("+DRAIN");
         }
+        if self.failed {
+            text.push_str("+FAIL");
+        }
+        if self.maintenance {
+            text.push_str("+MAINTENANCE");
+        }
+        if self.reserved {
+            text.push_str("+RESERVED");
+        }
         if self.silent {
             text.push_str("+NOT_RESPONDING");
         }
@@ -63,12 +81,16 @@ impl NodeState {
     pub fn word(self) -> String {
         let busy = matches!(self.base, Base::Allocated | Base::Mixed);
         let word = match (self.base, self.drain) {
+            (Base::Idle | Base::Unknown, false) if self.maintenance && !self.failed => "maint",
             (Base::Down, _) => "down",
+            _ if self.failed && (busy || self.completing) => "failing",
+            _ if self.failed => "fail",
             (Base::Unknown, true) => "drained",
             (Base::Unknown, false) => "unknown",
             (_, true) if busy || self.completing => "draining",
             (_, true) => "drained",
             (Base::Idle, _) if self.completing => "completing",
+            (Base::Idle, _) if self.reserved => "reserved",
             (Base::Idle, _) => "idle",
             (Base::Allocated, _) if self.completing => "allocated+",
             (Base::Allocated, _) => "allocated",
@@ -93,6 +115,8 @@ impl NodeState {
             "drained" => "drain",
             "completing" => "comp",
             "unknown" => "unk",
+            "reserved" => "resv",
+            "failing" => "failg",
             other => other,
         };
         format!("{short}{mark}")

@@ -24,6 +24,8 @@ record! {
         pub is_exclusive: bool,
         /// Shorter than asked, as `--time-min` allows.
         pub time_limit: Option<TimeLimit>,
+        /// Empty: outside all reservations.
+        pub reservation: String,
     }
 
     pub struct StageStart {

@@ -30,7 +30,7 @@ reasons! {
     PartitionInactive, PartitionConfig, JobHeldAdmin, JobHeldUser, JobHoldMaxRequeue, BeginTime, Licenses, Reservation,
     ReservationDeleted, ReqNodeNotAvail, BadConstraints, Constraints, SystemFailure, JobLaunchFailure, NonZeroExitCode,
     RaisedSignal, TimeLimit, NodeDown, InvalidAccount, InvalidQOS, Cleaning, Prolog, JobArrayTaskLimit,
-    BurstBufferResources, BurstBufferStageIn, BurstBufferOperation, DeadLine, OutOfMemory, MaxMemPerLimit,
+    BurstBufferResources, BurstBufferStageIn, BurstBufferOperation, DeadLine, OutOfMemory, MaxMemPerLimit, ReservationInvalid,
 }
 
 impl fmt::Display for Reason {

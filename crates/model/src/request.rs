@@ -23,6 +23,19 @@ record! {
         pub has_ending_job: bool,
         /// A job here runs or is suspended.
         pub has_live_job: bool,
+        /// The reservation whose time it is now.
+        pub reservation: String,
+        /// That reservation is for maintenance.
+        pub is_in_maintenance: bool,
+    }
+
+    /// One licence as the whole cluster sees it.
+    pub struct LicenseView {
+        pub name: String,
+        pub total: u32,
+        pub used: u32,
+        /// Kept by reservations whose time it is, and not yet used by their jobs.
+        pub reserved: u32,
     }
 
     /// A piece of the answer, read from one snapshot of the state.

@@ -7,6 +7,7 @@ use crate::buffer::BufferRequest;
 use crate::dependency::Dependency;
 use crate::features::Constraint;
 use crate::gres::GresRequest;
+use crate::license::LicenseRequest;
 use crate::time::{Span, Timestamp};
 use crate::{BlobId, NodeName, StepSpec, TaskSet};
 
@@ -66,6 +67,11 @@ record! {
         pub burst_buffer_file: String,
         /// What these and the script's directives come to; filled in by admission.
         pub buffer: Option<Arc<BufferRequest>>,
+        pub licenses: LicenseRequest,
+        /// In the order of preference; empty: none.
+        pub reservations: Vec<String>,
+        /// The user's groups besides `group`, as far as a rule of the cluster asks for them.
+        pub groups: Vec<String>,
     }
 
     /// How much, and where.

@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::NodeName;
 use crate::dependency::Dependency;
-use crate::gres::GresRequest;
+use crate::gres::{Gres, GresRequest};
+use crate::license::LicenseRequest;
 use crate::partition::PartitionState;
 use crate::spec::{Memory, TimeLimit};
 use crate::time::Timestamp;
@@ -42,10 +43,16 @@ record! {
         pub stderr: Option<String>,
         pub work_dir: Option<String>,
         pub burst_buffer: Option<String>,
+        pub licenses: Option<LicenseRequest>,
+        /// Names of reservations; empty takes the job out of its own.
+        pub reservations: Option<Vec<String>>,
+        /// The caller's groups, as far as a rule asks for them; filled in by the controller.
+        pub groups: Option<Vec<String>>,
     }
 
     pub struct PartitionChanges {
         pub state: Option<PartitionState>,
+        pub fields: Vec<crate::partition_field::Field>,
     }
 }
 
@@ -59,11 +66,26 @@ pub enum TimeLimitChange {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum NodeChange {
-    Drain { reason: String },
+    Drain {
+        reason: String,
+    },
     Undrain,
-    Down { reason: String },
+    Down {
+        reason: String,
+    },
     Resume,
     Reason(String),
     Features(Vec<String>),
     Weight(u32),
+    /// Those of its features that are there now.
+    ActiveFeatures(Vec<String>),
+    Gres(Vec<Gres>),
+    Comment(String),
+    Extra(String),
+    /// As `Drain`, but said to have failed.
+    Fail {
+        reason: String,
+    },
+    /// It does not answer, says an administrator.
+    NotResponding,
 }

@@ -1,43 +1,123 @@
-//! Nodes that some jobs may not use at some times: "node n is not available to job j in [a, b)".
+//! Nodes that some jobs may not use at some times: what reservations do to the timeline.
 use std::collections::BTreeSet;
 
-use model::Job;
+use model::reservation::Flag;
+use model::{NodeName, Reservation, Timestamp};
+use state::Cluster;
 
 use crate::request::Request;
 use crate::room::SpotId;
-use crate::timeline::Interval;
+use crate::timeline::{Clock, Interval, Slot};
 
 /// Keeps jobs off nodes for a time.
-#[allow(dead_code, reason = "nothing closes nodes yet")]
-pub(crate) struct Closure<'a> {
-    pub spots: BTreeSet<SpotId>,
-    pub interval: Interval,
-    /// Jobs that may use the nodes all the same.
-    pub admits: Box<dyn Fn(&Job) -> bool + 'a>,
+struct Closure<'a> {
+    spots: BTreeSet<SpotId>,
+    interval: Interval,
+    /// To the microsecond, for jobs that would start now.
+    begins: Timestamp,
+    holds_for: Whom<'a>,
+    is_maintenance: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Whom<'a> {
+    /// All but the jobs of that reservation.
+    Outside(&'a str),
+    /// The jobs of that reservation: they stay on its nodes.
+    Inside(&'a str),
 }
 
 #[derive(Default)]
 pub(crate) struct Closures<'a> {
+    now: Timestamp,
     all: Vec<Closure<'a>>,
 }
 
 impl<'a> Closures<'a> {
-    /// Those that hold for the job, by number; jobs with the same list are treated alike.
-    pub fn of(&self, job: &Job) -> Vec<u32> {
-        (0..).zip(&self.all).filter(|(_, closure)| !(closure.admits)(job)).map(|(number, _)| number).collect()
+    /// `n_spots` are all the nodes that are seen, `find` tells them by name.
+    pub fn new(
+        cluster: &'a Cluster,
+        clock: &Clock,
+        n_spots: SpotId,
+        find: impl Fn(&NodeName) -> Option<SpotId>,
+    ) -> Closures<'a> {
+        let mut all = Vec::new();
+        for reservation in cluster.reservations() {
+            let own: BTreeSet<SpotId> = reservation.nodes.iter().filter_map(&find).collect();
+            all.extend(windows(reservation, cluster.now(), clock).map(|(begins, interval)| Closure {
+                spots: own.clone(),
+                interval,
+                begins,
+                holds_for: Whom::Outside(&reservation.name),
+                is_maintenance: reservation.has(Flag::Maint),
+            }));
+            if !reservation.has(Flag::AnyNodes) && !reservation.has(Flag::Flex) {
+                all.push(Closure {
+                    spots: (0..n_spots).filter(|spot| !own.contains(spot)).collect(),
+                    interval: Interval { from: Slot::NOW, until: Slot::NEVER },
+                    begins: Timestamp(0),
+                    holds_for: Whom::Inside(&reservation.name),
+                    is_maintenance: false,
+                });
+            }
+        }
+        Closures { now: cluster.now(), all }
+    }
+
+    /// Those that hold for jobs of that reservation, or of none (empty), by number; jobs with the same list are treated alike.
+    pub fn of(&self, own: &str) -> Vec<u32> {
+        let holds = |closure: &Closure| match closure.holds_for {
+            Whom::Outside(name) => name != own,
+            Whom::Inside(name) => name == own,
+        };
+        (0..).zip(&self.all).filter(|(_, closure)| holds(closure)).map(|(number, _)| number).collect()
     }
 
     pub fn bars(&self, spot: SpotId, request: &Request, interval: Interval) -> bool {
-        self.intervals(spot, request).any(|closed| closed.overlaps(interval))
+        let end = request.length.0.map(|span| self.now + span);
+        self.holding(spot, request).any(|closure| match interval.from {
+            Slot::NOW => end.is_none_or(|end| closure.begins < end),
+            _ => closure.interval.overlaps(interval),
+        })
     }
 
     pub fn bars_ever(&self, spot: SpotId, request: &Request) -> bool {
-        self.intervals(spot, request).next().is_some()
+        self.holding(spot, request).next().is_some()
     }
 
     /// When the node is closed to the request's job.
     pub fn intervals(&self, spot: SpotId, request: &Request) -> impl Iterator<Item = Interval> {
-        let closed = request.closed.iter().map(|number| &self.all[*number as usize]);
-        closed.filter(move |closure| closure.spots.contains(&spot)).map(|closure| closure.interval)
+        self.holding(spot, request).map(|closure| closure.interval)
     }
+
+    /// The request without what is closed for maintenance, if that is anything.
+    pub fn without_maintenance<'r>(&self, request: &Request<'r>) -> Option<Request<'r>> {
+        let is_other = |number: &&u32| !self.all[**number as usize].is_maintenance;
+        let closed: Vec<u32> = request.closed.iter().filter(is_other).copied().collect();
+        (closed.len() < request.closed.len()).then(|| Request { closed, ..request.clone() })
+    }
+
+    fn holding<'s>(&'s self, spot: SpotId, request: &Request) -> impl Iterator<Item = &'s Closure<'a>> {
+        let holding: Vec<&Closure> = request.closed.iter().map(|number| &self.all[*number as usize]).collect();
+        holding.into_iter().filter(move |closure| closure.spots.contains(&spot))
+    }
+}
+
+/// The times of a reservation, as far as a job that starts within the window could run into them.
+fn windows<'r>(
+    reservation: &'r Reservation,
+    now: Timestamp,
+    clock: &'r Clock,
+) -> impl Iterator<Item = (Timestamp, Interval)> + 'r {
+    let horizon = clock.time(clock.end());
+    let mut is_beyond = false;
+    let wanted = reservation.windows(now).take_while(move |(start, _)| {
+        let was_beyond = is_beyond;
+        is_beyond = *start > horizon;
+        !was_beyond
+    });
+    wanted.map(move |(start, end)| {
+        let interval = Interval { from: clock.slot_before(start), until: clock.slot(end) };
+        (start, interval)
+    })
 }

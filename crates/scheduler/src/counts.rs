@@ -2,8 +2,12 @@
 use std::collections::BTreeMap;
 
 use model::JobSpec;
+use model::license::LicenseCount;
+use model::reservation::Flag;
+use model::time::Span;
+use state::Cluster;
 
-use crate::timeline::{Interval, Slot};
+use crate::timeline::{Clock, Interval, Slot};
 
 /// So many of one thing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,9 +16,19 @@ pub(crate) struct Wanted {
     pub count: u64,
 }
 
-/// What a job needs besides nodes, for as long as it runs.
-pub(crate) fn wanted_by(_: &JobSpec) -> Vec<Wanted> {
-    Vec::new()
+impl Wanted {
+    fn of(license: &LicenseCount) -> Wanted {
+        Wanted { name: license.name.clone(), count: license.count.into() }
+    }
+}
+
+/// What a job needs besides nodes, for as long as it runs: one of these lists.
+pub(crate) fn wanted_by(spec: &JobSpec) -> Vec<Vec<Wanted>> {
+    let wanted = &spec.licenses;
+    match wanted.any_is_enough && !wanted.list.is_empty() {
+        true => wanted.list.iter().map(|one| vec![Wanted::of(one)]).collect(),
+        false => vec![wanted.list.iter().map(Wanted::of).collect()],
+    }
 }
 
 #[derive(Default)]
@@ -25,30 +39,154 @@ pub(crate) struct Counts {
 #[derive(Default)]
 struct Count {
     total: u64,
-    uses: Vec<(Interval, u64)>,
+    uses: Vec<Taken>,
+    /// What each reservation keeps.
+    kept: BTreeMap<String, u64>,
+}
+
+struct Taken {
+    interval: Interval,
+    count: u64,
+    counts_for: Whom,
+}
+
+/// For whom something is taken. What a reservation keeps, its own jobs may take; what they take of it is the others' no longer.
+enum Whom {
+    All,
+    AllBut(String),
+    Only(String),
+}
+
+impl Whom {
+    fn holds_for(&self, reservation: &str) -> bool {
+        match self {
+            Whom::All => true,
+            Whom::AllBut(name) => name != reservation,
+            Whom::Only(name) => name == reservation,
+        }
+    }
 }
 
 impl Counts {
-    /// Whether all of it is there during the whole interval.
-    pub fn has(&self, wanted: &[Wanted], interval: Interval) -> bool {
-        wanted.iter().all(|one| self.free_over(&one.name, interval) >= one.count)
+    pub fn new(cluster: &Cluster, clock: &Clock) -> Counts {
+        let mut counts = Counts::default();
+        for license in &cluster.config().licenses {
+            counts.by_name.entry(license.name.clone()).or_default().total += u64::from(license.count);
+        }
+        if counts.by_name.is_empty() {
+            return counts;
+        }
+        let over_run = cluster.config().scheduler.reservation_over_run;
+        for reservation in cluster.reservations() {
+            for license in &reservation.licenses {
+                let count = counts.by_name.entry(license.name.clone()).or_default();
+                // Where its jobs may run outside its time, what they hold is nobody else's then.
+                let stays_inside = !reservation.has(Flag::Flex) && over_run == Span(0);
+                if stays_inside {
+                    *count.kept.entry(reservation.name.clone()).or_default() += u64::from(license.count);
+                }
+                let windows = reservation.windows(cluster.now());
+                let near = windows.take_while(|(start, _)| clock.slot_before(*start) <= clock.end());
+                count.uses.extend(near.map(|(start, end)| Taken {
+                    interval: Interval { from: clock.slot_before(start), until: clock.slot(end) },
+                    count: license.count.into(),
+                    counts_for: Whom::AllBut(reservation.name.clone()),
+                }));
+            }
+        }
+        for job in cluster.license_holders() {
+            let until = cluster.expected_end(job).map_or(Slot::NEVER, |at| clock.slot(at).max(Slot(1)));
+            let held: Vec<Wanted> = job.licenses.iter().map(Wanted::of).collect();
+            counts.take(&held, Interval { from: Slot::NOW, until }, &job.reservation);
+        }
+        counts
     }
 
-    pub fn take(&mut self, wanted: &[Wanted], interval: Interval) {
+    /// Whether all of it is there for a job of that reservation, or of none (empty), during the whole interval.
+    pub fn has(&self, wanted: &[Wanted], interval: Interval, reservation: &str) -> bool {
+        wanted.iter().all(|one| self.free_over(&one.name, interval, reservation) >= one.count)
+    }
+
+    /// Something of it is given back at that mark.
+    pub fn frees_at(&self, wanted: &[Wanted], slot: Slot) -> bool {
+        let counts = wanted.iter().filter_map(|one| self.by_name.get(&one.name));
+        counts.flat_map(|count| &count.uses).any(|taken| taken.interval.until == slot)
+    }
+
+    pub fn take(&mut self, wanted: &[Wanted], interval: Interval, reservation: &str) {
         for one in wanted {
-            self.by_name.entry(one.name.clone()).or_default().uses.push((interval, one.count));
+            let count = self.by_name.entry(one.name.clone()).or_default();
+            if reservation.is_empty() {
+                count.uses.push(Taken { interval, count: one.count, counts_for: Whom::All });
+                continue;
+            }
+            let kept = count.kept.get(reservation).copied().unwrap_or(0);
+            let before: u64 = count
+                .uses
+                .iter()
+                .filter(|taken| matches!(&taken.counts_for, Whom::Only(name) if name == reservation))
+                .filter(|taken| taken.interval.overlaps(interval))
+                .map(|taken| taken.count)
+                .sum();
+            let beyond = (before + one.count).saturating_sub(kept).min(one.count);
+            count.uses.push(Taken { interval, count: one.count, counts_for: Whom::Only(reservation.into()) });
+            if beyond > 0 {
+                count.uses.push(Taken { interval, count: beyond, counts_for: Whom::AllBut(reservation.into()) });
+            }
         }
     }
 
-    fn free_over(&self, name: &str, interval: Interval) -> u64 {
+    fn free_over(&self, name: &str, interval: Interval, reservation: &str) -> u64 {
         let Some(count) = self.by_name.get(name) else { return 0 };
+        let uses = || count.uses.iter().filter(|taken| taken.counts_for.holds_for(reservation));
         let used_at = |at: Slot| -> u64 {
-            let covering = count.uses.iter().filter(|(used, _)| used.from <= at && at < used.until);
-            covering.map(|(_, n)| *n).sum()
+            let covering = uses().filter(|taken| taken.interval.from <= at && at < taken.interval.until);
+            covering.map(|taken| taken.count).sum()
         };
-        let begins = count.uses.iter().map(|(used, _)| used.from);
+        let begins = uses().map(|taken| taken.interval.from);
         let later = begins.filter(|from| interval.from < *from && *from < interval.until);
         let most_used = std::iter::once(interval.from).chain(later).map(used_at).max().unwrap_or(0);
         count.total.saturating_sub(most_used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(count: u64) -> Vec<Wanted> {
+        vec![Wanted { name: "a".into(), count }]
+    }
+
+    fn counts() -> Counts {
+        let mut counts = Counts::default();
+        counts.by_name.insert("a".into(), Count { total: 4, ..Default::default() });
+        counts
+    }
+
+    const DAY: Interval = Interval { from: Slot(10), until: Slot(20) };
+
+    #[test]
+    fn what_is_taken_is_missing_while_it_is_taken() {
+        let mut counts = counts();
+        counts.take(&wanted(3), DAY, "");
+        assert!(counts.has(&wanted(4), Interval { from: Slot(0), until: Slot(10) }, ""));
+        assert!(!counts.has(&wanted(2), Interval { from: Slot(0), until: Slot(11) }, ""));
+        assert!(counts.has(&wanted(1), DAY, ""));
+        assert!(counts.has(&wanted(4), Interval { from: Slot(20), until: Slot::NEVER }, ""));
+        assert!(counts.frees_at(&wanted(1), Slot(20)));
+    }
+
+    #[test]
+    fn what_a_reservation_keeps_is_for_its_own_jobs() {
+        let mut counts = counts();
+        let count = counts.by_name.get_mut("a").expect("just made");
+        count.kept.insert("r".into(), 3);
+        count.uses.push(Taken { interval: DAY, count: 3, counts_for: Whom::AllBut("r".into()) });
+        assert!(!counts.has(&wanted(2), DAY, "") && counts.has(&wanted(4), DAY, "r"));
+        counts.take(&wanted(2), DAY, "r");
+        assert!(counts.has(&wanted(1), DAY, "") && counts.has(&wanted(2), DAY, "r"));
+        counts.take(&wanted(2), DAY, "r");
+        assert!(!counts.has(&wanted(1), DAY, "") && !counts.has(&wanted(1), DAY, "r"));
     }
 }

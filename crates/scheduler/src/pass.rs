@@ -38,11 +38,12 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         let backfill = &cluster.config().scheduler.backfill;
+        let clock = Clock::new(cluster.now(), backfill);
         Pass {
             cluster,
-            clock: Clock::new(cluster.now(), backfill),
+            clock,
             order: Order::new(cluster),
-            room: Room::new(cluster),
+            room: Room::new(cluster, &clock),
             failed: Failed::default(),
             reasons: Reasons::new(cluster),
             depth: Depth::new(backfill),
@@ -78,14 +79,16 @@ impl<'a> Pass<'a> {
     fn consider(&mut self, job: &'a Job) {
         let pools = self.pools(job);
         self.room.look_for(&job.spec.size);
-        let closed = self.room.closures.of(job);
-        let request = Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed);
+        let requests = Request::all(self.cluster, &self.room.closures, job);
+        // Who wants to be in a reservation waits for it; who is only drawn into one waits outside.
+        let request = if job.spec.reservations.is_empty() { requests.last() } else { requests.first() };
+        let Some(request) = request.cloned() else { return };
         let is_behind = pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_try = !is_behind || self.depth.may_try_behind(job, &pools);
         let (mut stays, mut may_start) = (true, false);
         for task in self.order.tasks(job) {
             may_start = true;
-            stays = !(may_try && self.start(&pools, &request, task));
+            stays = !(may_try && requests.iter().any(|request| self.start(&pools, request, task)));
             if stays {
                 break;
             }
@@ -94,7 +97,7 @@ impl<'a> Pass<'a> {
         if !stays {
             return;
         }
-        self.reasons.of_blocked(&self.room, &request, &pools, &mut self.plan);
+        self.reasons.of_blocked(&self.room, &self.clock, &requests, &pools, &mut self.plan);
         let has_place = may_start && may_try && self.depth.may_promise() && self.promise(&pools, &request);
         if !has_place && job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
@@ -105,7 +108,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn pools(&mut self, job: &'a Job) -> Vec<PoolId> {
         let partitions = job.spec.partitions.iter().filter_map(|name| self.cluster.config().partition(name));
         let taking = partitions.filter(|partition| state::partition_refusal(partition, job).is_none());
-        taking.map(|partition| self.room.pool(partition)).collect()
+        taking.map(|partition| self.room.pool(self.cluster, partition)).collect()
     }
 
     fn seeker(&self, pool: PoolId, request: &Request) -> Seeker {
@@ -142,7 +145,7 @@ impl<'a> Pass<'a> {
             return None;
         }
         let interval = self.clock.interval(Slot::NOW, request.length);
-        if !self.room.counts.has(&request.counts, interval) {
+        if !self.room.counts.has(&request.counts, interval, request.reservation) {
             return None;
         }
         let grants = pick::pick(&Offer::now(&self.room, pool, interval.until, request));
@@ -189,10 +192,12 @@ impl<'a> Pass<'a> {
         time_limit: Option<TimeLimit>,
     ) {
         let interval = self.clock.interval(Slot::NOW, request.length);
-        self.room.give(&nodes, request, interval);
+        self.room.give(pool, &nodes, request, interval);
         let partition = self.room.partition(pool).name.clone();
         let is_exclusive = request.size.wants_whole_nodes();
-        self.plan.starts.push(Start { job: request.job.id, task, partition, nodes, is_exclusive, time_limit });
+        let reservation = request.reservation.to_string();
+        let job = request.job.id;
+        self.plan.starts.push(Start { job, task, partition, nodes, is_exclusive, time_limit, reservation });
     }
 
     /// Keeps a place for the job in the future, where it can start first.
@@ -221,7 +226,7 @@ impl<'a> Pass<'a> {
         }
         self.depth.looked_ahead();
         self.room.load(self.cluster, &self.clock);
-        let mut best: Option<(Slot, Vec<Grant>)> = None;
+        let mut best: Option<(Slot, PoolId, Vec<Grant>)> = None;
         for pool in pools {
             let seeker = self.seeker(*pool, request);
             let not_before = self.failed.earliest(&seeker, request).max(Slot(1));
@@ -231,18 +236,18 @@ impl<'a> Pass<'a> {
             };
             self.failed.remember(&seeker, request, found.as_ref().map_or(Slot::NEVER, |(slot, _)| *slot));
             if let Some((slot, grants)) = found
-                && best.as_ref().is_none_or(|(first, _)| slot < *first)
+                && best.as_ref().is_none_or(|(first, ..)| slot < *first)
             {
-                best = Some((slot, grants));
+                best = Some((slot, *pool, grants));
             }
         }
-        let (slot, grants) = best?;
+        let (slot, pool, grants) = best?;
         if slot == self.clock.end() && !self.has_lost_patience(request.job) {
             return None;
         }
         // At the end of the window stand those of whom nobody knows when.
         let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
-        self.room.give(&grants, request, self.clock.interval(slot, request.length));
+        self.room.give(pool, &grants, request, self.clock.interval(slot, request.length));
         Some((slot, at, grants))
     }
 

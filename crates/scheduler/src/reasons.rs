@@ -8,10 +8,12 @@ use state::Cluster;
 use crate::pick::{self, Offer};
 use crate::request::Request;
 use crate::room::{PoolId, Room};
-use crate::timeline::{Interval, Slot};
+use crate::timeline::{Clock, Interval, Slot};
 
 const NODES_ARE_DOWN: &str =
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+
+const RESERVED_FOR_MAINTENANCE: &str = "ReqNodeNotAvail, Reserved for maintenance";
 
 /// Looking at every node of a partition is dear; so many times a pass it is done.
 const N_CLOSE_LOOKS: u32 = 64;
@@ -34,15 +36,28 @@ impl<'a> Reasons<'a> {
     }
 
     /// Notes in the plan why the job stays, if that is news.
-    pub fn of_blocked(&mut self, room: &Room<'a>, request: &Request<'a>, pools: &[PoolId], plan: &mut Plan) {
-        let (reason, text) = self.reason(room, request, pools);
+    pub fn of_blocked(
+        &mut self,
+        room: &Room<'a>,
+        clock: &Clock,
+        requests: &[Request<'a>],
+        pools: &[PoolId],
+        plan: &mut Plan,
+    ) {
+        let request = &requests[0];
         let job = request.job;
+        let lacks_licenses =
+            |one: &Request| !room.counts.has(&one.counts, clock.interval(Slot::NOW, one.length), one.reservation);
+        let (reason, text) = match requests.iter().all(lacks_licenses) {
+            true => (Reason::Licenses, String::new()),
+            false => self.reason(room, clock, request, pools),
+        };
         if job.reason != Some(reason) || job.reason_text != text {
             plan.reasons.push(WaitReason { job: job.id, reason: Some(reason), text, expected_start: None });
         }
     }
 
-    fn reason(&mut self, room: &Room<'a>, request: &Request<'a>, pools: &[PoolId]) -> (Reason, String) {
+    fn reason(&mut self, room: &Room<'a>, clock: &Clock, request: &Request<'a>, pools: &[PoolId]) -> (Reason, String) {
         if let Some(text) = self.unavailable(request.job) {
             return (Reason::ReqNodeNotAvail, text);
         }
@@ -55,12 +70,32 @@ impl<'a> Reasons<'a> {
                 return (Reason::Resources, NODES_ARE_DOWN.into());
             }
         }
+        if self.waits_for_maintenance(room, clock, request, pools) {
+            return (Reason::ReqNodeNotAvail, RESERVED_FOR_MAINTENANCE.into());
+        }
         let mut is_first = false;
         for pool in pools {
             is_first |= self.blocked.insert(*pool);
         }
         let reason = if is_first { Reason::Resources } else { Reason::Priority };
         (reason, String::new())
+    }
+
+    /// It would start now, were it not for a maintenance that comes too soon.
+    fn waits_for_maintenance(
+        &mut self,
+        room: &Room<'a>,
+        clock: &Clock,
+        request: &Request<'a>,
+        pools: &[PoolId],
+    ) -> bool {
+        let Some(freed) = room.closures.without_maintenance(request) else { return false };
+        if self.n_close_looks >= N_CLOSE_LOOKS {
+            return false;
+        }
+        self.n_close_looks += 1;
+        let until = clock.interval(Slot::NOW, request.length).until;
+        pools.iter().any(|pool| pick::pick(&Offer::now(room, *pool, until, &freed)).is_some())
     }
 
     /// Nodes that the job named, but that take no jobs now.

@@ -1,7 +1,9 @@
 //! What is looked for: a job's size and length, and who may be kept out of where.
 use model::spec::{Memory, Sharing, Size};
 use model::{Job, JobSpec};
+use state::Cluster;
 
+use crate::closures::Closures;
 use crate::counts::Wanted;
 use crate::timeline::Length;
 
@@ -19,23 +21,34 @@ pub(crate) struct Request<'a> {
     pub counts: Vec<Wanted>,
     /// Closures that hold for this job, by number.
     pub closed: Vec<u32>,
+    /// The reservation it would run in; empty: none.
+    pub reservation: &'a str,
 }
 
 impl<'a> Request<'a> {
-    pub fn new(job: &'a Job, size: &'a Size, length: Length, closed: Vec<u32>) -> Request<'a> {
+    /// Every way in which the job may run now, the best first: in reservations, and with other licences where it has the choice.
+    pub fn all(cluster: &'a Cluster, closures: &Closures, job: &'a Job) -> Vec<Request<'a>> {
+        let mut requests = Vec::with_capacity(1);
+        let inside = cluster.reservations_for(job).into_iter().map(|reservation| reservation.name.as_str());
+        let outside = job.spec.reservations.is_empty().then_some("");
+        for reservation in inside.chain(outside) {
+            let end = cluster.end_if_started(job.spec.time_limit, reservation);
+            let length = Length(end.map(|end| end - cluster.now()));
+            for counts in crate::counts::wanted_by(&job.spec) {
+                let closed = closures.of(reservation);
+                let request = Request::new(job, &job.spec.size, length, closed);
+                requests.push(Request { counts, reservation, ..request });
+            }
+        }
+        requests
+    }
+
+    fn new(job: &'a Job, size: &'a Size, length: Length, closed: Vec<u32>) -> Request<'a> {
         let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();
         let suits_all = size.suits_every_node();
-        Request {
-            job,
-            size,
-            length,
-            least_cpus,
-            least_memory_mb,
-            suits_all,
-            counts: crate::counts::wanted_by(&job.spec),
-            closed,
-        }
+        let counts = Vec::new();
+        Request { job, size, length, least_cpus, least_memory_mb, suits_all, counts, closed, reservation: "" }
     }
 
     pub fn spec(&self) -> &JobSpec {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
-use model::{Job, Node, NodeName, Partition, Phase, Timestamp};
+use model::{Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
 
@@ -43,6 +43,8 @@ pub(crate) struct Room<'a> {
     pub closures: Closures<'a>,
     pub counts: Counts,
     buffers: Buffers<'a>,
+    /// CPUs that jobs of a partition have on a node, where the partition may have only so many there.
+    shares: BTreeMap<(PoolId, SpotId), u32>,
     pub tracks_memory: bool,
     /// Some job wants, or has, nodes to its user alone.
     pub has_lone_users: bool,
@@ -55,20 +57,22 @@ struct Buffers<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub fn new(cluster: &'a Cluster) -> Self {
+    pub fn new(cluster: &'a Cluster, clock: &Clock) -> Self {
         let mut nodes: Vec<&Node> = cluster.nodes().map(|node| &**node).filter(|node| node.is_usable()).collect();
         nodes.sort_unstable_by_key(|node| node.rank);
         let mut names: Vec<(&NodeName, SpotId)> = nodes.iter().map(|node| &node.name).zip(0..).collect();
         names.sort_unstable();
         let spots: Vec<Spot> = nodes.into_iter().map(Spot::new).collect();
+        let closures = Closures::new(cluster, clock, spots.len() as SpotId, |name| find(&names, name));
         Room {
             names,
             pools: BTreeMap::new(),
             pool_list: Vec::new(),
             n_free_cpus: spots.iter().map(|spot| u64::from(spot.now.cpus)).sum(),
             is_loaded: false,
-            closures: Closures::default(),
-            counts: Counts::default(),
+            closures,
+            counts: Counts::new(cluster, clock),
+            shares: BTreeMap::new(),
             buffers: Buffers { cluster, usage: cluster.config().burst_buffer.as_ref().map(|_| Usage::of(cluster)) },
             tracks_memory: cluster.config().scheduler.tracks_memory,
             has_lone_users: spots.iter().any(|spot| spot.users().values().any(|user| user.n_alone > 0)),
@@ -93,7 +97,7 @@ impl<'a> Room<'a> {
         ids.dedup();
         for id in ids {
             let Some(job) = cluster.job(id) else { continue };
-            let ends_at = end(cluster.now(), job);
+            let ends_at = cluster.expected_end(job);
             // What lies beyond the window is taken to end with it, so that nobody waits behind it without a place.
             let until = ends_at.map_or(clock.end(), |at| clock.slot(at).clamp(Slot(1), clock.end()));
             let interval = Interval { from: Slot::NOW, until };
@@ -128,12 +132,11 @@ impl<'a> Room<'a> {
     }
 
     pub fn find(&self, name: &NodeName) -> Option<SpotId> {
-        let at = self.names.binary_search_by(|(known, _)| known.as_str().cmp(name.as_str())).ok()?;
-        Some(self.names[at].1)
+        find(&self.names, name)
     }
 
     /// The nodes of a partition, indexed when first asked for.
-    pub fn pool(&mut self, partition: &'a Partition) -> PoolId {
+    pub fn pool(&mut self, cluster: &Cluster, partition: &'a Partition) -> PoolId {
         if let Some(id) = self.pools.get(partition.name.as_str()) {
             return *id;
         }
@@ -152,6 +155,11 @@ impl<'a> Room<'a> {
             spot.pools.push(id);
             pool.insert(member, spot);
         }
+        if partition.max_cpus_per_node.is_some() {
+            let used = |spot: SpotId| cluster.cpus_of_partition(&self.spots[spot as usize].node.name, &partition.name);
+            let shares: Vec<_> = pool.members.iter().map(|spot| ((id, *spot), used(*spot))).collect();
+            self.shares.extend(shares);
+        }
         self.pool_list.push(pool);
         self.pools.insert(&partition.name, id);
         id
@@ -167,6 +175,12 @@ impl<'a> Room<'a> {
 
     pub fn is_complete(&self, pool: PoolId) -> bool {
         self.of(pool).is_complete
+    }
+
+    /// CPUs of the node that jobs of the partition may still be given, whatever is free.
+    pub fn share_left(&self, pool: PoolId, spot: SpotId) -> u32 {
+        let Some(most) = self.of(pool).partition.max_cpus_per_node else { return u32::MAX };
+        most.saturating_sub(self.shares.get(&(pool, spot)).copied().unwrap_or(0))
     }
 
     /// Free at this moment, whatever is promised.
@@ -201,10 +215,13 @@ impl<'a> Room<'a> {
     }
 
     /// Leaves less for the jobs that come after: now, or from a later mark on.
-    pub fn give(&mut self, grants: &[Grant], request: &Request, interval: Interval) {
-        self.counts.take(&request.counts, interval);
+    pub fn give(&mut self, pool: PoolId, grants: &[Grant], request: &Request, interval: Interval) {
+        self.counts.take(&request.counts, interval, request.reservation);
         for grant in grants {
             let id = self.find(&grant.node).expect("picked from the spots");
+            if let Some(share) = self.shares.get_mut(&(pool, id)).filter(|_| interval.from == Slot::NOW) {
+                *share += grant.n_cpus;
+            }
             let spot = &mut self.spots[id as usize];
             for pool in &spot.pools {
                 self.pool_list[pool.0 as usize].remove(id, spot);
@@ -234,16 +251,9 @@ impl<'a> Room<'a> {
     }
 }
 
-/// When the job must have given its nodes back; none if it may keep them.
-fn end(now: Timestamp, job: &Job) -> Option<Timestamp> {
-    match job.phase {
-        // It is being cleared away, which takes no time that could be known.
-        Phase::Pending | Phase::Ending | Phase::Finishing | Phase::Done => Some(now),
-        Phase::Starting | Phase::Running | Phase::Suspended => {
-            let limit = job.spec.time_limit?.span()?;
-            Some(now + (limit - job.run_time(now)))
-        }
-    }
+fn find(names: &[(&NodeName, SpotId)], name: &NodeName) -> Option<SpotId> {
+    let at = names.binary_search_by(|(known, _)| known.as_str().cmp(name.as_str())).ok()?;
+    Some(names[at].1)
 }
 
 impl Pool<'_> {

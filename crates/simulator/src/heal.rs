@@ -14,7 +14,7 @@ pub fn heal(world: &mut World) {
     let config = Box::new(setting::config());
     let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });
     for name in ["debug", "short"] {
-        let changes = Box::new(PartitionChanges { state: Some(PartitionState::Up) });
+        let changes = Box::new(PartitionChanges { state: Some(PartitionState::Up), ..Default::default() });
         let _ = world.propose(Caller::SYSTEM, Command::UpdatePartition { name: name.into(), changes });
     }
     let names: Vec<NodeName> = world.agents.keys().cloned().collect();
@@ -28,6 +28,10 @@ pub fn heal(world: &mut World) {
             }
             let change = NodeChange::Resume;
             let _ = world.propose(Caller::SYSTEM, Command::UpdateNodes { nodes: vec![name.clone()], change });
+        }
+        let reservations: Vec<String> = world.cluster.reservations().map(|one| one.name.clone()).collect();
+        for name in reservations {
+            let _ = world.propose(Caller::SYSTEM, Command::DeleteReservation { name });
         }
         help_jobs(world);
         world.at = world.at + Span::from_secs(5);
@@ -80,6 +84,9 @@ fn help_jobs(world: &mut World) {
         let command = match job.phase {
             Phase::Suspended => Command::Resume { jobs },
             Phase::Pending if job.reason == Some(Reason::DependencyNeverSatisfied) => {
+                Command::Cancel { jobs, hurry: false }
+            }
+            Phase::Pending if job.reason == Some(Reason::ReservationDeleted) && job.held.is_none() => {
                 Command::Cancel { jobs, hurry: false }
             }
             Phase::Pending if matches!(job.reason, Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit)) => {

@@ -3,6 +3,7 @@ use model::command::Blob;
 use model::config::NamedNode;
 use model::dependency::{Dependency, Kind, Term};
 use model::gres::{Gres, GresRequest};
+use model::license;
 use model::node::NodeConfig;
 use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
 use model::time::{Span, Timestamp};
@@ -12,6 +13,9 @@ use crate::dice::Dice;
 
 pub const N_NODES: u32 = 6;
 pub const UIDS: [u32; 3] = [1000, 1001, 1002];
+
+/// Names that administrators give to reservations.
+pub const RESERVATIONS: [&str; 3] = ["r1", "r2", "r3"];
 
 pub fn node_name(number: u32) -> NodeName {
     format!("n{number}").as_str().into()
@@ -44,13 +48,14 @@ pub fn config() -> Config {
     let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
     config.accounting.records = true;
+    config.licenses = license::parse_list("a:3,b:1").expect("two licences");
     config
 }
 
 /// As somebody might edit the file: fewer or smaller nodes, other rules.
 pub fn edited_config(dice: &mut Dice) -> Config {
     let mut config = config();
-    match dice.below(6) {
+    match dice.below(7) {
         0 => {
             let gone = config.nodes.remove(dice.below(u64::from(N_NODES)) as usize).name;
             config.partitions.iter_mut().for_each(|partition| partition.nodes.retain(|name| *name != gone));
@@ -59,6 +64,7 @@ pub fn edited_config(dice: &mut Dice) -> Config {
         2 => config.scheduler.requeues = false,
         3 => config.controller.return_to_service = false,
         4 => config.scheduler.kill_on_invalid_dependency = true,
+        5 => config.licenses[0].count = 2,
         _ => (),
     }
     config
@@ -91,6 +97,8 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
         nice: dice.below(5) as i32 - 2,
         requeue: dice.pick(&[None, Some(true), Some(false)]),
         array: (is_batch && dice.one_in(5)).then(|| array(dice)),
+        licenses: license::parse(dice.pick(&["", "", "", "", "a", "a:2,b", "a:3|b"])).expect("licences"),
+        reservations: if dice.one_in(8) { vec![dice.pick(&RESERVATIONS).into()] } else { Vec::new() },
         warning: dice.one_in(6).then(|| Warning { signal: 10, before: Span::from_secs(10), batch_only: true }),
         ..Default::default()
     };

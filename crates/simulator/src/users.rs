@@ -1,4 +1,7 @@
 //! Users and administrators, doing everything at any time.
+use model::partition_field::NodesChange;
+use model::reservation::{Flag, Members};
+use model::reservation_field::{Field, MembersChange};
 use model::spec::{Memory, TimeLimit};
 use model::time::Span;
 use model::update::{JobChanges, NodeChange, PartitionChanges, TimeLimitChange};
@@ -36,6 +39,7 @@ fn command(world: &mut World) -> (Caller, Command) {
         18 | 19 => Command::UpdateJob { job: some_ref(world, id), changes: Box::new(changes(world)) },
         20 | 21 => return (admin, change_node(world)),
         22 => return (admin, change_partition(world)),
+        26 | 27 => return (admin, change_reservation(world)),
         23 => {
             let config = setting::edited_config(&mut world.dice);
             return (Caller::SYSTEM, Command::Reconfigure { config: Box::new(config) });
@@ -155,9 +159,44 @@ fn change_node(world: &mut World) -> Command {
     Command::UpdateNodes { nodes, change }
 }
 
+fn change_reservation(world: &mut World) -> Command {
+    let name = world.dice.pick(&setting::RESERVATIONS).to_string();
+    let now = world.at;
+    let dice = &mut world.dice;
+    let node = setting::node_name(1 + dice.below(u64::from(setting::N_NODES)) as u32);
+    let flag = dice.pick(&[
+        Flag::IgnoreJobs,
+        Flag::Maint,
+        Flag::Flex,
+        Flag::Hourly,
+        Flag::Magnetic,
+        Flag::AnyNodes,
+        Flag::NoHoldJobsAfterEnd,
+        Flag::PurgeComp,
+    ]);
+    let user = dice.pick(&UIDS).to_string();
+    let members = Members { names: vec![user], are_excluded: dice.one_in(4) };
+    let start = Field::Start(now + Span::from_secs(dice.below(60)));
+    let duration = Field::Duration(Some(Span::from_secs(10 + dice.below(90))));
+    match dice.below(6) {
+        0 => Command::DeleteReservation { name },
+        1 => Command::UpdateReservation { name, fields: vec![duration] },
+        2 => Command::UpdateReservation { name, fields: vec![Field::Nodes(NodesChange::With(vec![node]))] },
+        _ => {
+            let mut fields = vec![start, duration, Field::Users(MembersChange::To(members)), Field::Flags(vec![flag])];
+            match dice.below(3) {
+                0 => fields.push(Field::Nodes(NodesChange::To(vec![node]))),
+                1 => fields.push(Field::NodeCount(1 + dice.below(3) as u32)),
+                _ => fields.push(Field::Licenses(model::license::parse_list("a:2").expect("a licence"))),
+            }
+            Command::CreateReservation { name, fields, utc_offset_secs: 0 }
+        }
+    }
+}
+
 fn change_partition(world: &mut World) -> Command {
     use model::partition::PartitionState::*;
     let state = Some(world.dice.pick(&[Up, Up, Down, Drain, Inactive]));
     let name = world.dice.pick(&["debug", "short"]).to_string();
-    Command::UpdatePartition { name, changes: Box::new(PartitionChanges { state }) }
+    Command::UpdatePartition { name, changes: Box::new(PartitionChanges { state, ..Default::default() }) }
 }

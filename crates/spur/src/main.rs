@@ -21,6 +21,7 @@ const TABLE: &[(&str, Run)] = &[
     ("sbcast", cli::sbcast::run),
     ("scancel", cli::scancel::run),
     ("scontrol", cli::scontrol::run),
+    ("sdiag", cli::sdiag::run),
     ("sinfo", cli::sinfo::run),
     ("sprio", cli::sprio::run),
     ("squeue", cli::squeue::run),

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, buffers, het, history, ledger, on, settle};
+use crate::{Cluster, blobs, buffers, het, history, ledger, licenses, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -18,6 +18,7 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     check_components(cluster)?;
     history::check(cluster)?;
     buffers::check::check(cluster)?;
+    check_licenses(cluster)?;
     check_settled(cluster)
 }
 
@@ -78,6 +79,24 @@ pub fn is_empty(cluster: &Cluster) -> bool {
         && cluster.staging_queue.is_empty()
         && cluster.buffers.is_empty()
         && cluster.buffer_places.is_empty()
+        && cluster.license_use.is_empty()
+        && cluster.license_holders.is_empty()
+}
+
+/// What is in use is what the jobs hold, of licences that there are enough of.
+fn check_licenses(cluster: &Cluster) -> Result<(), String> {
+    let held = licenses::recount(cluster);
+    let used: BTreeMap<String, u32> = cluster.license_use.iter().map(|(name, count)| (name.clone(), *count)).collect();
+    ensure(held == used, || format!("licences: the ledger says {used:?}, the jobs hold {held:?}"))?;
+    let holders = cluster.jobs().filter(|job| job.holds_nodes() && !job.licenses.is_empty()).map(|job| job.id);
+    ensure(holders.eq(cluster.license_holders.iter().copied()), || "licence holders are miscounted".into())?;
+    let inside = |job: &&std::sync::Arc<Job>| job.holds_nodes() && !job.reservation.is_empty();
+    for job in cluster.jobs().filter(inside) {
+        let Some(reservation) = cluster.reservation(&job.reservation) else { continue };
+        let is_flex = reservation.has(model::reservation::Flag::Flex);
+        ensure(is_flex || job.must_end_by.is_some(), || format!("{} outlives its reservation", job.id))?;
+    }
+    Ok(())
 }
 
 fn check_nodes(cluster: &Cluster) -> Result<(), String> {
@@ -131,7 +150,15 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     ensure(named != is_over, || "is in the list of names wrongly".into())?;
     ensure(job.waiting_tasks.is_none() || !job.holds_nodes(), || "an array's waiting record runs".into())?;
     let known_hold = job.held.is_none_or(|held| {
-        matches!(held, HeldBy::User | HeldBy::Admin | HeldBy::Requeue | HeldBy::MaxRequeue | HeldBy::BurstBuffer)
+        matches!(
+            held,
+            HeldBy::User
+                | HeldBy::Admin
+                | HeldBy::Requeue
+                | HeldBy::MaxRequeue
+                | HeldBy::BurstBuffer
+                | HeldBy::ReservationGone
+        )
     });
     ensure(known_hold, || "unknown hold".into())
 }

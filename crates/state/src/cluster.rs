@@ -5,21 +5,24 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 use model::accounts::Accounts;
 use model::request::NodeView;
+use model::reservation::Flag;
 use model::{
     Array, BlobId, Buffer, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer, Phase,
-    Step, StepId, Timestamp, Wake,
+    Reservation, Step, StepId, Timestamp, Wake,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
-use crate::het;
 use crate::history::{self, History};
+use crate::{het, reservations};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cluster {
     pub(crate) now: Timestamp,
     pub(crate) config: Arc<Config>,
+    /// As the file had it last: what differs in `config` was changed at run time.
+    pub(crate) file_config: Arc<Config>,
     pub(crate) last_job: JobId,
     /// Submissions so far; earlier ones get the higher priority.
     pub(crate) n_submitted: u32,
@@ -48,6 +51,13 @@ pub struct Cluster {
     pub(crate) accounts: Arc<Accounts>,
     /// What is still to be recorded.
     pub(crate) history: History,
+    pub(crate) reservations: OrdMap<String, Arc<Reservation>>,
+    /// Reservations made so far; new ones without a name are numbered.
+    pub(crate) n_reservations: u32,
+    /// What jobs hold of each licence. The ledger keeps it equal to the sum over the jobs.
+    pub(crate) license_use: OrdMap<String, u32>,
+    /// Jobs that hold licences.
+    pub(crate) license_holders: OrdSet<JobId>,
     /// Jobs the command in hand has touched. Empty between commands.
     #[serde(skip)]
     pub(crate) unsettled: BTreeSet<JobId>,
@@ -125,12 +135,27 @@ impl Cluster {
     }
 
     pub fn node_view(&self, node: &Node) -> NodeView {
+        let reservation = self.reservation_on(&node.name);
         let phases = || node.jobs.iter().filter_map(|job| self.jobs.get(job)).map(|job| job.phase);
         NodeView {
             node: node.clone(),
             has_ending_job: phases().any(|phase| phase == Phase::Ending),
             has_live_job: phases().any(|phase| phase != Phase::Ending),
+            reservation: reservation.map_or_else(String::new, |reservation| reservation.name.clone()),
+            is_in_maintenance: reservation.is_some_and(|reservation| reservation.has(Flag::Maint)),
         }
+    }
+
+    /// Jobs that hold licences.
+    pub fn license_holders(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.license_holders.iter().filter_map(|id| self.jobs.get(id))
+    }
+
+    /// CPUs of the node that jobs of one partition hold.
+    pub fn cpus_of_partition(&self, node: &NodeName, partition: &str) -> u32 {
+        let Some(node) = self.nodes.get(node) else { return 0 };
+        let jobs = node.jobs.iter().filter_map(|id| self.jobs.get(id)).filter(|job| job.partition == partition);
+        jobs.filter_map(|job| job.allocation.share(node.name.as_str())).map(|share| share.cpus.len()).sum()
     }
 
     pub fn blob(&self, id: BlobId) -> Option<&Arc<[u8]>> {
@@ -220,10 +245,12 @@ impl Cluster {
 
     /// When the leader must propose the next `Tick`.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        match self.waiters.get_min()? {
-            (Wake::At(at), _) => Some(*at),
+        let of_jobs = match self.waiters.get_min() {
+            Some((Wake::At(at), _)) => Some(*at),
             _ => None,
-        }
+        };
+        let of_reservations = reservations::next_deadline(self);
+        of_jobs.into_iter().chain(of_reservations).min()
     }
 
     /// Every job that a user's words name, or none if there is no such job. Tasks that still wait together
@@ -251,6 +278,10 @@ impl Cluster {
 
     pub(crate) fn node_mut(&mut self, name: &str) -> &mut Node {
         Arc::make_mut(self.nodes.get_mut(name).expect("callers look the node up first"))
+    }
+
+    pub(crate) fn reservation_mut(&mut self, name: &str) -> &mut Reservation {
+        Arc::make_mut(self.reservations.get_mut(name).expect("callers look the reservation up first"))
     }
 
     pub(crate) fn step_mut(&mut self, job: JobId, step: StepId) -> &mut Step {

@@ -235,6 +235,9 @@ fn restart(job: &mut Job, at: model::Timestamp) {
     job.unreachable.clear();
     job.hurry = false;
     job.usage = None;
+    job.licenses.clear();
+    job.reservation.clear();
+    job.must_end_by = None;
 }
 
 fn forget(cluster: &mut Cluster, id: JobId) {

@@ -2,16 +2,17 @@
 use std::collections::BTreeSet;
 
 use model::config::SuspendCpus;
+use model::license::LicenseCount;
 use model::node::Used;
 use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
-use model::{Allocation, CpuSet, JobId, JobSpec, Node, NodeName, NodeShare};
+use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare};
 
-use crate::Cluster;
+use crate::{Cluster, licenses, reservations};
 
 /// The grants are there to be taken, and are what the job asks for now.
-pub(crate) fn fits(cluster: &Cluster, spec: &JobSpec, start: &Start) -> bool {
-    let size = &spec.size;
+pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
+    let (spec, size) = (&job.spec, &job.spec.size);
     let (min, max) = size.node_bounds();
     let n_nodes = start.nodes.len() as u32;
     let names: BTreeSet<&NodeName> = start.nodes.iter().map(|grant| &grant.node).collect();
@@ -30,6 +31,24 @@ pub(crate) fn fits(cluster: &Cluster, spec: &JobSpec, start: &Start) -> bool {
             None => false,
         })
         && (!size.contiguous || are_neighbours(cluster, start))
+        && stays_in_share(cluster, start)
+        && licenses_for(cluster, spec, start).is_some()
+}
+
+/// Of each node, jobs of one partition may be given only so many CPUs.
+fn stays_in_share(cluster: &Cluster, start: &Start) -> bool {
+    let most = cluster.config.partition(&start.partition).and_then(|partition| partition.max_cpus_per_node);
+    let Some(most) = most else { return true };
+    start.nodes.iter().all(|grant| cluster.cpus_of_partition(&grant.node, &start.partition) + grant.n_cpus <= most)
+}
+
+/// What the job would get of licences if it started now.
+fn licenses_for(cluster: &Cluster, spec: &JobSpec, start: &Start) -> Option<Vec<LicenseCount>> {
+    if spec.licenses.is_empty() {
+        return Some(Vec::new());
+    }
+    let until = cluster.end_if_started(start.time_limit.or(spec.time_limit), &start.reservation);
+    spec.licenses.pick(&cluster.free_licenses(&start.reservation, until))
 }
 
 fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant) -> bool {
@@ -56,6 +75,8 @@ fn are_neighbours(cluster: &Cluster, start: &Start) -> bool {
 /// Gives the job what the plan granted; picks the CPUs and units, lowest first.
 pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     let spec = cluster.jobs[&id].spec.clone();
+    let licenses = licenses_for(cluster, &spec, start).expect("fits was asked first");
+    licenses::take(cluster, id, licenses);
     let mut shares = Vec::with_capacity(start.nodes.len());
     for grant in &start.nodes {
         let node = cluster.node_mut(grant.node.as_str());
@@ -83,6 +104,9 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
     let now = cluster.now;
     let allocation = cluster.jobs[&id].allocation.clone();
     let spec = cluster.jobs[&id].spec.clone();
+    licenses::give_back(cluster, id);
+    let reservation = cluster.jobs[&id].reservation.clone();
+    reservations::note_use(cluster, &reservation, false);
     for share in &allocation.nodes {
         let node = cluster.node_mut(share.node.as_str());
         node.used.memory_mb -= share.memory_mb;

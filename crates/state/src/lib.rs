@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use model::command::Applied;
 use model::{Command, Entry, Reject, Reply};
 
+mod access;
 mod arrays;
 mod blobs;
 pub mod buffers;
@@ -20,7 +21,9 @@ mod het;
 pub mod history;
 mod job_life;
 mod ledger;
+mod licenses;
 mod on;
+mod reservations;
 mod settle;
 mod step_layout;
 mod step_life;
@@ -77,7 +80,15 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::RegisterNode { node, machine, runs } => on::node::register(cluster, node, machine, runs),
         Command::NodeLost { node } => on::node::lost(cluster, node),
         Command::UpdateNodes { nodes, change } => on::node::update(cluster, by, nodes, change),
-        Command::UpdatePartition { name, changes } => on::config::update_partition(cluster, by, name, changes),
+        Command::UpdatePartition { name, changes } => on::partition::update(cluster, by, name, changes),
+        Command::CreatePartition { name, fields } => on::partition::create(cluster, by, name, fields),
+        Command::DeletePartition { name } => on::partition::delete(cluster, by, name),
+        Command::CreateReservation { name, fields, utc_offset_secs } => {
+            on::reservation::create(cluster, by, name, fields, *utc_offset_secs)
+        }
+        Command::UpdateReservation { name, fields } => on::reservation::update(cluster, by, name, fields),
+        Command::DeleteReservation { name } => on::reservation::delete(cluster, by, name),
+        Command::Begin { config } => on::config::begin(cluster, config),
         Command::Reconfigure { config } => on::config::reconfigure(cluster, config),
         Command::ChangeAccounts { change, by_name } => on::accounts::change(cluster, by, by_name, change),
         Command::Recorded { up_to } => on::history::recorded(cluster, *up_to),

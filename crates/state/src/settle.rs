@@ -130,6 +130,7 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
 fn watch(cluster: &mut Cluster, id: JobId, mut wakes: Vec<Wake>) {
     // Whatever it waits for, others of its array may take the last slots.
     wakes.extend(features::array_slots(cluster, &cluster.jobs[&id]));
+    wakes.extend(features::reservation_changes(&cluster.jobs[&id]));
     wakes.sort_unstable();
     wakes.dedup();
     if wakes.is_empty() {

@@ -63,6 +63,25 @@ pub fn group_name(gid: u32) -> Option<String> {
     }
 }
 
+/// The numbers of all groups of a user, `gid` among them.
+pub fn groups_of(user: &str, gid: u32) -> Vec<u32> {
+    let Ok(name) = CString::new(user) else { return vec![gid] };
+    let mut groups: Vec<libc::gid_t> = vec![0; 64];
+    loop {
+        let mut count = groups.len() as libc::c_int;
+        // SAFETY: the buffer has room for `count` numbers, and the name is NUL-ended.
+        let found = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
+        if found >= 0 {
+            groups.truncate(found as usize);
+            return groups;
+        }
+        if groups.len() >= 1 << 16 {
+            return vec![gid];
+        }
+        groups.resize(groups.len() * 4, 0);
+    }
+}
+
 fn find_user(ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32) -> Option<Account> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
@@ -100,5 +119,6 @@ mod tests {
         assert_eq!(gid_of("no such group"), None);
         assert_eq!(account_of("0").map(|account| account.name).as_deref(), Some("root"));
         assert_eq!(group_name(0).as_deref(), Some("root"));
+        assert!(groups_of("root", 0).contains(&0));
     }
 }

@@ -3,18 +3,19 @@ use std::path::Path;
 
 use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
+use model::diagnosis::Diagnosis;
 use model::history::{HistoryPage, HistoryQuery};
-use model::request::{BurstPage, JobFilter, JobsPage, NodeView, SignalRequest, StagePage};
+use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
 use model::why::Why;
-use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, Reply, StepId, Timestamp, codec};
+use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, Reply, Reservation, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
 use crate::channel::{MAX_MESSAGE_BYTES, connect};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
-    BlobRequest, CommandRequest, HistoryRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
-    StagingRequest, SubmitRequest, WhyRequest,
+    BlobRequest, CommandRequest, DiagnoseRequest, HistoryRequest, JobsRequest, Nothing, PingReply,
+    SignalRequest as SignalMessage, StagingRequest, SubmitRequest, WhyRequest,
 };
 use crate::refusal::CallError;
 
@@ -75,6 +76,11 @@ impl Controller {
             Command::UpdateNodes { .. } => client.update_nodes(request).await?,
             Command::UpdatePartition { .. } => client.update_partition(request).await?,
             Command::DropBuffer { .. } => client.drop_buffer(request).await?,
+            Command::CreatePartition { .. } => client.create_partition(request).await?,
+            Command::DeletePartition { .. } => client.delete_partition(request).await?,
+            Command::CreateReservation { .. } => client.create_reservation(request).await?,
+            Command::UpdateReservation { .. } => client.update_reservation(request).await?,
+            Command::DeleteReservation { .. } => client.delete_reservation(request).await?,
             Command::Submit { .. }
             | Command::SubmitTogether { .. }
             | Command::AdoptPlan(_)
@@ -89,6 +95,7 @@ impl Controller {
             | Command::Reconfigure { .. }
             | Command::Recorded { .. }
             | Command::ContinueIds { .. }
+            | Command::Begin { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -208,6 +215,25 @@ impl Controller {
         reply.nodes.iter().map(|node| read(node)).collect()
     }
 
+    pub async fn diagnose(&mut self) -> Result<Diagnosis, CallError> {
+        read(&self.client.diagnose(DiagnoseRequest { reset: false }).await?.into_inner().diagnosis)
+    }
+
+    pub async fn reset_statistics(&mut self) -> Result<(), CallError> {
+        self.client.diagnose(DiagnoseRequest { reset: true }).await?;
+        Ok(())
+    }
+
+    pub async fn reservations(&mut self) -> Result<Vec<Reservation>, CallError> {
+        let reply = self.client.reservations(Nothing {}).await?.into_inner();
+        reply.reservations.iter().map(|one| read(one)).collect()
+    }
+
+    pub async fn licenses(&mut self) -> Result<Vec<LicenseView>, CallError> {
+        let reply = self.client.licenses(Nothing {}).await?.into_inner();
+        reply.licenses.iter().map(|one| read(one)).collect()
+    }
+
     pub async fn configuration(&mut self) -> Result<Configuration, CallError> {
         let reply = self.client.configuration(Nothing {}).await?.into_inner();
         Ok(Configuration {
@@ -245,9 +271,12 @@ fn submission(specs: &[JobSpec], blobs: &[Blob], test_only: bool) -> SubmitReque
 fn each(reply: Reply) -> Vec<JobResult> {
     match reply {
         Reply::Each(results) => results,
-        Reply::Ok | Reply::Submitted(_) | Reply::StepCreated(_) | Reply::StepsCreated(_) | Reply::Adopted { .. } => {
-            Vec::new()
-        }
+        Reply::Ok
+        | Reply::Submitted(_)
+        | Reply::StepCreated(_)
+        | Reply::StepsCreated(_)
+        | Reply::ReservationCreated(_)
+        | Reply::Adopted { .. } => Vec::new(),
     }
 }
 

@@ -42,6 +42,22 @@ fn code(reject: &Reject) -> Code {
         | Reject::NoSuchPartition
         | Reject::NoSuchBuffer(_) => Code::NotFound,
         Reject::NotPermitted | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
+        Reject::BadReservation => Code::NotFound,
+        Reject::GroupNotAllowed | Reject::InvalidAccount | Reject::InvalidQos | Reject::ReservationAccess => {
+            Code::PermissionDenied
+        }
+        Reject::NoSuchUser
+        | Reject::NoSuchGroup
+        | Reject::BadLicenses
+        | Reject::MemoryTooLarge
+        | Reject::BadTime
+        | Reject::NodesUnavailable => Code::InvalidArgument,
+        Reject::ReservationNameTaken => Code::AlreadyExists,
+        Reject::ReservationBusy
+        | Reject::ReservationNotUsable
+        | Reject::ReservationOverlap
+        | Reject::NodesAreBusy
+        | Reject::PartitionInUse => Code::FailedPrecondition,
         Reject::NeverFits
         | Reject::TooManyNodes
         | Reject::TimeLimitTooLong

@@ -258,6 +258,12 @@ fn add_job(own: &mut Variables, start: &Start) {
     own.set("JOB_UID", spec.uid);
     own.set("JOB_GID", spec.gid);
     own.set("JOB_PARTITION", &launch.partition);
+    if !launch.reservation.is_empty() {
+        own.set("JOB_RESERVATION", &launch.reservation);
+    }
+    if !launch.job_spec.licenses.is_empty() {
+        own.set("JOB_LICENSES", launch.job_spec.licenses.to_string());
+    }
     own.set("JOB_NODELIST", &nodes);
     own.set("NODELIST", &nodes);
     own.set("JOB_NUM_NODES", launch.job_shares.len());

@@ -74,7 +74,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     }
     json.field("job_state", job.state().name());
     json.field("last_sched_evaluation", secs(job.last_evaluated));
-    json.field("licenses", "");
+    json.field("licenses", &view.spec().licenses.to_string());
     json.field("max_cpus", 0_u32);
     json.field("max_nodes", size.max_nodes.unwrap_or(0));
     json.field("mcs_label", "");
@@ -109,7 +109,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("requeue", view.requeues());
     json.field("resize_time", 0_u32);
     json.field("restart_cnt", job.restarts);
-    json.field("resv_name", "");
+    json.field("resv_name", &view.reservation());
     json.field(
         "shared",
         match size.sharing {

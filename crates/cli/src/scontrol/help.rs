@@ -23,7 +23,14 @@ Commands:
   requeue JOBS                 runs batch jobs anew
   requeuehold JOBS             the same, but held
   suspend JOBS, resume JOBS    stops running jobs for a while
-  update KEY=VALUE...          changes a job (JobId=), nodes (NodeName=) or a partition (PartitionName=)
+  update KEY=VALUE...          changes a job (JobId=), nodes (NodeName=), a partition (PartitionName=)
+                               or a reservation (ReservationName=)
+  create reservation|partition KEY=VALUE...
+                               makes one while the cluster runs
+  delete ReservationName=|PartitionName=NAME
+                               takes it away
+  completing                   jobs whose nodes are being cleared
+  wait_job ID                  returns when the job's nodes are ready
   write batch_script ID [FILE] a job's script, into slurm-ID.sh, FILE or - for stdout
   reconfigure                  has the controller read its configuration again
   ping                         says whether the controller answers

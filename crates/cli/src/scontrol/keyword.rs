@@ -22,7 +22,10 @@ pub enum Keyword {
     Write,
     ListPids,
     Notify,
+    Create,
     Delete,
+    Completing,
+    WaitJob,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -32,8 +35,8 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("all", 3, Keyword::All),
     ("cancel_reboot", 3, Keyword::Unsupported("cancel_reboot")),
     ("cluster", 2, Keyword::Unsupported("cluster")),
-    ("completing", 2, Keyword::Unsupported("completing")),
-    ("create", 2, Keyword::Unsupported("create")),
+    ("completing", 2, Keyword::Completing),
+    ("create", 2, Keyword::Create),
     ("delete", 3, Keyword::Delete),
     ("details", 3, Keyword::Details),
     ("errnumstr", 2, Keyword::Unsupported("errnumstr")),
@@ -70,7 +73,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("update", 1, Keyword::Update),
     ("verbose", 4, Keyword::Verbose),
     ("version", 4, Keyword::Version),
-    ("wait_job", 2, Keyword::Unsupported("wait_job")),
+    ("wait_job", 2, Keyword::WaitJob),
     ("write", 2, Keyword::Write),
 ];
 

@@ -3,7 +3,8 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use model::Command;
 use model::request::{JobFilter, SignalRequest, SignalScope};
-use model::{NodeName, Reject};
+use model::{NodeName, Reject, hostlist};
+use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
 use crate::context::block_on;
@@ -13,18 +14,21 @@ use crate::trouble::{self, Trouble, connect};
 use crate::version;
 use crate::zone::Clock;
 
+pub mod create;
 mod help;
 mod hosts;
 mod jobs;
 mod keyword;
 mod listpids;
 mod record;
+pub mod reservation;
 mod script;
 pub mod show;
 mod show_burst;
 mod show_config;
 mod show_job;
 mod show_node;
+pub mod show_reservation;
 pub mod update;
 mod update_job;
 
@@ -212,6 +216,10 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Job(_) if rest.is_empty() => too_few(),
         Keyword::Job(verb) => job_command(verb, rest),
         Keyword::Update => update_any(rest),
+        Keyword::Create => create_any(rest),
+        Keyword::Completing => completing(),
+        Keyword::WaitJob => wait_job(rest),
+        Keyword::Delete => delete_any(rest),
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
         Keyword::ListPids => listpids::list(rest),
@@ -360,6 +368,96 @@ fn update_any(rest: &[String]) -> Reply {
             controller.command(Command::UpdatePartition { name, changes: Box::new(changes) }).await?;
             Ok(Reply::default())
         }
+        update::Update::Reservation(reservation::Said { name, fields }) => {
+            match controller.command(Command::UpdateReservation { name, fields }).await {
+                Ok(_) => Ok(Reply::text("Reservation updated.\n".into())),
+                Err(error) => Ok(Reply::failed(&format!("Error updating the reservation: {}", trouble::text(&error)))),
+            }
+        }
+    })
+}
+
+/// Jobs whose nodes are being cleared.
+fn completing() -> Reply {
+    asking("slurm_load_jobs error", async |controller, _| {
+        let page = controller.all_jobs(&JobFilter::default()).await?;
+        let ending = page.jobs.iter().filter(|job| job.phase == model::Phase::Ending);
+        let line = |job: &model::Job| {
+            let clock = now();
+            let ended = clock.show_or(job.ended, "Unknown");
+            let nodes = hostlist::compress(job.allocation.names());
+            format!(
+                "JobId={} EndTime={ended} CompletingTime={} Nodes(COMPLETING)={nodes}\n",
+                job.id,
+                completing_time(job, &clock)
+            )
+        };
+        Ok(Reply::text(ending.map(line).collect()))
+    })
+}
+
+fn completing_time(job: &model::Job, clock: &Clock) -> String {
+    let since = job.ended.map_or(0, |ended| (clock.now() - ended).secs());
+    model::duration::show(since)
+}
+
+/// Returns when the job's nodes are ready: as soon as it runs. Its exit code is 0 unless the job has ended.
+fn wait_job(rest: &[String]) -> Reply {
+    let Some(id) = rest.first() else { return Reply::failed("too few arguments for keyword:wait_job") };
+    let Some(job) = crate::job_ids::parse_job(id) else { return Reply::failed("Invalid job_id") };
+    let filter = JobFilter { jobs: vec![job], with_finished: true, ..JobFilter::default() };
+    asking("slurm_job_node_ready error", async |controller, _| {
+        let mut pages = std::pin::pin!(controller.watch_jobs(&filter).await?);
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            let Some(job) = page.jobs.first() else {
+                return Ok(Reply::failed(&format!("Invalid job_id {id}")));
+            };
+            match job.phase {
+                model::Phase::Pending | model::Phase::Starting => (),
+                model::Phase::Running | model::Phase::Suspended => {
+                    return Ok(Reply { err: format!("Job {id} is ready for use\n"), ..Reply::default() });
+                }
+                model::Phase::Ending | model::Phase::Finishing | model::Phase::Done => {
+                    return Ok(Reply::failed(&format!("Job {id} is no longer running")));
+                }
+            }
+        }
+        Ok(Reply::failed("the controller went away"))
+    })
+}
+
+fn create_any(rest: &[String]) -> Reply {
+    let clock = now();
+    let unix_secs = clock.now().secs() as i64;
+    let moment = update_job::Now { unix_secs, zone: &clock };
+    match create::create(rest, &moment, reservation::utc_offset_secs(&clock, unix_secs)) {
+        Ok(wish) => carry_out(&[wish]),
+        Err(lines) => Reply::failed_lines(&lines),
+    }
+}
+
+fn delete_any(rest: &[String]) -> Reply {
+    match create::delete(rest) {
+        Ok(wishes) => carry_out(&wishes),
+        Err(lines) => Reply::failed_lines(&lines),
+    }
+}
+
+fn carry_out(wishes: &[create::Wish]) -> Reply {
+    asking("slurm_update error", async |controller, _| {
+        let mut all = Reply::default();
+        for wish in wishes {
+            let reply = match controller.command(wish.command.clone()).await {
+                Ok(reply) => wish.told(Ok(reply)),
+                Err(CallError::Refused(reject)) => wish.told(Err(&reject)),
+                Err(other) => return Err(other),
+            };
+            all.out.push_str(&reply.out);
+            all.err.push_str(&reply.err);
+            all.code = all.code.max(reply.code);
+        }
+        Ok(all)
     })
 }
 
@@ -426,11 +524,15 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             Ok(Reply::text(if names.is_empty() { String::new() } else { names.join(" ") + "\n" }))
         }),
         Entity::Daemons => Reply::text("slurmctld slurmd\n".into()),
-        Entity::Reservation => match id {
-            Some(name) => Reply { code: 1, ..Reply::text(format!("Reservation {name} not found\n")) },
-            None => Reply::text("No reservations in the system\n".into()),
-        },
-        Entity::Licenses => Reply::text("No licenses configured in Slurm.\n".into()),
+        Entity::Reservation => asking("slurm_load_reservations error", async |controller, _| {
+            let reservations = controller.reservations().await?;
+            let nodes = controller.nodes().await?;
+            let clock = now();
+            Ok(show_reservation::reservations(id, &reservations, &nodes, &clock, mode.style))
+        }),
+        Entity::Licenses => asking("slurm_load_licenses error", async |controller, _| {
+            Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style))
+        }),
         Entity::Topology => Reply { code: 0, ..Reply::failed("scontrol: error: No topology information available") },
         Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
             let page = controller.burst().await?;

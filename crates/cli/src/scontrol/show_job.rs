@@ -169,9 +169,10 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
     ));
     lines.push(format!("Features={} DelayBoot=00:00:00", or_null(&size.features)));
     lines.push(format!(
-        "OverSubscribe={} Contiguous={} Licenses=(null) Network=(null)",
+        "OverSubscribe={} Contiguous={} Licenses={} Network=(null)",
         view.oversubscribe(),
         u8::from(size.contiguous),
+        or_null(&view.spec().licenses.to_string()),
     ));
 }
 

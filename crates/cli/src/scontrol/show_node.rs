@@ -3,6 +3,7 @@ use model::Partition;
 use model::config::Config;
 use model::duration;
 use model::hostlist;
+use model::partition::PreemptMode;
 use model::request::NodeView;
 use model::size;
 use model::spec::TimeLimit;
@@ -18,7 +19,7 @@ use super::record::{Style, close, or_null, yes};
 pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style, out: &mut String) {
     let node = &view.node;
     let (sockets, cores, threads) = node_view::sockets(view);
-    let features = node.config.features.join(",");
+    let (features, active) = (node.config.features.join(","), node.features().join(","));
     let used = node.used.cpus.len();
     let partitions: Vec<&str> = node_view::partitions_of(config, &node.name).collect();
     let mut lines = vec![
@@ -28,7 +29,7 @@ pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style,
         },
         format!("CPUAlloc={used} CPUEfctv={0} CPUTot={0} CPULoad=N/A", node.config.cpus),
         format!("AvailableFeatures={}", or_null(&features)),
-        format!("ActiveFeatures={}", or_null(&features)),
+        format!("ActiveFeatures={}", or_null(&active)),
         format!("Gres={}", or_null(&node_view::gres(view))),
     ];
     if style.details {
@@ -66,6 +67,15 @@ pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style,
     lines.push("CapWatts=n/a".into());
     lines.push("CurrentWatts=0 AveWatts=0".into());
     lines.push("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s".into());
+    if !node.comment.is_empty() {
+        lines.push(format!("Comment={}", node.comment));
+    }
+    if !node.extra.is_empty() {
+        lines.push(format!("Extra={}", node.extra));
+    }
+    if !view.reservation.is_empty() {
+        lines.push(format!("ReservationName={}", view.reservation));
+    }
     if let Some(reason) = &node.reason {
         let user = Names::default().user(reason.by_uid);
         lines.push(format!("Reason={} [{user}@{}]", reason.text, clock.show(reason.at)));
@@ -79,42 +89,77 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], style: Style, 
     let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();
     let memory_mb: u64 = own.iter().map(|node| node.node.config.memory_mb).sum();
     let n_nodes = partition.nodes.len();
-    let groups = partition.allow_groups.join(",");
+    let all_or = |names: &[String]| if names.is_empty() { "ALL".to_string() } else { names.join(",") };
+    // The denied are shown where nobody in particular is allowed.
+    let access = |allowed: &[String], denied: &[String], what: &str| match (allowed.is_empty(), denied.is_empty()) {
+        (true, false) => format!("Deny{what}={}", denied.join(",")),
+        _ => format!("Allow{what}={}", all_or(allowed)),
+    };
     let number = |number: Option<u64>| number.map_or("UNLIMITED".into(), |number| number.to_string());
     let default_memory = match (partition.default_memory_per_cpu_mb, partition.default_memory_per_node_mb) {
         (Some(megabytes), _) => format!("DefMemPerCPU={megabytes}"),
         (None, per_node) => format!("DefMemPerNode={}", number(per_node)),
     };
-    let lines = [
+    let max_memory = match (partition.max_memory_per_cpu_mb, partition.max_memory_per_node_mb) {
+        (Some(megabytes), _) => format!("MaxMemPerCPU={megabytes}"),
+        (None, per_node) => format!("MaxMemPerNode={}", number(per_node)),
+    };
+    let hosts = hostlist::compress(&partition.alloc_nodes);
+    let mut lines = vec![
         format!("PartitionName={}", partition.name),
-        format!("AllowGroups={} AllowAccounts=ALL AllowQos=ALL", if groups.is_empty() { "ALL" } else { &groups }),
-        format!("AllocNodes=ALL Default={} QoS=N/A", yes(partition.is_default)),
         format!(
-            "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden={}",
+            "AllowGroups={} {} {}",
+            all_or(&partition.allow_groups),
+            access(&partition.allow_accounts, &partition.deny_accounts, "Accounts"),
+            access(&partition.allow_qos, &partition.deny_qos, "Qos"),
+        ),
+        format!(
+            "AllocNodes={} Default={} QoS=N/A",
+            if hosts.is_empty() { "ALL" } else { &hosts },
+            yes(partition.is_default)
+        ),
+        format!(
+            "DefaultTime={} DisableRootJobs={} ExclusiveUser={} GraceTime={} Hidden={}",
             partition.default_time.map_or("NONE".into(), limit),
+            yes(partition.disable_root_jobs),
+            yes(partition.exclusive_user),
+            partition.grace_time.secs(),
             yes(partition.is_hidden),
         ),
         format!(
-            "MaxNodes={} MaxTime={} MinNodes={} LLN=NO MaxCPUsPerNode=UNLIMITED",
+            "MaxNodes={} MaxTime={} MinNodes={} LLN={} MaxCPUsPerNode={}",
             number(partition.max_nodes.map(u64::from)),
             partition.max_time.map_or("UNLIMITED".into(), limit),
             partition.min_nodes,
+            yes(partition.least_loaded),
+            number(partition.max_cpus_per_node.map(u64::from)),
         ),
         format!("Nodes={}", or_null(&hostlist::compress(&partition.nodes))),
         format!(
-            "PriorityJobFactor={} PriorityTier={} RootOnly={} ReqResv=NO OverSubscribe={}",
+            "PriorityJobFactor={} PriorityTier={} RootOnly={} ReqResv={} OverSubscribe={}",
             partition.priority_job_factor,
             partition.priority_tier,
             yes(partition.root_only),
-            if partition.exclusive_nodes { "EXCLUSIVE" } else { "NO" },
+            yes(partition.requires_reservation),
+            node_view::oversubscribe(partition),
         ),
-        "OverTimeLimit=NONE PreemptMode=OFF".to_string(),
+        format!("OverTimeLimit=NONE PreemptMode={}", partition.preempt_mode.map_or("OFF", PreemptMode::word)),
         format!("State={} TotalCPUs={n_cpus} TotalNodes={n_nodes} SelectTypeParameters=NONE", partition.state.word(),),
-        "JobDefaults=(null)".to_string(),
-        format!("{default_memory} MaxMemPerNode={}", number(partition.max_memory_per_node_mb)),
+        format!("JobDefaults={}", or_null(&job_defaults(partition))),
+        format!("{default_memory} {max_memory}"),
         format!("TRES=cpu={n_cpus},mem={},node={n_nodes},billing={n_cpus}", size::show_megabytes(memory_mb),),
     ];
+    if !partition.alternate.is_empty() {
+        lines[2].push_str(&format!(" Alternate={}", partition.alternate));
+    }
     close(style, &lines, out);
+}
+
+/// `DefCpuPerGPU=2,DefMemPerGPU=100`
+fn job_defaults(partition: &Partition) -> String {
+    let cpus = partition.default_cpus_per_gpu.map(|count| format!("DefCpuPerGPU={count}"));
+    let memory = partition.default_memory_per_gpu_mb.map(|size| format!("DefMemPerGPU={size}"));
+    cpus.into_iter().chain(memory).collect::<Vec<_>>().join(",")
 }
 
 fn limit(limit: TimeLimit) -> String {

@@ -1,10 +1,11 @@
 //! `scontrol update`: which thing, and which changes, before anything is sent.
-use model::partition::PartitionState;
+use model::partition_field::{self, Mistake};
 use model::update::{JobChanges, NodeChange, PartitionChanges};
-use model::{JobRef, hostlist};
+use model::{JobRef, gres, hostlist};
 
 use crate::job_ids;
 
+use super::reservation;
 use super::update_job::{self, Now, Problem, is_short_for};
 
 /// What `update` asks for.
@@ -24,6 +25,7 @@ pub enum Update {
         name: String,
         changes: PartitionChanges,
     },
+    Reservation(reservation::Said),
 }
 
 /// Why not, as lines for stderr.
@@ -50,10 +52,13 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     if let Some(at) = named("NodeName", 5).or_else(|| named("Node", 4)) {
         return nodes(&pairs, at);
     }
-    if let Some(at) = named("PartitionName", 9) {
-        return partition(&pairs, at);
+    if named("PartitionName", 9).is_some() {
+        return partition(words);
     }
-    for (name, least) in [("ReservationName", 3), ("StepId", 4), ("SlurmctldDebug", 2), ("FrontendName", 1)] {
+    if named("ReservationName", 3).is_some() {
+        return reservation::update(words, now).map(Update::Reservation);
+    }
+    for (name, least) in [("StepId", 4), ("SlurmctldDebug", 2), ("FrontendName", 1)] {
         if named(name, least).is_some() {
             return Err(vec![format!("scontrol: error: update of {name} is not supported")]);
         }
@@ -65,7 +70,7 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     ])
 }
 
-fn unquote(value: &str) -> &str {
+pub(crate) fn unquote(value: &str) -> &str {
     let inner = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     inner('"').or_else(|| inner('\'')).unwrap_or(value)
 }
@@ -114,10 +119,24 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
                 ]);
             };
             changes.push(NodeChange::Weight(weight));
+        } else if is_short_for(key, "ActiveFeatures", 3) {
+            changes.push(NodeChange::ActiveFeatures(words(value)));
+        } else if is_short_for(key, "Comment", 1) {
+            changes.push(NodeChange::Comment(value.into()));
+        } else if is_short_for(key, "Extra", 2) {
+            changes.push(NodeChange::Extra(value.into()));
+        } else if is_short_for(key, "Gres", 1) {
+            let units = gres::parse_list(value)
+                .map_err(|_| vec!["slurm_update error: Invalid generic resource (gres) specification".to_string()])?;
+            let unit = |one: gres::GresRequest| gres::Gres {
+                name: one.name,
+                kind: one.kind,
+                count: one.count,
+                ..Default::default()
+            };
+            changes.push(NodeChange::Gres(units.into_iter().map(unit).collect()));
         } else if is_short_for(key, "AvailableFeatures", 2) || is_short_for(key, "Features", 1) {
-            changes.push(NodeChange::Features(
-                value.split(',').filter(|one| !one.is_empty()).map(str::to_string).collect(),
-            ));
+            changes.push(NodeChange::Features(words(value)));
         } else {
             let line = format!("Update of this parameter is not supported: {key}={value}");
             return Err(vec![line, "Request aborted".into()]);
@@ -137,6 +156,10 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     Ok(Update::Nodes { nodes: Some(nodes), changes })
 }
 
+fn words(list: &str) -> Vec<String> {
+    list.split(',').filter(|one| !one.is_empty()).map(str::to_string).collect()
+}
+
 fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
     let with_reason = || match reason {
         Some(reason) if !reason.is_empty() => Ok(reason.to_string()),
@@ -147,11 +170,14 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
         "DOWN" => Ok(NodeChange::Down { reason: with_reason()? }),
         "RESUME" | "IDLE" => Ok(NodeChange::Resume),
         "UNDRAIN" => Ok(NodeChange::Undrain),
+        "FAIL" | "FAILING" => Ok(NodeChange::Fail { reason: with_reason()? }),
+        "NORESP" | "NO_RESPOND" => Ok(NodeChange::NotResponding),
         "ALLOC" | "ALLOCATED" | "MIX" | "MIXED" | "UNKNOWN" => {
             Err(vec!["slurm_update error: Invalid node state specified".into()])
         }
-        "FAIL" | "FUTURE" | "NORESP" | "NO_RESPOND" | "POWER_DOWN" | "POWER_DOWN_ASAP" | "POWER_DOWN_FORCE"
-        | "POWER_UP" => Err(vec![format!("scontrol: error: node state {word} is not supported")]),
+        "FUTURE" | "POWER_DOWN" | "POWER_DOWN_ASAP" | "POWER_DOWN_FORCE" | "POWER_UP" => {
+            Err(vec![format!("scontrol: error: node state {word} is not supported")])
+        }
         _ => Err(vec![
             format!("Invalid input: state={word}"),
             "Request aborted".into(),
@@ -161,34 +187,61 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
     }
 }
 
-fn partition(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
-    let name = pairs[at].1.unwrap_or_default().to_string();
-    let mut changes = PartitionChanges::default();
-    for pair in others(pairs, at) {
-        let (key, value) = pair?;
-        if !is_short_for(key, "State", 2) {
-            return Err(vec![
-                format!("scontrol: error: Update of this parameter is not supported: {key}={value}"),
-                "scontrol: error: Request aborted".into(),
-            ]);
-        }
-        changes.state = Some(match value.to_ascii_uppercase().as_str() {
-            "UP" => PartitionState::Up,
-            "DOWN" => PartitionState::Down,
-            "DRAIN" => PartitionState::Drain,
-            "INACTIVE" => PartitionState::Inactive,
-            _ => {
-                return Err(vec![
-                    format!("scontrol: error: Invalid input: {key}={value}"),
-                    "scontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE".into(),
-                ]);
-            }
-        });
-    }
-    if changes == PartitionChanges::default() {
+fn partition(words: &[String]) -> Result<Update, Lines> {
+    let (name, fields) = partition_fields(words)?;
+    if fields.is_empty() {
         return Err(vec!["scontrol: error: No changes specified".into()]);
     }
-    Ok(Update::Partition { name, changes })
+    Ok(Update::Partition { name, changes: PartitionChanges { fields, ..Default::default() } })
+}
+
+/// What is said of which partition: the name and its rules.
+pub fn partition_fields(words: &[String]) -> Result<(String, Vec<partition_field::Field>), Lines> {
+    let (mut name, mut fields) = (String::new(), Vec::new());
+    for word in words {
+        let (key, value) = match word.split_once('=') {
+            Some((key, value)) => (key, unquote(value)),
+            // The entity itself may stand alone: `create partition …`.
+            None if is_short_for(word, "PartitionName", 3) => continue,
+            None => {
+                return Err(vec![
+                    format!("scontrol: error: Invalid input: {word}"),
+                    "scontrol: error: Request aborted".into(),
+                ]);
+            }
+        };
+        if is_short_for(key, "PartitionName", 2) {
+            name = value.into();
+            continue;
+        }
+        // `Nodes+=n4` is `Nodes=+n4`.
+        let (key, value) = match (key.strip_suffix('+'), key.strip_suffix('-')) {
+            (Some(key), _) => (key, format!("+{value}")),
+            (_, Some(key)) => (key, format!("-{value}")),
+            _ => (key, value.to_string()),
+        };
+        let field = partition_field::parse(key, &value).map_err(|mistake| mistaken(key, &value, &mistake))?;
+        fields.push(field);
+    }
+    Ok((name, fields))
+}
+
+fn mistaken(key: &str, value: &str, mistake: &Mistake) -> Lines {
+    let invalid = format!("scontrol: error: Invalid input: {key}={value}");
+    match mistake {
+        Mistake::UnknownKey => vec![
+            format!("scontrol: error: Update of this parameter is not supported: {key}={value}"),
+            "scontrol: error: Request aborted".into(),
+        ],
+        Mistake::Expected(_) if is_short_for(key, "State", 2) => {
+            vec![invalid, "scontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE".into()]
+        }
+        Mistake::Expected("YES or NO") => {
+            let name = partition_field::whole_name(key);
+            vec![invalid, format!("scontrol: error: Acceptable {name} values are YES and NO")]
+        }
+        Mistake::Expected(_) => vec![invalid],
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +257,8 @@ mod tests {
                 format!("job {}", ids.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(" "))
             }
             Ok(Update::Nodes { nodes, changes }) => format!("nodes {nodes:?} {changes:?}"),
-            Ok(Update::Partition { name, changes }) => format!("partition {name} {:?}", changes.state),
+            Ok(Update::Partition { name, changes }) => format!("partition {name} {:?}", changes.fields),
+            Ok(Update::Reservation(said)) => format!("reservation {} {:?}", said.name, said.fields),
             Err(lines) => lines.join(" / "),
         };
         assert_eq!(shown, expected, "{line}");
@@ -230,15 +284,15 @@ mod tests {
         check("nodename=n5+state=drain", "You must specify a reason when DOWNING or DRAINING a node. Request denied");
         check("nodename=all+reason=x", "nodes None [Reason(\"x\")]");
         check("nodename=n5+state=alloc", "slurm_update error: Invalid node state specified");
-        check("nodename=n5+state=fail", "scontrol: error: node state fail is not supported");
+        check("nodename=n5+state=future", "scontrol: error: node state future is not supported");
         check("nodename=n5+foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
-        check("partitionname=p+state=down", "partition p Some(Down)");
+        check("partitionname=p+state=down", "partition p [State(Down)]");
         check(
             "partitionname=p+state=x",
             "scontrol: error: Invalid input: state=x / \
              scontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE",
         );
         check("partitionname=p", "scontrol: error: No changes specified");
-        check("reservation=r+x=y", "scontrol: error: update of ReservationName is not supported");
+        check("reservation=r+x=y", "scontrol: error: Unknown parameter x=y.  No reservation update.");
     }
 }

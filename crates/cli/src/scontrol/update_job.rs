@@ -77,6 +77,11 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
     ("JobName", 4, set_name),
+    ("Licenses", 1, |changes, value, _| {
+        let licenses = model::license::parse(value);
+        changes.licenses = Some(licenses.ok_or_else(|| "\u{1}Invalid license specification".to_string())?);
+        Ok(())
+    }),
     ("MinMemoryCPU", 10, |changes, value, _| {
         changes.memory = Some(Memory::PerCpuMb(memory(value, "MinMemoryCPU")?));
         Ok(())
@@ -127,6 +132,10 @@ const KEYS: &[(&str, usize, Apply)] = &[
     }),
     ("SiteFactor", 2, |changes, value, _| {
         changes.site_factor = Some(value.parse().map_err(|_| format!("Invalid SiteFactor value: {value}"))?);
+        Ok(())
+    }),
+    ("ReservationName", 3, |changes, value, _| {
+        changes.reservations = Some(value.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect());
         Ok(())
     }),
     ("StartTime", 2, |changes, value, now| {

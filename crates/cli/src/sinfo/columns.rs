@@ -75,7 +75,7 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     partition('s', "size", "JOB_SIZE", write_job_size),
     partition('r', "root", "ROOT", |group, out| out.push_str(yes(group.partition.root_only))),
     partition('h', "oversubscribe", "OVERSUBSCRIBE", |group, out| {
-        out.push_str(if group.partition.exclusive_nodes { "EXCLUSIVE" } else { "NO" })
+        out.push_str(&node_view::oversubscribe(group.partition))
     }),
     partition('g', "groups", "GROUPS", |group, out| match &group.partition.allow_groups[..] {
         [] => out.push_str("all"),
@@ -84,9 +84,17 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     partition('p', "prioritytier", "PRIO_TIER", |group, out| put(out, group.partition.priority_tier))
         .sorted_by(|group| Key::Number(i64::from(group.partition.priority_tier))),
     partition('I', "priorityjobfactor", "PRIO_JOB_FACTOR", |group, out| put(out, group.partition.priority_job_factor)),
-    partition('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", |_, out| out.push_str("UNLIMITED")),
-    partition('M', "preemptmode", "PREEMPT_MODE", |_, out| out.push_str("OFF")),
-    partition('S', "allocnodes", "ALLOCNODES", |_, out| out.push_str("all")),
+    partition('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", |group, out| match group.partition.max_cpus_per_node {
+        Some(most) => put(out, most),
+        None => out.push_str("UNLIMITED"),
+    }),
+    partition('M', "preemptmode", "PREEMPT_MODE", |group, out| {
+        out.push_str(group.partition.preempt_mode.map_or("OFF", |mode| mode.word()))
+    }),
+    partition('S', "allocnodes", "ALLOCNODES", |group, out| match &group.partition.alloc_nodes[..] {
+        [] => out.push_str("all"),
+        hosts => out.push_str(&hostlist::compress(hosts)),
+    }),
     partition('V', "cluster", "CLUSTER", |_, out| out.push_str("N/A")),
     column('t', "statecompact", "STATE", |group, out| write_state(group, NodeState::compact, out)).sorted_by(state_key),
     column('T', "statelong", "STATE", |group, out| write_state(group, NodeState::word, out)).sorted_by(state_key),
@@ -133,7 +141,9 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     number('e', "freemem", "FREE_MEM", |_, out| out.push_str("N/A")),
     number('O', "cpusload", "CPU_LOAD", |_, out| out.push_str("N/A")),
     column('f', "features", "AVAIL_FEATURES", write_features),
-    column('b', "features_act", "ACTIVE_FEATURES", write_features),
+    column('b', "features_act", "ACTIVE_FEATURES", |group, out| {
+        or_null(&of_first(group, |node| node.node.features().join(",")), out)
+    }),
     column('G', "gres", "GRES", |group, out| or_null(&of_first(group, node_view::gres), out)),
     column(NONE, "gresused", "GRES_USED", |group, out| or_null(&of_first(group, node_view::gres_used), out)),
     column(NONE, "allocmem", "ALLOCMEM", |group, out| {
@@ -143,6 +153,9 @@ pub static COLUMNS: &[Column<Nodes>] = &[
         .cutting(Cut::Values),
     column('o', "nodeaddr", "NODE_ADDR", |group, out| out.push_str(group.first().map_or("", node_view::address)))
         .cutting(Cut::Values),
+    column('i', "reservation", "RESERVATION", |group, out| {
+        out.push_str(group.first().map_or("", |node| node.reservation.as_str()))
+    }),
     column('E', "reason", "REASON", |group, out| match reason(group) {
         Some(reason) => out.push_str(&reason.text),
         None => out.push_str("none"),

@@ -17,6 +17,7 @@ mod columns;
 mod group;
 mod help;
 mod options;
+pub mod reservations;
 
 pub use crate::viewer::Asked;
 pub use columns::{COLUMNS, Nodes};
@@ -39,6 +40,11 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         let configuration = controller.configuration().await?;
         let nodes = controller.nodes().await?;
         let clock = Clock::local(options.time_format.as_deref(), configuration.now);
+        if options.reservations {
+            let reservations = controller.reservations().await?;
+            print(&reservations::table(&reservations, &clock, options.heading));
+            return Ok(0);
+        }
         if let Some(code) = render(options, &nodes, &configuration.config, &clock).put_out() {
             return Ok(code);
         }
@@ -53,10 +59,6 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
 /// Everything `sinfo` prints for one answer of the controller.
 pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Clock) -> Shown {
     let mut shown = Shown::default();
-    if options.reservations {
-        shown.text.push_str("No reservations in the system\n");
-        return shown;
-    }
     let partitions = partitions(options, nodes, config);
     if options.json {
         let named =

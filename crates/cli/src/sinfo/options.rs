@@ -84,6 +84,10 @@ pub enum StateFilter {
     Draining,
     Silent,
     Completing,
+    Reserved,
+    Maintenance,
+    Failed,
+    Failing,
     /// A state that no node here can be in.
     Never,
 }
@@ -100,7 +104,7 @@ const STATES: &[(&str, &str, StateFilter)] = &[
     ("drained", "drained", StateFilter::Drained),
     ("draining", "drng", StateFilter::Draining),
     ("no_respond", "no_resp", StateFilter::Silent),
-    ("reserved", "resv", StateFilter::Never),
+    ("reserved", "resv", StateFilter::Reserved),
     ("perfctrs", "npc", StateFilter::Never),
     ("cloud", "cloud", StateFilter::Never),
     ("completing", "comp", StateFilter::Completing),
@@ -108,9 +112,9 @@ const STATES: &[(&str, &str, StateFilter)] = &[
     ("powered_down", "pow_off", StateFilter::Never),
     ("power_down", "pow_down", StateFilter::Never),
     ("powering_up", "pow_up", StateFilter::Never),
-    ("fail", "fail", StateFilter::Never),
-    ("failing", "failg", StateFilter::Never),
-    ("maint", "maint", StateFilter::Never),
+    ("fail", "fail", StateFilter::Failed),
+    ("failing", "failg", StateFilter::Failing),
+    ("maint", "maint", StateFilter::Maintenance),
     ("planned", "plnd", StateFilter::Never),
     ("blocked", "block", StateFilter::Never),
     ("reboot", "boot", StateFilter::Never),
@@ -132,6 +136,10 @@ impl StateFilter {
             StateFilter::Draining => state.drain && (busy || state.completing),
             StateFilter::Silent => state.silent,
             StateFilter::Completing => state.completing,
+            StateFilter::Reserved => state.reserved,
+            StateFilter::Maintenance => state.maintenance,
+            StateFilter::Failed => state.failed,
+            StateFilter::Failing => state.failed && (busy || state.completing),
             StateFilter::Never => false,
         }
     }

@@ -113,7 +113,6 @@ dead fan             root(0)      2026-11-15T22:02:13 down   n5
 off                  root(0)      2026-11-15T22:02:14 down   n8
 ",
     );
-    check("-T", "No reservations in the system\n");
 }
 
 #[test]

@@ -143,8 +143,8 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         put(out, view.spec().size.tasks_per_node.unwrap_or_default())
     }),
     // What nobody can ask for here has one value for all.
-    column('v', "reservation", "RESERVATION", |_, out| out.push_str("(null)")),
-    column('W', "licenses", "LICENSES", |_, out| out.push_str("(null)")),
+    column('v', "reservation", "RESERVATION", |view, out| or_null(&view.reservation(), out)),
+    column('W', "licenses", "LICENSES", |view, out| or_null(&view.spec().licenses.to_string(), out)),
     column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
     column('H', "sockets", "SOCKETS_PER_NODE", |_, out| out.push('*')),
     column('I', "cores", "CORES_PER_SOCKET", |_, out| out.push('*')),

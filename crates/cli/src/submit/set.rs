@@ -359,6 +359,21 @@ pub fn qos(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
+pub fn licenses(request: &mut Request, given: &Argument) -> Done {
+    match model::license::parse(given.text()) {
+        Some(licenses) => request.spec.licenses = licenses,
+        // The controller refuses it in Slurm's words.
+        None => request.spec.licenses = model::license::LicenseRequest::unknown(given.text()),
+    }
+    Ok(())
+}
+
+pub fn reservation(request: &mut Request, given: &Argument) -> Done {
+    let names = given.text().split(',').filter(|name| !name.is_empty());
+    request.spec.reservations = names.map(str::to_string).collect();
+    Ok(())
+}
+
 pub fn quiet(request: &mut Request, _: &Argument) -> Done {
     request.behaviour.is_quiet = true;
     Ok(())

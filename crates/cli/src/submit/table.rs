@@ -115,7 +115,7 @@ pub static OPTIONS: &[Opt] = options! {
     "kill-on-bad-exit" Some('K'), OPTIONAL, RUN, ["", "", "SLURM_KILL_BAD_EXIT"], Some(set_step::kill_on_bad_exit), "kill the step if any task terminates with a non-zero exit code";
     "kill-on-invalid-dep" None, REQUIRED, BATCH, NO_VARIABLE, Some(set::kill_on_invalid_dependency), "terminate the job if its dependency can never be met";
     "label" Some('l'), NONE, RUN, ["", "", "SLURM_LABELIO"], Some(set_step::label), "prepend task number to lines of stdout/err";
-    "licenses" Some('L'), REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
+    "licenses" Some('L'), REQUIRED, ALL, NO_VARIABLE, Some(set::licenses), "required license, comma separated";
     "mail-type" None, REQUIRED, ALL, NO_VARIABLE, Some(set::mail_type), "notify on state change: BEGIN, END, FAIL or ALL";
     "mail-user" None, REQUIRED, ALL, NO_VARIABLE, Some(set::mail_user), "who to send email notification for job state changes";
     "mcs-label" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
@@ -164,7 +164,7 @@ pub static OPTIONS: &[Opt] = options! {
     "reboot" None, NONE, ALL, NO_VARIABLE, REFUSED, "";
     "relative" Some('r'), REQUIRED, RUN, NO_VARIABLE, Some(set_step::relative), "run the step relative to node n of the allocation";
     "requeue" None, NONE, BATCH, ["SBATCH_REQUEUE", "", ""], Some(set::requeue), "permit the job to be requeued";
-    "reservation" None, REQUIRED, ALL, named!("RESERVATION"), REFUSED, "";
+    "reservation" None, REQUIRED, ALL, named!("RESERVATION"), Some(set::reservation), "allocate resources from named reservation";
     "resv-ports" None, OPTIONAL, RUN, ["", "", "SLURM_RESV_PORTS"], REFUSED, "";
     "send-libs" None, OPTIONAL, RUN, ["", "", "SLURM_SEND_LIBS"], REFUSED, "";
     "share" None, NONE, ALL, NO_VARIABLE, Some(set_size::oversubscribe), "";

@@ -141,6 +141,7 @@ impl Content {
         forget_unlisted_gres(&self.top, &mut config, notes);
         gres::apply(gres_lines, &mut config.nodes, notes);
         settings::read(&self.top, &mut config, notes);
+        crate::inherit_limits(&mut config);
         config
     }
 }

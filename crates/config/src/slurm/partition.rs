@@ -1,10 +1,11 @@
 //! `PartitionName` lines.
-use model::partition::PartitionState;
+use model::partition::OverSubscribe;
+use model::partition_field::{self, Mistake};
 use model::spec::TimeLimit;
 use model::{NodeName, Partition};
 
 use super::node::Nodes;
-use super::values::{Notes, Values, is_unlimited};
+use super::values::{Notes, Values};
 
 /// The partitions of the file, as its lines are read; nodes may be named below them.
 #[derive(Default)]
@@ -49,7 +50,7 @@ impl Partitions {
 }
 
 fn read(values: &Values, nodes: &Nodes, notes: &Notes) -> Partition {
-    let mut partition = crate::partition::blank();
+    let mut partition = Partition::blank();
     if let Some(pair) = values.get("Nodes") {
         partition.nodes_text = pair.value.clone();
         if pair.value.eq_ignore_ascii_case("ALL") {
@@ -61,24 +62,58 @@ fn read(values: &Values, nodes: &Nodes, notes: &Notes) -> Partition {
             partition.nodes_text = model::hostlist::compress(partition.nodes.iter().map(NodeName::as_str));
         }
     }
-    partition.is_default = values.flag("Default", notes).unwrap_or(false);
-    let states = [PartitionState::Up, PartitionState::Down, PartitionState::Drain, PartitionState::Inactive];
-    let state = values.read("State", "UP, DOWN, DRAIN or INACTIVE", notes, |text| {
-        states.into_iter().find(|state| state.word().eq_ignore_ascii_case(text))
-    });
-    partition.state = state.unwrap_or_default();
-    times(values, &mut partition, notes);
-    sizes(values, &mut partition, notes);
-    partition.priority_tier = values.number("PriorityTier", 0..=65_533, notes).unwrap_or(1);
-    partition.is_hidden = values.flag("Hidden", notes).unwrap_or(false);
-    partition.root_only = values.flag("RootOnly", notes).unwrap_or(false);
-    sharing(values, &mut partition, notes);
+    // An old name for both of its parts, of which each may be said too.
+    let old = ["Priority"].into_iter();
+    for key in old.chain(FIELDS.iter().copied()) {
+        let Some(pair) = values.get(key) else { continue };
+        match partition_field::parse(key, &pair.value) {
+            Ok(field) => partition.set(field, &mut std::iter::empty()),
+            Err(Mistake::Expected(what)) => {
+                notes.wrong(&pair.at, format!("`{key}` must be {what}, not {:?}", pair.value));
+            }
+            Err(Mistake::UnknownKey) => unreachable!("the table names rules only"),
+        }
+    }
+    check(values, &mut partition, notes);
     partition
 }
 
-fn times(values: &Values, partition: &mut Partition, notes: &Notes) {
-    partition.max_time = values.time_limit("MaxTime", notes);
-    partition.default_time = values.time_limit("DefaultTime", notes);
+/// The keys that are rules, as `partition_field` reads them.
+const FIELDS: &[&str] = &[
+    "AllocNodes",
+    "AllowAccounts",
+    "AllowGroups",
+    "AllowQos",
+    "Alternate",
+    "Default",
+    "DefaultTime",
+    "DefCpuPerGPU",
+    "DefMemPerCPU",
+    "DefMemPerGPU",
+    "DefMemPerNode",
+    "DenyAccounts",
+    "DenyQos",
+    "DisableRootJobs",
+    "ExclusiveUser",
+    "GraceTime",
+    "Hidden",
+    "LLN",
+    "MaxCPUsPerNode",
+    "MaxMemPerCPU",
+    "MaxMemPerNode",
+    "MaxNodes",
+    "MaxTime",
+    "MinNodes",
+    "OverSubscribe",
+    "PreemptMode",
+    "PriorityJobFactor",
+    "PriorityTier",
+    "ReqResv",
+    "RootOnly",
+    "State",
+];
+
+fn check(values: &Values, partition: &mut Partition, notes: &Notes) {
     let secs = |limit: Option<TimeLimit>| match limit {
         Some(TimeLimit::Secs(secs)) => secs,
         Some(TimeLimit::Unlimited) | None => u64::MAX,
@@ -89,42 +124,14 @@ fn times(values: &Values, partition: &mut Partition, notes: &Notes) {
     {
         notes.wrong(&pair.at, "`DefaultTime` is longer than `MaxTime`");
     }
-}
-
-fn sizes(values: &Values, partition: &mut Partition, notes: &Notes) {
-    partition.min_nodes = values.number("MinNodes", 0..=u32::MAX, notes).unwrap_or(0);
-    let expected = "a whole number from 1, or UNLIMITED";
-    let max_nodes = values.read("MaxNodes", expected, notes, |text| match is_unlimited(text) {
-        true => Some(None),
-        false => text.parse::<u32>().ok().filter(|n_nodes| *n_nodes > 0).map(Some),
-    });
-    partition.max_nodes = max_nodes.flatten();
     if let Some(pair) = values.get("MaxNodes")
         && partition.max_nodes.is_some_and(|max| max < partition.min_nodes)
     {
         notes.wrong(&pair.at, "`MaxNodes` is smaller than `MinNodes`");
     }
-    partition.default_memory_per_cpu_mb = values.megabytes_limit("DefMemPerCPU", notes);
-    partition.default_memory_per_node_mb = values.megabytes_limit("DefMemPerNode", notes);
-}
-
-fn sharing(values: &Values, partition: &mut Partition, notes: &Notes) {
-    let Some(pair) = values.get("OverSubscribe") else { return };
-    let (word, times) = match pair.value.split_once(':') {
-        Some((word, times)) => (word, Some(times)),
-        None => (pair.value.as_str(), None),
-    };
-    let word = word.to_uppercase();
-    let is_known = match times {
-        None => matches!(word.as_str(), "NO" | "EXCLUSIVE" | "YES" | "FORCE"),
-        Some(times) => matches!(word.as_str(), "YES" | "FORCE") && times.parse::<u16>().is_ok(),
-    };
-    if !is_known {
-        let expected = "EXCLUSIVE, FORCE[:COUNT], YES[:COUNT] or NO";
-        return notes.wrong(&pair.at, format!("`OverSubscribe` must be {expected}, not {:?}", pair.value));
-    }
-    partition.exclusive_nodes = word == "EXCLUSIVE";
-    if matches!(word.as_str(), "YES" | "FORCE") && times != Some("1") {
+    if let Some(pair) = values.get("OverSubscribe")
+        && matches!(partition.oversubscribe, OverSubscribe::Yes(2..) | OverSubscribe::Force(2..))
+    {
         notes.warn(&pair.at, format!("OverSubscribe={} has no effect here: CPUs are not shared", pair.value));
     }
 }

@@ -1,9 +1,10 @@
 //! What a slurm.conf says about the cluster as a whole.
-use model::config::Config;
+use model::config::{Config, PartitionLimits};
+use model::license;
 use model::time::Span;
 
 use super::places;
-use super::values::{Notes, Values};
+use super::values::{Notes, Values, is_unlimited};
 
 /// Fills `config`, whose nodes are known already. What the file leaves open is as in Slurm.
 pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
@@ -116,6 +117,25 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
     }
     let suspend_cpus = values.read("SuspendCPUs", "RETAIN or RELEASE", notes, crate::settings::suspend_cpus);
     scheduler.suspend_cpus = suspend_cpus.unwrap_or_default();
+    scheduler.max_memory_per_cpu_mb = values.megabytes_limit("MaxMemPerCPU", notes);
+    scheduler.max_memory_per_node_mb = values.megabytes_limit("MaxMemPerNode", notes);
+    scheduler.disable_root_jobs = values.flag("DisableRootJobs", notes).unwrap_or(false);
+    let limits = values.read("EnforcePartLimits", "ALL, ANY or NO", notes, |text| {
+        Some(match text.to_uppercase().as_str() {
+            "YES" | "UP" | "TRUE" | "1" | "ALL" => PartitionLimits::All,
+            "ANY" => PartitionLimits::Any,
+            "NO" | "DOWN" | "FALSE" | "0" => PartitionLimits::Wait,
+            _ => return None,
+        })
+    });
+    scheduler.partition_limits = limits.unwrap_or_default();
+    let minutes = values.read("ResvOverRun", "a number of minutes, or UNLIMITED", notes, |text| match text {
+        _ if is_unlimited(text) => Some(u32::from(u16::MAX)),
+        _ => text.parse().ok().filter(|minutes| *minutes <= 65_533),
+    });
+    scheduler.reservation_over_run = Span::from_secs(u64::from(minutes.unwrap_or(0)) * 60);
+    let licenses = values.read("Licenses", "names with counts, like matlab:4,ansys", notes, license::parse_list);
+    config.licenses = licenses.unwrap_or_default();
     preempt_parameters(values, config, notes);
     super::scheduling::read(values, config, notes);
     selection(values, config, notes);

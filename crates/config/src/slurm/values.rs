@@ -3,9 +3,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use model::duration::{self, Limit};
 use model::size;
-use model::spec::TimeLimit;
 use model::time::Span;
 
 use super::keys::{self, Key, Kind};
@@ -142,18 +140,6 @@ impl Values {
     pub fn megabytes_limit(&self, key: &str, notes: &Notes) -> Option<u64> {
         let read = |text: &str| if is_unlimited(text) { Some(0) } else { size::parse_megabytes(text) };
         self.read(key, "a number of megabytes, or UNLIMITED", notes, read).filter(|megabytes| *megabytes > 0)
-    }
-
-    pub fn time_limit(&self, key: &str, notes: &Notes) -> Option<TimeLimit> {
-        let expected = "minutes, a time like 1-12:00:00, or UNLIMITED";
-        let limit = self.read(key, expected, notes, |text| match text.to_uppercase().as_str() {
-            "NONE" => Some(Limit::Unlimited),
-            _ => duration::parse_limit(text),
-        })?;
-        Some(match limit {
-            Limit::Seconds(secs) => TimeLimit::Secs(secs),
-            Limit::Unlimited => TimeLimit::Unlimited,
-        })
     }
 }
 

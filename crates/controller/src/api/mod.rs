@@ -3,6 +3,7 @@ mod attend;
 mod authority;
 mod buffers;
 mod jobs;
+mod reservations;
 mod signal;
 mod submit;
 
@@ -17,9 +18,10 @@ use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BlobReply, BlobRequest, BurstReply, CommandReply, CommandRequest, ConfigurationReply, FromAgent,
-    HistoryReply, HistoryRequest, JobsReply, JobsRequest, NodesReply, Nothing, PingReply, SignalRequest, StagingReply,
-    StagingRequest, SubmitReply, SubmitRequest, ToAgent, WhyReply, WhyRequest,
+    AccountsReply, BlobReply, BlobRequest, BurstReply, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply,
+    DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest, JobsReply, JobsRequest, LicensesReply, NodesReply,
+    Nothing, PingReply, ReservationsReply, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
+    ToAgent, WhyReply, WhyRequest,
 };
 use wire::refusal::to_status;
 
@@ -125,6 +127,52 @@ impl Controller for Api {
 
     async fn update_nodes(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         self.command(request, |command| matches!(command, Command::UpdateNodes { .. })).await
+    }
+
+    async fn create_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::CreatePartition { .. })).await
+    }
+
+    async fn delete_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::DeletePartition { .. })).await
+    }
+
+    async fn create_reservation(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        reservations::check_names(&request)?;
+        self.command(request, |command| matches!(command, Command::CreateReservation { .. })).await
+    }
+
+    async fn update_reservation(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        reservations::check_names(&request)?;
+        self.command(request, |command| matches!(command, Command::UpdateReservation { .. })).await
+    }
+
+    async fn delete_reservation(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::DeleteReservation { .. })).await
+    }
+
+    async fn reservations(&self, _: Request<Nothing>) -> Answer<ReservationsReply> {
+        Ok(Response::new(reservations::all(&self.published.now())))
+    }
+
+    async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<DiagnoseReply> {
+        let by = self.caller(&request)?;
+        let statistics = &self.published.statistics;
+        if request.get_ref().reset {
+            if !by.is_admin {
+                return Err(to_status(&model::Reject::NotPermitted));
+            }
+            statistics.reset(self.door.now());
+        }
+        let cluster = self.published.now();
+        let names = |uid| self.names.user(uid);
+        let diagnosis = statistics.diagnosis(&cluster, self.door.now(), self.agents.n_connected(), names);
+        Ok(Response::new(DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }))
+    }
+
+    async fn licenses(&self, _: Request<Nothing>) -> Answer<LicensesReply> {
+        let licenses = self.published.now().licenses().iter().map(|license| codec::encode(license).into()).collect();
+        Ok(Response::new(LicensesReply { licenses }))
     }
 
     async fn update_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {

@@ -15,6 +15,7 @@ pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<Sub
     let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
     for spec in &mut specs {
         make_own(&api.names, by, spec);
+        spec.groups = groups(&api.published.now(), &api.names, spec);
         if spec.mail.as_ref().is_some_and(|mail| !mail.has_plain_address()) {
             return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
         }
@@ -44,6 +45,20 @@ fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
     }
     spec.user = names.user(spec.uid);
     spec.group = names.group(spec.gid);
+}
+
+/// Those of the user's groups that a rule of the cluster asks for.
+fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
+    let of_partitions = cluster.config().partitions.iter().flat_map(|partition| &partition.allow_groups);
+    let of_reservations = cluster.reservations().flat_map(|reservation| &reservation.groups.names);
+    let mut asked: Vec<&String> = of_partitions.chain(of_reservations).collect();
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    asked.sort_unstable();
+    asked.dedup();
+    let own = names.groups_of(&spec.user, spec.gid);
+    asked.into_iter().filter(|group| own.contains(group)).cloned().collect()
 }
 
 /// Plays the submission through on a copy of the state and tells what the scheduler would do.

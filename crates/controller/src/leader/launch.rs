@@ -88,6 +88,7 @@ fn of_job(cluster: &Cluster, job: &Job) -> Launch {
         job_spec: job.spec.clone(),
         array,
         partition: job.partition.clone(),
+        reservation: job.reservation.clone(),
         cluster_name: cluster.config().cluster_name.clone(),
         job_shares: job.allocation.nodes.clone(),
         started: job.started,

@@ -1,9 +1,10 @@
 //! Plans whenever something has changed; there is no tick to wait for.
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use model::{Caller, Command, Plan};
+use model::{Caller, Command, JobId, Plan};
 use scheduler::Outlook;
 use state::Cluster;
 
@@ -23,9 +24,12 @@ pub async fn run(door: Arc<Door>, published: Published) {
     loop {
         let cluster = changes.borrow_and_update().clone();
         let mut look_again_at = None;
+        let begun = Instant::now();
         if cluster.n_queued() + cluster.n_to_stage() > 0
-            && let Some(outlook) = look(cluster).await
+            && let Some(outlook) = look(cluster.clone()).await
         {
+            let n_backfilled = n_backfilled(&cluster, &outlook.plan);
+            published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
             look_again_at = outlook.look_again_at;
             adopt(&door, outlook.plan).await;
         }
@@ -35,6 +39,16 @@ pub async fn run(door: Arc<Door>, published: Published) {
             return;
         }
     }
+}
+
+/// Starts of jobs that stand behind one that stays.
+fn n_backfilled(cluster: &Cluster, plan: &Plan) -> u64 {
+    let started: BTreeSet<JobId> = plan.starts.iter().map(|start| start.job).collect();
+    if started.is_empty() {
+        return 0;
+    }
+    let behind = cluster.queue().skip_while(|job| started.contains(&job.id));
+    behind.take(cluster.config().scheduler.depth as usize).filter(|job| started.contains(&job.id)).count() as u64
 }
 
 /// A short queue is planned at once; a long one where it keeps nobody else waiting.

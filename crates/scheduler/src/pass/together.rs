@@ -8,7 +8,7 @@ use crate::counts::Wanted;
 use crate::pick::{self, Offer};
 use crate::request::Request;
 use crate::room::PoolId;
-use crate::timeline::{Length, Slot};
+use crate::timeline::Slot;
 
 /// What one component would get.
 struct Found<'a> {
@@ -28,7 +28,8 @@ impl<'a> Pass<'a> {
             |id: &JobId| cluster.job(*id).filter(|job| cluster.is_eligible(job)).map(|job| -> &'a Job { job });
         // One that is held, or waits for something else, keeps the others.
         let Some(components) = het.ids.iter().map(eligible).collect::<Option<Vec<&'a Job>>>() else { return };
-        let wanted: Vec<(Vec<PoolId>, Request<'a>)> = components.iter().map(|job| self.wanted(job)).collect();
+        let wanted = components.iter().map(|job| self.wanted(job)).collect::<Option<Vec<_>>>();
+        let Some(wanted): Option<Vec<(Vec<PoolId>, Request<'a>)>> = wanted else { return };
         let is_behind = |pools: &Vec<PoolId>| pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_pass =
             self.cluster.config().scheduler.backfill.is_on || !wanted.iter().any(|(pools, _)| is_behind(pools));
@@ -42,11 +43,13 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn wanted(&mut self, job: &'a Job) -> (Vec<PoolId>, Request<'a>) {
+    /// None if it may not run in its reservation now.
+    fn wanted(&mut self, job: &'a Job) -> Option<(Vec<PoolId>, Request<'a>)> {
         let pools = self.pools(job);
         self.room.look_for(&job.spec.size);
-        let closed = self.room.closures.of(job);
-        (pools, Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed))
+        let mut requests = Request::all(self.cluster, &self.room.closures, job).into_iter();
+        let request = if job.spec.reservations.is_empty() { requests.next_back() } else { requests.next() };
+        Some((pools, request?))
     }
 
     /// Places for all of them now, no node twice.
@@ -67,7 +70,7 @@ impl<'a> Pass<'a> {
     /// Nodes for one component besides those that are taken.
     fn apart(&self, pool: PoolId, request: &Request, taken: &[NodeName], counts: &[Wanted]) -> Option<Vec<Grant>> {
         let interval = self.clock.interval(Slot::NOW, request.length);
-        if !self.room.counts.has(counts, interval) {
+        if !self.room.counts.has(counts, interval, request.reservation) {
             return None;
         }
         let mut size = Size::clone(request.size);
@@ -77,7 +80,7 @@ impl<'a> Pass<'a> {
 
     /// A component that stays has a reason, and room of its own in the future as any job has.
     fn keep(&mut self, pools: &[PoolId], request: &Request<'a>) {
-        self.reasons.of_blocked(&self.room, request, pools, &mut self.plan);
+        self.reasons.of_blocked(&self.room, &self.clock, std::slice::from_ref(request), pools, &mut self.plan);
         let has_place = self.depth.may_promise() && self.promise(pools, request);
         if !has_place && request.job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: request.job.id, ..Default::default() });

@@ -67,6 +67,9 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     /// Nodes with at least so many CPUs free all the time, the fullest first.
     pub fn fullest(&self, n_cpus: u32) -> Box<dyn Iterator<Item = SpotId> + '_> {
+        if self.room.partition(self.pool).least_loaded {
+            return self.emptiest(n_cpus);
+        }
         match &self.later {
             None => Box::new(self.room.fullest(self.pool, n_cpus, self.interval.until)),
             Some(free) => {
@@ -104,21 +107,21 @@ impl<'r, 'a> Offer<'r, 'a> {
             return None;
         }
         match spot.is_as_now(self.interval) {
-            true => self.fitting_now(spot),
-            false => self.fitting_over(spot),
+            true => self.fitting_now(id, spot),
+            false => self.fitting_over(id, spot),
         }
     }
 
-    fn fitting_now(&self, spot: &Spot) -> Option<u32> {
+    fn fitting_now(&self, id: SpotId, spot: &Spot) -> Option<u32> {
         let uid = self.request.spec().uid;
         let is_admitted = !self.room.has_lone_users || node::admits(spot.users(), uid, self.size.sharing);
         if spot.now.cpus == 0 || !is_admitted || (self.size.wants_whole_nodes() && !spot.is_empty) {
             return None;
         }
-        self.fitting(spot, spot.now, spot.gres_in_use())
+        self.fitting(id, spot, spot.now, spot.gres_in_use())
     }
 
-    fn fitting_over(&self, spot: &Spot) -> Option<u32> {
+    fn fitting_over(&self, id: SpotId, spot: &Spot) -> Option<u32> {
         let uid = self.request.spec().uid;
         let mut free = spot.uses.free_over(spot.whole, self.interval);
         if self.interval.from == Slot::NOW {
@@ -132,18 +135,19 @@ impl<'r, 'a> Offer<'r, 'a> {
         }
         let wants_gres = !self.size.gres.is_empty() || !self.size.gres_per_task.is_empty();
         let in_use = if wants_gres { spot.uses.gres_over(self.interval) } else { Vec::new() };
-        self.fitting(spot, free, &in_use)
+        self.fitting(id, spot, free, &in_use)
     }
 
     /// As `n_tasks_fitting`, if nothing ran on the node.
     pub fn n_tasks_fitting_alone(&self, id: SpotId) -> Option<u32> {
         let spot = self.room.spot(id);
-        self.fitting(spot, spot.whole, &[])
+        self.fitting(id, spot, spot.whole, &[])
     }
 
-    fn fitting(&self, spot: &Spot, free: Free, in_use: &[model::gres::GresUnits]) -> Option<u32> {
+    fn fitting(&self, id: SpotId, spot: &Spot, free: Free, in_use: &[model::gres::GresUnits]) -> Option<u32> {
         let memory_mb = if self.room.tracks_memory { free.memory_mb } else { u64::MAX };
-        let room = fit::Room { cpus: free.cpus, memory_mb };
+        let share = self.room.share_left(self.pool, id);
+        let room = fit::Room { cpus: free.cpus.min(share), memory_mb };
         let n_tasks = self.size.n_tasks_fitting(room, &spot.node.config, in_use)?;
         let has_gres = self.size.gres.is_empty() || spot.node.config.pick_gres(in_use, &self.size.gres).is_some();
         ((self.suits_all || spot.node.suits(self.size)) && has_gres).then_some(n_tasks)

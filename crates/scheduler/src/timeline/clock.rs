@@ -56,6 +56,15 @@ impl Clock {
         Slot(u32::try_from(slot).unwrap_or(u32::MAX))
     }
 
+    /// The last mark that is not after `at`.
+    pub fn slot_before(&self, at: Timestamp) -> Slot {
+        if at <= self.now {
+            return Slot::NOW;
+        }
+        let slot = at.0 / self.step - self.now.0 / self.step;
+        Slot(u32::try_from(slot).unwrap_or(u32::MAX))
+    }
+
     /// Where the window ends.
     pub fn end(&self) -> Slot {
         Slot(self.n_slots)

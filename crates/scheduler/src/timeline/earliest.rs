@@ -37,13 +37,13 @@ pub(crate) fn earliest(
         let mark = sums.marks[slot];
         nodes += mark.nodes;
         tasks += mark.tasks;
-        let is_new = mark.has_more || slot as u32 == not_before.0;
         let slot = Slot(slot as u32);
+        let is_new = mark.has_more || slot == not_before || room.counts.frees_at(&request.counts, slot);
         if slot < not_before || !is_new || nodes < i64::from(bounds.0) || tasks < n_tasks {
             continue;
         }
         let interval = clock.interval(slot, request.length);
-        if !room.counts.has(&request.counts, interval) {
+        if !room.counts.has(&request.counts, interval, request.reservation) {
             continue;
         }
         let offer = Offer::later(room, pool, interval, request);

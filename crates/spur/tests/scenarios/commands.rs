@@ -130,6 +130,10 @@ fn info(stage: &mut Stage, arguments: &[String]) -> Said {
         Ok(sinfo::Asked::Print(text)) => return Said::ok(text),
         Err(refusal) => return Said::failed(refusal.stdout + &refusal.stderr),
     };
+    if options.reservations {
+        let all: Vec<_> = stage.cluster.reservations().map(|one| (**one).clone()).collect();
+        return Said::ok(sinfo::reservations::table(&all, &clock(stage), options.heading));
+    }
     shown(sinfo::render(&options, &nodes(stage), stage.cluster.config(), &clock(stage)))
 }
 
@@ -160,9 +164,34 @@ fn control(stage: &mut Stage, arguments: &[String]) -> Said {
     match Keyword::parse(word) {
         Some(Keyword::Job(verb)) => change_jobs(stage, verb, rest),
         Some(Keyword::Update) => update(stage, rest),
+        Some(Keyword::Create) => create(stage, rest),
+        Some(Keyword::Delete) => match scontrol::create::delete(rest) {
+            Ok(wishes) => carry_out(stage, &wishes),
+            Err(lines) => Said::lines(&lines),
+        },
         Some(Keyword::Show) => show(stage, rest),
         other => panic!("scenarios do not know scontrol {word} ({other:?})"),
     }
+}
+
+fn create(stage: &mut Stage, arguments: &[String]) -> Said {
+    let clock = clock(stage);
+    let now = scontrol::Now { unix_secs: stage.now.secs() as i64, zone: &clock };
+    match scontrol::create::create(arguments, &now, 0) {
+        Ok(wish) => carry_out(stage, &[wish]),
+        Err(lines) => Said::lines(&lines),
+    }
+}
+
+fn carry_out(stage: &mut Stage, wishes: &[scontrol::create::Wish]) -> Said {
+    let mut said = Said::default();
+    for wish in wishes {
+        let answer = stage.command(stage.caller(), wish.command.clone());
+        let reply = wish.told(answer.as_ref().map(Reply::clone));
+        said.text.push_str(&(reply.out + &reply.err));
+        said.code = said.code.max(reply.code);
+    }
+    said
 }
 
 fn change_jobs(stage: &mut Stage, verb: Verb, arguments: &[String]) -> Said {
@@ -198,6 +227,13 @@ fn update(stage: &mut Stage, arguments: &[String]) -> Said {
         Ok(Update::Partition { name, changes }) => {
             vec![(String::new(), Command::UpdatePartition { name, changes: Box::new(changes) })]
         }
+        Ok(Update::Reservation(scontrol::reservation::Said { name, fields })) => {
+            let answer = stage.command(stage.caller(), Command::UpdateReservation { name, fields });
+            return match answer {
+                Ok(_) => Said::ok("Reservation updated.\n"),
+                Err(reject) => Said::failed(format!("Error updating the reservation: {reject}")),
+            };
+        }
     };
     let mut lines = Vec::new();
     for (item, command) in commands {
@@ -220,6 +256,11 @@ fn show(stage: &mut Stage, arguments: &[String]) -> Said {
         },
         Some(Entity::Node) => scontrol::show::nodes(id, &nodes(stage), &config, &clock, style, false),
         Some(Entity::Partition) => scontrol::show::partitions(id, &nodes(stage), &config, style, false, false),
+        Some(Entity::Reservation) => {
+            let all: Vec<_> = stage.cluster.reservations().map(|one| (**one).clone()).collect();
+            scontrol::show_reservation::reservations(id, &all, &nodes(stage), &clock, style)
+        }
+        Some(Entity::Licenses) => scontrol::show_reservation::licenses(id, &stage.cluster.licenses(), style),
         other => panic!("scenarios do not know scontrol show {what} ({other:?})"),
     };
     Said { text: reply.out + &reply.err, code: reply.code }

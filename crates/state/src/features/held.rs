@@ -10,6 +10,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         HeldBy::Admin => Reason::JobHeldAdmin,
         HeldBy::MaxRequeue => Reason::JobHoldMaxRequeue,
         HeldBy::BurstBuffer => Reason::BurstBufferOperation,
+        HeldBy::ReservationGone => Reason::ReservationDeleted,
     };
     let mut wakes = dependency::all_wakes(cluster, job);
     wakes.push(Wake::Released(job.id));

@@ -13,7 +13,10 @@ mod held;
 mod launch;
 mod partition;
 pub(crate) use array_limit::slots as array_slots;
+pub(crate) use partition::limit as partition_limit;
 pub use partition::refusal as partition_refusal;
+pub(crate) use reservation::changes as reservation_changes;
+mod reservation;
 mod retention;
 mod suspend;
 mod time_limit;
@@ -41,6 +44,7 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     dependency::hold,
     array_limit::hold,
     begin_time::hold,
+    reservation::hold,
     partition::hold,
     burst_buffer::hold,
     launch::hold,

@@ -1,7 +1,10 @@
 //! The rules of the job's partitions: it waits while none of them would take it as it is.
-use model::Partition;
+use model::partition::PartitionState;
+use model::spec::{Memory, Size};
+use model::{JobSpec, Partition};
 
 use super::*;
+use crate::access;
 
 pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
     if !is_pending(job) {
@@ -23,25 +26,55 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
 
 /// Why the partition would not start the job now, whatever is free.
 pub fn refusal(partition: &Partition, job: &Job) -> Option<Reason> {
-    let (min_nodes, _) = job.spec.size.node_bounds();
-    let too_long =
-        match (job.spec.time_limit.and_then(|limit| limit.span()), partition.max_time.and_then(|max| max.span())) {
-            (Some(wanted), Some(most)) => wanted > most,
-            (None, Some(_)) => job.spec.time_limit.is_some(),
-            (_, None) => false,
-        };
+    let spec = &job.spec;
+    if let Some(reason) = access::by_account(partition, spec).or_else(|| limit(partition, spec)) {
+        return Some(reason);
+    }
+    if partition.requires_reservation && spec.reservations.is_empty() {
+        return Some(Reason::Reservation);
+    }
+    match partition.state {
+        PartitionState::Inactive => Some(Reason::PartitionInactive),
+        state if !state.starts_jobs() => Some(Reason::PartitionDown),
+        _ => None,
+    }
+}
+
+/// The limit of the partition that the job breaks.
+pub(crate) fn limit(partition: &Partition, spec: &JobSpec) -> Option<Reason> {
+    let (min_nodes, _) = spec.size.node_bounds();
+    let wanted = spec.time_limit;
+    let too_long = match (wanted.and_then(|limit| limit.span()), partition.max_time.and_then(|max| max.span())) {
+        (Some(wanted), Some(most)) => wanted > most,
+        (None, Some(_)) => wanted.is_some(),
+        (_, None) => false,
+    };
     if too_long {
         return Some(Reason::PartitionTimeLimit);
     }
+    if exceeds_memory(partition, &spec.size) {
+        return Some(Reason::MaxMemPerLimit);
+    }
     let most_nodes = partition.max_nodes.unwrap_or(u32::MAX).min(partition.nodes.len() as u32);
     let too_many = min_nodes > most_nodes;
-    let too_few = job.spec.size.max_nodes.is_some_and(|most| most < partition.min_nodes);
-    if too_many || too_few {
-        return Some(Reason::PartitionNodeLimit);
-    }
-    match partition.state {
-        model::partition::PartitionState::Inactive => Some(Reason::PartitionInactive),
-        state if !state.starts_jobs() => Some(Reason::PartitionDown),
-        _ => None,
+    let too_few = spec.size.max_nodes.is_some_and(|most| most < partition.min_nodes);
+    (too_many || too_few).then_some(Reason::PartitionNodeLimit)
+}
+
+/// More memory than jobs of the partition may have. A limit for each CPU also bounds what is asked for a node, by its CPUs.
+fn exceeds_memory(partition: &Partition, size: &Size) -> bool {
+    let per_node = partition.max_memory_per_node_mb;
+    let per_cpu = partition.max_memory_per_cpu_mb;
+    let n_cpus = u64::from(size.cpus_for(size.n_tasks_each().unwrap_or(1)));
+    match size.memory {
+        Memory::Default | Memory::PerGpuMb(_) | Memory::WholeNode => false,
+        Memory::PerNodeMb(wanted) => {
+            per_node.is_some_and(|most| wanted > most)
+                || per_cpu.is_some_and(|most| wanted > most.saturating_mul(n_cpus))
+        }
+        Memory::PerCpuMb(wanted) => {
+            per_cpu.is_some_and(|most| wanted > most)
+                || per_node.is_some_and(|most| wanted.saturating_mul(n_cpus) > most)
+        }
     }
 }

@@ -1,38 +1,33 @@
 //! The configuration is state: all replicas judge alike, and a reconfiguration is one entry.
 use std::sync::Arc;
 
-use model::update::PartitionChanges;
-use model::{Caller, Config, Event, JobId, Phase, Reject, Reply, Wake};
+use model::{Config, Event, JobId, Phase, Reply, Wake};
 
 use super::{Answer, node};
 use crate::settle::{forget_wait, wake};
 use crate::{Cluster, history};
 
+/// The file decides: what was changed at run time is as the file has it again.
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
-    if *cluster.config == *config {
+    if *cluster.config == *config && *cluster.file_config == *config {
         return Ok(Reply::Ok);
     }
+    cluster.file_config = Arc::new(config.clone());
     adopt(cluster, config.clone());
     node::configure(cluster);
     Ok(Reply::Ok)
 }
 
-pub(crate) fn update_partition(cluster: &mut Cluster, by: Caller, name: &str, changes: &PartitionChanges) -> Answer {
-    if !by.is_admin {
-        return Err(Reject::NotPermitted);
+/// The controller has started. As long as the file is as it was, nothing that was changed since is lost.
+pub(crate) fn begin(cluster: &mut Cluster, config: &Config) -> Answer {
+    if *cluster.file_config == *config {
+        return Ok(Reply::Ok);
     }
-    let mut config = (*cluster.config).clone();
-    let partition = config.partitions.iter_mut().find(|partition| partition.name == name);
-    let partition = partition.ok_or(Reject::NoSuchPartition)?;
-    if let Some(state) = changes.state {
-        partition.state = state;
-    }
-    adopt(cluster, config);
-    Ok(Reply::Ok)
+    reconfigure(cluster, config)
 }
 
 /// Partition rules decide the queue's order, so queued jobs leave it under the old rules and come back under the new.
-fn adopt(cluster: &mut Cluster, config: Config) {
+pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     let queued: Vec<JobId> = cluster.queue.iter().map(|key| key.job).collect();
     for id in queued {
         forget_wait(cluster, id);

@@ -3,7 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::command::Exited;
-use model::config::NamedNode;
+use model::config::{Config, NamedNode};
+use model::gres::Gres;
 use model::node::{Machine, Node, NodePhase, NodeReason, NodeStart, Run};
 use model::update::NodeChange;
 use model::{
@@ -153,12 +154,29 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, names: &[NodeName], chan
 
 fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
     match change {
-        NodeChange::Drain { reason } | NodeChange::Down { reason } if reason.is_empty() && node.reason.is_none() => {
+        NodeChange::Drain { reason } | NodeChange::Down { reason } | NodeChange::Fail { reason }
+            if reason.is_empty() && node.reason.is_none() =>
+        {
             Err(Reject::ReasonRequired)
         }
         NodeChange::Resume if node.phase == NodePhase::Up && !node.drain => Err(Reject::InvalidNodeState),
+        NodeChange::ActiveFeatures(active) if active.iter().any(|one| !node.config.features.contains(one)) => {
+            Err(Reject::BadConstraint(active.join(",")))
+        }
+        NodeChange::Gres(gres) if !has_units_in_use(node, gres) => Err(Reject::NodesBusy(node.name.to_string())),
         _ => Ok(()),
     }
+}
+
+/// What jobs use now must stay.
+fn has_units_in_use(node: &Node, gres: &[Gres]) -> bool {
+    let count = |list: &mut dyn Iterator<Item = (&String, u32)>, name: &String| -> u32 {
+        list.filter(|(one, _)| *one == name).map(|(_, count)| count).sum()
+    };
+    node.used.gres.iter().all(|used| {
+        let in_use = count(&mut node.used.gres.iter().map(|one| (&one.name, one.units.len())), &used.name);
+        in_use <= count(&mut gres.iter().map(|one| (&one.name, one.count)), &used.name)
+    })
 }
 
 fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &NodeChange) {
@@ -176,7 +194,20 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
         }
         NodeChange::Undrain => {
             node.drain = false;
+            node.has_failed = false;
             node.reason = None;
+        }
+        NodeChange::Fail { reason } => {
+            node.drain = true;
+            node.has_failed = true;
+            note(node, reason);
+        }
+        NodeChange::NotResponding => {
+            node.answers = false;
+            if node.phase != NodePhase::Down {
+                node.phase = NodePhase::Lost;
+            }
+            set_duty(cluster, name);
         }
         NodeChange::Down { reason } => {
             node.phase = NodePhase::Down;
@@ -185,6 +216,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
         }
         NodeChange::Resume => {
             node.drain = false;
+            node.has_failed = false;
             node.reason = None;
             if node.phase == NodePhase::Down {
                 node.phase = match (node.answers, node.stale_runs.is_empty()) {
@@ -196,7 +228,14 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
             set_duty(cluster, name);
         }
         NodeChange::Reason(text) => note(node, text),
-        NodeChange::Features(features) => node.config.features = features.clone(),
+        NodeChange::Features(features) => {
+            node.config.features = features.clone();
+            node.active_features = None;
+        }
+        NodeChange::ActiveFeatures(features) => node.active_features = Some(features.clone()),
+        NodeChange::Gres(gres) => node.config.gres = gres.clone(),
+        NodeChange::Comment(text) => node.comment = text.clone(),
+        NodeChange::Extra(text) => node.extra = text.clone(),
         NodeChange::Weight(weight) => node.config.weight = *weight,
     }
 }
@@ -248,17 +287,16 @@ pub(crate) fn configure(cluster: &mut Cluster) {
     let mut in_order: Vec<&NodeName> = wanted.iter().copied().collect();
     in_order.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
     let ranks: BTreeMap<&NodeName, u32> = in_order.into_iter().zip(0..).collect();
-    let mut partitions: BTreeMap<&NodeName, Vec<String>> = BTreeMap::new();
-    for partition in &config.partitions {
-        let members: BTreeSet<&NodeName> = partition.nodes.iter().collect();
-        members.into_iter().for_each(|name| partitions.entry(name).or_default().push(partition.name.clone()));
-    }
+    let mut partitions = partitions_of_nodes(&config);
     for named in &config.nodes {
         let rank = ranks[&named.name];
         let partitions = partitions.remove(&named.name).unwrap_or_default();
         match cluster.nodes.get_mut(&named.name) {
             Some(node) => {
                 let node = Arc::make_mut(node);
+                if node.config != named.config {
+                    node.active_features = None;
+                }
                 node.config = named.config.clone();
                 node.rank = rank;
                 node.partitions = partitions;
@@ -280,6 +318,28 @@ pub(crate) fn configure(cluster: &mut Cluster) {
             cluster.node_mut(name.as_str()).is_removed = true;
         }
     }
+}
+
+/// Makes the nodes members of the partitions of the configuration.
+pub(crate) fn configure_partitions(cluster: &mut Cluster) {
+    let config = cluster.config.clone();
+    let mut partitions = partitions_of_nodes(&config);
+    let names: Vec<NodeName> = cluster.nodes.keys().cloned().collect();
+    for name in names {
+        let own = partitions.remove(&name).unwrap_or_default();
+        if cluster.nodes[&name].partitions != own {
+            cluster.node_mut(name.as_str()).partitions = own;
+        }
+    }
+}
+
+fn partitions_of_nodes(config: &Config) -> BTreeMap<&NodeName, Vec<String>> {
+    let mut partitions: BTreeMap<&NodeName, Vec<String>> = BTreeMap::new();
+    for partition in &config.partitions {
+        let members: BTreeSet<&NodeName> = partition.nodes.iter().collect();
+        members.into_iter().for_each(|name| partitions.entry(name).or_default().push(partition.name.clone()));
+    }
+    partitions
 }
 
 /// A node as its configuration wants it to begin.

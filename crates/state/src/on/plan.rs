@@ -11,7 +11,7 @@ use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, buffers, het, ledger, step_life};
+use crate::{Cluster, arrays, buffers, het, ledger, reservations, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -108,7 +108,8 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         })
         && limit_is_right(&job.spec, start)
         && has_private_room(cluster, job, start)
-        && ledger::fits(cluster, &job.spec, start)
+        && reservations::allow(cluster, job, start)
+        && ledger::fits(cluster, job, start)
 }
 
 /// A shorter limit is one that `--time-min` allows.
@@ -170,11 +171,15 @@ fn place(cluster: &mut Cluster, start: &Start) {
         None => start.job,
     };
     ledger::hold(cluster, id, start);
+    let last = cluster.reservation(&start.reservation).and_then(|one| reservations::last_moment(cluster, one));
     let job = cluster.job_mut(id);
     job.partition = start.partition.clone();
+    job.reservation = start.reservation.clone();
+    job.must_end_by = last;
     if start.time_limit.is_some() {
         Arc::make_mut(&mut job.spec).time_limit = start.time_limit;
     }
+    reservations::note_use(cluster, &start.reservation, true);
     job_life::take(cluster, id, Step::Place);
     if let JobKind::Run(spec) = cluster.jobs[&id].spec.kind.clone() {
         create_only_step(cluster, id, &spec);

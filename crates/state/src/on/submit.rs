@@ -2,14 +2,16 @@
 use std::sync::Arc;
 
 use model::command::Blob;
+use model::config::PartitionLimits;
 use model::dependency::Term;
 use model::fit::Candidate;
 use model::job::ArrayPlace;
-use model::spec::{Memory, TimeLimit};
-use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reject, Reply};
+use model::spec::{Memory, Sharing, TimeLimit};
+use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason, Reject, Reply};
 
 use super::Answer;
-use crate::{Cluster, arrays, blobs, buffers, job_life, settle};
+use crate::features::partition_limit;
+use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, settle};
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
@@ -98,12 +100,15 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
         if spec.time_limit.is_none() {
             spec.time_limit = partition.default_time.or(partition.max_time).or(Some(TimeLimit::Unlimited));
         }
-        if partition.exclusive_nodes {
-            spec.size.sharing = model::spec::Sharing::WholeNodes;
-        }
         if spec.size.memory == Memory::Default {
             spec.size.memory = default_memory(cluster, partition);
         }
+    }
+    let partitions = || spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
+    if partitions().any(|partition| partition.exclusive_nodes) {
+        spec.size.sharing = Sharing::WholeNodes;
+    } else if partitions().any(|partition| partition.exclusive_user) && spec.size.sharing != Sharing::WholeNodes {
+        spec.size.sharing = Sharing::OneUser;
     }
     spec
 }
@@ -126,16 +131,25 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     if cluster.jobs.len() >= cluster.config.controller.max_job_count as usize {
         return Err(Reject::TooManyJobs);
     }
+    if spec.uid == 0 && cluster.config.scheduler.disable_root_jobs {
+        return Err(Reject::NotPermitted);
+    }
     if spec.partitions.is_empty() {
         return Err(Reject::NoSuchPartition);
     }
     for name in &spec.partitions {
         let partition = cluster.config.partition(name).ok_or(Reject::NoSuchPartition)?;
-        if partition.root_only && !by.is_admin {
-            return Err(Reject::NotPermitted);
-        }
+        access::refused(partition, by, spec)?;
         if !partition.state.takes_jobs() {
             return Err(Reject::PartitionDown);
+        }
+    }
+    enforce_limits(cluster, spec)?;
+    licenses::exist(cluster, &spec.licenses)?;
+    for name in &spec.reservations {
+        let reservation = cluster.reservation(name).ok_or(Reject::BadReservation)?;
+        if !reservation.admits(spec) {
+            return Err(Reject::ReservationAccess);
         }
     }
     for name in spec.size.nodes.iter().chain(&spec.size.excluded) {
@@ -169,6 +183,29 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     }
 }
 
+/// Where limits of partitions refuse at once, as the cluster wants it.
+fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
+    let wanted = cluster.config.scheduler.partition_limits;
+    if wanted == PartitionLimits::Wait {
+        return Ok(());
+    }
+    let partitions = spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
+    let mut first = None;
+    let mut n_refusals = 0;
+    for reason in partitions.filter_map(|partition| partition_limit(partition, spec)) {
+        first.get_or_insert(reason);
+        n_refusals += 1;
+    }
+    match first {
+        Some(reason) if wanted == PartitionLimits::All || n_refusals == spec.partitions.len() => Err(match reason {
+            Reason::PartitionTimeLimit => Reject::TimeLimitTooLong,
+            Reason::PartitionNodeLimit => Reject::TooManyNodes,
+            _ => Reject::MemoryTooLarge,
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
     let Some(job) = term.job else { return true };
     let tasks = term.task.map(|task| [task].into_iter().collect());
@@ -186,6 +223,7 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
         if !cluster.config.scheduler.tracks_memory {
             room.memory_mb = u64::MAX;
         }
+        room.cpus = room.cpus.min(partition.max_cpus_per_node.unwrap_or(u32::MAX));
         let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
         Some(Candidate { rank: node.rank, n_tasks, is_required: size.nodes.contains(&node.name) })
     };

@@ -2,8 +2,8 @@
 use model::{Reply, Timestamp, Wake};
 
 use super::Answer;
-use crate::Cluster;
 use crate::settle::wake;
+use crate::{Cluster, reservations};
 
 pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     let due: Vec<Timestamp> = cluster
@@ -17,5 +17,6 @@ pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     for at in due {
         wake(cluster, Wake::At(at));
     }
+    reservations::tick(cluster);
     Ok(Reply::Ok)
 }

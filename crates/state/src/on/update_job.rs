@@ -103,6 +103,8 @@ fn first_priority(cluster: &Cluster, by: Caller, job: &Job) -> Result<u32, Rejec
 
 fn needs_pending(changes: &JobChanges) -> bool {
     changes.partitions.is_some()
+        || changes.licenses.is_some()
+        || changes.reservations.is_some()
         || changes.begin.is_some()
         || changes.dependency.is_some()
         || changes.min_nodes.is_some()
@@ -131,6 +133,12 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, 
     set(&mut spec.dependency, &changes.dependency);
     set(&mut spec.nice, &changes.nice);
     set(&mut spec.work_dir, &changes.work_dir);
+    set(&mut spec.licenses, &changes.licenses);
+    set(&mut spec.reservations, &changes.reservations);
+    let new_groups = changes.groups.iter().flatten().filter(|group| !job.spec.groups.contains(group));
+    if by.uid == spec.uid {
+        spec.groups.extend(new_groups.cloned());
+    }
     set(&mut spec.size.min_nodes, &changes.min_nodes);
     set(&mut spec.size.memory, &changes.memory);
     set(&mut spec.size.gres, &changes.gres);

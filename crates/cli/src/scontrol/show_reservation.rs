@@ -1,0 +1,101 @@
+//! `scontrol show reservation` and `show licenses`.
+use model::request::{LicenseView, NodeView};
+use model::reservation::Flag;
+use model::{Reservation, Timestamp, duration, hostlist, license};
+
+use crate::zone::Clock;
+
+use super::Reply;
+use super::record::{Style, close, or_null};
+
+pub fn reservations(name: Option<&str>, all: &[Reservation], nodes: &[NodeView], clock: &Clock, style: Style) -> Reply {
+    let found: Vec<&Reservation> = all.iter().filter(|one| name.is_none_or(|name| one.name == name)).collect();
+    match (found.is_empty(), name) {
+        (true, Some(name)) => return Reply { code: 1, ..Reply::text(format!("Reservation {name} not found\n")) },
+        (true, None) => return Reply::text("No reservations in the system\n".into()),
+        (false, _) => {}
+    }
+    let mut out = String::new();
+    found.iter().for_each(|one| write(one, nodes, clock, style, &mut out));
+    Reply::text(out)
+}
+
+/// `ACTIVE` while it is its time.
+pub fn state(reservation: &Reservation, now: Timestamp) -> &'static str {
+    if reservation.is_active(now) { "ACTIVE" } else { "INACTIVE" }
+}
+
+/// Its present or next time; one that floats stays ahead.
+pub fn times(reservation: &Reservation, now: Timestamp) -> (Timestamp, Timestamp) {
+    match reservation.has(Flag::TimeFloat) {
+        true => reservation.window_after(now).unwrap_or_default(),
+        false => (reservation.start, reservation.end),
+    }
+}
+
+fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: Style, out: &mut String) {
+    let (start, end) = times(reservation, clock.now());
+    let own = || nodes.iter().filter(|view| reservation.nodes.contains(&view.node.name));
+    let n_cpus: u32 = own().map(|view| view.node.config.cpus).sum();
+    let n_cores: u32 = own().map(|view| view.node.config.cpus / view.node.config.threads_per_core.max(1)).sum();
+    let list = hostlist::compress(reservation.nodes.iter().map(|name| name.as_str()));
+    let mut tres = Vec::new();
+    if n_cpus > 0 {
+        tres.push(format!("cpu={n_cpus}"));
+    }
+    tres.extend(reservation.licenses.iter().map(|one| format!("license/{}={}", one.name, one.count)));
+    let delay = reservation.max_start_delay.map_or("(null)".into(), |span| duration::show(span.secs()));
+    let licenses = license::show(&reservation.licenses, ",");
+    let mut lines = vec![
+        format!(
+            "ReservationName={} StartTime={} EndTime={} Duration={}",
+            reservation.name,
+            clock.show(start),
+            clock.show(end),
+            duration::show((end - start).secs()),
+        ),
+        format!(
+            "Nodes={} NodeCnt={} CoreCnt={n_cores} Features={} PartitionName={} Flags={}",
+            or_null(&list),
+            reservation.nodes.len(),
+            or_null(&reservation.features),
+            or_null(&reservation.partition),
+            reservation.flags_text(),
+        ),
+        format!("TRES={}", or_null(&tres.join(","))),
+        format!(
+            "Users={} Groups={} Accounts={} Licenses={} State={} BurstBuffer={} Watts=n/a",
+            or_null(&reservation.users.show()),
+            or_null(&reservation.groups.show()),
+            or_null(&reservation.accounts.show()),
+            or_null(&licenses),
+            state(reservation, clock.now()),
+            or_null(&reservation.burst_buffer),
+        ),
+        format!("MaxStartDelay={delay}"),
+    ];
+    if !reservation.comment.is_empty() {
+        lines.push(format!("Comment={}", reservation.comment));
+    }
+    close(style, &lines, out);
+}
+
+pub fn licenses(name: Option<&str>, all: &[LicenseView], style: Style) -> Reply {
+    if all.is_empty() {
+        return Reply::text("No licenses configured in Slurm.\n".into());
+    }
+    let found: Vec<&LicenseView> = all.iter().filter(|one| name.is_none_or(|name| one.name == name)).collect();
+    if let (true, Some(name)) = (found.is_empty(), name) {
+        return Reply { code: 1, ..Reply::text(format!("License {name} not found\n")) };
+    }
+    let mut out = String::new();
+    let separator = if style.one_line { " " } else { "\n    " };
+    for license in found {
+        let free = license.total.saturating_sub(license.used).saturating_sub(license.reserved);
+        out.push_str(&format!(
+            "LicenseName={}{separator}Total={} Used={} Free={free} Reserved={} Remote=no\n",
+            license.name, license.total, license.used, license.reserved
+        ));
+    }
+    Reply::text(out)
+}

@@ -1,0 +1,413 @@
+//! Reservations made, changed and taken away.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::partition_field::NodesChange;
+use model::reservation::{Flag, Members};
+use model::reservation_field::{Field, MembersChange};
+use model::time::Span;
+use model::{Caller, Node, NodeName, Reject, Reply, Reservation, Timestamp, features};
+
+use super::Answer;
+use crate::{Cluster, licenses, reservations};
+
+/// What `Duration=UNLIMITED` means.
+const A_YEAR: Span = Span::from_secs(365 * 24 * 3600);
+/// Idle reservations go after this long, if nothing else is said.
+const PURGE_AFTER: Span = Span::from_secs(300);
+/// A start that is a little in the past was typed a little slowly.
+const GRACE: Span = Span::from_secs(60);
+
+pub(crate) fn create(cluster: &mut Cluster, by: Caller, name: &str, fields: &[Field], utc_offset_secs: i32) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    let mut draft = Draft::new(Reservation { utc_offset_secs, made_by: by.uid, ..Default::default() });
+    for field in fields {
+        draft.take(cluster, field)?;
+    }
+    let reservation = draft.finish(cluster)?;
+    let name = match name {
+        "" => unused_name(cluster, &reservation),
+        name => checked_name(cluster, name)?,
+    };
+    cluster.n_reservations += 1;
+    cluster.reservations.insert(name.clone(), Arc::new(Reservation { name: name.clone(), ..reservation }));
+    reservations::tick(cluster);
+    reservations::changed(cluster, &name);
+    Ok(Reply::ReservationCreated(name))
+}
+
+pub(crate) fn update(cluster: &mut Cluster, by: Caller, name: &str, fields: &[Field]) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    let present = cluster.reservation(name).ok_or(Reject::BadReservation)?;
+    let mut draft = Draft::new((**present).clone());
+    draft.is_new = false;
+    for field in fields {
+        draft.take(cluster, field)?;
+    }
+    let mut changed = draft.finish(cluster)?;
+    if changed.start > cluster.now {
+        changed.has_begun = false;
+        changed.idle_since = None;
+    }
+    cluster.reservations.insert(name.into(), Arc::new(changed));
+    reservations::tick(cluster);
+    reservations::changed(cluster, name);
+    Ok(Reply::Ok)
+}
+
+pub(crate) fn delete(cluster: &mut Cluster, by: Caller, name: &str) -> Answer {
+    let reservation = cluster.reservation(name);
+    let is_own = reservation.is_some_and(|one| one.has(Flag::UserDelete) && may_delete(cluster, one, by));
+    if !by.is_admin && !is_own {
+        return Err(Reject::NotPermitted);
+    }
+    if reservation.is_none() {
+        return Err(Reject::BadReservation);
+    }
+    if cluster.jobs().any(|job| job.holds_nodes() && !job.is_over() && job.reservation == name) {
+        return Err(Reject::ReservationBusy);
+    }
+    reservations::remove(cluster, name);
+    Ok(Reply::Ok)
+}
+
+/// With `USER_DELETE`, whoever may use it may take it away. Names are known to the state by the jobs they come with.
+fn may_delete(cluster: &Cluster, reservation: &Reservation, by: Caller) -> bool {
+    let is_known = |name: &String| {
+        name.parse() == Ok(by.uid) || cluster.jobs().any(|job| job.spec.uid == by.uid && job.spec.user == *name)
+    };
+    reservation.made_by == by.uid || !reservation.users.are_excluded && reservation.users.names.iter().any(is_known)
+}
+
+fn checked_name(cluster: &Cluster, name: &str) -> Result<String, Reject> {
+    let is_word = name.chars().all(|c| c.is_alphanumeric() || "_-.@+:".contains(c));
+    match (is_word, cluster.reservations.contains_key(name)) {
+        (false, _) => Err(Reject::BadReservation),
+        (true, true) => Err(Reject::ReservationNameTaken),
+        (true, false) => Ok(name.into()),
+    }
+}
+
+/// `alice_3`: the first who may use it, and a number.
+fn unused_name(cluster: &Cluster, reservation: &Reservation) -> String {
+    let lists = [&reservation.accounts, &reservation.users, &reservation.groups];
+    let first = lists.iter().find_map(|members| members.names.first());
+    let base = first.map_or("resv", String::as_str);
+    let numbers = cluster.n_reservations + 1..;
+    let names = numbers.map(|number| format!("{base}_{number}"));
+    names.into_iter().find(|name| !cluster.reservations.contains_key(name)).expect("numbers do not end")
+}
+
+/// A reservation while it is being said what it shall be.
+struct Draft {
+    reservation: Reservation,
+    is_new: bool,
+    has_start: bool,
+    duration: Option<Span>,
+    has_end: bool,
+    n_nodes: Option<u32>,
+    /// Its nodes were named, not counted.
+    names_nodes: bool,
+    nodes_changed: bool,
+}
+
+impl Draft {
+    fn new(reservation: Reservation) -> Draft {
+        Draft {
+            reservation,
+            is_new: true,
+            has_start: false,
+            duration: None,
+            has_end: false,
+            n_nodes: None,
+            names_nodes: false,
+            nodes_changed: false,
+        }
+    }
+
+    fn take(&mut self, cluster: &Cluster, field: &Field) -> Result<(), Reject> {
+        let reservation = &mut self.reservation;
+        match field {
+            Field::Start(at) => {
+                self.move_start(*at);
+            }
+            Field::End(at) => {
+                reservation.end = *at;
+                self.has_end = true;
+            }
+            Field::Duration(span) => self.duration = Some(span.unwrap_or(A_YEAR)),
+            Field::LongerBy(span) => self.duration = Some((reservation.end - reservation.start) + *span),
+            Field::ShorterBy(span) => self.duration = Some((reservation.end - reservation.start) - *span),
+            Field::Nodes(change) => {
+                let unknown = change.named().iter().find(|name| !cluster.nodes.contains_key(*name));
+                if let Some(unknown) = unknown {
+                    return Err(Reject::NoSuchNode(unknown.to_string()));
+                }
+                let present: Vec<NodeName> = reservation.nodes.iter().cloned().collect();
+                let all = cluster.nodes.values().filter(|node| !node.is_removed).map(|node| node.name.clone());
+                reservation.nodes = change.apply(&present, all).into_iter().collect();
+                self.names_nodes = true;
+                self.nodes_changed = true;
+                let is_all = matches!(change, NodesChange::All);
+                set_flag(reservation, Flag::AllNodes, is_all);
+                set_flag(reservation, Flag::SpecNodes, true);
+            }
+            Field::NodeCount(count) => {
+                self.n_nodes = Some(*count);
+                self.nodes_changed = true;
+            }
+            Field::Features(text) => reservation.features = text.clone(),
+            Field::Users(change) => reservation.users = members(change, &reservation.users, Reject::NoSuchUser)?,
+            Field::Accounts(change) => {
+                reservation.accounts = members(change, &reservation.accounts, Reject::InvalidAccount)?;
+            }
+            Field::Groups(change) => reservation.groups = members(change, &reservation.groups, Reject::NoSuchGroup)?,
+            Field::Licenses(list) => {
+                let totals = licenses::totals(cluster);
+                let is_there = |wanted: &model::license::LicenseCount| {
+                    totals.get(&wanted.name).is_some_and(|total| wanted.count <= *total)
+                };
+                if !list.iter().all(is_there) {
+                    return Err(Reject::BadLicenses);
+                }
+                reservation.licenses = list.clone();
+            }
+            Field::BurstBuffer(text) => reservation.burst_buffer = text.clone(),
+            Field::Flags(flags) => {
+                let of_nodes = [Flag::SpecNodes, Flag::AllNodes];
+                reservation.flags.retain(|flag| of_nodes.contains(flag));
+                reservation.flags.extend(flags);
+            }
+            Field::AddFlags(flags) => reservation.flags.extend(flags),
+            Field::RemoveFlags(flags) => reservation.flags.retain(|flag| !flags.contains(flag)),
+            Field::PurgeAfter(span) => reservation.purge_after = Some(*span),
+            Field::Partition(name) => {
+                if cluster.config.partition(name).is_none() {
+                    return Err(Reject::NoSuchPartition);
+                }
+                reservation.partition = name.clone();
+            }
+            Field::MaxStartDelay(span) => reservation.max_start_delay = Some(*span),
+            Field::Comment(text) => reservation.comment = text.clone(),
+            Field::Skip => self.skip()?,
+        }
+        Ok(())
+    }
+
+    /// Moved as a whole, unless its end is said too.
+    fn move_start(&mut self, at: Timestamp) {
+        let duration = self.reservation.end - self.reservation.start;
+        self.reservation.start = at;
+        if !self.is_new {
+            self.reservation.end = at + duration;
+        }
+        self.has_start = true;
+    }
+
+    /// A reservation that repeats leaves out its next time.
+    fn skip(&mut self) -> Result<(), Reject> {
+        let next = self.reservation.window_after(self.reservation.end);
+        match next.filter(|_| self.reservation.repeats()) {
+            Some(window) => {
+                reservations::begin_again(&mut self.reservation, window);
+                Ok(())
+            }
+            None => Err(Reject::ReservationNotUsable),
+        }
+    }
+
+    fn finish(mut self, cluster: &Cluster) -> Result<Reservation, Reject> {
+        self.settle_times(cluster)?;
+        self.settle_flags()?;
+        let reservation = &self.reservation;
+        let is_for_somebody = [&reservation.users, &reservation.accounts, &reservation.groups]
+            .into_iter()
+            .any(|members| !members.names.is_empty());
+        if !is_for_somebody {
+            return Err(Reject::InvalidAccount);
+        }
+        if !reservation.features.is_empty() {
+            features::parse(&reservation.features).map_err(Reject::BadConstraint)?;
+        }
+        if self.reservation.has(Flag::PartNodes) && self.nodes_changed {
+            self.take_partition(cluster)?;
+        } else if let Some(count) = self.n_nodes {
+            self.count_nodes(cluster, count)?;
+        }
+        let reservation = &self.reservation;
+        let has_other = !reservation.licenses.is_empty() || !reservation.burst_buffer.is_empty();
+        if reservation.nodes.is_empty() && !has_other {
+            return Err(Reject::NodesUnavailable);
+        }
+        self.check_rivals(cluster)?;
+        Ok(self.reservation)
+    }
+
+    fn settle_times(&mut self, cluster: &Cluster) -> Result<(), Reject> {
+        let (now, is_new) = (cluster.now, self.is_new);
+        let reservation = &mut self.reservation;
+        if is_new && !self.has_start {
+            return Err(Reject::BadTime);
+        }
+        if self.has_start && reservation.start + GRACE < now && is_new {
+            return Err(Reject::BadTime);
+        }
+        if let Some(duration) = self.duration {
+            reservation.end = reservation.start + duration;
+        } else if is_new && !self.has_end {
+            return Err(Reject::BadTime);
+        }
+        if reservation.end <= reservation.start || reservation.end <= now {
+            return Err(Reject::BadTime);
+        }
+        if reservation.has(Flag::TimeFloat) && is_new {
+            reservation.floats_by = reservation.start - now;
+        }
+        Ok(())
+    }
+
+    fn settle_flags(&mut self) -> Result<(), Reject> {
+        let reservation = &mut self.reservation;
+        let repeats = [Flag::Hourly, Flag::Daily, Flag::Weekday, Flag::Weekend, Flag::Weekly];
+        let n_repeats = repeats.iter().filter(|flag| reservation.has(**flag)).count();
+        let floats = reservation.has(Flag::TimeFloat);
+        if n_repeats > 1 || n_repeats == 1 && floats {
+            return Err(Reject::BadReservation);
+        }
+        match (reservation.has(Flag::PurgeComp), reservation.purge_after) {
+            (true, None) => reservation.purge_after = Some(PURGE_AFTER),
+            (false, _) => reservation.purge_after = None,
+            (true, Some(_)) => (),
+        }
+        Ok(())
+    }
+
+    fn take_partition(&mut self, cluster: &Cluster) -> Result<(), Reject> {
+        let partition = cluster.config.partition(&self.reservation.partition).ok_or(Reject::NoSuchPartition)?;
+        self.reservation.nodes = partition.nodes.iter().cloned().collect();
+        Ok(())
+    }
+
+    /// Makes the number of its nodes right: those it has stay as far as they can, those that nobody uses come first.
+    fn count_nodes(&mut self, cluster: &Cluster, count: u32) -> Result<(), Reject> {
+        let count = count as usize;
+        let constraint = match self.reservation.features.as_str() {
+            "" => None,
+            text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
+        };
+        let partition = match self.reservation.partition.as_str() {
+            "" => cluster.config.default_partition(),
+            name => cluster.config.partition(name),
+        };
+        let members: BTreeSet<&NodeName> = partition.into_iter().flat_map(|partition| &partition.nodes).collect();
+        if partition.is_some() && self.reservation.partition.is_empty() {
+            self.reservation.partition = partition.map_or_else(String::new, |partition| partition.name.clone());
+        }
+        let fits = |node: &&Arc<Node>| {
+            (members.contains(&node.name) || self.reservation.nodes.contains(&node.name))
+                && constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(node.features()))
+        };
+        let mut nodes: Vec<&Arc<Node>> = cluster.nodes.values().filter(fits).collect();
+        let is_taken = |node: &NodeName| self.rival(cluster, node).is_some();
+        nodes.sort_by_key(|node| {
+            let is_own = self.reservation.nodes.contains(&node.name);
+            (!is_own, !node.is_usable(), self.is_busy(cluster, node), node.rank)
+        });
+        let ignores_jobs = self.reservation.has(Flag::IgnoreJobs);
+        let is_free = |node: &&Arc<Node>| {
+            let is_own = self.reservation.nodes.contains(&node.name);
+            is_own || (node.is_usable() && !is_taken(&node.name) && (ignores_jobs || !self.is_busy(cluster, node)))
+        };
+        let chosen: BTreeSet<NodeName> =
+            nodes.into_iter().filter(is_free).map(|node| node.name.clone()).take(count).collect();
+        if chosen.len() < count {
+            return Err(Reject::NodesUnavailable);
+        }
+        self.reservation.nodes = chosen;
+        Ok(())
+    }
+
+    /// A job runs there into the reservation's time.
+    fn is_busy(&self, cluster: &Cluster, node: &Node) -> bool {
+        let reservation = &self.reservation;
+        node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).any(|job| {
+            let is_own = !reservation.name.is_empty() && job.reservation == reservation.name;
+            !is_own && !job.is_over() && reservation.meets(cluster.now, job.end_time())
+        })
+    }
+
+    /// Another reservation of the node at one of its times.
+    fn rival<'a>(&self, cluster: &'a Cluster, node: &NodeName) -> Option<&'a Arc<Reservation>> {
+        let own = &self.reservation;
+        if own.has(Flag::Overlap) || own.has(Flag::Maint) {
+            return None;
+        }
+        cluster.reservations.values().find(|other| {
+            let lets_others = other.has(Flag::Maint) || other.has(Flag::Overlap);
+            other.name != own.name && !lets_others && other.nodes.contains(node) && do_meet(own, other)
+        })
+    }
+
+    /// Jobs and other reservations that are in the way of what was named.
+    fn check_rivals(&self, cluster: &Cluster) -> Result<(), Reject> {
+        let reservation = &self.reservation;
+        if !self.nodes_changed && !self.has_start && self.duration.is_none() && !self.has_end {
+            return Ok(());
+        }
+        if reservation.nodes.iter().any(|node| self.rival(cluster, node).is_some()) {
+            return Err(Reject::ReservationOverlap);
+        }
+        let ignores_jobs = reservation.has(Flag::IgnoreJobs);
+        let busy = |name: &&NodeName| cluster.nodes.get(*name).is_some_and(|node| self.is_busy(cluster, node));
+        match reservation.nodes.iter().find(busy) {
+            Some(_) if !ignores_jobs => Err(Reject::NodesAreBusy),
+            _ => self.check_licenses(cluster),
+        }
+    }
+
+    /// Together, reservations may keep no more licences than there are.
+    fn check_licenses(&self, cluster: &Cluster) -> Result<(), Reject> {
+        let totals = licenses::totals(cluster);
+        for wanted in &self.reservation.licenses {
+            let others = cluster
+                .reservations
+                .values()
+                .filter(|other| other.name != self.reservation.name && do_meet(&self.reservation, other));
+            let kept: u32 = others
+                .flat_map(|other| &other.licenses)
+                .filter(|license| license.name == wanted.name)
+                .map(|license| license.count)
+                .sum();
+            if kept + wanted.count > totals.get(&wanted.name).copied().unwrap_or(0) {
+                return Err(Reject::BadLicenses);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// So many of the times of two reservations are compared.
+const N_WINDOWS: usize = 64;
+
+fn do_meet(one: &Reservation, other: &Reservation) -> bool {
+    let from = one.start.min(other.start);
+    let meets = |by: &Reservation, other: &Reservation| {
+        by.windows(from).take(N_WINDOWS).any(|(start, end)| other.meets(start, Some(end)))
+    };
+    meets(one, other) || meets(other, one)
+}
+
+fn members(change: &MembersChange, present: &Members, reject: Reject) -> Result<Members, Reject> {
+    change.apply(present).ok_or(reject)
+}
+
+fn set_flag(reservation: &mut Reservation, flag: Flag, is_set: bool) {
+    match is_set {
+        true => reservation.flags.insert(flag),
+        false => reservation.flags.remove(&flag),
+    };
+}
