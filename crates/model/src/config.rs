@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
 use crate::time::Span;
+use crate::topology::{Topology, TopologyRules};
 use crate::{NodeName, Partition};
 
 /// Everything `spur.conf` says, with defaults filled in.
@@ -18,6 +19,9 @@ pub struct Config {
     pub scheduler: SchedulerConfig,
     /// None: jobs cannot have burst buffers.
     pub burst_buffer: Option<BurstBufferConfig>,
+    /// How the network is described; none: all nodes are alike.
+    pub topologies: Vec<Topology>,
+    pub topology: TopologyRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -124,6 +128,8 @@ impl Default for Config {
             agent: AgentConfig::default(),
             scheduler: SchedulerConfig::default(),
             burst_buffer: None,
+            topologies: Vec::new(),
+            topology: TopologyRules::default(),
         }
     }
 }

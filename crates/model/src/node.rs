@@ -42,6 +42,8 @@ record! {
         pub registered: Option<Timestamp>,
         /// No longer in the configuration; goes when its last job has.
         pub is_removed: bool,
+        /// As in its configuration, set by an administrator.
+        pub topology: Option<String>,
     }
 
     /// What one user has on a node.
@@ -67,6 +69,8 @@ record! {
         /// What it is when it is seen for the first time, and why.
         pub starts_as: NodeStart,
         pub start_reason: String,
+        /// `topology:unit,…`, where that is not as the topology says; a blank is nowhere.
+        pub topology: Option<String>,
     }
 
     /// What an agent tells of its machine.

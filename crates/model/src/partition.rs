@@ -25,6 +25,10 @@ record! {
         pub root_only: bool,
         pub exclusive_nodes: bool,
         pub allow_groups: Vec<String>,
+        /// The name of its topology; empty: the default one.
+        pub topology: String,
+        /// Every job owns the blocks it touches.
+        pub exclusive_topology: bool,
     }
 }
 
