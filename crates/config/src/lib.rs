@@ -4,6 +4,7 @@
 //! spur.conf ─┬─ load ─────────▶ model::Config    the daemons and `spur config check`: everything, checked
 //! slurm.conf ┴─ client::find ──▶ Client          the commands: only where the cluster is, without reading the nodes
 //! ```
+mod beside;
 pub mod client;
 pub mod home;
 pub mod machine;
@@ -15,6 +16,7 @@ mod render;
 mod section;
 mod settings;
 mod slurm;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +34,7 @@ pub const DEFAULT_CONTROLLER_SOCKET: &str = "/run/spur/controller.sock";
 pub const DEFAULT_AGENT_SOCKET: &str = "/run/spur/agent-%n.sock";
 
 /// Sections that are known but belong to parts of Spur that this version does not have.
-const NOT_YET: [&str; 3] = ["topology", "burst_buffer", "accounting"];
+const NOT_YET: [&str; 2] = ["burst_buffer", "accounting"];
 
 /// Reads and checks a whole file, a spur.conf or a slurm.conf. What it leaves open is filled in: places of files by the
 /// system's usual ones, CPUs and memory of nodes by this machine's.
@@ -57,12 +59,15 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     if slurm::is_slurm(path).map_err(unreadable)? {
         return slurm::parse(&text, &name, folder.as_deref());
     }
-    let mut config = parse(&text, &name)?;
+    let (mut config, mut warnings) = parse_with_warnings(&text, &name)?;
+    if let Some(folder) = &folder {
+        beside::read_yaml(folder, &mut config, &mut warnings)?;
+    }
     for place in places(&mut config).into_iter().filter(|place| !place.is_empty()) {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&place);
         *place = anchored.to_string_lossy().into_owned();
     }
-    Ok((config, Problems::default()))
+    Ok((config, warnings))
 }
 
 /// Checks the text of a slurm.conf. `file_name` only serves the messages; without a folder no other files are read.
@@ -72,6 +77,10 @@ pub fn parse_slurm(text: &str, file_name: &str) -> Result<(Config, Problems), Pr
 
 /// Checks the text of a spur.conf; paths in it stay as written. `file_name` only serves the messages.
 pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
+    parse_with_warnings(text, file_name).map(|(config, _)| config)
+}
+
+fn parse_with_warnings(text: &str, file_name: &str) -> Result<(Config, Problems), Problems> {
     let notes = Notes::default();
     let mut config = Config::default();
     match Document::parse(text) {
@@ -81,8 +90,8 @@ pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
         }
         Ok(document) => read_document(document.as_table(), &notes, &mut config),
     }
-    let problems = notes.into_problems(text, file_name);
-    if problems.is_empty() { Ok(config) } else { Err(problems) }
+    let (problems, warnings) = notes.into_problems(text, file_name);
+    if problems.is_empty() { Ok((config, warnings)) } else { Err(problems) }
 }
 
 fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
@@ -111,8 +120,14 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     if config.nodes.len() > 1 {
         shared.into_iter().for_each(|(at, problem)| notes.add(at, problem));
     }
+    let networks = (top.section("topology"), top.sections("topologies"));
     let (partitions, has_partitions) = (top.sections("partitions"), top.has("partitions"));
     top.finish();
+    let raw = topology::read_table(networks.0, networks.1, &mut config.topology);
+    config.topologies = topology::check(raw, &config.nodes, &mut |severity, at, text| match severity {
+        topology::Severity::Fatal => notes.add(*at, text),
+        topology::Severity::Warning => notes.warn(*at, text),
+    });
     partition::read_all(partitions, &seen, config);
     if !has_partitions {
         config.partitions.push(partition::of_all_nodes(&config.nodes));

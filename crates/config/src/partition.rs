@@ -27,6 +27,12 @@ pub(crate) fn read_all(sections: Vec<Section>, known: &BTreeMap<String, usize>, 
     for mut section in sections {
         let mut partition = read(&mut section, known, &config.nodes);
         let (at, notes) = (section.at, section.notes);
+        let is_known = config.topologies.iter().any(|topology| topology.name == partition.topology);
+        // Those of a topology.yaml beside this file are read later, and looked for then.
+        if !partition.topology.is_empty() && !is_known && !config.topologies.is_empty() {
+            let at = section.take("topology").map_or(at, |found| found.at);
+            notes.add(at, format!("there is no topology {}", partition.topology));
+        }
         if !partition.name.is_empty() && config.partition(&partition.name).is_some() {
             notes.add(at, format!("partition {} is given twice", partition.name));
         }
@@ -67,6 +73,8 @@ fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode
     section.flag("hidden", &mut partition.is_hidden);
     section.flag("root_only", &mut partition.root_only);
     section.flag("exclusive_nodes", &mut partition.exclusive_nodes);
+    section.text("topology", &mut partition.topology);
+    section.flag("exclusive_topology", &mut partition.exclusive_topology);
     for key in
         ["allow_groups", "allow_accounts", "allow_qos", "max_memory_per_node_mb", "preempt_mode", "priority_job_factor"]
     {

@@ -18,8 +18,11 @@ pub fn render(config: &Config) -> String {
     scheduler(&mut text, config);
     nodes(&mut text, config);
     config.partitions.iter().for_each(|one| partition(&mut text, one));
+    network::render(&mut text, config);
     text.0
 }
+
+mod network;
 
 fn controller(text: &mut Text, config: &Config) {
     let controller = &config.controller;
@@ -91,6 +94,9 @@ fn nodes(text: &mut Text, config: &Config) {
             text.string("state", node.starts_as.word());
         }
         text.string("reason", &node.start_reason);
+        if let Some(place) = &node.topology {
+            text.value("topology", quoted(place));
+        }
     }
 }
 
@@ -110,6 +116,10 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("hidden", partition.is_hidden);
     text.value("root_only", partition.root_only);
     text.value("exclusive_nodes", partition.exclusive_nodes);
+    text.string("topology", &partition.topology);
+    if partition.exclusive_topology {
+        text.value("exclusive_topology", true);
+    }
 }
 
 fn seconds(span: Span) -> String {

@@ -104,3 +104,10 @@ impl TopologyRules {
         self.max_switch_wait.unwrap_or(DEFAULT_SWITCH_WAIT)
     }
 }
+
+/// What a submission hears whose nodes cannot be cut into such segments.
+pub fn segment_problem(segment: u32, n_nodes: u32) -> String {
+    format!(
+        "--segment={segment} does not fit the job size ({n_nodes}): node count must be evenly divisible by segment size"
+    )
+}

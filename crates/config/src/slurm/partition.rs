@@ -73,6 +73,8 @@ fn read(values: &Values, nodes: &Nodes, notes: &Notes) -> Partition {
     partition.is_hidden = values.flag("Hidden", notes).unwrap_or(false);
     partition.root_only = values.flag("RootOnly", notes).unwrap_or(false);
     sharing(values, &mut partition, notes);
+    partition.topology = values.text("Topology").unwrap_or_default().to_string();
+    partition.exclusive_topology = values.flag("ExclusiveTopo", notes).unwrap_or(false);
     partition
 }
 
