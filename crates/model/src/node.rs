@@ -42,6 +42,8 @@ record! {
         pub registered: Option<Timestamp>,
         /// No longer in the configuration; goes when its last job has.
         pub is_removed: bool,
+        /// A job that owns the blocks it touches keeps all others away from here, though it does not run here.
+        pub blocked_by: Option<JobId>,
         /// As in its configuration, set by an administrator.
         pub topology: Option<String>,
     }

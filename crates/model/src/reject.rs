@@ -45,6 +45,8 @@ pub enum Reject {
     InvalidNodeState,
     InvalidValue(String),
     TooManyJobs,
+    /// The network the job, node or partition names is not there, or its nodes do not fit into it.
+    NoSuchTopology,
     /// Content that the submission refers to is not here; send it along.
     MissingBlob,
     /// About a run, or a duty, that is over.
@@ -92,6 +94,7 @@ impl fmt::Display for Reject {
             Reject::ReasonRequired => "You must specify a reason when DOWNING a node",
             Reject::InvalidNodeState => "Invalid node state specified",
             Reject::InvalidValue(what) => return write!(out, "Invalid value for {what}"),
+            Reject::NoSuchTopology => "Requested topology configuration is not available",
             Reject::TooManyJobs => "Resource temporarily unavailable",
             Reject::MissingBlob => "Content of the submission is missing",
             Reject::Stale => "Report is about a run that is over",

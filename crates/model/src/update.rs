@@ -40,10 +40,16 @@ record! {
         pub stdout: Option<String>,
         pub stderr: Option<String>,
         pub work_dir: Option<String>,
+        pub n_switches: Option<u32>,
+        pub switch_wait_secs: Option<u64>,
+        pub segment: Option<u32>,
+        pub spreads_segments: Option<bool>,
+        pub consolidates_segments: Option<bool>,
     }
 
     pub struct PartitionChanges {
         pub state: Option<PartitionState>,
+        pub topology: Option<String>,
     }
 }
 
@@ -57,11 +63,17 @@ pub enum TimeLimitChange {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum NodeChange {
-    Drain { reason: String },
+    Drain {
+        reason: String,
+    },
     Undrain,
-    Down { reason: String },
+    Down {
+        reason: String,
+    },
     Resume,
     Reason(String),
     Features(Vec<String>),
     Weight(u32),
+    /// Where it is in the network: `topology:unit,…`; none: as the topologies say.
+    Topology(Option<String>),
 }

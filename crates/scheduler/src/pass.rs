@@ -74,7 +74,10 @@ impl<'a> Pass<'a> {
         let pools = self.pools(job);
         self.room.look_for(&job.spec.size);
         let closed = self.room.closures.of(job);
-        let request = Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed);
+        let deadline = self.switch_deadline(job);
+        let limit_until = deadline.map_or(Slot::NOW, |at| self.clock.slot(at));
+        let request =
+            Request { limit_until, ..Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed) };
         let is_behind = pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_try = !is_behind || self.depth.may_try_behind(job, &pools);
         let (mut stays, mut may_start) = (true, false);
@@ -89,11 +92,29 @@ impl<'a> Pass<'a> {
         if !stays {
             return;
         }
+        if let Some(deadline) = deadline.filter(|_| may_start && may_try) {
+            self.look_again(deadline);
+            if job.switch_wait_since.is_none() {
+                self.plan.switch_waits.push(job.id);
+            }
+        }
         self.reasons.of_blocked(&self.room, &request, &pools, &mut self.plan);
         let has_place = may_start && may_try && self.depth.may_promise() && self.promise(&pools, &request);
         if !has_place && job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
         }
+    }
+
+    /// Until when the job waits for few switches, from the first time it is looked at.
+    fn switch_deadline(&self, job: &Job) -> Option<Timestamp> {
+        let wish = &job.spec.size.network;
+        if wish.n_switches == 0 {
+            return None;
+        }
+        let most = self.cluster.config().topology.max_switch_wait();
+        let wait = wish.switch_wait.map_or(most, |wait| wait.min(most));
+        let deadline = job.switch_wait_since.unwrap_or(self.cluster.now()) + wait;
+        (deadline > self.cluster.now()).then_some(deadline)
     }
 
     /// The job's partitions that would take it now.
@@ -105,7 +126,7 @@ impl<'a> Pass<'a> {
 
     fn seeker(&self, pool: PoolId, request: &Request) -> Seeker {
         let uid = self.room.has_lone_users.then_some(request.spec().uid);
-        Seeker { pool, uid, closed: request.closed.clone() }
+        Seeker { pool, uid, closed: request.closed.clone(), limit_until: request.limit_until }
     }
 
     /// Starts the job, or one task of it, in the first of its partitions where it fits.
@@ -181,7 +202,7 @@ impl<'a> Pass<'a> {
         time_limit: Option<TimeLimit>,
     ) {
         let interval = self.clock.interval(Slot::NOW, request.length);
-        self.room.give(&nodes, request, interval);
+        self.room.give(pool, &nodes, request, interval);
         let partition = self.room.partition(pool).name.clone();
         let is_exclusive = request.size.wants_whole_nodes();
         self.plan.starts.push(Start { job: request.job.id, task, partition, nodes, is_exclusive, time_limit });
@@ -190,7 +211,7 @@ impl<'a> Pass<'a> {
     /// Keeps a place for the job in the future, where it can start first.
     fn promise(&mut self, pools: &[PoolId], request: &Request<'a>) -> bool {
         self.room.load(self.cluster, &self.clock);
-        let mut best: Option<(Slot, Vec<Grant>)> = None;
+        let mut best: Option<(Slot, PoolId, Vec<Grant>)> = None;
         for pool in pools {
             let seeker = self.seeker(*pool, request);
             let not_before = self.failed.earliest(&seeker, request).max(Slot(1));
@@ -200,18 +221,18 @@ impl<'a> Pass<'a> {
             };
             self.failed.remember(&seeker, request, found.as_ref().map_or(Slot::NEVER, |(slot, _)| *slot));
             if let Some((slot, grants)) = found
-                && best.as_ref().is_none_or(|(first, _)| slot < *first)
+                && best.as_ref().is_none_or(|(first, ..)| slot < *first)
             {
-                best = Some((slot, grants));
+                best = Some((slot, *pool, grants));
             }
         }
-        let Some((slot, grants)) = best else { return false };
+        let Some((slot, pool, grants)) = best else { return false };
         if slot == self.clock.end() && !self.has_lost_patience(request.job) {
             return false;
         }
         // At the end of the window stand those of whom nobody knows when.
         let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
-        self.room.give(&grants, request, self.clock.interval(slot, request.length));
+        self.room.give(pool, &grants, request, self.clock.interval(slot, request.length));
         self.depth.promised();
         let job = request.job;
         let nodes = hostlist::compress(grants.iter().map(|grant| grant.node.as_str()));

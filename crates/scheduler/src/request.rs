@@ -3,7 +3,7 @@ use model::spec::{Memory, Sharing, Size};
 use model::{Job, JobSpec};
 
 use crate::counts::Wanted;
-use crate::timeline::Length;
+use crate::timeline::{Length, Slot};
 
 #[derive(Clone)]
 pub(crate) struct Request<'a> {
@@ -17,13 +17,24 @@ pub(crate) struct Request<'a> {
     pub counts: Vec<Wanted>,
     /// Closures that hold for this job, by number.
     pub closed: Vec<u32>,
+    /// Until then it waits for few switches.
+    pub limit_until: Slot,
 }
 
 impl<'a> Request<'a> {
     pub fn new(job: &'a Job, size: &'a Size, length: Length, closed: Vec<u32>) -> Request<'a> {
         let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();
-        Request { job, size, length, least_cpus, least_memory_mb, counts: crate::counts::wanted_by(&job.spec), closed }
+        Request {
+            job,
+            size,
+            length,
+            least_cpus,
+            least_memory_mb,
+            counts: crate::counts::wanted_by(&job.spec),
+            closed,
+            limit_until: Slot::NOW,
+        }
     }
 
     pub fn spec(&self) -> &JobSpec {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
 use crate::het;
+use crate::network::Derived;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -41,6 +42,9 @@ pub struct Cluster {
     pub(crate) unsettled: BTreeSet<JobId>,
     #[serde(skip)]
     pub(crate) events: Vec<Event>,
+    /// The topologies of the configuration, made ready when first asked for.
+    #[serde(skip)]
+    pub(crate) network: Derived,
 }
 
 /// The order in which the scheduler looks at jobs.

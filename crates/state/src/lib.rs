@@ -18,6 +18,7 @@ mod features;
 mod het;
 mod job_life;
 mod ledger;
+mod network;
 mod on;
 mod settle;
 mod step_layout;
@@ -25,6 +26,7 @@ mod step_life;
 
 pub use cluster::{Cluster, QueueKey};
 pub use features::partition_refusal;
+pub use network::{network_ask, shape_for, spares_units};
 pub use on::submit::admissible;
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.

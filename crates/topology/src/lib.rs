@@ -123,6 +123,24 @@ impl Shape {
         Ok(chosen)
     }
 
+    /// How many leaf switches or base blocks there are.
+    pub fn n_units(&self) -> usize {
+        match &self.form {
+            Form::Flat { .. } => 0,
+            Form::Tree(tree) => tree.n_leaves(),
+            Form::Blocks(blocks) => blocks.list.len(),
+        }
+    }
+
+    /// The best `n` nodes where all are alike: how many of each unit, when so many are free.
+    pub fn choose(&self, free: &[u32], n: u32, most_leaves: Option<u32>) -> Option<Vec<(u32, u32)>> {
+        match &self.form {
+            Form::Flat { .. } => None,
+            Form::Tree(tree) => tree.choose(free, n, most_leaves),
+            Form::Blocks(blocks) => blocks.choose(free, n),
+        }
+    }
+
     /// The leaf switch or base block that a node is in: its number among those of the topology.
     pub fn unit_of(&self, node: u32) -> Option<u32> {
         match &self.form {

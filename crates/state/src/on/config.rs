@@ -6,6 +6,7 @@ use model::{Caller, Config, Event, JobId, Phase, Reject, Reply, Wake};
 
 use super::{Answer, node};
 use crate::Cluster;
+use crate::network::Derived;
 use crate::settle::{forget_wait, wake};
 
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
@@ -27,6 +28,13 @@ pub(crate) fn update_partition(cluster: &mut Cluster, by: Caller, name: &str, ch
     if let Some(state) = changes.state {
         partition.state = state;
     }
+    if let Some(topology) = &changes.topology {
+        let is_known = topology.is_empty() || cluster.config.topologies.iter().any(|known| known.name == *topology);
+        if !is_known {
+            return Err(Reject::NoSuchTopology);
+        }
+        partition.topology = topology.clone();
+    }
     adopt(cluster, config);
     Ok(Reply::Ok)
 }
@@ -42,6 +50,7 @@ fn adopt(cluster: &mut Cluster, config: Config) {
     let done: Vec<JobId> = done.collect();
     cluster.unsettled.extend(done);
     cluster.config = Arc::new(config);
+    cluster.network = Derived::default();
     wake(cluster, Wake::Partitions);
     let at = cluster.now;
     cluster.tell(Event::Reconfigured { at });

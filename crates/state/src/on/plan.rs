@@ -9,7 +9,7 @@ use super::Answer;
 use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, het, ledger, step_life};
+use crate::{Cluster, arrays, het, ledger, network, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -33,6 +33,13 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             job.reason = wait.reason;
             job.reason_text = wait.text.clone();
             job.last_evaluated = Some(now);
+        }
+    }
+    for id in &plan.switch_waits {
+        let waits = cluster.jobs.get(id).is_some_and(|job| cluster.is_eligible(job) && job.switch_wait_since.is_none());
+        if waits {
+            let now = cluster.now;
+            cluster.job_mut(*id).switch_wait_since = Some(now);
         }
     }
     for expected in &plan.expected_starts {
@@ -97,6 +104,7 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && partition.is_some_and(|partition| {
             partition_refusal(partition, job).is_none()
                 && start.nodes.iter().all(|grant| is_in(cluster, partition, &grant.node))
+                && network::allows(cluster, partition, &job.spec, start)
         })
         && limit_is_right(&job.spec, start)
         && ledger::fits(cluster, &job.spec, start)
@@ -120,6 +128,7 @@ fn place(cluster: &mut Cluster, start: &Start) {
     ledger::hold(cluster, id, start);
     let job = cluster.job_mut(id);
     job.partition = start.partition.clone();
+    job.switch_wait_since = None;
     if start.time_limit.is_some() {
         Arc::make_mut(&mut job.spec).time_limit = start.time_limit;
     }

@@ -1,4 +1,5 @@
 //! Blocks: an ordered list, of which 1, 2, 4, … neighbours make larger ones.
+mod counts;
 mod pick;
 mod sizes;
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use model::topology::TopologyRules;
 
 use super::Blocks;
+use super::counts::{Counts, Takes};
 use crate::ask::{self, Ask, Candidate, Unfit};
 
 /// The candidates, by block.
@@ -18,8 +19,12 @@ struct Field<'a> {
 struct Left {
     /// Places in the list of candidates, of each block, the best to take last.
     members: Vec<Vec<usize>>,
-    /// Blocks that are closed to further segments.
-    closed: Vec<bool>,
+}
+
+impl Left {
+    fn counts(&self) -> Counts {
+        Counts(self.members.iter().map(|own| own.len() as u32).collect())
+    }
 }
 
 /// How the parts of a group are used.
@@ -117,7 +122,7 @@ impl Field<'_> {
             std::cmp::Reverse((!candidate.is_required, candidate.weight, !candidate.is_in_use, *at))
         };
         members.iter_mut().for_each(|own| own.sort_by_key(order));
-        Left { closed: vec![false; members.len()], members }
+        Left { members }
     }
 
     /// The whole job at once; what it named is in it.
@@ -140,9 +145,11 @@ impl Field<'_> {
         if groups.is_empty() {
             return Err(Unfit::RequiredApart);
         }
-        let group = self.tightest(&left, &groups, n_more, extent.sub, extent.most_subs, &open);
+        let mut counts = left.counts();
+        let group = counts.tightest(&groups, n_more, extent, &open);
         let group = group.ok_or(if required.is_empty() { Unfit::NoUnit } else { Unfit::RequiredApart })?;
-        required.extend(self.fill(&mut left, group, n_more, extent.sub, &open));
+        let takes = counts.fill(group, n_more, extent.sub, &open);
+        required.extend(Self::take(&mut left, takes));
         Ok(required)
     }
 
@@ -155,7 +162,8 @@ impl Field<'_> {
         let level = self.blocks.group_for(n_segments, ask.segment, ask.spreads);
         let mut groups = self.blocks.groups(level);
         groups.reverse();
-        groups.sort_by_key(|group| n_free(&left, group.clone()));
+        let counts = left.counts();
+        groups.sort_by_key(|group| counts.of(group.clone()));
         let mut places = groups.into_iter().filter_map(|group| self.segments_in(left.clone(), group, n_segments, ask));
         places.next().ok_or(Unfit::NoUnitForSegment)
     }
@@ -183,117 +191,32 @@ impl Field<'_> {
         };
         let mut chosen = Vec::new();
         for _ in 0..n_segments {
-            let group = self.tightest(&left, &groups, ask.segment, extent.sub, extent.most_subs, &[])?;
-            let segment = match way {
-                Fill::Tidy => self.fill(&mut left, group, ask.segment, extent.sub, &[]),
-                Fill::RestsFirst => self.use_up(&mut left, group, ask.segment, extent.sub, extent.most_subs),
+            let mut counts = left.counts();
+            let group = counts.tightest(&groups, ask.segment, extent, &[])?;
+            let takes = match way {
+                Fill::Tidy => counts.fill(group, ask.segment, extent.sub, &[]),
+                Fill::RestsFirst => counts.use_up(group, ask.segment, extent),
             };
+            let touched: Vec<usize> = takes.iter().map(|(block, _)| *block).collect();
+            let segment = Self::take(&mut left, takes);
+            if segment.len() < ask.segment as usize {
+                return None;
+            }
             if ask.spreads {
-                for at in &segment {
-                    let block = self.block[*at].expect("taken from a block") as usize;
-                    left.closed[block] = true;
-                    left.members[block].clear();
-                }
+                touched.into_iter().for_each(|block| left.members[block].clear());
             }
             chosen.extend(segment);
         }
         Some(chosen)
     }
 
-    /// The group with the fewest free nodes of those that can take `n` on few enough parts; the last of equals.
-    fn tightest(
-        &self,
-        left: &Left,
-        groups: &[Range<usize>],
-        n: u32,
-        sub: u32,
-        most_subs: u32,
-        open: &[usize],
-    ) -> Option<Range<usize>> {
-        let takes = |group: &&Range<usize>| {
-            let subs = subs(group, sub);
-            let is_open = |sub: &Range<usize>| open.iter().any(|block| sub.contains(block));
-            let (used, others): (Vec<_>, Vec<_>) = subs.into_iter().partition(is_open);
-            let more = (most_subs as usize).checked_sub(used.len());
-            let mut free: Vec<u32> = others.into_iter().map(|sub| n_free(left, sub)).collect();
-            free.sort_unstable_by(|a, b| b.cmp(a));
-            let on_used: u32 = used.into_iter().map(|sub| n_free(left, sub)).sum();
-            more.is_some_and(|more| on_used + free.iter().take(more).sum::<u32>() >= n)
-        };
-        let able = groups.iter().filter(takes).rev();
-        able.min_by_key(|group| n_free(left, (*group).clone())).cloned()
-    }
-
-    /// Takes `n` nodes of a group: parts in use first, then the tightest part that has all the rest, else the fullest.
-    fn fill(&self, left: &mut Left, group: Range<usize>, n: u32, sub: u32, open: &[usize]) -> Vec<usize> {
+    /// The nodes behind the numbers.
+    fn take(left: &mut Left, takes: Takes) -> Vec<usize> {
         let mut chosen = Vec::new();
-        let mut subs = subs(&group, sub);
-        while (chosen.len() as u32) < n {
-            let rest = n - chosen.len() as u32;
-            let is_open = |sub: &Range<usize>| open.iter().any(|block| sub.contains(block));
-            let next = subs.iter().position(&is_open).or_else(|| {
-                let free: Vec<u32> = subs.iter().map(|sub| n_free(left, sub.clone())).collect();
-                best(&free, rest)
-            });
-            let Some(next) = next else { break };
-            let sub = subs.remove(next);
-            let some = rest.min(n_free(left, sub.clone()));
-            self.fill_sub(left, sub, some, open, &mut chosen);
+        for (block, n) in takes {
+            let own = &mut left.members[block];
+            chosen.extend(own.drain(own.len() - n as usize..).rev());
         }
         chosen
     }
-
-    /// As `fill`, with the smallest parts first, as long as the fullest others can give the rest.
-    fn use_up(&self, left: &mut Left, group: Range<usize>, n: u32, sub: u32, most_subs: u32) -> Vec<usize> {
-        let mut chosen = Vec::new();
-        let mut subs = subs(&group, sub);
-        for n_subs in (0..most_subs as usize).rev() {
-            subs.retain(|sub| n_free(left, sub.clone()) > 0);
-            subs.sort_by_key(|sub| n_free(left, sub.clone()));
-            let rest = n - chosen.len() as u32;
-            let free = |sub: &Range<usize>| n_free(left, sub.clone());
-            let suffices = |at: usize| {
-                let others = subs.iter().enumerate().rev().filter(|(other, _)| *other != at).take(n_subs);
-                free(&subs[at]) + others.map(|(_, sub)| free(sub)).sum::<u32>() >= rest
-            };
-            let Some(next) = (0..subs.len()).find(|at| suffices(*at)) else { break };
-            let some = rest.min(free(&subs[next]));
-            self.fill_sub(left, subs.remove(next), some, &[], &mut chosen);
-            if chosen.len() as u32 == n {
-                break;
-            }
-        }
-        chosen
-    }
-
-    fn fill_sub(&self, left: &mut Left, sub: Range<usize>, n: u32, open: &[usize], chosen: &mut Vec<usize>) {
-        let mut blocks: Vec<usize> = sub.collect();
-        let mut rest = n;
-        while rest > 0 {
-            let next = blocks.iter().position(|block| open.contains(block)).or_else(|| {
-                let free: Vec<u32> = blocks.iter().map(|block| left.members[*block].len() as u32).collect();
-                best(&free, rest)
-            });
-            let Some(next) = next else { return };
-            let own = &mut left.members[blocks.remove(next)];
-            let kept = own.len() - own.len().min(rest as usize);
-            rest -= (own.len() - kept) as u32;
-            chosen.extend(own.drain(kept..).rev());
-        }
-    }
-}
-
-/// The smallest that is enough, else the largest; the first of equals.
-fn best(free: &[u32], n: u32) -> Option<usize> {
-    let enough = (0..free.len()).filter(|at| free[*at] >= n).min_by_key(|at| free[*at]);
-    enough.or_else(|| (0..free.len()).filter(|at| free[*at] > 0).max_by_key(|at| (free[*at], std::cmp::Reverse(*at))))
-}
-
-fn subs(group: &Range<usize>, level: u32) -> Vec<Range<usize>> {
-    let size = 1usize << level.min(31);
-    group.clone().step_by(size).map(|start| start..(start + size).min(group.end)).collect()
-}
-
-fn n_free(left: &Left, group: Range<usize>) -> u32 {
-    group.filter(|block| !left.closed[*block]).map(|block| left.members[block].len() as u32).sum()
 }

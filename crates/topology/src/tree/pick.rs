@@ -15,6 +15,12 @@ pub(super) struct Field<'a> {
 }
 
 impl Tree {
+    /// `n` nodes on leaves that have so many free: what to take of each.
+    pub(crate) fn choose(&self, free: &[u32], n: u32, most_leaves: Option<u32>) -> Option<Vec<(u32, u32)>> {
+        let open = vec![false; free.len()];
+        Counts { tree: self, free, open: &open }.choose(&self.by_level, n, most_leaves)
+    }
+
     pub(crate) fn pick(&self, rules: &TopologyRules, candidates: &[Candidate], ask: &Ask) -> Result<Vec<usize>, Unfit> {
         let kept: Vec<usize> = narrowed(candidates, ask);
         if kept.len() < candidates.len() {
