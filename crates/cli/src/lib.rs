@@ -8,6 +8,7 @@ pub mod job_ids;
 pub mod job_view;
 pub mod json;
 pub mod manual;
+pub mod network;
 pub mod node_view;
 pub mod operate;
 pub mod output;

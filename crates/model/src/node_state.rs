@@ -10,6 +10,8 @@ pub struct NodeState {
     pub completing: bool,
     /// Does not answer: sinfo shows a trailing `*`.
     pub silent: bool,
+    /// Idle, but kept free by a job that owns its block.
+    pub blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +33,7 @@ impl NodeView {
         };
         let completing = self.has_ending_job || node.phase == NodePhase::Clearing;
         let silent = !node.answers || matches!(node.phase, NodePhase::Lost | NodePhase::Unknown);
-        NodeState { base, drain: node.drain, completing, silent }
+        NodeState { base, drain: node.drain, completing, silent, blocked: node.blocked_by.is_some() }
     }
 
     fn busy_base(&self) -> Base {
@@ -49,6 +51,9 @@ impl NodeState {
         let mut text = self.base.word().to_string();
         if self.completing {
             text.push_str("+COMPLETING");
+        }
+        if self.blocked {
+            text.push_str("+BLOCKED");
         }
         if self.drain {
             text.push_str("+DRAIN");
@@ -69,6 +74,7 @@ impl NodeState {
             (_, true) if busy || self.completing => "draining",
             (_, true) => "drained",
             (Base::Idle, _) if self.completing => "completing",
+            (Base::Idle, _) if self.blocked => "blocked",
             (Base::Idle, _) => "idle",
             (Base::Allocated, _) if self.completing => "allocated+",
             (Base::Allocated, _) => "allocated",
@@ -93,6 +99,7 @@ impl NodeState {
             "drained" => "drain",
             "completing" => "comp",
             "unknown" => "unk",
+            "blocked" => "block",
             other => other,
         };
         format!("{short}{mark}")

@@ -100,7 +100,7 @@ pub(crate) fn admits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
         return Err(Reject::NoSuchTopology);
     }
     let (min, _) = spec.size.node_bounds();
-    if wish.segment > 0 && min > wish.segment && min % wish.segment != 0 {
+    if wish.segment > 0 && min > wish.segment && !min.is_multiple_of(wish.segment) {
         return Err(Reject::TooManyNodes);
     }
     Ok(())

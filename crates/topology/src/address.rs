@@ -31,8 +31,7 @@ impl Network {
 /// The switches above the node, one part a level of the whole tree.
 fn tree_units(tree: &Tree, node: u32) -> Vec<(&'static str, String)> {
     let levels = tree.switches.iter().map(|switch| switch.level).max().unwrap_or(0);
-    let mut above: Vec<u32> =
-        (0..tree.switches.len() as u32).filter(|at| tree.switches[*at as usize].nodes.contains(&node)).collect();
+    let mut above: Vec<u32> = tree.leaf_of(node).map(|leaf| tree.leaf_switch(leaf)).into_iter().collect();
     let mut next = 0;
     while let Some(at) = above.get(next).copied() {
         for parent in &tree.switches[at as usize].parents {

@@ -75,6 +75,14 @@ impl Unfit {
     }
 }
 
+impl Unfit {
+    /// Whether a job's reason is one of these.
+    pub fn is_text(text: &str) -> bool {
+        let all = [Unfit::TooFew, Unfit::NoUnit, Unfit::NoUnitForSegment, Unfit::TooSmall, Unfit::RequiredBusy];
+        all.into_iter().chain([Unfit::RequiredApart, Unfit::TooManyLeaves]).any(|unfit| unfit.text() == text)
+    }
+}
+
 impl fmt::Display for Unfit {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(self.text())

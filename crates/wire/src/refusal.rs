@@ -39,6 +39,7 @@ fn code(reject: &Reject) -> Code {
         Reject::NoSuchJob | Reject::NoSuchStep | Reject::NoSuchNode(_) | Reject::NoSuchPartition => Code::NotFound,
         Reject::NotPermitted => Code::PermissionDenied,
         Reject::NeverFits
+        | Reject::NoSuchTopology
         | Reject::TooManyNodes
         | Reject::TimeLimitTooLong
         | Reject::BadDependency

@@ -23,6 +23,7 @@ pub mod show;
 mod show_config;
 mod show_job;
 mod show_node;
+mod show_topology;
 pub mod update;
 mod update_job;
 
@@ -322,6 +323,14 @@ fn update_any(rest: &[String]) -> Reply {
         }
         update::Update::Nodes { nodes, changes } => {
             let nodes: Vec<NodeName> = match nodes {
+                Some(names) if names.iter().any(|name| name.contains('{')) => {
+                    let config = controller.configuration().await?.config;
+                    let network = crate::network::of(&config, &controller.nodes().await?);
+                    match network.expand(&names.join(",")) {
+                        Ok(names) => names.into_iter().map(NodeName::from).collect(),
+                        Err(_) => return Ok(Reply::failed("slurm_update error: Invalid node name specified")),
+                    }
+                }
                 Some(names) => names.into_iter().map(NodeName::from).collect(),
                 None => controller.nodes().await?.into_iter().map(|view| view.node.name).collect(),
             };
@@ -352,6 +361,9 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     let Some(entity) = Entity::parse(entity) else {
         return Reply::failed(&format!("invalid entity:{entity} for keyword:{word} "));
     };
+    if matches!(entity, Entity::Topology | Entity::Topoconf) {
+        return show_network(entity, &rest[1..], glued);
+    }
     if rest.len() > 2 || rest.len() == 2 && glued.is_some() {
         return Reply::failed(&format!("too many arguments for keyword:{word}"));
     }
@@ -395,12 +407,25 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             None => Reply::text("No reservations in the system\n".into()),
         },
         Entity::Licenses => Reply::text("No licenses configured in Slurm.\n".into()),
-        Entity::Topology => Reply { code: 0, ..Reply::failed("scontrol: error: No topology information available") },
+        Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
         Entity::BurstBuffer | Entity::Federation => Reply::default(),
         Entity::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: show {name} is not supported; see docs/compat.md"))
         }
     }
+}
+
+fn show_network(entity: Entity, words: &[String], glued: Option<String>) -> Reply {
+    let words: Vec<String> = glued.into_iter().chain(words.iter().cloned()).collect();
+    let width = std::env::var("SLURM_TOPO_LEN").ok().and_then(|width| width.parse().ok()).filter(|width| *width > 0);
+    asking("slurm_load_topo error", async |controller, _| {
+        let config = controller.configuration().await?.config;
+        let nodes = controller.nodes().await?;
+        Ok(match entity {
+            Entity::Topoconf => show_topology::topoconf(&config, &nodes),
+            _ => show_topology::reply(&words, &config, &nodes, width),
+        })
+    })
 }
 
 fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {

@@ -6,6 +6,7 @@ use model::hostlist;
 use model::request::NodeView;
 use model::size;
 use model::spec::TimeLimit;
+use topology::Network;
 
 use crate::node_view;
 use crate::users::Names;
@@ -15,7 +16,7 @@ use crate::zone::Clock;
 use super::record::{Style, close, or_null, yes};
 
 /// Appends one node.
-pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style, out: &mut String) {
+pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &Clock, style: Style, out: &mut String) {
     let node = &view.node;
     let (sockets, cores, threads) = node_view::sockets(view);
     let features = node.config.features.join(",");
@@ -70,6 +71,10 @@ pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style,
         let user = Names::default().user(reason.by_uid);
         lines.push(format!("Reason={} [{user}@{}]", reason.text, clock.show(reason.at)));
     }
+    let place = network.place(node.name.as_str());
+    if !place.is_empty() {
+        lines.push(format!("Topology={place}"));
+    }
     close(style, &lines, out);
 }
 
@@ -114,6 +119,10 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], style: Style, 
         format!("{default_memory} MaxMemPerNode={}", number(partition.max_memory_per_node_mb)),
         format!("TRES=cpu={n_cpus},mem={},node={n_nodes},billing={n_cpus}", size::show_megabytes(memory_mb),),
     ];
+    let mut lines = lines.to_vec();
+    if !partition.topology.is_empty() {
+        lines.push(format!("Topology={}", partition.topology));
+    }
     close(style, &lines, out);
 }
 

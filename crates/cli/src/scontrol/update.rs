@@ -114,6 +114,8 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
                 ]);
             };
             changes.push(NodeChange::Weight(weight));
+        } else if is_short_for(key, "Topology", 1) {
+            changes.push(NodeChange::Topology(Some(value.into())));
         } else if is_short_for(key, "AvailableFeatures", 2) || is_short_for(key, "Features", 1) {
             changes.push(NodeChange::Features(
                 value.split(',').filter(|one| !one.is_empty()).map(str::to_string).collect(),
@@ -132,8 +134,9 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     if text.eq_ignore_ascii_case("ALL") {
         return Ok(Update::Nodes { nodes: None, changes });
     }
-    let nodes =
-        hostlist::expand(text).map_err(|_| vec!["slurm_update error: Invalid node name specified".to_string()])?;
+    let unit = |name: &str, argument: &str| Ok(vec![format!("{name}{{{argument}}}")]);
+    let nodes = hostlist::expand_with(text, unit)
+        .map_err(|_| vec!["slurm_update error: Invalid node name specified".to_string()])?;
     Ok(Update::Nodes { nodes: Some(nodes), changes })
 }
 
@@ -166,6 +169,10 @@ fn partition(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let mut changes = PartitionChanges::default();
     for pair in others(pairs, at) {
         let (key, value) = pair?;
+        if is_short_for(key, "Topology", 3) {
+            changes.topology = Some(value.into());
+            continue;
+        }
         if !is_short_for(key, "State", 2) {
             return Err(vec![
                 format!("scontrol: error: Update of this parameter is not supported: {key}={value}"),

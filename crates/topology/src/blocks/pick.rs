@@ -65,7 +65,7 @@ impl Field<'_> {
     fn of_size(&self, rules: &TopologyRules, n: u32, ask: &Ask) -> Result<Vec<usize>, Unfit> {
         let each = ask.n_tasks_each(n);
         let is_segmented = ask.segment > 0 && ask.segment < n;
-        if is_segmented && n % ask.segment != 0 {
+        if is_segmented && !n.is_multiple_of(ask.segment) {
             return Err(Unfit::NoUnitForSegment);
         }
         let weights = match rules.network_before_weight {

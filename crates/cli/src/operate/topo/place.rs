@@ -56,7 +56,7 @@ pub fn run(arguments: &[String]) -> Result<i32, String> {
     let n_tasks = number("ntasks")?;
     let cpus = number("cpus")?.unwrap_or(1);
     let segment = number("segment")?.unwrap_or(0);
-    if segment > 0 && min > segment && min % segment != 0 {
+    if segment > 0 && min > segment && !min.is_multiple_of(segment) {
         return Err(model::topology::segment_problem(segment, min));
     }
     let mut candidates = Vec::new();
