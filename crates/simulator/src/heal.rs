@@ -14,7 +14,7 @@ pub fn heal(world: &mut World) {
     let config = Box::new(setting::config());
     let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });
     for name in ["debug", "short"] {
-        let changes = Box::new(PartitionChanges { state: Some(PartitionState::Up) });
+        let changes = Box::new(PartitionChanges { state: Some(PartitionState::Up), ..Default::default() });
         let _ = world.propose(Caller::SYSTEM, Command::UpdatePartition { name: name.into(), changes });
     }
     let names: Vec<NodeName> = world.agents.keys().cloned().collect();

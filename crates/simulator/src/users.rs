@@ -159,5 +159,5 @@ fn change_partition(world: &mut World) -> Command {
     use model::partition::PartitionState::*;
     let state = Some(world.dice.pick(&[Up, Up, Down, Drain, Inactive]));
     let name = world.dice.pick(&["debug", "short"]).to_string();
-    Command::UpdatePartition { name, changes: Box::new(PartitionChanges { state }) }
+    Command::UpdatePartition { name, changes: Box::new(PartitionChanges { state, ..Default::default() }) }
 }
