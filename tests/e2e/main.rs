@@ -12,3 +12,4 @@ mod sharing;
 mod slurm_conf;
 mod steps;
 mod suspend;
+mod topology;

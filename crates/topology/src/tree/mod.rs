@@ -164,8 +164,9 @@ impl Tree {
         under.start as usize..under.end as usize
     }
 
-    pub fn n_leaves_under(&self, switch: u32) -> usize {
-        self.under(switch).len()
+    /// The leaves below a switch: neighbours among all.
+    pub fn leaves_below(&self, switch: u32) -> Range<usize> {
+        self.under(switch)
     }
 
     /// Whether the switch is above a leaf.
