@@ -15,3 +15,4 @@ mod sharing;
 mod slurm_conf;
 mod steps;
 mod suspend;
+mod topology;

@@ -237,6 +237,21 @@ impl<'a> JobView<'a> {
         self.job.remarks.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
+    /// As `reason`, without what the network lacks: that is for those who ask about the job.
+    pub fn short_reason(&self) -> &'a str {
+        match &self.job.reason {
+            Some(reason) if topology::Unfit::is_text(&self.job.reason_text) => reason.word(),
+            _ => self.reason(),
+        }
+    }
+
+    /// How long it waits for few switches at most.
+    pub fn switch_wait(&self) -> Option<model::time::Span> {
+        let wish = &self.spec().size.network;
+        let most = self.scene.config.topology.max_switch_wait();
+        (wish.n_switches > 0).then(|| wish.switch_wait.map_or(most, |wait| wait.min(most)))
+    }
+
     pub fn priority(&self) -> u32 {
         if self.job.held.is_some() || self.job.is_suspended_by_hand() {
             return 0;

@@ -9,6 +9,7 @@ pub mod job_view;
 pub mod json;
 pub mod live;
 pub mod manual;
+pub mod network;
 pub mod node_view;
 pub mod operate;
 pub mod output;

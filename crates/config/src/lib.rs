@@ -4,6 +4,7 @@
 //! spur.conf ─┬─ load ─────────▶ model::Config    the daemons and `spur config check`: everything, checked
 //! slurm.conf ┴─ client::find ──▶ Client          the commands: only where the cluster is, without reading the nodes
 //! ```
+mod beside;
 mod burst_buffer;
 pub mod client;
 pub mod home;
@@ -16,6 +17,7 @@ mod render;
 mod section;
 mod settings;
 mod slurm;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,9 +34,6 @@ pub use settings::usual_accounting;
 /// Where daemons are found when `spur.conf` does not say: `%n` is the node's name.
 pub const DEFAULT_CONTROLLER_SOCKET: &str = "/run/spur/controller.sock";
 pub const DEFAULT_AGENT_SOCKET: &str = "/run/spur/agent-%n.sock";
-
-/// Sections that are known but belong to parts of Spur that this version does not have.
-const NOT_YET: [&str; 1] = ["topology"];
 
 /// Reads and checks a whole file, a spur.conf or a slurm.conf. What it leaves open is filled in: places of files by the
 /// system's usual ones, CPUs and memory of nodes by this machine's.
@@ -59,7 +58,10 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     if slurm::is_slurm(path).map_err(unreadable)? {
         return slurm::parse(&text, &name, folder.as_deref());
     }
-    let mut config = parse(&text, &name)?;
+    let (mut config, mut warnings) = parse_with_warnings(&text, &name)?;
+    if let Some(folder) = &folder {
+        beside::read_yaml(folder, &mut config, &mut warnings)?;
+    }
     for place in places(&mut config).into_iter().filter(|place| !place.is_empty()) {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&place);
         *place = anchored.to_string_lossy().into_owned();
@@ -71,7 +73,7 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&pool.root);
         pool.root = anchored.to_string_lossy().into_owned();
     }
-    Ok((config, Problems::default()))
+    Ok((config, warnings))
 }
 
 /// Checks the text of a slurm.conf. `file_name` only serves the messages; without a folder no other files are read.
@@ -81,6 +83,10 @@ pub fn parse_slurm(text: &str, file_name: &str) -> Result<(Config, Problems), Pr
 
 /// Checks the text of a spur.conf; paths in it stay as written. `file_name` only serves the messages.
 pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
+    parse_with_warnings(text, file_name).map(|(config, _)| config)
+}
+
+fn parse_with_warnings(text: &str, file_name: &str) -> Result<(Config, Problems), Problems> {
     let notes = Notes::default();
     let mut config = Config::default();
     match Document::parse(text) {
@@ -90,18 +96,13 @@ pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
         }
         Ok(document) => read_document(document.as_table(), &notes, &mut config),
     }
-    let problems = notes.into_problems(text, file_name);
-    if problems.is_empty() { Ok(config) } else { Err(problems) }
+    let (problems, warnings) = notes.into_problems(text, file_name);
+    if problems.is_empty() { Ok((config, warnings)) } else { Err(problems) }
 }
 
 fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     let mut top = Section::new(table, "the top of the file", 0, notes);
     top.word("cluster_name", &mut config.cluster_name);
-    for name in NOT_YET {
-        if let Some(at) = top.take(name).map(|found| found.key_at) {
-            notes.add(at, format!("[{name}] is not supported by this version yet"));
-        }
-    }
     if let Some(section) = top.section("controller") {
         settings::controller(section, &mut config.controller);
     }
@@ -128,8 +129,14 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
         shared.into_iter().for_each(|(at, problem)| notes.add(at, problem));
     }
     config.burst_buffer = top.section("burst_buffer").map(|section| burst_buffer::read(section, &seen));
+    let networks = (top.section("topology"), top.sections("topologies"));
     let (partitions, has_partitions) = (top.sections("partitions"), top.has("partitions"));
     top.finish();
+    let raw = topology::read_table(networks.0, networks.1, &mut config.topology);
+    config.topologies = topology::check(raw, &config.nodes, &mut |severity, at, text| match severity {
+        topology::Severity::Fatal => notes.add(*at, text),
+        topology::Severity::Warning => notes.warn(*at, text),
+    });
     partition::read_all(partitions, &seen, config);
     if !has_partitions {
         config.partitions.push(partition::of_all_nodes(&config.nodes));

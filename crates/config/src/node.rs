@@ -96,6 +96,8 @@ fn settings(section: &mut Section) -> NodeConfig {
     });
     set(&mut config.starts_as, start);
     section.text("reason", &mut config.start_reason);
+    let place = "a text such as \"default:rack01\"";
+    config.topology = section.read("topology", place, |item| item.as_str().map(str::to_string));
     config.gres = generic_resources(section);
     config
 }

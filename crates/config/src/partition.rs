@@ -28,6 +28,12 @@ pub(crate) fn read_all(sections: Vec<Section>, known: &BTreeMap<String, usize>, 
     for mut section in sections {
         let mut partition = read(&mut section, known, &config.nodes);
         let (at, notes) = (section.at, section.notes);
+        let is_known = config.topologies.iter().any(|topology| topology.name == partition.topology);
+        // Those of a topology.yaml beside this file are read later, and looked for then.
+        if !partition.topology.is_empty() && !is_known && !config.topologies.is_empty() {
+            let at = section.take("topology").map_or(at, |found| found.at);
+            notes.add(at, format!("there is no topology {}", partition.topology));
+        }
         if !partition.name.is_empty() && config.partition(&partition.name).is_some() {
             notes.add(at, format!("partition {} is given twice", partition.name));
         }
@@ -70,6 +76,8 @@ fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode
     section.flag("exclusive_nodes", &mut partition.exclusive_nodes);
     access(section, &mut partition);
     sharing(section, &mut partition);
+    section.text("topology", &mut partition.topology);
+    section.flag("exclusive_topology", &mut partition.exclusive_topology);
     partition
 }
 

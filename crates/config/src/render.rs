@@ -28,8 +28,11 @@ pub fn render(config: &Config) -> String {
     nodes(&mut text, config);
     burst_buffer(&mut text, config);
     config.partitions.iter().for_each(|one| partition(&mut text, one));
+    network::render(&mut text, config);
     text.0
 }
+
+mod network;
 
 fn controller(text: &mut Text, config: &Config) {
     let controller = &config.controller;
@@ -200,6 +203,9 @@ fn nodes(text: &mut Text, config: &Config) {
             text.string("state", node.starts_as.word());
         }
         text.string("reason", &node.start_reason);
+        if let Some(place) = &node.topology {
+            text.value("topology", quoted(place));
+        }
     }
 }
 
@@ -241,6 +247,10 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("priority_job_factor", partition.priority_job_factor);
     text.value("grace_time", seconds(partition.grace_time));
     text.string("preempt_mode", partition.preempt_mode.map_or("", PreemptMode::word));
+    text.string("topology", &partition.topology);
+    if partition.exclusive_topology {
+        text.value("exclusive_topology", true);
+    }
 }
 
 fn seconds(span: Span) -> String {

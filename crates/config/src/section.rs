@@ -13,21 +13,33 @@ use crate::problem::{Problem, Problems, position};
 
 /// Problems as they are found, each with the byte it is about.
 #[derive(Default)]
-pub(crate) struct Notes(RefCell<Vec<(usize, String)>>);
+pub(crate) struct Notes {
+    wrong: RefCell<Vec<(usize, String)>>,
+    warnings: RefCell<Vec<(usize, String)>>,
+}
 
 impl Notes {
     pub fn add(&self, at: usize, text: impl Into<String>) {
-        self.0.borrow_mut().push((at, text.into()));
+        self.wrong.borrow_mut().push((at, text.into()));
     }
 
-    pub fn into_problems(self, text: &str, file: &str) -> Problems {
+    /// What is accepted, but hardly meant.
+    pub fn warn(&self, at: usize, text: impl Into<String>) {
+        self.warnings.borrow_mut().push((at, text.into()));
+    }
+
+    /// What is wrong, and what is only said in vain.
+    pub fn into_problems(self, text: &str, file: &str) -> (Problems, Problems) {
         let locate = |(at, note): (usize, String)| {
             let (line, column) = position(text, at);
             Problem { file: String::new(), line, column, text: note }
         };
-        let mut list: Vec<Problem> = self.0.into_inner().into_iter().map(locate).collect();
-        list.sort();
-        Problems { file: file.into(), list }
+        let listed = |notes: RefCell<Vec<(usize, String)>>| {
+            let mut list: Vec<Problem> = notes.into_inner().into_iter().map(locate).collect();
+            list.sort();
+            Problems { file: file.into(), list }
+        };
+        (listed(self.wrong), listed(self.warnings))
     }
 }
 

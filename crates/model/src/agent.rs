@@ -158,6 +158,9 @@ record! {
         pub is_rerun: bool,
         /// `NAME=value`: where the job's burst buffers are on this node.
         pub buffer_environment: Vec<String>,
+        /// Where this node is in the network, and what the parts of that are; empty: it has no place.
+        pub topology_address: String,
+        pub topology_pattern: String,
         /// The job is suspended: what is started stands still at once.
         pub is_suspended: bool,
         /// The whole that the job is a component of.

@@ -6,6 +6,7 @@ use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
 use crate::priority::PriorityConfig;
 use crate::time::Span;
+use crate::topology::{Topology, TopologyRules};
 use crate::{NodeName, Partition};
 
 /// Everything `spur.conf` says, with defaults filled in.
@@ -23,6 +24,9 @@ pub struct Config {
     pub accounting: AccountingConfig,
     /// What the whole cluster has of each licence.
     pub licenses: Vec<LicenseCount>,
+    /// How the network is described; none: all nodes are alike.
+    pub topologies: Vec<Topology>,
+    pub topology: TopologyRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -170,6 +174,8 @@ impl Default for Config {
             burst_buffer: None,
             accounting: AccountingConfig::default(),
             licenses: Vec::new(),
+            topologies: Vec::new(),
+            topology: TopologyRules::default(),
         }
     }
 }

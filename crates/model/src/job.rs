@@ -86,6 +86,8 @@ record! {
         pub suspend_changed: Option<Timestamp>,
         pub run_before_suspend: Span,
         pub total_suspended: Span,
+        /// Since when it waits for few switches: the scheduler first found only more.
+        pub switch_wait_since: Option<Timestamp>,
         /// The scheduler's estimate.
         pub expected_start: Option<Timestamp>,
         /// Where it would start then: a hostlist.

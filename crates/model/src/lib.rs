@@ -57,6 +57,7 @@ pub mod spec;
 pub mod staging;
 pub mod step;
 pub mod time;
+pub mod topology;
 pub mod update;
 pub mod usage;
 pub mod when;

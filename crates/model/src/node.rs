@@ -48,6 +48,10 @@ record! {
         pub has_failed: bool,
         /// Those of its features that are there now; none: all.
         pub active_features: Option<Vec<String>>,
+        /// A job that owns the blocks it touches keeps all others away from here, though it does not run here.
+        pub blocked_by: Option<JobId>,
+        /// As in its configuration, set by an administrator.
+        pub topology: Option<String>,
     }
 
     /// What one user has on a node.
@@ -73,6 +77,8 @@ record! {
         /// What it is when it is seen for the first time, and why.
         pub starts_as: NodeStart,
         pub start_reason: String,
+        /// `topology:unit,…`, where that is not as the topology says; a blank is nowhere.
+        pub topology: Option<String>,
     }
 
     /// What an agent tells of its machine.

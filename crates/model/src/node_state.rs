@@ -16,6 +16,8 @@ pub struct NodeState {
     pub reserved: bool,
     /// Taken out because it failed.
     pub failed: bool,
+    /// Idle, but kept free by a job that owns its block.
+    pub blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +42,8 @@ impl NodeView {
         let (maintenance, failed) = (self.is_in_maintenance, node.has_failed);
         let reserved = !self.reservation.is_empty() && !maintenance;
         let drain = node.drain && !failed;
-        NodeState { base, drain, completing, silent, maintenance, reserved, failed }
+        let blocked = node.blocked_by.is_some();
+        NodeState { base, drain, completing, silent, maintenance, reserved, failed, blocked }
     }
 
     fn busy_base(&self) -> Base {
@@ -58,6 +61,9 @@ impl NodeState {
         let mut text = self.base.word().to_string();
         if self.completing {
             text.push_str("+COMPLETING");
+        }
+        if self.blocked {
+            text.push_str("+BLOCKED");
         }
         if self.drain {
             text.push_str("+DRAIN");
@@ -91,6 +97,7 @@ impl NodeState {
             (_, true) => "drained",
             (Base::Idle, _) if self.completing => "completing",
             (Base::Idle, _) if self.reserved => "reserved",
+            (Base::Idle, _) if self.blocked => "blocked",
             (Base::Idle, _) => "idle",
             (Base::Allocated, _) if self.completing => "allocated+",
             (Base::Allocated, _) => "allocated",
@@ -117,6 +124,7 @@ impl NodeState {
             "unknown" => "unk",
             "reserved" => "resv",
             "failing" => "failg",
+            "blocked" => "block",
             other => other,
         };
         format!("{short}{mark}")

@@ -55,6 +55,10 @@ record! {
         pub over_time_limit: Option<TimeLimit>,
         pub preempt_mode: Option<PreemptMode>,
         pub qos: String,
+        /// The name of its topology; empty: the default one.
+        pub topology: String,
+        /// Every job owns the blocks it touches.
+        pub exclusive_topology: bool,
     }
 }
 

@@ -13,6 +13,8 @@ record! {
         pub expected_starts: Vec<ExpectedStart>,
         /// Running jobs that must make room.
         pub preemptions: Vec<Preemption>,
+        /// Jobs that begin to wait for few switches.
+        pub switch_waits: Vec<JobId>,
     }
 
     pub struct Start {

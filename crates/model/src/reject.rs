@@ -64,6 +64,8 @@ pub enum Reject {
     /// Jobs are on the nodes that were named.
     NodesAreBusy,
     PartitionInUse,
+    /// The network the job, node or partition names is not there, or its nodes do not fit into it.
+    NoSuchTopology,
     /// Content that the submission refers to is not here; send it along.
     MissingBlob,
     /// The burst buffer request is wrong; where and why.
@@ -116,6 +118,7 @@ impl fmt::Display for Reject {
             Reject::ReasonRequired => "You must specify a reason when DOWNING a node",
             Reject::InvalidNodeState => "Invalid node state specified",
             Reject::InvalidValue(what) => return write!(out, "Invalid value for {what}"),
+            Reject::NoSuchTopology => "Requested topology configuration is not available",
             Reject::TooManyJobs => "Resource temporarily unavailable",
             Reject::GroupNotAllowed => "User's group not permitted to use this partition",
             Reject::InvalidAccount => "Invalid account or account/partition combination specified",

@@ -9,6 +9,7 @@ use crate::features::Constraint;
 use crate::gres::GresRequest;
 use crate::license::LicenseRequest;
 use crate::time::{Span, Timestamp};
+use crate::topology::TopologyKind;
 use crate::{BlobId, NodeName, StepSpec, TaskSet};
 
 record! {
@@ -113,6 +114,23 @@ record! {
         pub preference: Option<Constraint>,
         /// The constraint as written, for display.
         pub features: String,
+        pub network: NetworkWish,
+    }
+
+    /// Where in the network.
+    pub struct NetworkWish {
+        /// `--topology=tree|block|none`; none: as the cluster places all jobs.
+        pub topology: Option<TopologyKind>,
+        /// At most so many leaf switches, for as long as the job waits for that; 0: any number.
+        pub n_switches: u32,
+        /// None: as long as the cluster lets jobs wait.
+        pub switch_wait: Option<Span>,
+        /// The job is made of parts of so many nodes; 0: it is not.
+        pub segment: u32,
+        pub spreads_segments: bool,
+        pub consolidates_segments: bool,
+        /// No other job is in the blocks it touches (`--exclusive=topo`).
+        pub owns_units: bool,
     }
 
     /// `--array=1-5%2`

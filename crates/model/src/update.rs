@@ -48,11 +48,17 @@ record! {
         pub reservations: Option<Vec<String>>,
         /// The caller's groups, as far as a rule asks for them; filled in by the controller.
         pub groups: Option<Vec<String>>,
+        pub n_switches: Option<u32>,
+        pub switch_wait_secs: Option<u64>,
+        pub segment: Option<u32>,
+        pub spreads_segments: Option<bool>,
+        pub consolidates_segments: Option<bool>,
     }
 
     pub struct PartitionChanges {
         pub state: Option<PartitionState>,
         pub fields: Vec<crate::partition_field::Field>,
+        pub topology: Option<String>,
     }
 }
 
@@ -88,4 +94,6 @@ pub enum NodeChange {
     },
     /// It does not answer, says an administrator.
     NotResponding,
+    /// Where it is in the network: `topology:unit,…`; none: as the topologies say.
+    Topology(Option<String>),
 }

@@ -25,6 +25,8 @@ pub(crate) struct Seeker {
     pub pool: PoolId,
     pub uid: Option<u32>,
     pub closed: Vec<u32>,
+    /// Until when it waits for few switches.
+    pub limit_until: Slot,
 }
 
 /// The numbers in which requests differ most; the rest is compared one by one.

@@ -79,7 +79,10 @@ impl<'a> Pass<'a> {
     fn consider(&mut self, job: &'a Job) {
         let pools = self.pools(job);
         self.room.look_for(&job.spec.size);
-        let requests = Request::all(self.cluster, &self.room.closures, job);
+        let deadline = self.switch_deadline(job);
+        let limit_until = deadline.map_or(Slot::NOW, |at| self.clock.slot(at));
+        let mut requests = Request::all(self.cluster, &self.room.closures, job);
+        requests.iter_mut().for_each(|request| request.limit_until = limit_until);
         // Who wants to be in a reservation waits for it; who is only drawn into one waits outside.
         let request = if job.spec.reservations.is_empty() { requests.last() } else { requests.first() };
         let Some(request) = request.cloned() else { return };
@@ -97,11 +100,29 @@ impl<'a> Pass<'a> {
         if !stays {
             return;
         }
+        if let Some(deadline) = deadline.filter(|_| may_start && may_try) {
+            self.look_again(deadline);
+            if job.switch_wait_since.is_none() {
+                self.plan.switch_waits.push(job.id);
+            }
+        }
         self.reasons.of_blocked(&self.room, &self.clock, &requests, &pools, &mut self.plan);
         let has_place = may_start && may_try && self.depth.may_promise() && self.promise(&pools, &request);
         if !has_place && job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
         }
+    }
+
+    /// Until when the job waits for few switches, from the first time it is looked at.
+    fn switch_deadline(&self, job: &Job) -> Option<Timestamp> {
+        let wish = &job.spec.size.network;
+        if wish.n_switches == 0 {
+            return None;
+        }
+        let most = self.cluster.config().topology.max_switch_wait();
+        let wait = wish.switch_wait.map_or(most, |wait| wait.min(most));
+        let deadline = job.switch_wait_since.unwrap_or(self.cluster.now()) + wait;
+        (deadline > self.cluster.now()).then_some(deadline)
     }
 
     /// The job's partitions that would take it now.
@@ -116,7 +137,7 @@ impl<'a> Pass<'a> {
         let mut closed = request.closed.clone();
         // Whoever needs room on the nodes' disks fails for reasons of its own.
         closed.extend(request.needs_disk().then_some(u32::MAX - request.job.id.0));
-        Seeker { pool, uid, closed }
+        Seeker { pool, uid, closed, limit_until: request.limit_until }
     }
 
     /// Starts the job, or one task of it, in the first of its partitions where it fits.

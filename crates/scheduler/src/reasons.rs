@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use model::plan::WaitReason;
 use model::{Job, NodeName, Plan, Reason, hostlist};
 use state::Cluster;
+use topology::Unfit;
 
 use crate::pick::{self, Offer};
 use crate::request::Request;
@@ -77,8 +78,24 @@ impl<'a> Reasons<'a> {
         for pool in pools {
             is_first |= self.blocked.insert(*pool);
         }
-        let reason = if is_first { Reason::Resources } else { Reason::Priority };
-        (reason, String::new())
+        if !is_first {
+            return (Reason::Priority, String::new());
+        }
+        (Reason::Resources, self.network_text(room, request, pools))
+    }
+
+    /// What the network lacks, where that is why the job waits.
+    fn network_text(&self, room: &Room<'a>, request: &Request<'a>, pools: &[PoolId]) -> String {
+        if self.cluster.config().topology.plain_reasons {
+            return String::new();
+        }
+        let interval = Interval { from: Slot::NOW, until: Slot::NEVER };
+        let why = |pool: &PoolId| pick::why_not(&Offer::of_spots(room, *pool, interval, request));
+        let is_about_units = |unfit: &Unfit| match unfit {
+            Unfit::NoUnit | Unfit::NoUnitForSegment | Unfit::RequiredApart | Unfit::TooManyLeaves => true,
+            Unfit::TooFew | Unfit::TooSmall | Unfit::RequiredBusy => false,
+        };
+        pools.iter().find_map(why).filter(is_about_units).map(|unfit| unfit.text().to_string()).unwrap_or_default()
     }
 
     /// It would start now, were it not for a maintenance that comes too soon.

@@ -5,7 +5,7 @@ use state::Cluster;
 
 use crate::closures::Closures;
 use crate::counts::Wanted;
-use crate::timeline::Length;
+use crate::timeline::{Length, Slot};
 
 #[derive(Clone)]
 pub(crate) struct Request<'a> {
@@ -23,6 +23,8 @@ pub(crate) struct Request<'a> {
     pub closed: Vec<u32>,
     /// The reservation it would run in; empty: none.
     pub reservation: &'a str,
+    /// Until then it waits for few switches.
+    pub limit_until: Slot,
 }
 
 impl<'a> Request<'a> {
@@ -47,8 +49,8 @@ impl<'a> Request<'a> {
         let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();
         let suits_all = size.suits_every_node();
-        let counts = Vec::new();
-        Request { job, size, length, least_cpus, least_memory_mb, suits_all, counts, closed, reservation: "" }
+        let (counts, reservation, limit_until) = (Vec::new(), "", Slot::NOW);
+        Request { job, size, length, least_cpus, least_memory_mb, suits_all, counts, closed, reservation, limit_until }
     }
 
     pub fn spec(&self) -> &JobSpec {

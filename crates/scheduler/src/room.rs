@@ -6,6 +6,7 @@ use model::spec::{Sharing, Size};
 use model::{Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
+use topology::Shape;
 
 use crate::closures::Closures;
 use crate::counts::Counts;
@@ -30,6 +31,24 @@ struct Pool<'a> {
     members: Vec<SpotId>,
     /// Every node of the partition is usable.
     is_complete: bool,
+    /// The topology of the partition, and its idle nodes by unit with nothing promised on them.
+    shape: Option<&'a Shape>,
+    idle: Vec<BTreeSet<SpotId>>,
+    n_idle: Vec<u32>,
+    has_one_weight: bool,
+}
+
+/// Idle nodes, all alike to those who want whole nodes.
+pub(crate) struct Idle<'r> {
+    /// Of each unit.
+    pub counts: &'r [u32],
+    spots: &'r [BTreeSet<SpotId>],
+}
+
+impl Idle<'_> {
+    pub fn of(&self, unit: u32) -> impl Iterator<Item = SpotId> {
+        self.spots[unit as usize].iter().copied()
+    }
 }
 
 pub(crate) struct Room<'a> {
@@ -40,6 +59,7 @@ pub(crate) struct Room<'a> {
     pool_list: Vec<Pool<'a>>,
     n_free_cpus: u64,
     is_loaded: bool,
+    pub cluster: &'a Cluster,
     pub closures: Closures<'a>,
     pub counts: Counts,
     buffers: Buffers<'a>,
@@ -70,6 +90,7 @@ impl<'a> Room<'a> {
             pool_list: Vec::new(),
             n_free_cpus: spots.iter().map(|spot| u64::from(spot.now.cpus)).sum(),
             is_loaded: false,
+            cluster,
             closures,
             counts: Counts::new(cluster, clock),
             shares: BTreeMap::new(),
@@ -115,6 +136,10 @@ impl<'a> Room<'a> {
                     is_alone: job.spec.size.sharing == Sharing::OneUser,
                 });
             }
+            if job.spec.size.network.owns_units {
+                let blocked = self.spots.iter_mut().filter(|spot| spot.node.blocked_by == Some(id));
+                blocked.for_each(|spot| spot.hold(Use::whole(job, interval, ends_at)));
+            }
         }
     }
 
@@ -142,8 +167,17 @@ impl<'a> Room<'a> {
         }
         let id = PoolId(self.pool_list.len() as u32);
         let members: BTreeSet<SpotId> = partition.nodes.iter().filter_map(|name| self.find(name)).collect();
+        let plain = Size::default();
+        let shape = state::shape_for(self.cluster, partition, &plain)
+            .or_else(|| self.cluster.network().shape(&partition.topology).filter(|shape| shape.n_units() > 0));
+        let n_units = shape.map_or(0, Shape::n_units);
+        let weight = |id: &SpotId| self.spots[*id as usize].node.config.weight;
         let mut pool = Pool {
             partition,
+            shape,
+            idle: vec![BTreeSet::new(); n_units],
+            n_idle: vec![0; n_units],
+            has_one_weight: members.iter().map(weight).min() == members.iter().map(weight).max(),
             by_free: BTreeMap::new(),
             until: BTreeMap::new(),
             n_free_cpus: 0,
@@ -171,6 +205,13 @@ impl<'a> Room<'a> {
 
     pub fn members(&self, pool: PoolId) -> &[SpotId] {
         &self.of(pool).members
+    }
+
+    /// Idle nodes by unit; none if some nodes are idle only until a promise begins, or weigh more than others.
+    pub fn idle(&self, pool: PoolId) -> Option<Idle<'_>> {
+        let pool = self.of(pool);
+        let is_plain = pool.until.is_empty() && pool.has_one_weight && pool.shape.is_some();
+        is_plain.then_some(Idle { counts: &pool.n_idle, spots: &pool.idle })
     }
 
     pub fn is_complete(&self, pool: PoolId) -> bool {
@@ -222,19 +263,45 @@ impl<'a> Room<'a> {
             if let Some(share) = self.shares.get_mut(&(pool, id)).filter(|_| interval.from == Slot::NOW) {
                 *share += grant.n_cpus;
             }
-            let spot = &mut self.spots[id as usize];
-            for pool in &spot.pools {
-                self.pool_list[pool.0 as usize].remove(id, spot);
-            }
-            self.n_free_cpus -= u64::from(spot.now.cpus);
-            match interval.from {
+            self.change(id, |spot| match interval.from {
                 Slot::NOW => spot.take(grant, request.size, request.job, interval),
                 _ => spot.promise(grant, request.size, request.job, interval),
+            });
+        }
+        self.close_units(grants, request, pool, interval);
+    }
+
+    /// The rest of the units that such a job touches is closed to others as long as it runs.
+    fn close_units(&mut self, grants: &[Grant], request: &Request, pool: PoolId, interval: Interval) {
+        let partition = self.partition(pool);
+        let Some(shape) = state::shape_for(self.cluster, partition, request.size) else { return };
+        if !request.size.network.owns_units || state::spares_units(self.cluster, shape) {
+            return;
+        }
+        let names = grants.iter().filter_map(|grant| self.cluster.node(grant.node.as_str()));
+        let units: BTreeSet<u32> = names.filter_map(|node| shape.unit_of(node.rank)).collect();
+        for node in units.into_iter().flat_map(|unit| shape.unit_nodes(unit)) {
+            let name = self.cluster.network().name(*node);
+            if grants.iter().any(|grant| grant.node == *name) {
+                continue;
             }
-            self.n_free_cpus += u64::from(spot.now.cpus);
-            for pool in &spot.pools {
-                self.pool_list[pool.0 as usize].insert(id, spot);
+            if let Some(id) = self.find(name) {
+                self.change(id, |spot| spot.close(request.job, interval));
             }
+        }
+    }
+
+    /// Changes a spot, and the indexes with it.
+    fn change(&mut self, id: SpotId, change: impl FnOnce(&mut Spot)) {
+        let spot = &mut self.spots[id as usize];
+        for pool in &spot.pools {
+            self.pool_list[pool.0 as usize].remove(id, spot);
+        }
+        self.n_free_cpus -= u64::from(spot.now.cpus);
+        change(spot);
+        self.n_free_cpus += u64::from(spot.now.cpus);
+        for pool in &spot.pools {
+            self.pool_list[pool.0 as usize].insert(id, spot);
         }
     }
 
@@ -257,9 +324,19 @@ fn find(names: &[(&NodeName, SpotId)], name: &NodeName) -> Option<SpotId> {
 }
 
 impl Pool<'_> {
+    fn unit_if_idle(&self, spot: &Spot) -> Option<usize> {
+        let is_idle = spot.is_empty && spot.stairs.steps.is_empty() && spot.stairs.for_ever == spot.node.config.cpus;
+        self.shape.filter(|_| is_idle)?.unit_of(spot.node.rank).map(|unit| unit as usize)
+    }
+
     fn insert(&mut self, id: SpotId, spot: &Spot) {
         let place = (spot.weight, id);
         self.n_free_cpus += u64::from(spot.now.cpus);
+        if let Some(unit) = self.unit_if_idle(spot)
+            && self.idle[unit].insert(id)
+        {
+            self.n_idle[unit] += 1;
+        }
         if spot.stairs.for_ever > 0 {
             self.by_free.entry(spot.stairs.for_ever).or_default().insert(place);
         }
@@ -271,6 +348,11 @@ impl Pool<'_> {
     fn remove(&mut self, id: SpotId, spot: &Spot) {
         let place = (spot.weight, id);
         self.n_free_cpus -= u64::from(spot.now.cpus);
+        if let Some(unit) = self.unit_if_idle(spot)
+            && self.idle[unit].remove(&id)
+        {
+            self.n_idle[unit] -= 1;
+        }
         drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
         for (until, _) in &spot.stairs.steps {
             drop_from(&mut self.until, until, &place);

@@ -30,7 +30,7 @@ pub(crate) struct Spot<'a> {
 impl<'a> Spot<'a> {
     pub fn new(node: &'a Node) -> Self {
         let room = node.free_room();
-        let cpus = if node.exclusive_job.is_some() { 0 } else { room.cpus };
+        let cpus = if node.exclusive_job.is_some() || node.blocked_by.is_some() { 0 } else { room.cpus };
         Spot {
             node,
             now: Free { cpus, memory_mb: room.memory_mb },
@@ -88,6 +88,15 @@ impl<'a> Spot<'a> {
     pub fn promise(&mut self, grant: &Grant, size: &Size, job: &Job, interval: Interval) {
         let gres = self.units(size, grant.n_tasks, interval);
         self.uses.add(part(job.id, job.spec.uid, grant, size, gres, interval));
+        self.climb();
+    }
+
+    /// Nobody may use it while the job runs, which does not run here.
+    pub fn close(&mut self, job: &Job, interval: Interval) {
+        if interval.from == Slot::NOW {
+            self.now.cpus = 0;
+        }
+        self.uses.add(Use::whole(job, interval, None));
         self.climb();
     }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
 use crate::history::{self, History};
+use crate::network::Derived;
 use crate::{het, reservations};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub struct Cluster {
     pub(crate) unsettled: BTreeSet<JobId>,
     #[serde(skip)]
     pub(crate) events: Vec<Event>,
+    /// The topologies of the configuration, made ready when first asked for.
+    #[serde(skip)]
+    pub(crate) network: Derived,
 }
 
 /// Higher than any priority, so that keys are never negative.

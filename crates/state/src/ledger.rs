@@ -8,7 +8,7 @@ use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
 use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare};
 
-use crate::{Cluster, licenses, reservations};
+use crate::{Cluster, licenses, network, reservations};
 
 /// The grants are there to be taken, and are what the job asks for now.
 pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
@@ -56,6 +56,7 @@ fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant) -> bool 
     let memory_fits = !cluster.config.scheduler.tracks_memory || grant.memory_mb <= node.free_memory_mb();
     node.is_usable()
         && node.exclusive_job.is_none()
+        && node.blocked_by.is_none()
         && (!size.wants_whole_nodes() || node.jobs.is_empty())
         && (grant.n_cpus, grant.memory_mb) == (part.n_cpus, part.memory_mb)
         && size.tasks_per_node.is_none_or(|most| grant.n_tasks <= most)
@@ -97,6 +98,7 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
         shares.push(NodeShare { node: grant.node.clone(), cpus, memory_mb: grant.memory_mb, gres, n_tasks });
     }
     cluster.job_mut(id).allocation = Allocation { nodes: shares, is_exclusive: start.is_exclusive };
+    network::close_units(cluster, id, &start.partition);
 }
 
 /// Takes back what the job holds; its allocation stays readable.
@@ -104,6 +106,7 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
     let now = cluster.now;
     let allocation = cluster.jobs[&id].allocation.clone();
     let spec = cluster.jobs[&id].spec.clone();
+    network::open_units(cluster, id, &spec);
     licenses::give_back(cluster, id);
     let reservation = cluster.jobs[&id].reservation.clone();
     reservations::note_use(cluster, &reservation, false);

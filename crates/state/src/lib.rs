@@ -22,6 +22,7 @@ pub mod history;
 mod job_life;
 mod ledger;
 mod licenses;
+mod network;
 mod on;
 mod reservations;
 mod settle;
@@ -30,6 +31,7 @@ mod step_life;
 
 pub use cluster::{Cluster, QueueKey};
 pub use features::partition_refusal;
+pub use network::{network_ask, shape_for, spares_units};
 pub use on::submit::admissible;
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.

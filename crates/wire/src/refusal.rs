@@ -59,6 +59,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NodesAreBusy
         | Reject::PartitionInUse => Code::FailedPrecondition,
         Reject::NeverFits
+        | Reject::NoSuchTopology
         | Reject::TooManyNodes
         | Reject::TimeLimitTooLong
         | Reject::BadDependency

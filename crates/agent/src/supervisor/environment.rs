@@ -270,8 +270,15 @@ fn add_job(own: &mut Variables, start: &Start) {
     own.set("JOB_CPUS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
     own.set("NODE_ALIASES", "(null)");
     own.set("CLUSTER_NAME", &launch.cluster_name);
-    own.set("TOPOLOGY_ADDR", &start.node);
-    own.set("TOPOLOGY_ADDR_PATTERN", "node");
+    let (address, pattern) = match launch.topology_address.as_str() {
+        "" => (start.node.as_str(), "node"),
+        address => (address, launch.topology_pattern.as_str()),
+    };
+    own.set("TOPOLOGY_ADDR", address);
+    own.set("TOPOLOGY_ADDR_PATTERN", pattern);
+    if spec.size.network.segment > 0 {
+        own.set("JOB_SEGMENT_SIZE", spec.size.network.segment);
+    }
     own.plain("SLURMD_NODENAME", &start.node);
     own.plain("SPURD_NODENAME", &start.node);
     if !spec.account.is_empty() {
@@ -455,7 +462,8 @@ fn cpus_here(launch: &Launch, node: &model::NodeName) -> u32 {
 }
 
 pub(super) fn node_list(shares: &[NodeShare]) -> String {
-    hostlist::compress(shares.iter().map(|share| share.node.as_str()))
+    // In the order of ranks, which is that of the network.
+    hostlist::compress_in_order(shares.iter().map(|share| share.node.as_str()))
 }
 
 fn gpus(share: &NodeShare) -> Vec<u32> {

@@ -18,6 +18,7 @@ mod manual;
 mod mover;
 mod settle;
 mod status;
+mod topo;
 mod up;
 mod why;
 
@@ -84,6 +85,12 @@ const VERBS: &[Verb] = &[
         usage: "completion bash|zsh|fish",
         summary: "print a script that completes the commands' options: eval \"$(spur completion bash)\"",
         run: manual::complete,
+    },
+    Verb {
+        name: "topo",
+        usage: "topo [--dir DIR] [--svg FILE] [--json] | topo place --config FILE [--free LIST] -N n [--segment s]",
+        summary: "show racks, switches and nodes with what runs on them; try where a job would be placed",
+        run: topo::run,
     },
 ];
 

@@ -103,6 +103,7 @@ pub enum Entity {
     Partition,
     Reservation,
     Step,
+    Topoconf,
     Topology,
     Unsupported(&'static str),
 }
@@ -132,6 +133,7 @@ const ENTITIES: &[(&str, usize, Entity)] = &[
     ("slurmd", 2, Entity::Unsupported("slurmd")),
     ("steps", 2, Entity::Step),
     ("stepid", 2, Entity::Step),
+    ("topoconf", 5, Entity::Topoconf),
     ("topology", 1, Entity::Topology),
 ];
 

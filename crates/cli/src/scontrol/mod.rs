@@ -29,6 +29,7 @@ mod show_config;
 mod show_job;
 mod show_node;
 pub mod show_reservation;
+mod show_topology;
 pub mod update;
 mod update_job;
 
@@ -356,6 +357,14 @@ fn update_any(rest: &[String]) -> Reply {
         }
         update::Update::Nodes { nodes, changes } => {
             let nodes: Vec<NodeName> = match nodes {
+                Some(names) if names.iter().any(|name| name.contains('{')) => {
+                    let config = controller.configuration().await?.config;
+                    let network = crate::network::of(&config, &controller.nodes().await?);
+                    match network.expand(&names.join(",")) {
+                        Ok(names) => names.into_iter().map(NodeName::from).collect(),
+                        Err(_) => return Ok(Reply::failed("slurm_update error: Invalid node name specified")),
+                    }
+                }
                 Some(names) => names.into_iter().map(NodeName::from).collect(),
                 None => controller.nodes().await?.into_iter().map(|view| view.node.name).collect(),
             };
@@ -486,6 +495,9 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             })
         });
     }
+    if matches!(entity, Entity::Topology | Entity::Topoconf) {
+        return show_network(entity, &rest[1..], glued);
+    }
     if rest.len() > 2 || rest.len() == 2 && glued.is_some() {
         return Reply::failed(&format!("too many arguments for keyword:{word}"));
     }
@@ -533,7 +545,7 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         Entity::Licenses => asking("slurm_load_licenses error", async |controller, _| {
             Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style))
         }),
-        Entity::Topology => Reply { code: 0, ..Reply::failed("scontrol: error: No topology information available") },
+        Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
         Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
             let page = controller.burst().await?;
             Ok(Reply::text(show_burst::text(&page, &now(), mode.style, mode.verbose)))
@@ -543,6 +555,19 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             Reply::failed(&format!("scontrol: error: show {name} is not supported; see docs/compat.md"))
         }
     }
+}
+
+fn show_network(entity: Entity, words: &[String], glued: Option<String>) -> Reply {
+    let words: Vec<String> = glued.into_iter().chain(words.iter().cloned()).collect();
+    let width = std::env::var("SLURM_TOPO_LEN").ok().and_then(|width| width.parse().ok()).filter(|width| *width > 0);
+    asking("slurm_load_topo error", async |controller, _| {
+        let config = controller.configuration().await?.config;
+        let nodes = controller.nodes().await?;
+        Ok(match entity {
+            Entity::Topoconf => show_topology::topoconf(&config, &nodes),
+            _ => show_topology::reply(&words, &config, &nodes, width),
+        })
+    })
 }
 
 fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {

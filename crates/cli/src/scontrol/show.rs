@@ -115,10 +115,11 @@ pub fn nodes(
     if as_json {
         return Reply { out: json::nodes(&found, config), ..reply };
     }
+    let network = crate::network::of(config, nodes);
     if found.is_empty() && list.is_none() {
         return Reply::text("No nodes in the system\n".into());
     }
-    found.iter().for_each(|node| show_node::write_node(node, config, clock, style, &mut reply.out));
+    found.iter().for_each(|node| show_node::write_node(node, config, &network, clock, style, &mut reply.out));
     reply
 }
 

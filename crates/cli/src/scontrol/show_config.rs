@@ -123,9 +123,25 @@ fn entries(configuration: &Configuration, file: &str, clock: &Clock) -> Vec<(&'s
         ("TaskEpilog", null()),
         ("TaskPlugin", word("task/none")),
         ("TaskProlog", null()),
-        ("TopologyPlugin", word("topology/none")),
+        ("TopologyParam", or_null(&topology_params(config))),
+        ("TopologyPlugin", word(topology_plugin(config))),
         ("TrackWCKey", word("No")),
         ("UsePam", word("No")),
         ("WaitTime", secs(0)),
     ]
+}
+
+fn topology_plugin(config: &Config) -> &'static str {
+    let default = config.topologies.iter().find(|topology| topology.is_default);
+    default.map_or("topology/flat", |topology| topology.kind.plugin())
+}
+
+fn topology_params(config: &Config) -> String {
+    let rules = &config.topology;
+    let mut words: Vec<String> = rules.routes.clone();
+    words.extend(rules.ranks_by_unit.then(|| "SwitchAsNodeRank".into()));
+    words.extend(rules.is_optional.then(|| "TopoOptional".into()));
+    words.extend(rules.dragonfly.then(|| "Dragonfly".into()));
+    words.extend((rules.max_size_unroll > 0).then(|| format!("TopoMaxSizeUnroll={}", rules.max_size_unroll)));
+    words.join(",")
 }

@@ -174,6 +174,20 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         u8::from(size.contiguous),
         or_null(&view.spec().licenses.to_string()),
     ));
+    network(view, lines);
+}
+
+/// What it asks of the network.
+fn network(view: &JobView, lines: &mut Vec<String>) {
+    let wish = &view.spec().size.network;
+    if wish.segment > 0 {
+        let spread = if wish.spreads_segments { " SpreadSegments=Yes" } else { "" };
+        let together = if wish.consolidates_segments { " ConsolidateSegments=Yes" } else { "" };
+        lines.push(format!("SegmentSize={}{spread}{together}", wish.segment));
+    }
+    if let Some(wait) = view.switch_wait() {
+        lines.push(format!("Switches={}@{}", wish.n_switches, duration::show(wait.secs())));
+    }
 }
 
 /// What it holds on each node; nodes that are alike share a line.

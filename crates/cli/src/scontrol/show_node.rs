@@ -7,6 +7,7 @@ use model::partition::PreemptMode;
 use model::request::NodeView;
 use model::size;
 use model::spec::TimeLimit;
+use topology::Network;
 
 use crate::node_view;
 use crate::users::Names;
@@ -16,7 +17,7 @@ use crate::zone::Clock;
 use super::record::{Style, close, or_null, yes};
 
 /// Appends one node.
-pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style, out: &mut String) {
+pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &Clock, style: Style, out: &mut String) {
     let node = &view.node;
     let (sockets, cores, threads) = node_view::sockets(view);
     let (features, active) = (node.config.features.join(","), node.features().join(","));
@@ -79,6 +80,10 @@ pub fn write_node(view: &NodeView, config: &Config, clock: &Clock, style: Style,
     if let Some(reason) = &node.reason {
         let user = Names::default().user(reason.by_uid);
         lines.push(format!("Reason={} [{user}@{}]", reason.text, clock.show(reason.at)));
+    }
+    let place = network.place(node.name.as_str());
+    if !place.is_empty() {
+        lines.push(format!("Topology={place}"));
     }
     close(style, &lines, out);
 }
@@ -151,6 +156,9 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], style: Style, 
     ];
     if !partition.alternate.is_empty() {
         lines[2].push_str(&format!(" Alternate={}", partition.alternate));
+    }
+    if !partition.topology.is_empty() {
+        lines.push(format!("Topology={}", partition.topology));
     }
     close(style, &lines, out);
 }

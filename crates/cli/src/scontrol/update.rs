@@ -135,6 +135,8 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
                 ..Default::default()
             };
             changes.push(NodeChange::Gres(units.into_iter().map(unit).collect()));
+        } else if is_short_for(key, "Topology", 1) {
+            changes.push(NodeChange::Topology(Some(value.into())));
         } else if is_short_for(key, "AvailableFeatures", 2) || is_short_for(key, "Features", 1) {
             changes.push(NodeChange::Features(words(value)));
         } else {
@@ -151,8 +153,9 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     if text.eq_ignore_ascii_case("ALL") {
         return Ok(Update::Nodes { nodes: None, changes });
     }
-    let nodes =
-        hostlist::expand(text).map_err(|_| vec!["slurm_update error: Invalid node name specified".to_string()])?;
+    let unit = |name: &str, argument: &str| Ok(vec![format!("{name}{{{argument}}}")]);
+    let nodes = hostlist::expand_with(text, unit)
+        .map_err(|_| vec!["slurm_update error: Invalid node name specified".to_string()])?;
     Ok(Update::Nodes { nodes: Some(nodes), changes })
 }
 
@@ -188,11 +191,18 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
 }
 
 fn partition(words: &[String]) -> Result<Update, Lines> {
-    let (name, fields) = partition_fields(words)?;
-    if fields.is_empty() {
+    let (networks, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_network(word));
+    let words: Vec<String> = words.into_iter().cloned().collect();
+    let topology = networks.last().and_then(|word| word.split_once('=')).map(|(_, name)| name.to_string());
+    let (name, fields) = partition_fields(&words)?;
+    if fields.is_empty() && topology.is_none() {
         return Err(vec!["scontrol: error: No changes specified".into()]);
     }
-    Ok(Update::Partition { name, changes: PartitionChanges { fields, ..Default::default() } })
+    Ok(Update::Partition { name, changes: PartitionChanges { fields, topology, ..Default::default() } })
+}
+
+fn is_network(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(key, _)| is_short_for(key, "Topology", 3))
 }
 
 /// What is said of which partition: the name and its rules.

@@ -154,6 +154,29 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.stdout = Some(value.into());
         Ok(())
     }),
+    ("ConsolidateSegments", 5, |changes, value, _| {
+        changes.consolidates_segments = Some(flag(value, "ConsolidateSegments")?);
+        Ok(())
+    }),
+    ("SegmentSize", 3, |changes, value, _| {
+        changes.segment = Some(number(value, "SegmentSize")?);
+        Ok(())
+    }),
+    ("SpreadSegments", 6, |changes, value, _| {
+        changes.spreads_segments = Some(flag(value, "SpreadSegments")?);
+        Ok(())
+    }),
+    ("Switches", 5, |changes, value, _| {
+        let read = crate::submit::set_network::parse_switches(value);
+        let (count, wait) = read.ok_or_else(|| format!("Invalid Switches value: {value}"))?;
+        changes.n_switches = Some(count);
+        changes.switch_wait_secs = wait.map(|wait| wait.secs()).or(changes.switch_wait_secs);
+        Ok(())
+    }),
+    ("wait-for-switch", 5, |changes, value, _| {
+        changes.switch_wait_secs = Some(number(value, "wait-for-switch")?.into());
+        Ok(())
+    }),
     ("TimeLimit", 5, |changes, value, _| {
         changes.time_limit = Some(time_limit(value)?);
         Ok(())
@@ -167,6 +190,14 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
 ];
+
+fn flag(value: &str, key: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "yes" | "1" => Ok(true),
+        "no" | "0" => Ok(false),
+        _ => Err(format!("Invalid {key} value: {value}")),
+    }
+}
 
 /// Why a change cannot be asked for.
 #[derive(Debug, PartialEq, Eq)]

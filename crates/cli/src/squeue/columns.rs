@@ -94,7 +94,7 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         })
         .cutting(Cut::Nothing),
     column('R', "reasonlist", "NODELIST(REASON)", write_nodes_or_reason).cutting(Cut::Nothing),
-    column('r', "reason", "REASON", |view, out| out.push_str(view.reason())),
+    column('r', "reason", "REASON", |view, out| out.push_str(view.short_reason())),
     column('B', "batchhost", "EXEC_HOST", |view, out| out.push_str(view.batch_host().unwrap_or("n/a"))),
     column(NONE, "allocnodes", "ALLOC_NODES", |view, out| or_null(&view.spec().submit_host, out)),
     column(NONE, "allocsid", "ALLOC_SID", |_, out| out.push('0')),
@@ -191,7 +191,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "prefer", "PREFER", |_, out| out.push_str("(null)")),
     column(NONE, "profile", "PROFILE", |_, out| out.push_str("NotSet")),
     column(NONE, "reboot", "REBOOT", |_, out| out.push('0')),
-    column(NONE, "reqswitch", "REQ_SWITCH", |_, out| out.push('0')),
+    column(NONE, "reqswitch", "REQ_SWITCH", |view, out| {
+        out.push_str(&view.spec().size.network.n_switches.to_string());
+    }),
     column(NONE, "siblingsactive", "ACTIVE_SIBLINGS", |_, out| out.push_str("NA")),
     column(NONE, "siblingsactiveraw", "ACTIVE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
     column(NONE, "siblingsviable", "VIABLE_SIBLINGS", |_, out| out.push_str("NA")),
@@ -202,7 +204,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "tres-per-job", "TRES_PER_JOB", |_, out| out.push_str("N/A")),
     column(NONE, "tres-per-socket", "TRES_PER_SOCKET", |_, out| out.push_str("N/A")),
     column(NONE, "tres-per-task", "TRES_PER_TASK", |_, out| out.push_str("N/A")),
-    column(NONE, "wait4switch", "WAIT4SWITCH", |_, out| out.push_str("0:00")),
+    column(NONE, "wait4switch", "WAIT4SWITCH", |view, out| {
+        out.push_str(&model::duration::show_short(view.switch_wait().map_or(0, |wait| wait.secs())));
+    }),
 ];
 
 fn of_het(view: &JobView, out: &mut String, show: impl Fn(&model::HetPlace) -> String) {
@@ -279,7 +283,7 @@ fn write_nodes_or_reason(view: &JobView, out: &mut String) {
     );
     if view.job.is_staging_out() || (tells_why && view.job.state() != JobState::Completing) {
         out.push('(');
-        out.push_str(view.reason());
+        out.push_str(view.short_reason());
         out.push(')');
         return;
     }

@@ -18,6 +18,7 @@ pub mod read;
 pub mod request;
 pub mod set;
 pub mod set_layout;
+pub mod set_network;
 pub mod set_size;
 pub mod set_step;
 pub mod spec;

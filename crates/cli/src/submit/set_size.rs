@@ -47,7 +47,10 @@ fn hosts(given: &Argument) -> Result<Vec<NodeName>, Problem> {
 }
 
 fn expanded(list: &str) -> Result<Vec<NodeName>, Problem> {
-    let names = hostlist::expand(list).map_err(|_| Problem::refused(Reject::NoSuchNode(list.to_string())))?;
+    // Which nodes a unit of the network has, the controller knows.
+    let unit = |name: &str, argument: &str| Ok(vec![format!("{name}{{{argument}}}")]);
+    let refuse = |_| Problem::refused(Reject::NoSuchNode(list.to_string()));
+    let names = hostlist::expand_with(list, unit).map_err(refuse)?;
     Ok(names.into_iter().map(NodeName::from).collect())
 }
 
@@ -103,7 +106,8 @@ pub fn exclusive(request: &mut Request, given: &Argument) -> Done {
     match given.value {
         None | Some("exclusive") => request.spec.size.sharing = Sharing::WholeNodes,
         Some("user") => request.spec.size.sharing = Sharing::OneUser,
-        Some(kind @ ("mcs" | "topo")) => return Err(Problem::unsupported(&format!("exclusive={kind}"))),
+        Some("topo") => super::set_network::own_units(request),
+        Some(kind @ "mcs") => return Err(Problem::unsupported(&format!("exclusive={kind}"))),
         Some(_) => return Err(given.invalid()),
     }
     Ok(())

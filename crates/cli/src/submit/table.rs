@@ -2,7 +2,7 @@
 //! which variable gives it, and how it changes the request.
 use super::Program;
 use super::set::{self, Setter};
-use super::{set_layout, set_size, set_step};
+use super::{set_layout, set_network, set_size, set_step};
 use crate::getopt::{Flag, Value};
 
 /// One option.
@@ -172,7 +172,12 @@ pub static OPTIONS: &[Opt] = options! {
     "slurmd-debug" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
     "sockets-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::sockets_per_node), "number of sockets per node to allocate";
     "spread-job" None, NONE, ALL, named!("SPREAD_JOB"), Some(set_layout::spread_job), "spread job across as many nodes as possible";
-    "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), REFUSED, "";
+    "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), Some(set_network::switches), "max switches{@max time to wait}";
+    "wait-for-switch" None, REQUIRED, ALL, named!("WAIT4SWITCH"), Some(set_network::wait_for_switch), "";
+    "segment" None, REQUIRED, ALL, ["SBATCH_SEGMENT_SIZE", "SALLOC_SEGMENT_SIZE", "SRUN_SEGMENT_SIZE"], Some(set_network::segment), "place the job as segments of so many nodes (block topology)";
+    "spread-segments" None, NONE, ALL, ["SBATCH_SPREAD_SEGMENTS", "SALLOC_SPREAD_SEGMENTS", "SRUN_SPREAD_SEGMENTS"], Some(set_network::spread_segments), "no two segments in the same base block";
+    "consolidate-segments" None, NONE, ALL, ["SBATCH_CONSOLIDATE_SEGMENTS", "SALLOC_CONSOLIDATE_SEGMENTS", "SRUN_CONSOLIDATE_SEGMENTS"], Some(set_network::consolidate_segments), "all segments in one higher-level block";
+    "topology" None, REQUIRED, ALL, ["SBATCH_TOPOLOGY", "SALLOC_TOPOLOGY", ""], Some(set_network::topology), "place the job by the network: tree, block or none";
     "task-epilog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_EPILOG"], Some(set_step::task_epilog), "run \"program\" after each task";
     "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], Some(set_step::task_prolog), "run \"program\" before each task";
     "tasks-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tasks_per_node), "";

@@ -279,8 +279,8 @@ pub(crate) const TOP: &[Key] = &[
     text("TaskPluginParam", &["none"]),
     text("TaskProlog", &[]),
     text("TmpFS", &[]),
-    text("TopologyParam", &[]),
-    text("TopologyPlugin", &["topology/none", "topology/default", "topology/flat"]),
+    honoured("TopologyParam"),
+    honoured("TopologyPlugin"),
     flag("TrackWCKey", NO),
     text("TreeWidth", &[]),
     text("UnkillableStepProgram", &[]),
@@ -319,7 +319,7 @@ pub(crate) const NODE: &[Key] = &[
     text("Parameters", &[]),
     text("Port", &[]),
     number("RestrictedCoresPerGPU", ZERO),
-    text("Topology", &[]),
+    honoured("Topology"),
 ];
 
 pub(crate) const PARTITION: &[Key] = &[
@@ -348,7 +348,7 @@ pub(crate) const PARTITION: &[Key] = &[
     honoured("DenyAccounts"),
     honoured("DenyQos"),
     honoured("DisableRootJobs"),
-    flag("ExclusiveTopo", NO),
+    honoured("ExclusiveTopo"),
     honoured("ExclusiveUser"),
     honoured("GraceTime"),
     text("JobDefaults", &[]),
@@ -369,7 +369,7 @@ pub(crate) const PARTITION: &[Key] = &[
     text("SuspendTime", &["-1", "INFINITE"]),
     number("SuspendTimeout", &[]),
     text("TRESBillingWeights", &[]),
-    text("Topology", &[]),
+    honoured("Topology"),
 ];
 
 pub(crate) const NODE_SET: &[Key] = &[honoured("NodeSet"), honoured("Nodes"), honoured("Features")];

@@ -6,13 +6,14 @@
 //! Keys that Slurm knows and that mean nothing here are named in one warning; those that Slurm does not know are problems.
 mod gres;
 mod keys;
-mod lines;
+pub(crate) mod lines;
+mod network;
 mod node;
 mod partition;
 mod places;
 mod scheduling;
 mod settings;
-mod values;
+pub(crate) mod values;
 
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -29,10 +30,8 @@ use partition::Partitions;
 use values::{Again, Notes, Values};
 
 /// Files that Slurm reads beside slurm.conf and that mean nothing here.
-const IDLE_FILES: [&str; 9] = [
+const IDLE_FILES: [&str; 7] = [
     "cgroup.conf",
-    "topology.conf",
-    "topology.yaml",
     "burst_buffer.conf",
     "acct_gather.conf",
     "job_container.conf",
@@ -69,7 +68,9 @@ pub(crate) fn parse(text: &str, file_name: &str, folder: Option<&Path>) -> Resul
     let mut content = Content::default();
     read_lines(text, file_name, folder, &notes, &mut |line| content.line(line, &notes));
     let gres_lines = gres_lines(folder, &notes);
-    let config = content.finish(&gres_lines, &notes, file_name);
+    let content_top = content.top.clone();
+    let mut config = content.finish(&gres_lines, &notes, file_name);
+    network::read(&content_top, &mut config, folder, &notes);
     let sorted = |mut list: Vec<Problem>| {
         list.sort();
         list.dedup();

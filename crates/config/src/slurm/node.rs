@@ -197,6 +197,7 @@ fn settings(values: &Values, notes: &Notes) -> (NodeConfig, bool) {
     config.features = words(values.text("Features"));
     config.start_reason = values.text("Reason").unwrap_or_default().to_string();
     config.gres = generic_resources(values, notes);
+    config.topology = values.text("Topology").map(str::to_string);
     match start(values, notes) {
         Some(Start::Future) => (config, true),
         Some(Start::As(start)) => (NodeConfig { starts_as: start, ..config }, false),

@@ -75,6 +75,8 @@ fn read(values: &Values, nodes: &Nodes, notes: &Notes) -> Partition {
         }
     }
     check(values, &mut partition, notes);
+    partition.topology = values.text("Topology").unwrap_or_default().to_string();
+    partition.exclusive_topology = values.flag("ExclusiveTopo", notes).unwrap_or(false);
     partition
 }
 

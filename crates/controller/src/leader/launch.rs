@@ -16,7 +16,7 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
         environment: cluster.blob(job.spec.environment).map(|content| content.to_vec()).unwrap_or_default(),
         step_shares: vec![first.clone()],
         n_tasks: 1,
-        ..of_job(cluster, job)
+        ..of_job(cluster, job, &first.node)
     };
     Some((first.node.clone(), launch))
 }
@@ -42,7 +42,7 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
                 node_index: node_index as u32,
                 ranks,
                 n_tasks: step.n_tasks,
-                ..of_job(cluster, job)
+                ..of_job(cluster, job, &share.node)
             };
             if let Some((whole, _)) = whole {
                 launch.het.get_or_insert_default().step = Some(whole);
@@ -76,7 +76,8 @@ fn bounds(cluster: &Cluster, whole: &NodeShare, share: &NodeShare) -> Bounds {
     }
 }
 
-fn of_job(cluster: &Cluster, job: &Job) -> Launch {
+fn of_job(cluster: &Cluster, job: &Job, node: &NodeName) -> Launch {
+    let topology = address(cluster, job, node);
     let array = job.array.as_ref().and_then(|place| {
         let array = cluster.array(place.array)?;
         Some(array.facts(place.task?))
@@ -96,6 +97,14 @@ fn of_job(cluster: &Cluster, job: &Job) -> Launch {
         is_rerun: job.restarts > 0,
         is_suspended: job.phase == Phase::Suspended,
         het: het::facts(cluster, job),
+        topology_address: topology.address,
+        topology_pattern: topology.pattern,
         ..Default::default()
     }
+}
+
+/// Where the node is in the network of the job's partition.
+fn address(cluster: &Cluster, job: &Job, node: &NodeName) -> topology::Address {
+    let name = cluster.config().partition(&job.partition).map_or("", |partition| partition.topology.as_str());
+    cluster.network().address(cluster.network().shape(name), node.as_str())
 }

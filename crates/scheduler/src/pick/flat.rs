@@ -15,11 +15,13 @@ pub(super) fn pick(offer: &Offer, bounds: (u32, u32)) -> Option<Vec<Grant>> {
         true => quickly(offer, size, bounds).or_else(|| carefully(offer, size, bounds)),
         false => carefully(offer, size, bounds),
     };
-    grants(offer, size, chosen?)
+    let mut chosen = chosen?;
+    chosen.sort_unstable();
+    grants(offer, size, chosen)
 }
 
 /// A look at the sums tells most failures apart.
-fn too_little_is_left(offer: &Offer, size: &Size, (min, _): (u32, u32)) -> bool {
+pub(super) fn too_little_is_left(offer: &Offer, size: &Size, (min, _): (u32, u32)) -> bool {
     let n_cpus = match size.n_tasks {
         Some(n_tasks) if !size.overcommit => u64::from(n_tasks) * u64::from(size.n_cpus_per_task()),
         _ => u64::from(min) * u64::from(size.cpus_for(size.n_tasks_each().unwrap_or(1))),
@@ -96,8 +98,8 @@ fn choose(
     Some(chosen.into_iter().map(|at| fitting[at]).collect())
 }
 
-fn grants(offer: &Offer, size: &Size, mut chosen: Vec<(SpotId, u32)>) -> Option<Vec<Grant>> {
-    chosen.sort_unstable();
+/// What the job gets of each, in this order of nodes.
+pub(super) fn grants(offer: &Offer, size: &Size, chosen: Vec<(SpotId, u32)>) -> Option<Vec<Grant>> {
     let capacities: Vec<u32> = chosen.iter().map(|(_, n_tasks)| *n_tasks).collect();
     let counts = size.lay_out(&capacities)?;
     let grant = |(&(spot, _), n_tasks): (&(SpotId, u32), u32)| {

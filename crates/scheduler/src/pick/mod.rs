@@ -5,19 +5,25 @@
 use model::Partition;
 use model::plan::Grant;
 use model::spec::Size;
+use topology::Unfit;
 
 mod flat;
+mod network;
 mod offer;
 
 pub(crate) use offer::Offer;
 
-/// Nodes for the job with what it gets of each, in natural order of their names; none if it cannot have them then.
+/// Nodes for the job with what it gets of each, in the order of their ranks in the job; none if it cannot have them then.
 pub(crate) fn pick(offer: &Offer) -> Option<Vec<Grant>> {
     preferred(offer).or_else(|| choose(offer))
 }
 
 fn choose(offer: &Offer) -> Option<Vec<Grant>> {
-    flat::pick(offer, offer.bounds()?)
+    let bounds = offer.bounds()?;
+    match offer.shape() {
+        Some(shape) => network::pick(offer, shape, bounds),
+        None => flat::pick(offer, bounds),
+    }
 }
 
 /// Nodes that also have what the job would rather have (`--prefer`).
@@ -40,5 +46,13 @@ pub(crate) fn bounds(partition: &Partition, size: &Size) -> Option<(u32, u32)> {
 
 /// The partition's nodes that are up could serve the job if nothing else ran.
 pub(crate) fn could_start(offer: &Offer) -> bool {
-    offer.bounds().is_some_and(|bounds| flat::could_start(offer, bounds))
+    offer.bounds().is_some_and(|bounds| match offer.shape() {
+        Some(shape) => network::could_start(offer, shape, bounds),
+        None => flat::could_start(offer, bounds),
+    })
+}
+
+/// What the network has to say about a job that finds no place.
+pub(crate) fn why_not(offer: &Offer) -> Option<Unfit> {
+    network::why_not(offer, offer.shape()?, offer.bounds()?)
 }

@@ -2,9 +2,11 @@
 use model::fit;
 use model::node;
 use model::spec::Size;
+use model::topology::TopologyRules;
+use topology::Shape;
 
 use crate::request::Request;
-use crate::room::{PoolId, Room, SpotId};
+use crate::room::{Idle, PoolId, Room, SpotId};
 use crate::spot::Spot;
 use crate::timeline::{Free, Interval, Slot};
 
@@ -58,6 +60,45 @@ impl<'r, 'a> Offer<'r, 'a> {
     /// The fewest and the most nodes, as job and partition together allow.
     pub fn bounds(&self) -> Option<(u32, u32)> {
         super::bounds(self.room.partition(self.pool), self.size)
+    }
+
+    /// The topology by which the job is placed here.
+    pub fn shape(&self) -> Option<&'a Shape> {
+        state::shape_for(self.room.cluster, self.room.partition(self.pool), self.size)
+    }
+
+    pub fn rules(&self) -> &'a TopologyRules {
+        &self.room.cluster.config().topology
+    }
+
+    /// The most leaf switches, while the job still waits for few.
+    pub fn most_leaves(&self) -> Option<u32> {
+        let n_switches = self.size.network.n_switches;
+        (n_switches > 0 && self.interval.from < self.request.limit_until).then_some(n_switches)
+    }
+
+    /// Idle nodes by unit, from now on; none if some are promised, or not all weigh the same.
+    pub fn idle(&self) -> Option<Idle<'_>> {
+        if self.later.is_none() { self.room.idle(self.pool) } else { None }
+    }
+
+    pub fn spares_units(&self, shape: &Shape) -> bool {
+        state::spares_units(self.room.cluster, shape)
+    }
+
+    /// Nobody else is in the unit of this node during the interval.
+    pub fn is_unit_free(&self, shape: &Shape, id: SpotId) -> bool {
+        let Some(unit) = shape.unit_of(self.spot(id).node.rank) else { return true };
+        let network = self.room.cluster.network();
+        shape.unit_nodes(unit).iter().map(|node| network.name(*node)).all(|name| match self.room.find(name) {
+            Some(other) => self.is_idle(self.spot(other)),
+            None => self.room.cluster.node(name.as_str()).is_none_or(|node| node.jobs.is_empty()),
+        })
+    }
+
+    fn is_idle(&self, spot: &Spot) -> bool {
+        let is_empty_now = spot.is_empty && spot.now.cpus > 0;
+        (self.interval.from > Slot::NOW || is_empty_now) && spot.uses.during(self.interval).next().is_none()
     }
 
     /// All nodes, in natural order.

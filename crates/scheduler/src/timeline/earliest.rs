@@ -10,6 +10,7 @@ use crate::room::{PoolId, Room};
 
 /// After so many choices that failed although the sums were right, the job is left without a place.
 const N_TRIES: u32 = 16;
+const N_TRIES_ON_A_NETWORK: u32 = 128;
 
 pub(crate) fn earliest(
     room: &Room,
@@ -32,13 +33,24 @@ pub(crate) fn earliest(
     }
     let n_tasks = request.size.n_tasks.map_or(0, i64::from);
     let mut n_tries = 0;
+    // The sums know nothing of the network: where nodes are far apart, more marks must be tried.
+    let n_tries_max =
+        if Offer::of_spots(room, pool, clock.interval(Slot::NOW, request.length), request).shape().is_some() {
+            N_TRIES_ON_A_NETWORK
+        } else {
+            N_TRIES
+        };
     let (mut nodes, mut tasks) = (0, 0);
     for slot in 0..sums.marks.len() {
         let mark = sums.marks[slot];
         nodes += mark.nodes;
         tasks += mark.tasks;
         let slot = Slot(slot as u32);
-        let is_new = mark.has_more || slot == not_before || room.counts.frees_at(&request.counts, slot);
+        // Where the wait for few switches ends, more of them will do.
+        let is_new = mark.has_more
+            || slot == not_before
+            || slot == request.limit_until
+            || room.counts.frees_at(&request.counts, slot);
         if slot < not_before || !is_new || nodes < i64::from(bounds.0) || tasks < n_tasks {
             continue;
         }
@@ -51,7 +63,7 @@ pub(crate) fn earliest(
             return Some((slot, grants));
         }
         n_tries += 1;
-        if n_tries >= N_TRIES {
+        if n_tries >= n_tries_max {
             return None;
         }
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::gres::GresUnits;
 use model::node::Tenancy;
-use model::{JobId, Timestamp};
+use model::{Job, JobId, Timestamp};
 
 use super::{Interval, Slot};
 
@@ -19,6 +19,22 @@ pub(crate) struct Use {
     pub uid: u32,
     /// Keeps other users away.
     pub is_alone: bool,
+}
+
+impl Use {
+    /// Everything.
+    pub fn whole(job: &Job, interval: Interval, ends_at: Option<Timestamp>) -> Use {
+        Use {
+            job: job.id,
+            interval,
+            ends_at,
+            cpus: u32::MAX,
+            memory_mb: u64::MAX,
+            gres: Vec::new(),
+            uid: job.spec.uid,
+            is_alone: true,
+        }
+    }
 }
 
 /// What is left of a node.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use model::{Config, Event, JobId, Phase, Reply, Wake};
 
 use super::{Answer, node};
+use crate::network::Derived;
 use crate::settle::{forget_wait, wake};
 use crate::{Cluster, history};
 
@@ -39,6 +40,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     let recorded_before = cluster.config.accounting.records;
     cluster.config = Arc::new(config);
     history::configured(cluster, recorded_before);
+    cluster.network = Derived::default();
     wake(cluster, Wake::Partitions);
     let at = cluster.now;
     cluster.tell(Event::Reconfigured { at });

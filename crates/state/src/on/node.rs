@@ -14,6 +14,7 @@ use model::{
 
 use super::Answer;
 use crate::buffers::life;
+use crate::network::Derived;
 use crate::{Cluster, job_life, on, step_life};
 
 /// An agent has come, or come back. Its node keeps its state and its jobs; runs that are no longer its own must end first.
@@ -145,6 +146,10 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, names: &[NodeName], chan
     for name in names {
         check_change(&cluster.nodes[name], change)?;
     }
+    if let NodeChange::Topology(Some(place)) = change {
+        let found = topology::check_place(&cluster.config.topologies, cluster.config.nodes.len(), place);
+        found.map_err(|_| Reject::NoSuchTopology)?;
+    }
     for name in names {
         change_node(cluster, by, name, change);
         changed(cluster, name);
@@ -237,6 +242,10 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
         NodeChange::Comment(text) => node.comment = text.clone(),
         NodeChange::Extra(text) => node.extra = text.clone(),
         NodeChange::Weight(weight) => node.config.weight = *weight,
+        NodeChange::Topology(place) => {
+            node.topology = place.clone();
+            cluster.network = Derived::default();
+        }
     }
 }
 

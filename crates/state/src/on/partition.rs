@@ -28,7 +28,14 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, name: &str, changes: &Pa
     }
     let state = changes.state.map(Field::State);
     let fields: Vec<Field> = state.into_iter().chain(changes.fields.iter().cloned()).collect();
-    change(cluster, (*cluster.config).clone(), name, &fields)
+    let mut config = (*cluster.config).clone();
+    if let Some(topology) = &changes.topology {
+        let is_known = topology.is_empty() || config.topologies.iter().any(|known| known.name == *topology);
+        let partition = config.partitions.iter_mut().find(|partition| partition.name == name);
+        let (true, Some(partition)) = (is_known, partition) else { return Err(Reject::NoSuchTopology) };
+        partition.topology.clone_from(topology);
+    }
+    change(cluster, config, name, &fields)
 }
 
 /// A partition goes when no job is in it any more.

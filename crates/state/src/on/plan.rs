@@ -11,7 +11,7 @@ use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, buffers, het, ledger, reservations, step_life};
+use crate::{Cluster, arrays, buffers, het, ledger, network, reservations, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -41,6 +41,13 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             job.reason = wait.reason;
             job.reason_text = wait.text.clone();
             job.last_evaluated = Some(now);
+        }
+    }
+    for id in &plan.switch_waits {
+        let waits = cluster.jobs.get(id).is_some_and(|job| cluster.is_eligible(job) && job.switch_wait_since.is_none());
+        if waits {
+            let now = cluster.now;
+            cluster.job_mut(*id).switch_wait_since = Some(now);
         }
     }
     for expected in &plan.expected_starts {
@@ -105,6 +112,7 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && partition.is_some_and(|partition| {
             partition_refusal(partition, job).is_none()
                 && start.nodes.iter().all(|grant| is_in(cluster, partition, &grant.node))
+                && network::allows(cluster, partition, &job.spec, start)
         })
         && limit_is_right(&job.spec, start)
         && has_private_room(cluster, job, start)
@@ -176,6 +184,7 @@ fn place(cluster: &mut Cluster, start: &Start) {
     job.partition = start.partition.clone();
     job.reservation = start.reservation.clone();
     job.must_end_by = last;
+    job.switch_wait_since = None;
     if start.time_limit.is_some() {
         Arc::make_mut(&mut job.spec).time_limit = start.time_limit;
     }

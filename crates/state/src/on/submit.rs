@@ -11,7 +11,7 @@ use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason
 
 use super::Answer;
 use crate::features::partition_limit;
-use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, settle};
+use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, network, settle};
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
@@ -20,7 +20,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     if !by.may_act_for(spec.uid) {
         return Err(Reject::NotPermitted);
     }
-    let mut spec = completed(cluster, spec);
+    let mut spec = network::with_units(cluster, completed(cluster, spec))?;
     let association = place_in_accounts(cluster, &mut spec)?;
     buffers::admission::complete(cluster, by, &mut spec, brought)?;
     admissible(cluster, by, &spec)?;
@@ -100,6 +100,10 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
         if spec.time_limit.is_none() {
             spec.time_limit = partition.default_time.or(partition.max_time).or(Some(TimeLimit::Unlimited));
         }
+        if partition.exclusive_topology {
+            spec.size.network.owns_units = true;
+            spec.size.sharing = Sharing::WholeNodes;
+        }
         if spec.size.memory == Memory::Default {
             spec.size.memory = default_memory(cluster, partition);
         }
@@ -170,6 +174,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     if spec.size.max_nodes == Some(0) && spec.buffer.is_some() {
         return Ok(());
     }
+    network::admits(cluster, spec)?;
     let (min, _) = spec.size.node_bounds();
     if spec.size.max_nodes.is_some_and(|max| max < min) {
         return Err(Reject::TooManyNodes);
@@ -228,7 +233,8 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
         Some(Candidate { rank: node.rank, n_tasks, is_required: size.nodes.contains(&node.name) })
     };
     let (min, max) = size.node_bounds();
-    let is_simple = size.nodes.is_empty() && !size.contiguous;
+    let shape = crate::shape_for(cluster, partition, size).filter(|_| min > 1);
+    let is_simple = size.nodes.is_empty() && !size.contiguous && shape.is_none();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut n_tasks: u64 = 0;
     for candidate in nodes.filter_map(candidate) {
@@ -243,5 +249,8 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     }
     candidates.sort_unstable_by_key(|candidate| candidate.rank);
     candidates.dedup_by_key(|candidate| candidate.rank);
-    size.choose(size.node_bounds(), &candidates).is_some()
+    match shape {
+        Some(shape) => network::could_place(cluster, shape, size, &candidates),
+        None => size.choose(size.node_bounds(), &candidates).is_some(),
+    }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use model::priority::shown;
 use model::spec::TimeLimit;
+use model::time::Span;
 use model::update::{JobChanges, TimeLimitChange};
 use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, features};
 
@@ -120,6 +121,9 @@ fn needs_pending(changes: &JobChanges) -> bool {
         || changes.stdout.is_some()
         || changes.stderr.is_some()
         || changes.work_dir.is_some()
+        || changes.segment.is_some()
+        || changes.spreads_segments.is_some()
+        || changes.consolidates_segments.is_some()
 }
 
 fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, Reject> {
@@ -140,6 +144,12 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, 
         spec.groups.extend(new_groups.cloned());
     }
     set(&mut spec.size.min_nodes, &changes.min_nodes);
+    let network = &mut spec.size.network;
+    set(&mut network.n_switches, &changes.n_switches);
+    set(&mut network.segment, &changes.segment);
+    set(&mut network.spreads_segments, &changes.spreads_segments);
+    set(&mut network.consolidates_segments, &changes.consolidates_segments);
+    set_some(&mut network.switch_wait, &changes.switch_wait_secs.map(Span::from_secs));
     set(&mut spec.size.memory, &changes.memory);
     set(&mut spec.size.gres, &changes.gres);
     set(&mut spec.size.nodes, &changes.nodes);

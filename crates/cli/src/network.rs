@@ -1,0 +1,11 @@
+//! The cluster's network as the commands see it: from the configuration and the nodes that the controller tells.
+use model::request::NodeView;
+use model::{Config, NodeName};
+use topology::Network;
+
+pub fn of(config: &Config, nodes: &[NodeView]) -> Network {
+    let place = |view: &NodeView| view.node.topology.clone().or_else(|| view.node.config.topology.clone());
+    let moved: Vec<(NodeName, String)> =
+        nodes.iter().filter_map(|view| Some((view.node.name.clone(), place(view)?))).collect();
+    Network::new(config, &moved)
+}

@@ -1,0 +1,230 @@
+//! Descriptions of the network in all three files, with every problem at its line.
+use std::path::PathBuf;
+
+use model::Config;
+use model::topology::TopologyKind;
+
+const NODES: &str = "[[nodes]]\nnames = \"n[1-8]\"\ncpus = 1\nmemory_mb = 1\n";
+
+fn problems(text: &str) -> Vec<String> {
+    match config::parse(&format!("{NODES}{text}"), "c") {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.to_string().lines().map(str::to_string).collect(),
+    }
+}
+
+/// A folder with these files, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let path = std::env::temp_dir().join(format!("spur-topology-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        files.iter().for_each(|(name, text)| std::fs::write(path.join(name), text).expect("a file"));
+        Folder(path)
+    }
+
+    fn load(&self, file: &str) -> (Result<Config, String>, Vec<String>) {
+        let shown = |problems: &config::Problems| problems.to_string().replace(&format!("{}/", self.0.display()), "");
+        match config::read_with_warnings(&self.0.join(file)) {
+            Ok((config, warnings)) => (Ok(config), shown(&warnings).lines().map(str::to_string).collect()),
+            Err(problems) => (Err(shown(&problems)), Vec::new()),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SLURM: &str = "NodeName=tux[0-15] CPUs=1\nPartitionName=p Nodes=ALL\nTopologyPlugin=topology/tree\n";
+
+fn slurm(name: &str, conf: &str) -> (Result<Config, String>, Vec<String>) {
+    Folder::new(name, &[("slurm.conf", SLURM), ("topology.conf", conf)]).load("slurm.conf")
+}
+
+#[test]
+fn the_table_of_a_spur_conf() {
+    let text = format!(
+        "{NODES}[topology]\nplugin = \"tree\"\nparams = \"SwitchAsNodeRank,TopoOptional\"\nmax_switch_wait = 60\n\
+         [[topology.switches]]\nname = \"r1\"\nnodes = \"n[1-4]\"\n[[topology.switches]]\nname = \"r2\"\nnodes = \"n[5-8]\"\n\
+         [[topology.switches]]\nname = \"top\"\nswitches = \"r[1-2]\"\n"
+    );
+    let config = config::parse(&text, "c").unwrap();
+    let [topology] = &config.topologies[..] else { panic!("one topology") };
+    assert_eq!((topology.name.as_str(), topology.kind, topology.is_default), ("default", TopologyKind::Tree, true));
+    assert_eq!(topology.switches[2].switches, ["r1", "r2"]);
+    assert!(config.topology.is_optional && config.topology.ranks_by_unit && !config.topology.only_on_request);
+    assert_eq!(config.topology.max_switch_wait().secs(), 60);
+    assert_eq!(config::parse(&config::render(&config), "again").unwrap(), config);
+}
+
+#[test]
+fn blocks_are_cut_of_all_nodes() {
+    let config = config::parse(&format!("{NODES}[topology]\nplugin = \"block\"\nblock_size = 3\n"), "c").unwrap();
+    assert_eq!((config.topologies[0].cut, &config.topologies[0].block_sizes[..]), (3, &[3][..]));
+    assert_eq!(config::parse(&config::render(&config), "again").unwrap(), config);
+    let config = config::parse(&format!("{NODES}[topology]\nplugin = \"block\"\n"), "c").unwrap();
+    assert_eq!(config.topologies[0].cut, 18);
+}
+
+#[test]
+fn several_topologies_and_a_partition_for_each() {
+    let text = format!(
+        "{NODES}[[partitions]]\nname = \"a\"\nnodes = \"ALL\"\ndefault = true\n\
+         [[partitions]]\nname = \"b\"\nnodes = \"ALL\"\ntopology = \"two\"\n\
+         [[topologies]]\nname = \"one\"\nplugin = \"none\"\n\
+         [[topologies]]\nname = \"two\"\ncluster_default = true\nplugin = \"block\"\nblock_sizes = [4, 8]\n\
+         [[topologies.blocks]]\nname = \"b1\"\nnodes = \"n[1-4]\"\n[[topologies.blocks]]\nname = \"b2\"\nnodes = \"n[5-8]\"\n"
+    );
+    let config = config::parse(&text, "c").unwrap();
+    assert!(!config.topologies[0].is_default && config.topologies[1].is_default);
+    assert_eq!(config.partitions[1].topology, "two");
+    assert_eq!(config::parse(&config::render(&config), "again").unwrap(), config);
+    assert_eq!(
+        problems(&text[NODES.len()..].replace("\"two\"\n[[top", "\"three\"\n[[top")),
+        ["c:12:12: there is no topology three"]
+    );
+}
+
+#[test]
+fn problems_of_the_table_have_their_lines() {
+    let table = "[topology]\nplugin = \"tree\"\n";
+    let switch = |name: &str, rest: &str| format!("[[topology.switches]]\nname = \"{name}\"\n{rest}\n");
+    for (text, expected) in [
+        (
+            "[topology]\nplugin = \"ring\"\n".into(),
+            "c:6:10: `plugin` must be \"tree\", \"block\" or \"none\", not \"ring\"",
+        ),
+        ("[topology]\nplugim = \"tree\"\n".into(), "c:6:1: unknown key `plugim` in [topology]; did you mean `plugin`?"),
+        (table.into(), "c:5:2: No switches configured"),
+        (
+            format!("{table}{}", switch("a", "switches = \"zz\"")),
+            "c:7:1: Switch configuration a has invalid child (zz)",
+        ),
+        (format!("{table}{}", switch("a", "switches = \"a\"")), "c:7:1: Switch configuration a has invalid child (a)"),
+        (
+            format!("{table}{}{}", switch("a", "switches = \"b\""), switch("b", "switches = \"a\"")),
+            "c:7:1: Switch configuration is not a tree: a,b",
+        ),
+        (
+            format!("{table}{}{}", switch("a", "nodes = \"n1\""), switch("a", "nodes = \"n2\"")),
+            "c:10:1: Switch (a) has already been defined",
+        ),
+        (
+            format!("{table}{}{}", switch("a", "nodes = \"n1\"\nswitches = \"b\""), switch("b", "nodes = \"n2\"")),
+            "c:7:1: switch a has both child switches and nodes",
+        ),
+        (
+            format!("{table}{}", switch("a", "nodes = \"n[1\"")),
+            "c:7:1: switch a: hostlist \"n[1\": bracket without its partner",
+        ),
+        (
+            format!("{table}{}", switch(&"x".repeat(64), "nodes = \"n1\"")),
+            "c:7:1: Switch name xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx must be shorter than 64 chars",
+        ),
+        ("[topology]\nplugin = \"block\"\nblock_sizes = [4, 12]\n".into(), "c:7:15: Invalid BlockSizes value: 12"),
+    ] {
+        assert_eq!(problems(&text), [expected], "{text}");
+    }
+    let twice = "[topology]\nplugin = \"block\"\n[[topology.blocks]]\nname = \"b1\"\nnodes = \"n[1-4]\"\n\
+                 [[topology.blocks]]\nname = \"b2\"\nnodes = \"n[4-8]\"\n";
+    assert_eq!(problems(twice), ["c:10:1: node n4 is in the blocks b1 and b2"]);
+}
+
+#[test]
+fn a_sites_topology_conf() {
+    let conf = "# racks\nSwitchName=s0 Nodes=tux[0-3]\nSwitchName=s1 Nodes=tux[4-15] LinkSpeed=10\n\
+                switchname=s2 \\\n  Switches=s[0-1]\nBlockName=b1 Nodes=tux[0-3]\n";
+    let (config, warnings) = slurm("good", conf);
+    let config = config.unwrap();
+    assert_eq!(config.topologies[0].switches[1].link_speed, 10);
+    assert_eq!(warnings, ["topology.conf:6:1: 1 records are not for topology/tree: ignored"]);
+}
+
+#[test]
+fn what_a_topology_conf_says_in_vain_is_told() {
+    let (config, warnings) = slurm("vain", "SwitchName=s0 Nodes=tux[0-3,nope],nope[1-2]\n");
+    assert!(config.unwrap_err().contains("topology.conf:1:1: switch s0: hostlist"), "a bad list is refused");
+    let (config, mut warnings2) =
+        slurm("vain2", "SwitchName=s0 Nodes=tux[0-3],nope[1-2]\nSwitchName=s1 Nodes=tux[3-4]\n");
+    assert!(config.is_ok() && warnings.is_empty());
+    warnings2.sort();
+    assert_eq!(
+        warnings2,
+        [
+            "topology.conf:1:1: Invalid hostnames in switch configuration: nope[1-2]",
+            "topology.conf:1:1: Multiple leaf switches contain nodes: tux3",
+            "topology.conf:1:1: no switch can reach all nodes: jobs cannot span its trees",
+            "topology.conf:1:1: switches lack access to 11 nodes: tux[5-15]",
+        ]
+    );
+    for (name, conf, expected) in [
+        ("v5", "SwitchName=a Switches=zz", "topology.conf:1:1: Switch configuration a has invalid child (zz)"),
+        ("ring", "RingName=r Nodes=tux[0-3]", "topology.conf:1:1: topology/ring is not supported"),
+        ("key", "Foo=1", "topology.conf:1:1: Parsing error at unrecognized key: Foo"),
+        ("none", "# nothing", "topology.conf:1:1: No switches configured"),
+    ] {
+        let (config, _) = slurm(name, conf);
+        assert!(config.as_ref().unwrap_err().lines().any(|line| line == expected), "{config:?}");
+    }
+}
+
+#[test]
+fn a_sites_topology_yaml() {
+    let yaml = "- topology: topo1\n  tree: { switches: [ {switch: root, children: \"s[1-2]\"}, {switch: s1, nodes: \"tux[0-7]\"},\n    \
+                {switch: s2, nodes: \"tux[8-15]\"}, {switch: spare} ] }\n\
+                - topology: topo2\n  cluster_default: true\n  block:\n    block_sizes:\n    - 4\n    - 16\n    blocks:\n    \
+                - block: b1\n      nodes: tux[0-3]\n    - block: b2\n      nodes: \"tux[4-15]\"\n\
+                - topology: topo3\n  flat: true\n";
+    let folder = Folder::new("yaml", &[("slurm.conf", SLURM), ("topology.yaml", yaml)]);
+    let (config, warnings) = folder.load("slurm.conf");
+    let config = config.unwrap();
+    assert_eq!(warnings, ["topology.yaml:1:3: no switch can reach all nodes: jobs cannot span its trees"]);
+    let kinds: Vec<TopologyKind> = config.topologies.iter().map(|topology| topology.kind).collect();
+    assert_eq!(kinds, [TopologyKind::Tree, TopologyKind::Block, TopologyKind::Flat]);
+    assert!(config.topologies[1].is_default);
+    assert_eq!(config.topologies[1].block_sizes, [4, 16]);
+    assert_eq!(config::parse(&config::render(&config), "again").unwrap().topologies, config.topologies);
+}
+
+#[test]
+fn problems_of_a_topology_yaml_name_the_element() {
+    for (name, yaml, expected) in [
+        ("root", "just text", "topology.yaml:1:1: Failed to load topology.yaml: #/ must be a list of topologies"),
+        (
+            "tree",
+            "- topology: a\n  tree: 5",
+            "topology.yaml:2:9: Failed to load topology.yaml: #/0/tree/ must be a mapping",
+        ),
+        (
+            "switches",
+            "- topology: a\n  tree:\n    switches: 7",
+            "topology.yaml:3:15: Failed to load topology.yaml: #/0/tree/switches/ must be a list",
+        ),
+        (
+            "two",
+            "- topology: a\n  flat: true\n  block: {}",
+            "topology.yaml:1:3: Failed to load topology.yaml: #/0/ needs exactly one of tree, block and flat",
+        ),
+        (
+            "ring",
+            "- topology: a\n  ring: {}",
+            "topology.yaml:2:9: Failed to load topology.yaml: #/0/ring/ topology/ring is not supported",
+        ),
+        (
+            "same",
+            "- topology: a\n  flat: true\n- topology: a\n  flat: true",
+            "topology.yaml:3:3: topology a is given twice",
+        ),
+    ] {
+        let folder = Folder::new(&format!("y{name}"), &[("slurm.conf", SLURM), ("topology.yaml", yaml)]);
+        let (config, _) = folder.load("slurm.conf");
+        assert_eq!(config.unwrap_err(), expected);
+    }
+    let folder = Folder::new("broken", &[("slurm.conf", SLURM), ("topology.yaml", "- a: [1\n")]);
+    let found = folder.load("slurm.conf").0.unwrap_err();
+    assert!(found.contains("Failed to load topology.yaml"), "{found}");
+}

@@ -1,0 +1,178 @@
+//! Which nodes are near to each other, and which of those that are free a job should get. Pure: sets in, sets out.
+//!
+//! ```text
+//! model::Topology ──Network::new──▶ Shape ─┬─ pick ──▶ the nodes for a job     (scheduler, spur topo place)
+//!   (switches, blocks)                     ├─ pick on a given set: is it allowed?  (state, when a plan is adopted)
+//!                                          └─ units, addresses, lines           (hostlists, environment, scontrol)
+//! ```
+mod address;
+mod ask;
+mod blocks;
+mod lines;
+mod places;
+mod tree;
+mod units;
+
+use std::collections::BTreeMap;
+
+use model::topology::{Topology, TopologyKind, TopologyRules};
+use model::{Config, NodeName, hostlist};
+
+pub use address::Address;
+pub use ask::{Ask, Candidate, Unfit};
+pub use blocks::Blocks;
+pub use lines::{Selection, Unmatched};
+pub use places::{Misplaced, check_place};
+pub use tree::Tree;
+pub use units::UnknownUnit;
+
+/// Every topology of a cluster, over its nodes in natural order.
+#[derive(Debug, Default)]
+pub struct Network {
+    nodes: Vec<NodeName>,
+    index: BTreeMap<NodeName, u32>,
+    pub shapes: Vec<Shape>,
+}
+
+/// One topology, ready to be asked.
+#[derive(Debug)]
+pub struct Shape {
+    pub name: String,
+    pub is_default: bool,
+    pub form: Form,
+}
+
+#[derive(Debug)]
+pub enum Form {
+    Flat { alpha_step_rank: bool },
+    Tree(Tree),
+    Blocks(Blocks),
+}
+
+impl Network {
+    /// The network of a configuration; `moved` are nodes whose place is not as the topologies say.
+    pub fn new(config: &Config, moved: &[(NodeName, String)]) -> Self {
+        let mut nodes: Vec<NodeName> = config.nodes.iter().map(|node| node.name.clone()).collect();
+        nodes.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
+        nodes.dedup();
+        Self::over(nodes, &config.topologies, moved)
+    }
+
+    /// As `new`, for these nodes in their order.
+    pub fn over(nodes: Vec<NodeName>, topologies: &[Topology], moved: &[(NodeName, String)]) -> Self {
+        let index: BTreeMap<NodeName, u32> = nodes.iter().cloned().zip(0..).collect();
+        let topologies = places::with_moved(topologies, &nodes, moved);
+        let n_nodes = nodes.len();
+        let find = |name: &NodeName| index.get(name).copied();
+        let shape = |topology: &Topology| Shape {
+            name: topology.name.clone(),
+            is_default: topology.is_default,
+            form: match topology.kind {
+                TopologyKind::Flat => Form::Flat { alpha_step_rank: topology.alpha_step_rank },
+                TopologyKind::Tree => Form::Tree(Tree::new(topology, n_nodes, &find)),
+                TopologyKind::Block => Form::Blocks(Blocks::new(topology, n_nodes, &find)),
+            },
+        };
+        let shapes = topologies.iter().map(shape).collect();
+        Network { nodes, index, shapes }
+    }
+
+    pub fn name(&self, node: u32) -> &NodeName {
+        &self.nodes[node as usize]
+    }
+
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.index.get(name).copied()
+    }
+
+    pub fn n_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The topology of that name; without a name the default one.
+    pub fn shape(&self, name: &str) -> Option<&Shape> {
+        match name {
+            "" => self.shapes.iter().find(|shape| shape.is_default).or(self.shapes.first()),
+            name => self.shapes.iter().find(|shape| shape.name == name),
+        }
+    }
+
+    /// A list as users read it.
+    pub(crate) fn list(&self, nodes: impl IntoIterator<Item = u32>) -> String {
+        hostlist::compress(nodes.into_iter().map(|node| self.name(node).as_str()))
+    }
+}
+
+impl Shape {
+    pub fn kind(&self) -> TopologyKind {
+        match &self.form {
+            Form::Flat { .. } => TopologyKind::Flat,
+            Form::Tree(_) => TopologyKind::Tree,
+            Form::Blocks(_) => TopologyKind::Block,
+        }
+    }
+
+    /// The best nodes for the job among the candidates, as places in their list, rising. Candidates are in the order of nodes.
+    pub fn pick(&self, rules: &TopologyRules, candidates: &[Candidate], ask: &Ask) -> Result<Vec<usize>, Unfit> {
+        let mut chosen = match &self.form {
+            Form::Flat { .. } => ask::in_order(candidates, ask),
+            Form::Tree(tree) => tree.pick(rules, candidates, ask),
+            Form::Blocks(blocks) => blocks.pick(rules, candidates, ask),
+        }?;
+        chosen.sort_unstable();
+        Ok(chosen)
+    }
+
+    /// How many leaf switches or base blocks there are.
+    pub fn n_units(&self) -> usize {
+        match &self.form {
+            Form::Flat { .. } => 0,
+            Form::Tree(tree) => tree.n_leaves(),
+            Form::Blocks(blocks) => blocks.list.len(),
+        }
+    }
+
+    /// The best `n` nodes where all are alike: how many of each unit, when so many are free.
+    pub fn choose(&self, free: &[u32], n: u32, most_leaves: Option<u32>) -> Option<Vec<(u32, u32)>> {
+        match &self.form {
+            Form::Flat { .. } => None,
+            Form::Tree(tree) => tree.choose(free, n, most_leaves),
+            Form::Blocks(blocks) => blocks.choose(free, n),
+        }
+    }
+
+    /// The leaf switch or base block that a node is in: its number among those of the topology.
+    pub fn unit_of(&self, node: u32) -> Option<u32> {
+        match &self.form {
+            Form::Flat { .. } => None,
+            Form::Tree(tree) => tree.leaf_of(node),
+            Form::Blocks(blocks) => blocks.block_of(node),
+        }
+    }
+
+    pub fn unit_name(&self, node: u32) -> Option<&str> {
+        match &self.form {
+            Form::Flat { .. } => None,
+            Form::Tree(tree) => tree.leaf_of(node).map(|leaf| tree.leaf_name(leaf)),
+            Form::Blocks(blocks) => blocks.block_of(node).map(|block| blocks.list[block as usize].name.as_str()),
+        }
+    }
+
+    /// The nodes of a unit by its number.
+    pub fn unit_nodes(&self, unit: u32) -> &[u32] {
+        match &self.form {
+            Form::Flat { .. } => &[],
+            Form::Tree(tree) => tree.leaf_nodes(unit),
+            Form::Blocks(blocks) => &blocks.list[unit as usize].nodes,
+        }
+    }
+
+    /// The order of a node in the network: its unit in the order of the configuration, then its own place.
+    pub fn rank(&self, node: u32) -> (u32, u32) {
+        match &self.form {
+            Form::Flat { .. } => (0, node),
+            Form::Tree(tree) => (tree.leaf_of(node).map_or(u32::MAX, |leaf| tree.leaf_order(leaf)), node),
+            Form::Blocks(blocks) => (blocks.block_of(node).unwrap_or(u32::MAX), node),
+        }
+    }
+}
