@@ -13,6 +13,7 @@ mod restart;
 mod rules;
 mod sharing;
 mod slurm_conf;
+mod staging;
 mod steps;
 mod suspend;
 mod topology;

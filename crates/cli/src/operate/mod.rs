@@ -62,6 +62,12 @@ const VERBS: &[Verb] = &[
     },
     Verb { name: "demo", usage: "demo", summary: "see a cluster start, run jobs and go away again", run: demo::run },
     Verb {
+        name: "stage",
+        usage: crate::stage::watch::USAGE,
+        summary: "watch the data of a job on its way into and out of its burst buffers",
+        run: |call| crate::stage::watch::run(call.arguments),
+    },
+    Verb {
         name: "mover",
         usage: mover::USAGE,
         summary: "copy a file, a tree or a list of them as agents do for burst buffers: parallel, verified, resumable",

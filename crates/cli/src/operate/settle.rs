@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use config::machine;
 use model::config::NamedNode;
 use model::node::NodeConfig;
+use model::pool::BurstBufferConfig;
 use model::{Config, Partition, size};
 
 use super::folder::{Folder, cannot};
@@ -16,6 +17,8 @@ pub struct Wanted {
     pub cpus: Option<u32>,
     pub memory_mb: Option<u64>,
     pub config: Option<PathBuf>,
+    /// For a generated configuration.
+    pub burst_buffer: Option<BurstBufferConfig>,
 }
 
 /// More agents than this on one machine are a typing mistake.
@@ -42,6 +45,7 @@ impl Wanted {
             cpus: number("cpus", 65_536)?,
             memory_mb,
             config: parsed.value("config").map(PathBuf::from),
+            burst_buffer: None,
         };
         if wanted.config.is_some() && wanted.has_sizes() {
             return Err("--config describes the nodes: leave out --nodes, --cpus and --memory".into());
@@ -101,7 +105,9 @@ fn generated(wanted: &Wanted) -> Config {
         priority_job_factor: 1,
         ..Partition::default()
     };
-    Config { nodes, partitions: vec![partition], accounting: config::usual_accounting(), ..Config::default() }
+    let accounting = config::usual_accounting();
+    let burst_buffer = wanted.burst_buffer.clone();
+    Config { nodes, partitions: vec![partition], accounting, burst_buffer, ..Config::default() }
 }
 
 /// Sizes given for a cluster that exists must be the ones it has: its file may hold somebody's work.
@@ -157,7 +163,7 @@ mod tests {
     use super::*;
 
     fn wanted(nodes: Option<u32>, cpus: Option<u32>, memory_mb: Option<u64>) -> Wanted {
-        Wanted { nodes, cpus, memory_mb, config: None }
+        Wanted { nodes, cpus, memory_mb, config: None, burst_buffer: None }
     }
 
     #[test]

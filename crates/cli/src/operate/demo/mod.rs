@@ -1,4 +1,5 @@
 //! `spur demo`: a cluster starts, computes something in parallel, and is gone again; told so that a stranger can follow.
+mod data;
 mod scripts;
 mod stage;
 
@@ -67,6 +68,9 @@ fn tell(stage: &mut Stage, names: &[&str]) -> Result<Story, String> {
     block_on(follow(stage, JobId(array), JobId(sum)))?;
     let jobs = began.elapsed();
     check_answer(stage)?;
+
+    say!("\n3. A job with data: staged into a buffer on each of its {} nodes, and its results back", data::NODES);
+    data::tell(stage)?;
     Ok(Story { up, jobs })
 }
 
@@ -161,7 +165,7 @@ fn check_answer(stage: &Stage) -> Result<(), String> {
 }
 
 fn end(story: &Story) {
-    say!("\n3. Everything is stopped and removed again.");
+    say!("\n4. Everything is stopped and removed again.");
     say!(
         "   Cluster up in {:.2} s; {} batch jobs and a {NODES}-node step, each submission on disk before it was acknowledged, in {:.2} s.",
         story.up.as_secs_f64(),

@@ -45,7 +45,8 @@ impl Stage {
     }
 
     pub fn raise(&self, nodes: u32, cpus: u32, names: &[&str]) -> Result<(), String> {
-        let wanted = Wanted { nodes: Some(nodes), cpus: Some(cpus), memory_mb: Some(1024), config: None };
+        let burst_buffer = Some(super::data::pools(&self.folder.dir));
+        let wanted = Wanted { nodes: Some(nodes), cpus: Some(cpus), memory_mb: Some(1024), config: None, burst_buffer };
         up::bring_up(&self.folder, &wanted, names).map(|_| ())
     }
 

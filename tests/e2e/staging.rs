@@ -1,0 +1,138 @@
+//! Real bytes through burst buffers: staged in, used, staged out, compared; through kills of everything that moves them.
+use std::fs;
+
+use crate::cluster::{Cluster, kill_9, new_dir};
+
+/// Two nodes with a pool each and one shared pool, all below the cluster's directory.
+fn cluster(more: &str) -> Cluster {
+    let pools = new_dir();
+    let text = format!(
+        r#"
+[[nodes]]
+names = "n[1-2]"
+cpus = 2
+memory_mb = 1000
+[[partitions]]
+name = "main"
+nodes = "ALL"
+default = true
+[burst_buffer]
+{more}
+[[burst_buffer.pools]]
+name = "local"
+kind = "node"
+root = "{0}/%n"
+granularity = "1MiB"
+total = "64MiB"
+[[burst_buffer.pools]]
+name = "flash"
+kind = "shared"
+root = "{0}/flash"
+granularity = "1MiB"
+total = "64MiB"
+"#,
+        pools.display()
+    );
+    Cluster::configured(&text)
+}
+
+fn input(cluster: &Cluster, n_files: usize, size: usize) {
+    let dir = cluster.dir.join("work/input/sub");
+    fs::create_dir_all(&dir).unwrap();
+    for number in 0..n_files {
+        let byte = |index: usize| ((index * 7 + number * 31) % 251) as u8;
+        fs::write(dir.join(format!("f{number}")), (0..size).map(byte).collect::<Vec<u8>>()).unwrap();
+    }
+}
+
+fn same(cluster: &Cluster, left: &str, right: &str) {
+    let said = cluster.run(&format!("diff -r {left} {right}"));
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
+fn write(cluster: &Cluster, name: &str, text: &str) {
+    fs::create_dir_all(cluster.dir.join("work")).unwrap();
+    fs::write(cluster.dir.join("work").join(name), text).unwrap();
+}
+
+const PRIVATE: &str = r#"#!/bin/sh
+#SBATCH -N 2 --ntasks-per-node=1 -o private.out
+#DW jobdw capacity=8MiB access_mode=private pool=local
+#DW stage_in type=directory source=input destination=$DW_JOB_PRIVATE/in
+#DW stage_out type=directory source=$DW_JOB_PRIVATE/in destination=back-%n
+srun sh -c 'echo "$SLURMD_NODENAME $SPUR_BB_PATH $(ls $DW_JOB_PRIVATE/in/sub | wc -l)"; echo $SLURMD_NODENAME > $DW_JOB_PRIVATE/in/who'
+"#;
+
+#[test]
+fn every_node_has_its_own_copy_and_brings_its_own_results_back() {
+    let cluster = cluster("");
+    input(&cluster, 50, 20_000);
+    write(&cluster, "private.sh", PRIVATE);
+    let job = cluster.sbatch("private.sh");
+    let watched = cluster.ok(&format!("spur stage watch {job}"));
+    assert!(watched.contains(&format!("JobId={job} ")) && watched.contains("complete"), "{watched}");
+    cluster.wait_state(&job, "COMPLETED");
+    let said = cluster.file("private.out");
+    for node in ["n1", "n2"] {
+        let line = said.lines().find(|line| line.starts_with(node)).unwrap_or_else(|| panic!("{said}"));
+        assert!(line.contains(&format!("/{node}/jobs/{job}.")) && line.ends_with("/private 50"), "{line}");
+        assert_eq!(cluster.file(&format!("back-{node}/who")), format!("{node}\n"));
+        same(&cluster, "input/sub", &format!("back-{node}/sub"));
+        let pool = line.split_whitespace().nth(1).unwrap().split("/jobs/").next().unwrap();
+        for name in ["jobs", ".spur", ".trash"] {
+            assert_eq!(fs::read_dir(format!("{pool}/{name}")).unwrap().count(), 0, "{pool}/{name}");
+        }
+    }
+    let shown = cluster.ok("scontrol show burstbuffer");
+    assert!(!shown.contains("Allocated Buffers"), "{shown}");
+    assert_ne!(cluster.run("spur stage watch 77").code, 0);
+    assert_ne!(cluster.run("spur stage watch").code, 0);
+}
+
+const SHARED: &str = r#"#!/bin/sh
+#SBATCH -o shared.out
+#DW jobdw capacity=40MiB access_mode=striped pool=flash
+#DW stage_in type=directory source=input destination=$DW_JOB_STRIPED/in
+#DW stage_out type=directory source=$DW_JOB_STRIPED/in destination=back
+cat $DW_JOB_STRIPED/in/sub/* | wc -c
+exit 3
+"#;
+
+#[test]
+fn kills_of_controller_agents_and_movers_while_data_moves_cost_no_byte() {
+    let cluster = cluster("bandwidth = \"3MiB\"");
+    input(&cluster, 300, 30_000);
+    write(&cluster, "shared.sh", SHARED);
+    let job = cluster.sbatch("shared.sh");
+    let wait = |state: &str| {
+        cluster.wait_until(&format!("scontrol show job {job}"), |said| {
+            said.out.contains(&format!("BurstBufferState={state}"))
+        });
+    };
+    for state in ["staging-in", "staging-out"] {
+        wait(state);
+        kill_9(cluster.controller_pid());
+        kill_9(cluster.agent_pid("n1"));
+        kill_9(cluster.agent_pid("n2"));
+        cluster.start("");
+    }
+    cluster.wait_state(&job, "FAILED");
+    assert_eq!(cluster.file("shared.out"), "9000000\n");
+    same(&cluster, "input", "back");
+    let shown = cluster.ok("scontrol show burstbuffer");
+    assert!(!shown.contains("Allocated Buffers"), "{shown}");
+}
+
+#[test]
+fn what_cannot_be_staged_in_holds_the_job_with_the_reason_and_a_release_tries_again() {
+    let cluster = cluster("");
+    input(&cluster, 3, 1000);
+    write(&cluster, "private.sh", &PRIVATE.replace("source=input", "source=missing"));
+    let job = cluster.sbatch("private.sh");
+    let said = cluster.wait_until(&format!("squeue -h -j {job} -o %r"), |said| said.out.contains("missing"));
+    assert!(said.out.contains("No such file or directory"), "{said:?}");
+    cluster.ok("mv input missing; ln -s missing input");
+    cluster.ok(&format!("scontrol release {job}"));
+    cluster.wait_state(&job, "COMPLETED");
+    same(&cluster, "missing/sub", "back-n1/sub");
+}
