@@ -129,8 +129,12 @@ fn what_cannot_be_staged_in_holds_the_job_with_the_reason_and_a_release_tries_ag
     input(&cluster, 3, 1000);
     write(&cluster, "private.sh", &PRIVATE.replace("source=input", "source=missing"));
     let job = cluster.sbatch("private.sh");
-    let said = cluster.wait_until(&format!("squeue -h -j {job} -o %r"), |said| said.out.contains("missing"));
-    assert!(said.out.contains("No such file or directory"), "{said:?}");
+    let shown = format!("scontrol show job {job}");
+    let said = cluster.wait_until(&shown, |said| said.out.contains("failed:"));
+    assert!(
+        said.out.contains("missing: No such file or directory") && said.out.contains("JobState=PENDING"),
+        "{said:?}"
+    );
     cluster.ok("mv input missing; ln -s missing input");
     cluster.ok(&format!("scontrol release {job}"));
     cluster.wait_state(&job, "COMPLETED");

@@ -1,7 +1,7 @@
 //! `spur stage watch JOB`: a bar for each node and direction, until the job's data is where it belongs.
+use model::JobId;
 use model::request::StagePage;
 use model::staging::{Direction, NodeProgress};
-use model::JobId;
 use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
