@@ -135,10 +135,10 @@ pub enum Verify {
     /// The copy's size only.
     None,
     Size,
-    /// A hash is taken of what is read, and of what the destination then holds in memory.
+    /// A hash is taken of what is read and written; the destination itself is not read.
     #[default]
     Stream,
-    /// Large files are flushed and read back from the disk.
+    /// The destination is read back and compared; large files from the disk.
     Full,
 }
 
