@@ -23,7 +23,7 @@ project = signac.init_project()
 for n in range(2):
     project.open_job({"n": n}).init()
 environment = {**__import__("os").environ, "FLOW_ENV": ""}
-out = subprocess.run([sys.executable, "project.py", "submit", "--test-run"], capture_output=True, text=True)
+out = subprocess.run([sys.executable, "project.py", "status"], capture_output=True, text=True)
 assert out.returncode == 0, out.stderr
 from flow.scheduling.slurm import SlurmScheduler
 

@@ -5,16 +5,16 @@ rule all:
     input: "total"
 rule part:
     output: "part{n}"
-    resources: mem_mb=100, runtime=2
+    resources: mem_mb=1000, runtime=2
     shell: "echo {wildcards.n} > {output}"
 rule total:
     input: expand("part{n}", n=[1, 2, 3])
     output: "total"
-    resources: mem_mb=100, runtime=2
+    resources: mem_mb=1000, runtime=2
     shell: "cat {input} | paste -sd+ | bc > {output} || awk '{{s+=$1}} END {{print s}}' {input} > {output}"
 rule bad:
     output: "never"
-    resources: mem_mb=100, runtime=2
+    resources: mem_mb=1000, runtime=2
     shell: "exit 3"
 S
 snakemake --executor slurm --jobs 3 --default-resources slurm_partition=main --slurm-init-seconds-before-status-checks 2 --seconds-between-status-checks 2 --latency-wait 10

@@ -9,6 +9,6 @@ inputs: []
 outputs: {o: {type: stdout}}
 requirements: {ResourceRequirement: {coresMin: 1, ramMin: 200}}
 S
-toil-cwl-runner --batchSystem slurm --slurmPartition main --jobStore ./store --disableCaching True --defaultMemory 300Mi --defaultDisk 100Mi --maxCores 1 echo.cwl > result.json
+toil-cwl-runner --batchSystem slurm --slurmPartition main --jobStore ./store --defaultMemory 300Mi --defaultDisk 100Mi --maxCores 1 echo.cwl > result.json
 grep -q out.txt result.json
 [ "$(cat out.txt)" = hello ]

@@ -136,9 +136,10 @@ impl Server {
         let options = format!("-k {} -c listen_addresses= -c fsync=off", dir.path().display());
         let process = as_user(&format!("exec postgres -D {} {options}", data.display())).spawn().ok()?;
         let server = Server { dir, process };
-        let socket = server.dir.path().join(".s.PGSQL.5432");
-        for _ in 0..500 {
-            if std::os::unix::net::UnixStream::connect(&socket).is_ok() {
+        // The server says there when it takes connections.
+        let status = data.join("postmaster.pid");
+        for _ in 0..1000 {
+            if std::fs::read_to_string(&status).is_ok_and(|text| text.contains("ready")) {
                 return Some(server);
             }
             std::thread::sleep(std::time::Duration::from_millis(20));

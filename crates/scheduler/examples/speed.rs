@@ -67,7 +67,7 @@ fn reconfigure(cluster: &mut Cluster, change: impl Fn(&mut Config)) {
 /// The first job that runs is over.
 fn end_one(cluster: &mut Cluster) {
     let job = cluster.jobs().find(|job| job.holds_nodes()).expect("some job runs").id;
-    run(cluster, Command::Cancel { jobs: vec![job.into()] });
+    run(cluster, Command::Cancel { jobs: vec![job.into()], hurry: false });
     let duty = cluster.duty(&model::Owner::Job(job)).expect("its processes are ended").clone();
     run(cluster, Command::DutyDone { duty, result: model::command::DutyResult::Done });
 }

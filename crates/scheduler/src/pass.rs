@@ -83,9 +83,7 @@ impl<'a> Pass<'a> {
         let limit_until = deadline.map_or(Slot::NOW, |at| self.clock.slot(at));
         let mut requests = Request::all(self.cluster, &self.room.closures, job);
         requests.iter_mut().for_each(|request| request.limit_until = limit_until);
-        // Who wants to be in a reservation waits for it; who is only drawn into one waits outside.
-        let request = if job.spec.reservations.is_empty() { requests.last() } else { requests.first() };
-        let Some(request) = request.cloned() else { return };
+        let Some(request) = Request::waiting(&requests) else { return };
         let is_behind = pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_try = !is_behind || self.depth.may_try_behind(job, &pools);
         let (mut stays, mut may_start) = (true, false);

@@ -45,6 +45,12 @@ impl<'a> Request<'a> {
         requests
     }
 
+    /// The way in which it waits: for its reservation if it asked for one, else outside of all.
+    pub fn waiting(requests: &[Request<'a>]) -> Option<Request<'a>> {
+        let asks = requests.first().is_some_and(|request| !request.job.spec.reservations.is_empty());
+        if asks { requests.first().cloned() } else { requests.last().cloned() }
+    }
+
     fn new(job: &'a Job, size: &'a Size, length: Length, closed: Vec<u32>) -> Request<'a> {
         let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
-use model::{Node, NodeName, Partition, Timestamp};
+use model::{Job, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
 use topology::Shape;

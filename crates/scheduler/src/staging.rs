@@ -9,7 +9,6 @@ use state::{Cluster, buffers};
 
 use crate::pass::Pass;
 use crate::request::Request;
-use crate::timeline::Length;
 
 /// So many are begun at once; the next pass comes at once.
 const N_BEGUN_AT_ONCE: usize = 256;
@@ -29,15 +28,16 @@ pub(crate) fn being_staged(cluster: &Cluster) -> Vec<&Job> {
 impl<'a> Pass<'a> {
     pub(crate) fn keep_a_place(&mut self, job: &'a Job) {
         if self.depth.may_promise() {
-            let (pools, request) = (self.pools(job), self.request(job));
-            self.find_place(&pools, &request);
+            let pools = self.pools(job);
+            if let Some(request) = self.request(job) {
+                self.find_place(&pools, &request);
+            }
         }
     }
 
-    fn request(&mut self, job: &'a Job) -> Request<'a> {
+    fn request(&mut self, job: &'a Job) -> Option<Request<'a>> {
         self.room.look_for(&job.spec.size);
-        let closed = self.room.closures.of(job);
-        Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed)
+        Request::waiting(&Request::all(self.cluster, &self.room.closures, job))
     }
 
     /// Begins to fill buffers.
@@ -89,7 +89,8 @@ impl<'a> Pass<'a> {
 
     /// It is expected to start soon enough, or nobody knows when.
     fn is_due(&mut self, job: &'a Job) -> bool {
-        let (pools, request) = (self.pools(job), self.request(job));
+        let pools = self.pools(job);
+        let Some(request) = self.request(job) else { return false };
         if pools.is_empty() || pools.iter().any(|pool| self.fits_now(*pool, &request).is_some()) {
             return true;
         }

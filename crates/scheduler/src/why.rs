@@ -8,7 +8,7 @@ use state::Cluster;
 use crate::pick::Offer;
 use crate::request::Request;
 use crate::room::{PoolId, Room, SpotId};
-use crate::timeline::{Clock, Interval, Length, Slot};
+use crate::timeline::{Clock, Interval, Slot};
 
 /// So deep in the queue a place is still looked for.
 const DEEPEST: usize = 1000;
@@ -100,13 +100,12 @@ fn needs(job: &Job) -> String {
 /// Which nodes could serve the job now, and who holds those that will be free first.
 fn look_at_nodes(cluster: &Cluster, job: &Job, why: &mut Why) {
     let clock = Clock::new(cluster.now(), &cluster.config().scheduler.backfill);
-    let mut room = Room::new(cluster);
+    let mut room = Room::new(cluster, &clock);
     room.load(cluster, &clock);
     room.look_for(&job.spec.size);
-    let closed = room.closures.of(job);
-    let request = Request::new(job, &job.spec.size, Length::of(job.spec.time_limit), closed);
+    let Some(request) = Request::waiting(&Request::all(cluster, &room.closures, job)) else { return };
     let partitions = job.spec.partitions.iter().filter_map(|name| cluster.config().partition(name));
-    let pools: Vec<PoolId> = partitions.map(|partition| room.pool(partition)).collect();
+    let pools: Vec<PoolId> = partitions.map(|partition| room.pool(cluster, partition)).collect();
     let Some(pool) = pools.first() else { return };
     let interval = Interval { from: Slot::NOW, until: clock.interval(Slot::NOW, request.length).until };
     let offer = Offer::of_spots(&room, *pool, interval, &request);

@@ -80,7 +80,10 @@ pub(crate) fn note(cluster: &mut Cluster, event: &Event) {
         // The summary of what was moved, and what went wrong.
         Event::BufferChanged { job, .. } => changed(cluster, *job),
         Event::StepChanged { job, step, .. } => cluster.history.add(Subject::Step(*job, *step)),
-        Event::JobGone { .. } | Event::NodeChanged { .. } | Event::Reconfigured { .. } => (),
+        Event::JobGone { .. }
+        | Event::NodeChanged { .. }
+        | Event::Reconfigured { .. }
+        | Event::ReservationChanged { .. } => (),
     }
 }
 

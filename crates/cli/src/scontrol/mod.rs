@@ -224,7 +224,6 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
         Keyword::ListPids => listpids::list(rest),
-        Keyword::Delete => delete(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }
@@ -232,23 +231,24 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
 }
 
 /// `delete burstbuffer=JOB|NAME`: forgets a buffer that cannot be reached.
-fn delete(rest: &[String]) -> Reply {
+/// A burst buffer of its own, by the job's id or its name.
+fn delete_buffer(rest: &[String]) -> Option<Reply> {
     let words: Vec<&str> = rest.iter().flat_map(|word| word.split('=')).filter(|word| !word.is_empty()).collect();
     let (name, is_right) = match &words[..] {
         [entity, name] | [entity, name, "force"] => (*name, Entity::parse(entity) == Some(Entity::BurstBuffer)),
         _ => ("", false),
     };
     if !is_right {
-        return Reply::failed("scontrol: error: delete is supported for burstbuffer only; see docs/compat.md");
+        return None;
     }
     let buffer = match name.parse() {
         Ok(job) => model::Owner::Buffer(job),
         Err(_) => model::Owner::Persistent(name.to_owned()),
     };
-    asking("slurm_delete_burst_buffer error", async |controller, _| {
+    Some(asking("slurm_delete_burst_buffer error", async |controller, _| {
         controller.command(Command::DropBuffer { buffer: buffer.clone() }).await?;
         Ok(Reply::default())
-    })
+    }))
 }
 
 fn switch(change: impl FnOnce()) -> Reply {
@@ -447,6 +447,9 @@ fn create_any(rest: &[String]) -> Reply {
 }
 
 fn delete_any(rest: &[String]) -> Reply {
+    if let Some(reply) = delete_buffer(rest) {
+        return reply;
+    }
     match create::delete(rest) {
         Ok(wishes) => carry_out(&wishes),
         Err(lines) => Reply::failed_lines(&lines),

@@ -81,8 +81,8 @@ fn priority(values: &Values, config: &mut Config, notes: &Notes) {
     priority.weight_partition = weight("PriorityWeightPartition");
     priority.weight_qos = weight("PriorityWeightQOS");
     priority.favors_small = values.flag("PriorityFavorSmall", notes).unwrap_or(false);
-    if let Some(model::spec::TimeLimit::Secs(secs)) = values.time_limit("PriorityMaxAge", notes) {
-        priority.max_age = Span::from_secs(secs);
+    if let Some(age) = values.time("PriorityMaxAge", notes) {
+        priority.max_age = age;
     }
     if let Some(pair) = values.get("PriorityFlags") {
         for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {

@@ -136,6 +136,13 @@ impl Values {
         self.read(key, "a number of megabytes", notes, size::parse_megabytes)
     }
 
+    /// A time as of a job's limit; None where it is not said, or without end.
+    pub fn time(&self, key: &str, notes: &Notes) -> Option<Span> {
+        let expected = "minutes, a time like 1-12:00:00, or UNLIMITED";
+        let limit = self.read(key, expected, notes, model::duration::parse_limit)?;
+        limit.seconds().map(Span::from_secs)
+    }
+
     /// Megabytes of which 0, and UNLIMITED, are no limit.
     pub fn megabytes_limit(&self, key: &str, notes: &Notes) -> Option<u64> {
         let read = |text: &str| if is_unlimited(text) { Some(0) } else { size::parse_megabytes(text) };
