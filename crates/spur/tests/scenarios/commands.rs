@@ -187,7 +187,10 @@ fn carry_out(stage: &mut Stage, wishes: &[scontrol::create::Wish]) -> Said {
     let mut said = Said::default();
     for wish in wishes {
         let answer = stage.command(stage.caller(), wish.command.clone());
-        let reply = wish.told(answer.as_ref().map(Reply::clone));
+        let reply = match &answer {
+            Ok(reply) => wish.told(Ok(reply.clone())),
+            Err(reject) => wish.told(Err(reject)),
+        };
         said.text.push_str(&(reply.out + &reply.err));
         said.code = said.code.max(reply.code);
     }
