@@ -126,17 +126,6 @@ fn partitions_name_known_nodes_and_agree_on_the_default() {
 }
 
 #[test]
-fn sections_of_later_versions_are_refused_not_ignored() {
-    after_nodes(
-        "[burst_buffer]\n[accounting]\n",
-        &[
-            "c:5:2: [burst_buffer] is not supported by this version yet",
-            "c:6:2: [accounting] is not supported by this version yet",
-        ],
-    );
-}
-
-#[test]
 fn a_mistake_in_the_toml_has_its_place() {
     let problems = parse("cluster_name = \"a\n", "c").unwrap_err();
     assert_eq!((problems.list[0].line, problems.list.len()), (1, 1));

@@ -172,10 +172,10 @@ fn a_byte_that_is_corrupted_before_verification_is_noticed() {
     (order.verify, order.split_bytes, order.chunk_bytes) = (Verify::Full, 1 << 20, 16 << 20);
     order.n_workers = Some(2);
     let part = folder.path(".target.spurbb-copy.part");
-    let corrupt = |n_times: usize| {
+    let corrupt_once = |n_times: usize| {
         let over = mover::Stop::default();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let corrupter = scope.spawn(|| {
                 let mut n_done = 0;
                 while n_done < n_times && !over.is_set() {
                     let Ok(file) = fs::File::options().read(true).write(true).open(&part) else { continue };
@@ -186,11 +186,24 @@ fn a_byte_that_is_corrupted_before_verification_is_noticed() {
                         n_done += 1;
                     }
                 }
+                n_done
             });
             let status = folder.run(&order);
             over.set();
-            status
+            (status, corrupter.join().expect("it only reads and writes"))
         })
+    };
+    // On a busy machine the copy may be done before anybody could touch it.
+    let corrupt = |n_times: usize| {
+        for _ in 0..50 {
+            let (status, n_done) = corrupt_once(n_times);
+            if n_done > 0 {
+                return status;
+            }
+            let _ = fs::remove_file(folder.path("target"));
+            let _ = fs::remove_file(folder.path("journal"));
+        }
+        panic!("never quick enough to corrupt a byte");
     };
     let healed = corrupt(1);
     assert!(healed.snapshot.retries >= 1, "{healed:?}");

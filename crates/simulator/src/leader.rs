@@ -79,7 +79,7 @@ fn record_history(world: &mut World) {
 /// A plan for the present state is good for the present state.
 fn is_wholly_adopted(world: &World, plan: &Plan) -> Result<(), String> {
     let mut copy = world.cluster.clone();
-    let entry = Entry { at: world.at, by: Caller::SYSTEM, command: Command::AdoptPlan(plan.clone()) };
+    let entry = Entry { at: world.cluster.now(), by: Caller::SYSTEM, command: Command::AdoptPlan(plan.clone()) };
     match state::apply(&mut copy, &entry).reply {
         Ok(Reply::Adopted { n_stale: 0, .. }) => Ok(()),
         other => Err(format!("a new plan is answered with {other:?}: {plan:?}")),

@@ -134,6 +134,8 @@ impl World {
     pub async fn new() -> Self {
         let name = format!("spur-agent-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
+        // A process of an earlier run may have had the same number.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(dir.join("work")).expect("a directory");
         let (heard, reports) = unbounded_channel();
         let orders = Arc::new(Mutex::new(None));

@@ -68,6 +68,7 @@ pub static OPTIONS: &[Opt] = options! {
     "clusters" Some('M'), REQUIRED, ALL, ["SBATCH_CLUSTERS", "SALLOC_CLUSTERS", "SLURM_CLUSTERS"], Some(set::clusters), "cluster to issue commands to";
     "comment" None, REQUIRED, ALL, NO_VARIABLE, Some(set::comment), "arbitrary comment";
     "compress" None, OPTIONAL, RUN, ["", "", "SLURM_COMPRESS"], REFUSED, "";
+    "consolidate-segments" None, NONE, ALL, ["SBATCH_CONSOLIDATE_SEGMENTS", "SALLOC_CONSOLIDATE_SEGMENTS", "SRUN_CONSOLIDATE_SEGMENTS"], Some(set_network::consolidate_segments), "all segments in one higher-level block";
     "constraint" Some('C'), REQUIRED, ALL, named!("CONSTRAINT"), Some(set_size::constraint), "specify a list of constraints";
     "container" None, REQUIRED, ALL, named!("CONTAINER"), REFUSED, "";
     "contiguous" None, NONE, ALL, NO_VARIABLE, Some(set_size::contiguous), "demand a contiguous range of nodes";
@@ -166,18 +167,16 @@ pub static OPTIONS: &[Opt] = options! {
     "requeue" None, NONE, BATCH, ["SBATCH_REQUEUE", "", ""], Some(set::requeue), "permit the job to be requeued";
     "reservation" None, REQUIRED, ALL, named!("RESERVATION"), Some(set::reservation), "allocate resources from named reservation";
     "resv-ports" None, OPTIONAL, RUN, ["", "", "SLURM_RESV_PORTS"], REFUSED, "";
+    "segment" None, REQUIRED, ALL, ["SBATCH_SEGMENT_SIZE", "SALLOC_SEGMENT_SIZE", "SRUN_SEGMENT_SIZE"], Some(set_network::segment), "place the job as segments of so many nodes (block topology)";
     "send-libs" None, OPTIONAL, RUN, ["", "", "SLURM_SEND_LIBS"], REFUSED, "";
     "share" None, NONE, ALL, NO_VARIABLE, Some(set_size::oversubscribe), "";
     "signal" None, REQUIRED, ALL, named!("SIGNAL"), Some(set::signal), "send signal when time limit within time seconds";
     "slurmd-debug" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
     "sockets-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::sockets_per_node), "number of sockets per node to allocate";
     "spread-job" None, NONE, ALL, named!("SPREAD_JOB"), Some(set_layout::spread_job), "spread job across as many nodes as possible";
-    "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), Some(set_network::switches), "max switches{@max time to wait}";
-    "wait-for-switch" None, REQUIRED, ALL, named!("WAIT4SWITCH"), Some(set_network::wait_for_switch), "";
-    "segment" None, REQUIRED, ALL, ["SBATCH_SEGMENT_SIZE", "SALLOC_SEGMENT_SIZE", "SRUN_SEGMENT_SIZE"], Some(set_network::segment), "place the job as segments of so many nodes (block topology)";
     "spread-segments" None, NONE, ALL, ["SBATCH_SPREAD_SEGMENTS", "SALLOC_SPREAD_SEGMENTS", "SRUN_SPREAD_SEGMENTS"], Some(set_network::spread_segments), "no two segments in the same base block";
-    "consolidate-segments" None, NONE, ALL, ["SBATCH_CONSOLIDATE_SEGMENTS", "SALLOC_CONSOLIDATE_SEGMENTS", "SRUN_CONSOLIDATE_SEGMENTS"], Some(set_network::consolidate_segments), "all segments in one higher-level block";
-    "topology" None, REQUIRED, ALL, ["SBATCH_TOPOLOGY", "SALLOC_TOPOLOGY", ""], Some(set_network::topology), "place the job by the network: tree, block or none";
+    "switch-wait" None, REQUIRED, ALL, named!("WAIT4SWITCH"), Some(set_network::wait_for_switch), "";
+    "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), Some(set_network::switches), "max switches{@max time to wait}";
     "task-epilog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_EPILOG"], Some(set_step::task_epilog), "run \"program\" after each task";
     "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], Some(set_step::task_prolog), "run \"program\" before each task";
     "tasks-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tasks_per_node), "";
@@ -188,6 +187,7 @@ pub static OPTIONS: &[Opt] = options! {
     "time" Some('t'), REQUIRED, ALL, named!("TIMELIMIT"), Some(set::time), "time limit";
     "time-min" None, REQUIRED, ALL, NO_VARIABLE, Some(set::time_min), "minimum time limit (if distinct)";
     "tmp" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tmp), "minimum amount of temporary disk";
+    "topology" None, REQUIRED, ALL, ["SBATCH_TOPOLOGY", "SALLOC_TOPOLOGY", ""], Some(set_network::topology), "place the job by the network: tree, block or none";
     "tres-per-task" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
     "uid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::uid), "user of the job (root only)";
     "unbuffered" Some('u'), NONE, RUN, ["", "", "SLURM_UNBUFFEREDIO"], Some(set_step::unbuffered), "do not line-buffer stdout/err";

@@ -104,7 +104,6 @@ fn values_that_make_no_sense_are_told_as_slurm_tells_them() {
         refused(&format!("-d {value}"), &failed("Job dependency problem"));
     }
     refused("-w n[1", &failed("Invalid node name specified"));
-    refused("-N0", &failed("Node count specification invalid"));
     refused("-N x", "sbatch: error: \"x\" is not a valid node count\n=255");
     refused("-N 1,3", "sbatch: error: \"1,3\" is not a valid node count\n=255");
     refused("-N 3-1", "sbatch: error: Maximum node count 1 is less than minimum node count 3\n=255");

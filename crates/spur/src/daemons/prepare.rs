@@ -3,6 +3,7 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use model::Config;
 
@@ -32,12 +33,21 @@ pub fn agent(options: &agent::Options, log: &Path) -> Result<(), String> {
     parents(options.pid_file.as_deref().into_iter().chain([log]))
 }
 
+const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Removes the journal, if no controller uses it.
 pub fn forget_state(state: &Path) -> Result<(), String> {
     let journal = state.join("journal");
     let lock = journal.join("lock");
     let held = File::options().create(true).truncate(false).write(true).open(&lock).map_err(cannot("open", &lock))?;
-    held.try_lock().map_err(|_| format!("{} is in use: stop the controller first", journal.display()))?;
+    // One that was just told to stop needs a moment.
+    let end = Instant::now() + PREDECESSOR_PATIENCE;
+    while held.try_lock().is_err() {
+        if Instant::now() >= end {
+            return Err(format!("{} is in use: stop the controller first", journal.display()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
     for entry in fs::read_dir(&journal).map_err(cannot("read", &journal))? {
         let path = entry.map_err(cannot("read", &journal))?.path();
         if path == lock {

@@ -68,7 +68,12 @@ impl Stage {
     fn settle(&mut self) {
         for _ in 0..1000 {
             let duties: Vec<Duty> = self.cluster.duties().cloned().collect();
-            let is_idle = duties.is_empty();
+            let last = self.cluster.history().last();
+            let is_recorded = self.cluster.history().is_empty();
+            if !is_recorded {
+                let _ = self.apply(Caller::SYSTEM, Command::Recorded { up_to: last });
+            }
+            let is_idle = duties.is_empty() && is_recorded;
             for duty in duties {
                 let _ = self.apply(Caller::SYSTEM, Command::DutyDone { duty, result: DutyResult::Done });
             }

@@ -53,5 +53,5 @@ fn what_an_administrator_says_stands_until_the_job_is_released() {
     lab.each(ROOT, Command::Hold { jobs: vec![second.into()], by_user: false }).unwrap();
     lab.at(1010);
     lab.each(ROOT, Command::Release { jobs: vec![second.into()] }).unwrap();
-    assert_eq!((order(&lab), priority(&lab, second)), (vec![first, second], 101));
+    assert_eq!((order(&lab), priority(&lab, second)), (vec![first, second], 100));
 }
