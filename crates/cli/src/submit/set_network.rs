@@ -5,7 +5,7 @@ use model::time::Span;
 use model::topology::{self, TopologyKind};
 
 use super::set::{Argument, Done};
-use super::{Problem, Request};
+use super::{Caller, Problem, Program, Request};
 
 pub fn topology(request: &mut Request, given: &Argument) -> Done {
     let kind = TopologyKind::parse(given.text()).ok_or_else(|| {
@@ -36,13 +36,6 @@ pub fn parse_switches(text: &str) -> Option<(u32, Option<Span>)> {
     Some((count.parse().ok().filter(|_| is_number)?, wait.map(Span::from_secs)))
 }
 
-/// Only as a variable: the time of `--switches`.
-pub fn wait_for_switch(request: &mut Request, given: &Argument) -> Done {
-    let secs = duration::parse(given.text()).and_then(|limit| limit.seconds()).ok_or_else(|| given.invalid())?;
-    request.spec.size.network.switch_wait = Some(Span::from_secs(secs));
-    Ok(())
-}
-
 pub fn segment(request: &mut Request, given: &Argument) -> Done {
     request.spec.size.network.segment = given.count()?;
     Ok(())
@@ -64,12 +57,47 @@ pub fn own_units(request: &mut Request) {
     request.spec.size.network.owns_units = true;
 }
 
-/// The job's nodes can be cut into its segments.
-pub fn check(size: &Size) -> Done {
+/// How long to wait for few switches may stand in a variable of its own; the job's nodes can be cut into its segments.
+pub fn settle(program: Program, size: &mut Size, caller: &Caller) -> Done {
+    let name = match program {
+        Program::Sbatch => "SBATCH_WAIT4SWITCH",
+        Program::Salloc => "SALLOC_WAIT4SWITCH",
+        Program::Srun => "SLURM_WAIT4SWITCH",
+    };
+    let network = &mut size.network;
+    if let (true, None, Some(text)) = (network.n_switches > 0, network.switch_wait, caller.variable(name)) {
+        let wait = duration::parse(text).and_then(|limit| limit.seconds());
+        let wait = wait.ok_or_else(|| Problem::usage(format!("Invalid {name} specification")))?;
+        network.switch_wait = Some(Span::from_secs(wait));
+    }
     let segment = size.network.segment;
     let n_nodes = size.min_nodes.max(1);
     match segment > 0 && n_nodes > segment && !n_nodes.is_multiple_of(segment) {
         true => Err(Problem::error(topology::segment_problem(segment, n_nodes))),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_a_count_and_perhaps_a_time() {
+        let secs = |text: &str| parse_switches(text).map(|(count, wait)| (count, wait.map(|wait| wait.secs())));
+        for (text, expected) in [
+            ("2", Some((2, None))),
+            ("1@10", Some((1, Some(600)))),
+            ("1@0:15", Some((1, Some(15)))),
+            ("3@1-0", Some((3, Some(86_400)))),
+            ("0", Some((0, None))),
+            ("", None),
+            ("x", None),
+            ("1@", None),
+            ("1@x", None),
+            ("+1", None),
+        ] {
+            assert_eq!(secs(text), expected, "{text:?}");
+        }
     }
 }

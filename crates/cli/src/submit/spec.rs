@@ -22,7 +22,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     let mut warnings = Vec::new();
     settle_nodes(program, &mut spec.size, &mut warnings)?;
     settle_sockets(&mut spec.size);
-    super::set_network::check(&spec.size)?;
+    super::set_network::settle(program, &mut spec.size, caller)?;
     // Inside a job the variables name what the whole job has.
     if request.step.job.is_none() {
         settle_gres(&mut spec.size, request)?;

@@ -175,7 +175,6 @@ pub static OPTIONS: &[Opt] = options! {
     "sockets-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::sockets_per_node), "number of sockets per node to allocate";
     "spread-job" None, NONE, ALL, named!("SPREAD_JOB"), Some(set_layout::spread_job), "spread job across as many nodes as possible";
     "spread-segments" None, NONE, ALL, ["SBATCH_SPREAD_SEGMENTS", "SALLOC_SPREAD_SEGMENTS", "SRUN_SPREAD_SEGMENTS"], Some(set_network::spread_segments), "no two segments in the same base block";
-    "switch-wait" None, REQUIRED, ALL, named!("WAIT4SWITCH"), Some(set_network::wait_for_switch), "";
     "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), Some(set_network::switches), "max switches{@max time to wait}";
     "task-epilog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_EPILOG"], Some(set_step::task_epilog), "run \"program\" after each task";
     "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], Some(set_step::task_prolog), "run \"program\" before each task";
