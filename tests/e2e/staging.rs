@@ -132,11 +132,9 @@ fn what_cannot_be_staged_in_holds_the_job_with_the_reason_and_a_release_tries_ag
     write(&cluster, "private.sh", &PRIVATE.replace("source=input", "source=missing"));
     let job = cluster.sbatch("private.sh");
     let shown = format!("scontrol show job {job}");
-    let said = cluster.wait_until(&shown, |said| said.out.contains("failed:"));
-    assert!(
-        said.out.contains("missing: No such file or directory") && said.out.contains("JobState=PENDING"),
-        "{said:?}"
-    );
+    let is_held = |out: &str| out.contains("failed:") && out.contains("JobState=PENDING");
+    let said = cluster.wait_until(&shown, |said| is_held(&said.out));
+    assert!(said.out.contains("missing: No such file or directory"), "{said:?}");
     cluster.ok("mv input missing; ln -s missing input");
     cluster.ok(&format!("scontrol release {job}"));
     cluster.wait_state(&job, "COMPLETED");
