@@ -171,6 +171,9 @@ fn a_byte_that_is_corrupted_before_verification_is_noticed() {
     let mut order = order(Kind::File, &folder.text("source"), &folder.text("target"));
     (order.verify, order.split_bytes, order.chunk_bytes) = (Verify::Full, 1 << 20, 16 << 20);
     order.n_workers = Some(2);
+    // Slow enough that a byte of the last chunk is reached long before the chunk is read back.
+    order.bytes_per_sec = Some(32 << 20);
+    let place = (32 << 20) + 5;
     let part = folder.path(".target.spurbb-copy.part");
     let corrupt_once = |n_times: usize| {
         let over = mover::Stop::default();
@@ -181,8 +184,8 @@ fn a_byte_that_is_corrupted_before_verification_is_noticed() {
                     let Ok(file) = fs::File::options().read(true).write(true).open(&part) else { continue };
                     let mut byte = [0];
                     // Only a byte that has been written.
-                    if file.read_exact_at(&mut byte, 5).is_ok() && byte[0] == bytes[5] {
-                        file.write_all_at(&[!bytes[5]], 5).unwrap();
+                    if file.read_exact_at(&mut byte, place).is_ok() && byte[0] == bytes[place as usize] {
+                        file.write_all_at(&[!bytes[place as usize]], place).unwrap();
                         n_done += 1;
                     }
                 }
