@@ -140,3 +140,24 @@ fn what_cannot_be_staged_in_holds_the_job_with_the_reason_and_a_release_tries_ag
     cluster.wait_state(&job, "COMPLETED");
     same(&cluster, "missing/sub", "back-n1/sub");
 }
+
+#[test]
+fn an_allocation_is_given_with_its_buffer_and_told_where_it_is() {
+    let cluster = cluster("");
+    let said =
+        cluster.ok("salloc -Q --bb='capacity=1MiB pool=local' sh -c 'echo $DW_JOB_PRIVATE; ls -d $SPUR_BB_PATH'");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 2 && lines[0] == lines[1] && lines[0].contains("/n1/jobs/1."), "{said}");
+}
+
+#[test]
+fn data_is_given_up_where_the_environment_says_so() {
+    let cluster = cluster("");
+    write(&cluster, "shared.sh", &SHARED.replace("exit 3", "sleep 300").replace("#DW stage_in", "#"));
+    let job = cluster.sbatch("shared.sh");
+    cluster.wait_state(&job, "RUNNING");
+    cluster.ok(&format!("SCANCEL_HURRY=1 scancel {job}"));
+    cluster.wait_state(&job, "CANCELLED");
+    cluster.wait_until("scontrol show burstbuffer", |said| !said.out.contains("Allocated Buffers"));
+    assert!(!cluster.dir.join("work/back").exists());
+}

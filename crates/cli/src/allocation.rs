@@ -4,7 +4,7 @@ use std::time::Duration;
 use config::Client;
 use model::command::Blob;
 use model::request::{JobFilter, JobsPage};
-use model::{Command, Job, JobId, JobSpec, Reason, Reject};
+use model::{BufferPhase, Command, Job, JobId, JobSpec, Reason, Reject};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 use wire::{CallError, Controller};
@@ -29,6 +29,11 @@ pub struct Granted {
 
 /// Says what stands in the way and gives the exit code.
 pub struct Failed(pub i32);
+
+/// It has its nodes, but they have not all that its burst buffer is to hold.
+fn is_being_prepared(job: &Job) -> bool {
+    matches!(job.buffer, Some(BufferPhase::Deleting | BufferPhase::PreRun))
+}
 
 /// Submits and waits until the job has its nodes. Signals while waiting withdraw the request.
 pub async fn obtain(
@@ -62,7 +67,8 @@ pub async fn obtain(
                 };
                 let Some(now) = page.jobs.first().cloned() else { return Err(gone(program)) };
                 // A short run may be over before it is seen; its step still waits for us.
-                let has_run = now.holds_nodes() || page.steps.iter().any(|step| step.job == id);
+                let is_prepared = !page.jobs.iter().any(is_being_prepared);
+                let has_run = (now.holds_nodes() && is_prepared) || page.steps.iter().any(|step| step.job == id);
                 if now.is_over() && !(has_run && program == Program::Srun) {
                     return Err(gone(program));
                 }

@@ -97,10 +97,11 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
         return 0;
     }
     let Granted { job, page, watch, .. } = granted;
-    let variables = match more.is_empty() {
+    let mut variables = match more.is_empty() {
         true => variables(&job, spec, &cluster.cluster_name),
         false => het_variables(&page.jobs, &cluster.cluster_name),
     };
+    variables.extend(buffer_variables(&page.jobs));
     let child = match spawn(command, &job, variables) {
         Ok(child) => child,
         Err(why) => {
@@ -253,6 +254,12 @@ pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, 
         .into_iter()
         .flat_map(|(name, value)| [(format!("SLURM_{name}"), value.clone()), (format!("SPUR_{name}"), value)])
         .collect()
+}
+
+/// Where the allocation's burst buffers are.
+fn buffer_variables(jobs: &[Job]) -> impl Iterator<Item = (String, String)> {
+    let all = jobs.iter().flat_map(|job| &job.buffer_environment);
+    all.filter_map(|variable| variable.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 /// What a command in a heterogeneous allocation finds: each component's under the number of its group, and the sums.

@@ -203,7 +203,10 @@ pub fn run(arguments: &[String]) -> i32 {
             let _ = std::io::stdout().write_all(text.as_bytes());
             return 0;
         }
-        Ok(Built::Plan(plan)) => plan,
+        Ok(Built::Plan(mut plan)) => {
+            plan.hurry |= std::env::var_os("SCANCEL_HURRY").is_some();
+            plan
+        }
         Err(Mistake(text)) => {
             eprint!("{text}");
             return 1;

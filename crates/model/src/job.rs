@@ -104,6 +104,10 @@ record! {
         pub buffer: Option<BufferPhase>,
         /// What is to be done for its burst buffer now has failed; why.
         pub buffer_failure: String,
+        /// Why its burst buffer holds it (`HeldBy::BurstBuffer`), also when nothing of the buffer is left.
+        pub buffer_hold: String,
+        /// What its processes are told of its buffers. Not in the state: the controller fills it in for its owner.
+        pub buffer_environment: Vec<String>,
         /// Counts what was ordered for its buffers.
         pub n_buffer_orders: u32,
         /// The run's data is given up: nothing is staged out (`scancel --hurry`).

@@ -121,7 +121,8 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
             job.reason_text.push_str("job requeued in held state");
         }
         if reason == Some(Reason::BurstBufferOperation) {
-            job.reason_text = job.buffer_failure.clone();
+            let is_held = job.held == Some(HeldBy::BurstBuffer);
+            job.reason_text = if is_held { job.buffer_hold.clone() } else { job.buffer_failure.clone() };
         }
     }
     watch(cluster, id, wakes);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::request::{JobFilter, JobsPage};
-use model::{Event, Job, JobId, Phase, Timestamp, codec};
+use model::{Caller, Event, Job, JobId, Phase, Timestamp, codec};
 use state::Cluster;
 use tokio::sync::broadcast::error::RecvError;
 use tonic::Status;
@@ -24,6 +24,7 @@ pub fn pages(
     now: Timestamp,
     filter: JobFilter,
     progress: Arc<ProgressTable>,
+    by: Caller,
 ) -> Streamed<JobsReply> {
     let (ids, unknown) = chosen(&cluster, &filter);
     let mut first = Some(unknown);
@@ -33,7 +34,7 @@ pub fn pages(
     }
     let stream = pages.into_iter().map(move |ids| {
         let unknown = first.take().unwrap_or_default();
-        let page = page(&cluster, &runner, &ids, &filter, now, unknown);
+        let page = page(&cluster, &runner, &ids, &filter, now, unknown, by);
         Ok(reply(&with_progress(page, &cluster, &progress)))
     });
     Box::pin(tokio_stream::iter(stream))
@@ -46,6 +47,7 @@ pub fn watch(
     door: Arc<Door>,
     filter: JobFilter,
     progress: Arc<ProgressTable>,
+    by: Caller,
 ) -> Streamed<JobsReply> {
     let mut events = published.events();
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
@@ -53,7 +55,7 @@ pub fn watch(
         loop {
             let cluster = published.now();
             let (ids, unknown) = chosen(&cluster, &filter);
-            let page = page(&cluster, &runner, &ids, &filter, door.now(), unknown);
+            let page = page(&cluster, &runner, &ids, &filter, door.now(), unknown, by);
             let page = with_progress(page, &cluster, &progress);
             let message: Result<JobsReply, Status> = Ok(reply(&page));
             if sender.send(message).await.is_err() {
@@ -118,11 +120,17 @@ fn page(
     filter: &JobFilter,
     now: Timestamp,
     unknown: Vec<JobId>,
+    by: Caller,
 ) -> JobsPage {
     let for_reader = |job: &Arc<Job>| {
         let mut job = (**job).clone();
         if job.is_frozen {
             job.awaited_nodes = runner.awaited_nodes(job.id);
+        }
+        if job.buffer.is_some() && by.may_act_for(job.spec.uid) {
+            let first = job.allocation.names().next();
+            job.buffer_environment =
+                first.map(|node| state::buffers::environment(cluster, &job, node)).unwrap_or_default();
         }
         job
     };

@@ -230,6 +230,7 @@ impl Controller for Api {
     }
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
+        let by = self.caller(&request)?;
         let filter = read(&request.get_ref().filter)?;
         Ok(Response::new(jobs::pages(
             self.published.now(),
@@ -237,10 +238,12 @@ impl Controller for Api {
             self.door.now(),
             filter,
             self.progress.clone(),
+            by,
         )))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
+        let by = self.caller(&request)?;
         let filter = read(&request.get_ref().filter)?;
         Ok(Response::new(jobs::watch(
             self.published.clone(),
@@ -248,6 +251,7 @@ impl Controller for Api {
             self.door.clone(),
             filter,
             self.progress.clone(),
+            by,
         )))
     }
 

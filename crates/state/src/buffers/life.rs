@@ -329,6 +329,7 @@ fn on_node(cluster: &Cluster, node: &NodeName) -> Vec<JobId> {
 fn hold_job(cluster: &mut Cluster, id: JobId, text: &str) {
     let job = cluster.job_mut(id);
     job.buffer_failure = text.to_owned();
+    job.buffer_hold = text.to_owned();
     job.held.get_or_insert(HeldBy::BurstBuffer);
 }
 

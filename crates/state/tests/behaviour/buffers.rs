@@ -289,6 +289,7 @@ fn with_teardown_failure_nothing_is_kept() {
     assert!(lab.cluster.buffer(job).unwrap().hurry);
     lab.done_all(job, Task::TearDown);
     assert_eq!((lab.used("flash"), lab.word(job)), (0, "pending"));
+    assert_eq!(lab.job(job).reason_text, "burst_buffer/native: stage_in failed: no such file (2 more)");
     lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
     assert!(lab.stage(job), "staged anew");
     let other = lab.ended(FULL);
@@ -307,7 +308,10 @@ fn a_failed_pre_run_gives_the_nodes_back_and_holds_the_job() {
     lab.done(job, Task::Kill);
     assert_eq!((lab.job(job).phase, lab.job(job).held), (Phase::Pending, Some(HeldBy::BurstBuffer)));
     assert!(lab.node("n2").jobs.is_empty());
+    let text = "burst_buffer/native: pre_run failed: no such file (2 more)";
+    assert_eq!(lab.job(job).reason_text, text);
     lab.done_all(job, Task::TearDown);
+    assert_eq!(lab.job(job).reason_text, text, "told until it is released");
     lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
     assert!(lab.place(job, None, "n3"));
 }
