@@ -16,4 +16,5 @@ mod slurm_conf;
 mod staging;
 mod steps;
 mod suspend;
+mod talk;
 mod topology;

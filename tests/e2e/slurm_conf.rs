@@ -43,6 +43,10 @@ fn spur_up_runs_the_cluster_of_a_slurm_conf() {
     let shown = cluster.ok("scontrol show config");
     assert!(shown.contains("MaxArraySize            = 100\n"), "{shown}");
     assert!(shown.contains("KillWait                = 1 sec\n"), "{shown}");
+    assert!(
+        shown.contains("MessageTimeout          = 10 sec\n") && shown.contains("SlurmUser               = "),
+        "{shown}"
+    );
 }
 
 /// Daemons that were started by hand, killed with the test.

@@ -1,4 +1,19 @@
 //! Every command: parse, ask, render. Parsing and rendering are pure functions; only the asking touches sockets.
+
+/// In place of the standard library's, which panic when the terminal is gone: a command whose talk nobody hears any more
+/// still has to end its job.
+macro_rules! eprint {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr().lock(), format_args!($($words)*));
+    }};
+}
+macro_rules! eprintln {
+    ($($words:tt)*) => {{
+        let words = format!($($words)*);
+        let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), format!("{words}\n").as_bytes());
+    }};
+}
+
 pub mod allocation;
 pub mod context;
 #[cfg(test)]

@@ -84,6 +84,7 @@ pub fn run(arguments: &[String]) -> i32 {
 
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     eprint!("{}", plan.talk);
+    eprint!("{}", help::connections(PROGRAM, plan.behaviour.verbosity, cluster));
     let Plan { spec, more, blobs, behaviour, command, .. } = &plan;
     let specs: Vec<JobSpec> = std::iter::once(spec).chain(more).cloned().collect();
     let granted = match allocation::obtain(PROGRAM, cluster, &specs, blobs, behaviour).await {

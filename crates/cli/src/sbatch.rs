@@ -235,6 +235,7 @@ async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
     let Submission { spec, more, blobs, behaviour, .. } = submission;
     let specs: Vec<JobSpec> = std::iter::once(spec).chain(more).cloned().collect();
     eprint!("{}", submission.talk);
+    eprint!("{}", help::connections(PROGRAM, behaviour.verbosity, cluster));
     let mut controller = match wire::Controller::connect(&cluster.controller_socket).await {
         Ok(controller) => controller,
         Err(error) => return refused(&specs, &error),

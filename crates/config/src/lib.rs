@@ -117,6 +117,9 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     if let Some(section) = top.section("licenses") {
         settings::licenses(section, &mut config.licenses);
     }
+    if let Some(section) = top.section("slurm_conf") {
+        settings::as_given(section, &mut config.as_given);
+    }
     let mut seen = BTreeMap::new();
     let nodes = top.sections("nodes");
     if nodes.is_empty() {

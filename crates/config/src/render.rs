@@ -25,6 +25,7 @@ pub fn render(config: &Config) -> String {
     scheduler(&mut text, config);
     accounting(&mut text, config);
     licenses(&mut text, config);
+    as_given(&mut text, config);
     nodes(&mut text, config);
     burst_buffer(&mut text, config);
     config.partitions.iter().for_each(|one| partition(&mut text, one));
@@ -52,6 +53,14 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("max_job_count", controller.max_job_count);
     text.strings("admins", &controller.admins);
     text.value("return_to_service", controller.return_to_service);
+}
+
+/// What was said in a slurm.conf and is only shown.
+fn as_given(text: &mut Text, config: &Config) {
+    if !config.as_given.is_empty() {
+        text.header("[slurm_conf]");
+        config.as_given.iter().for_each(|(name, value)| text.string(name, value));
+    }
 }
 
 fn agent(text: &mut Text, config: &Config) {

@@ -112,12 +112,20 @@ impl<'a> Section<'a> {
 
     /// Every key with its number, where it is one, and its place: for tables whose keys are names.
     pub fn all_numbers(&self) -> Vec<(String, Option<u32>, usize)> {
+        self.all(|item| item.as_integer().and_then(|number| u32::try_from(number).ok()))
+    }
+
+    /// The same of texts.
+    pub fn all_texts(&self) -> Vec<(String, Option<String>, usize)> {
+        self.all(|item| item.as_str().map(String::from))
+    }
+
+    fn all<T>(&self, value: impl Fn(&Item) -> Option<T>) -> Vec<(String, Option<T>, usize)> {
         let place = |key: &str, item: &Item| {
             let span = self.table.key(key).and_then(|key| key.span()).or(item.span());
             span.map_or(self.at, |span| span.start)
         };
-        let number = |item: &Item| item.as_integer().and_then(|number| u32::try_from(number).ok());
-        self.table.iter().map(|(key, item)| (key.to_string(), number(item), place(key, item))).collect()
+        self.table.iter().map(|(key, item)| (key.to_string(), value(item), place(key, item))).collect()
     }
 
     /// Reports the keys that nobody asked for.

@@ -1,4 +1,5 @@
 //! The sections that hold plain settings: `[controller]`, `[agent]`, `[scheduler]`, `[accounting]`, `[licenses]`.
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use model::config::{
@@ -105,6 +106,16 @@ pub(crate) fn licenses(section: Section, licenses: &mut Vec<LicenseCount>) {
             }
             (Some(_), _) => section.notes.add(at, format!("{name:?} cannot be a licence's name")),
             (None, _) => section.notes.add(at, format!("`{name}` must be a whole number of licences")),
+        }
+    }
+}
+
+/// `[slurm_conf]`: keys of the slurm.conf this file was made from. They are shown and decide nothing.
+pub(crate) fn as_given(section: Section, given: &mut BTreeMap<String, String>) {
+    for (name, value, at) in section.all_texts() {
+        match value {
+            Some(value) => drop(given.insert(name, value)),
+            None => section.notes.add(at, format!("`{name}` must be a text, as it stands in slurm.conf")),
         }
     }
 }

@@ -142,6 +142,18 @@ fn the_only_partition_is_the_default_unless_it_says_otherwise() {
 }
 
 #[test]
+fn what_slurm_conf_says_is_kept_to_be_shown_but_for_passwords() {
+    let text = "ClusterName=c\nMessageTimeout=30\nAccountingStoragePass=secret\nschedulerparameters=bf_interval=5\n\
+                NodeName=n1 CPUs=2 RealMemory=100\nPartitionName=p Nodes=n1 Default=YES\n";
+    let (config, _) = config::parse_slurm(text, "slurm.conf").expect("it is right");
+    let given: Vec<(&str, &str)> =
+        config.as_given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(given, [("ClusterName", "c"), ("MessageTimeout", "30"), ("SchedulerParameters", "bf_interval=5")]);
+    let again = config::parse(&config::render(&config), "spur.conf").expect("what is rendered is right");
+    assert_eq!(again.as_given, config.as_given);
+}
+
+#[test]
 fn what_is_rendered_reads_the_same() {
     let text = format!(
         "cluster_name = \"ant\"\n[controller]\nsocket = \"/a \\\"b\\\"/c.sock\"\nmin_job_age = 2.5\nadmins = \"ann,bob\"\n\

@@ -1,4 +1,6 @@
 //! The configuration that all replicas judge by. Read from files by the `config` crate; part of the state.
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::license::LicenseCount;
@@ -27,6 +29,9 @@ pub struct Config {
     /// How the network is described; none: all nodes are alike.
     pub topologies: Vec<Topology>,
     pub topology: TopologyRules,
+    /// What a slurm.conf says, by its names for it. Nothing is decided by it: `scontrol show config` tells it again.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub as_given: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -176,6 +181,7 @@ impl Default for Config {
             licenses: Vec::new(),
             topologies: Vec::new(),
             topology: TopologyRules::default(),
+            as_given: BTreeMap::new(),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::trouble::{self, Trouble, connect};
 use crate::version;
 use crate::zone::Clock;
 
+mod config_names;
 pub mod create;
 mod help;
 mod hosts;
@@ -589,11 +590,25 @@ fn show_config_reply() -> Reply {
     asking("slurm_load_ctl_conf error", async |controller, cluster| {
         let configuration = controller.configuration().await?;
         let clock = now().at(configuration.now);
-        let mut out = show_config::text(&configuration, &cluster.file.display().to_string(), &clock);
+        let file = cluster.file.display().to_string();
+        let around = show_config::Around { file: &file, owner: owner(&configuration), clock: &clock };
+        let mut out = show_config::text(&configuration, &around);
         let answer = controller.ping().await?;
         out.push_str(&format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host));
         Ok(Reply::text(out))
     })
+}
+
+/// `root(0)`: whom the cluster obeys. The file names them, or it is who started the controller.
+fn owner(configuration: &wire::client::Configuration) -> String {
+    let named = configuration.config.controller.admins.first().cloned();
+    let socket = std::fs::metadata(&configuration.config.controller.socket);
+    let uid = match &named {
+        Some(name) => crate::users::uid_of(name).or_else(|| name.parse().ok()),
+        None => socket.ok().map(|socket| std::os::unix::fs::MetadataExt::uid(&socket)),
+    };
+    let uid = uid.unwrap_or(0);
+    format!("{}({uid})", named.unwrap_or_else(|| crate::users::Names::default().user(uid)))
 }
 
 fn hosts(entity: Entity, id: Option<&str>) -> Reply {

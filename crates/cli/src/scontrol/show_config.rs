@@ -1,134 +1,181 @@
-//! `scontrol show config`: what is configured, under the names Slurm's users look for.
-use model::config::Config;
+//! `scontrol show config`: what is configured, under the names Slurm's users look for and in Slurm's order.
+use std::collections::BTreeSet;
+
+use model::config::{Config, PartitionLimits};
+use model::duration;
+use model::priority::PriorityKind;
 use wire::client::Configuration;
 
+use super::config_names::{NAMES, Shown};
 use crate::version;
 use crate::zone::Clock;
 
+/// What the text says that the configuration does not.
+pub struct Around<'a> {
+    pub file: &'a str,
+    /// Who may do everything: name and number.
+    pub owner: String,
+    pub clock: &'a Clock,
+}
+
 /// The whole text, without the ping that follows it.
-pub fn text(configuration: &Configuration, file: &str, clock: &Clock) -> String {
-    let mut out = format!("Configuration data as of {}\n", clock.show(configuration.now));
-    for (name, value) in entries(configuration, file, clock) {
-        out.push_str(&format!("{name:<23} = {value}\n"));
+pub fn text(configuration: &Configuration, around: &Around) -> String {
+    let mut out = format!("Configuration data as of {}\n", around.clock.show(configuration.now));
+    for (name, shown) in NAMES {
+        let value = match shown {
+            Shown::Fixed(value) => Some((*value).to_string()),
+            Shown::Given(usual, unit) => Some(given(&configuration.config, name, usual, unit)),
+            Shown::Effective => effective(name, configuration, around),
+        };
+        if let Some(value) = value {
+            out.push_str(&format!("{name:<23} = {value}\n"));
+        }
     }
     out.push('\n');
     out
 }
 
-fn entries(configuration: &Configuration, file: &str, clock: &Clock) -> Vec<(&'static str, String)> {
+fn given(config: &Config, name: &str, usual: &str, unit: &str) -> String {
+    let value = config.as_given.get(name).map_or(usual, String::as_str);
+    if value.bytes().all(|byte| byte.is_ascii_digit()) { format!("{value}{unit}") } else { value.into() }
+}
+
+/// None: Slurm has no such line in this configuration either.
+fn effective(name: &str, configuration: &Configuration, around: &Around) -> Option<String> {
     let config: &Config = &configuration.config;
     let (controller, agent, scheduler) = (&config.controller, &config.agent, &config.scheduler);
     let secs = |secs: u64| format!("{secs} sec");
     let or_null = |text: &str| super::record::or_null(text).to_string();
-    let gres: std::collections::BTreeSet<&str> =
-        config.nodes.iter().flat_map(|node| &node.config.gres).map(|gres| gres.name.as_str()).collect();
-    let gres: Vec<&str> = gres.into_iter().collect();
-    let memory = match (scheduler.default_memory_per_cpu_mb, scheduler.default_memory_per_node_mb) {
-        (Some(megabytes), _) => ("DefMemPerCPU", megabytes.to_string()),
-        (None, Some(megabytes)) => ("DefMemPerNode", megabytes.to_string()),
-        (None, None) => ("DefMemPerNode", "UNLIMITED".into()),
-    };
-    let null = || String::from("(null)");
     let word = |text: &str| text.to_string();
-    let dependency = if scheduler.kill_on_invalid_dependency { word("kill_invalid_depend") } else { null() };
-    vec![
-        ("AccountingStorageEnforce", word("none")),
-        (
-            "AccountingStorageType",
-            word(if config.accounting.records { "accounting_storage/slurmdbd" } else { "accounting_storage/none" }),
-        ),
-        ("AcctGatherEnergyType", word("acct_gather_energy/none")),
-        ("AcctGatherFilesystemType", word("acct_gather_filesystem/none")),
-        ("AcctGatherInterconnectType", word("acct_gather_interconnect/none")),
-        ("AcctGatherNodeFreq", secs(0)),
-        ("AcctGatherProfileType", word("acct_gather_profile/none")),
-        ("AllowSpecResourcesUsage", word("No")),
-        ("AuthAltTypes", null()),
-        ("AuthType", word("auth/peercred")),
-        ("BOOT_TIME", clock.show(configuration.started)),
-        ("BurstBufferType", null()),
-        ("CliFilterPlugins", null()),
-        ("ClusterName", config.cluster_name.clone()),
-        ("CompleteWait", secs(0)),
-        ("CoreSpecPlugin", word("core_spec/none")),
-        memory,
-        ("DependencyParameters", dependency),
-        ("DisableRootJobs", word("No")),
-        ("EnforcePartLimits", word("NO")),
-        ("Epilog", null()),
-        ("EpilogSlurmctld", null()),
-        ("FirstJobId", controller.first_job_id.to_string()),
-        ("GresTypes", or_null(&gres.join(","))),
-        ("HealthCheckInterval", secs(0)),
-        ("HealthCheckProgram", null()),
-        ("InactiveLimit", secs(0)),
-        ("JobAcctGatherType", word("jobacct_gather/none")),
-        ("JobCompType", word("jobcomp/none")),
-        ("JobContainerType", word("job_container/none")),
-        ("JobDefaults", null()),
-        ("JobRequeue", u8::from(scheduler.requeues).to_string()),
-        ("JobSubmitPlugins", null()),
-        ("KillWait", secs(agent.kill_wait.secs())),
-        ("Licenses", null()),
-        ("MailProg", or_null(&controller.mail_program)),
-        ("MaxArraySize", controller.max_array_size.to_string()),
-        ("MaxJobCount", controller.max_job_count.to_string()),
-        ("MaxJobId", controller.max_job_id.to_string()),
-        ("MaxMemPerNode", word("UNLIMITED")),
-        ("MaxNodeCount", config.nodes.len().to_string()),
-        ("MCSPlugin", word("mcs/none")),
-        ("MinJobAge", secs(controller.min_job_age.secs())),
-        ("MpiDefault", word("none")),
-        ("MULTIPLE_SLURMD", word("Yes")),
-        ("NEXT_JOB_ID", configuration.next_job.to_string()),
-        ("NodeFeaturesPlugins", null()),
-        ("OverTimeLimit", word("0 min")),
-        ("PreemptMode", word("OFF")),
-        ("PreemptType", word("preempt/none")),
-        ("PriorityType", word("priority/basic")),
-        ("PrivateData", word("none")),
-        ("Prolog", null()),
-        ("PrologSlurmctld", null()),
-        ("PrologFlags", null()),
-        ("RebootProgram", null()),
-        ("RequeueExit", null()),
-        ("RequeueExitHold", null()),
-        ("ResumeProgram", null()),
-        ("ResvEpilog", null()),
-        ("ResvProlog", null()),
-        ("ReturnToService", word(if controller.return_to_service { "2" } else { "0" })),
-        ("SchedulerType", word("sched/builtin")),
-        ("SelectType", word("select/cons_tres")),
-        ("SelectTypeParameters", word(if scheduler.tracks_memory { "CR_CPU_MEMORY" } else { "CR_CPU" })),
-        ("SlurmctldHost[0]", controller.host.clone()),
-        ("SlurmctldLogFile", or_null(&controller.log_file)),
-        ("SlurmctldPort", word("0")),
-        ("SlurmdLogFile", or_null(&agent.log_file)),
-        ("SlurmdParameters", word("config_overrides")),
-        ("SlurmdPidFile", or_null(&agent.pid_file)),
-        ("SlurmdPort", word("0")),
-        ("SlurmdSpoolDir", or_null(&agent.spool_dir)),
-        ("SlurmdTimeout", secs(controller.node_timeout.secs())),
-        ("SlurmctldPidFile", or_null(&controller.pid_file)),
-        ("SLURM_CONF", word(file)),
-        ("SLURM_VERSION", version::SLURM.into()),
-        ("SPUR_CONTROLLER_SOCKET", or_null(&controller.socket)),
-        ("SPUR_VERSION", configuration.version.clone()),
-        ("SrunEpilog", null()),
-        ("SrunProlog", null()),
-        ("StateSaveLocation", or_null(&controller.state_dir)),
-        ("SuspendProgram", null()),
-        ("SuspendTime", word("INFINITE")),
-        ("SwitchType", word("switch/none")),
-        ("TaskEpilog", null()),
-        ("TaskPlugin", word("task/none")),
-        ("TaskProlog", null()),
-        ("TopologyParam", or_null(&topology_params(config))),
-        ("TopologyPlugin", word(topology_plugin(config))),
-        ("TrackWCKey", word("No")),
-        ("UsePam", word("No")),
-        ("WaitTime", secs(0)),
-    ]
+    let yes = |flag: bool| word(if flag { "Yes" } else { "No" });
+    let limit = |megabytes: Option<u64>| megabytes.map_or(word("UNLIMITED"), |megabytes| megabytes.to_string());
+    Some(match name {
+        "AccountingStorageEnforce" => word("none"),
+        "AccountingStorageTRES" => tracked(config),
+        "AccountingStorageType" => {
+            word(if config.accounting.records { "accounting_storage/slurmdbd" } else { "accounting_storage/none" })
+        }
+        "AccountingStoreFlags" => {
+            let flags =
+                [(config.accounting.keeps_scripts, "job_script"), (config.accounting.keeps_environments, "job_env")];
+            or_null(&joined(flags))
+        }
+        "AuthType" => word("auth/peercred"),
+        "BOOT_TIME" => around.clock.show(configuration.started),
+        "BurstBufferType" => word(config.burst_buffer.as_ref().map_or("(null)", |_| "burst_buffer/native")),
+        "ClusterName" => config.cluster_name.clone(),
+        "CredType" => word("cred/none"),
+        "DefMemPerCPU" => scheduler.default_memory_per_cpu_mb?.to_string(),
+        "DefMemPerNode" if scheduler.default_memory_per_cpu_mb.is_some() => return None,
+        "DefMemPerNode" => limit(scheduler.default_memory_per_node_mb),
+        "DependencyParameters" => or_null(&joined([(scheduler.kill_on_invalid_dependency, "kill_invalid_depend")])),
+        "DisableRootJobs" => yes(scheduler.disable_root_jobs),
+        "EnforcePartLimits" => word(match scheduler.partition_limits {
+            PartitionLimits::Wait => "NO",
+            PartitionLimits::Any => "ANY",
+            PartitionLimits::All => "ALL",
+        }),
+        "FirstJobId" => controller.first_job_id.to_string(),
+        "GresTypes" => or_null(&gres_names(config).into_iter().collect::<Vec<_>>().join(",")),
+        "HASH_VAL" => word("Match"),
+        "JobAcctGatherType" => word("jobacct_gather/linux"),
+        "JobRequeue" => u8::from(scheduler.requeues).to_string(),
+        "KillWait" => secs(agent.kill_wait.secs()),
+        "Licenses" => {
+            let list: Vec<String> = config.licenses.iter().map(|one| format!("{}:{}", one.name, one.count)).collect();
+            or_null(&list.join(","))
+        }
+        "MailProg" => or_null(&controller.mail_program),
+        "MaxArraySize" => controller.max_array_size.to_string(),
+        "MaxJobCount" => controller.max_job_count.to_string(),
+        "MaxJobId" => controller.max_job_id.to_string(),
+        "MaxMemPerCPU" => scheduler.max_memory_per_cpu_mb?.to_string(),
+        "MaxMemPerNode" if scheduler.max_memory_per_cpu_mb.is_some() => return None,
+        "MaxMemPerNode" => limit(scheduler.max_memory_per_node_mb),
+        "MaxNodeCount" => config.nodes.len().to_string(),
+        "MinJobAge" => secs(controller.min_job_age.secs()),
+        "MULTIPLE_SLURMD" => word("Yes"),
+        "NEXT_JOB_ID" => configuration.next_job.to_string(),
+        "PreemptMode" => word("OFF"),
+        "PreemptType" => word("preempt/none"),
+        "PrologFlags" => or_null(&joined([(config.accounting.has_extern, "Alloc,Contain")])),
+        "ResvOverRun" => format!("{} min", scheduler.reservation_over_run.secs() / 60),
+        "ReturnToService" => config
+            .as_given
+            .get(name)
+            .filter(|value| *value != "0")
+            .cloned()
+            .unwrap_or_else(|| word(if controller.return_to_service { "2" } else { "0" })),
+        "SchedulerType" => word(if scheduler.backfill.is_on { "sched/backfill" } else { "sched/builtin" }),
+        "SelectType" => config.as_given.get(name).map_or("select/cons_tres".into(), |value| value.to_lowercase()),
+        "SelectTypeParameters" => match config.as_given.get(name) {
+            Some(value) => value.to_uppercase(),
+            None => word(if scheduler.tracks_memory { "CR_CPU_MEMORY" } else { "CR_CPU" }),
+        },
+        "SlurmUser" | "SlurmdUser" => around.owner.clone(),
+        "SlurmctldHost[0]" => controller.host.clone(),
+        "SlurmctldLogFile" => or_null(&controller.log_file),
+        "SlurmctldPidFile" => or_null(&controller.pid_file),
+        "SlurmctldPort" => given(config, name, "0", ""),
+        "SlurmdLogFile" => or_null(&agent.log_file),
+        "SlurmdPidFile" => or_null(&agent.pid_file),
+        "SlurmdPort" => given(config, name, "0", ""),
+        "SlurmdSpoolDir" => or_null(&agent.spool_dir),
+        "SlurmdTimeout" => secs(controller.node_timeout.secs()),
+        "SLURM_CONF" => word(around.file),
+        "SLURM_VERSION" => version::SLURM.into(),
+        "SPUR_CONTROLLER_SOCKET" => or_null(&controller.socket),
+        "SPUR_VERSION" => configuration.version.clone(),
+        "StateSaveLocation" => or_null(&controller.state_dir),
+        "TaskPlugin" => word(if agent.constrain_cores || agent.constrain_memory { "task/cgroup" } else { "task/none" }),
+        "TopologyParam" => or_null(&topology_params(config)),
+        "TopologyPlugin" => word(topology_plugin(config)),
+        _ => return multifactor(name, config),
+    })
+}
+
+/// Lines that are there only when priorities have factors; PriorityType itself always is.
+fn multifactor(name: &str, config: &Config) -> Option<String> {
+    let priority = &config.scheduler.priority;
+    let is_multifactor = priority.kind == PriorityKind::Multifactor;
+    if name == "PriorityType" {
+        return Some(if is_multifactor { "priority/multifactor" } else { "priority/basic" }.into());
+    }
+    let kept = |usual: &str| given(config, name, usual, "");
+    is_multifactor.then(|| match name {
+        "FairShareDampeningFactor" => kept("1"),
+        "PriorityDecayHalfLife" => kept("7-00:00:00"),
+        "PriorityCalcPeriod" => kept("00:05:00"),
+        "PriorityFavorSmall" => if priority.favors_small { "Yes" } else { "No" }.into(),
+        "PriorityFlags" => kept(""),
+        "PriorityMaxAge" => duration::show(priority.max_age.secs()),
+        "PriorityUsageResetPeriod" => kept("NONE"),
+        "PriorityWeightAge" => priority.weight_age.to_string(),
+        "PriorityWeightAssoc" => priority.weight_association.to_string(),
+        "PriorityWeightFairShare" => priority.weight_fair_share.to_string(),
+        "PriorityWeightJobSize" => priority.weight_job_size.to_string(),
+        "PriorityWeightPartition" => priority.weight_partition.to_string(),
+        "PriorityWeightQOS" => priority.weight_qos.to_string(),
+        _ => kept("(null)"),
+    })
+}
+
+fn joined<const N: usize>(words: [(bool, &str); N]) -> String {
+    let words: Vec<&str> = words.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect();
+    words.join(",")
+}
+
+fn gres_names(config: &Config) -> BTreeSet<&str> {
+    config.nodes.iter().flat_map(|node| &node.config.gres).map(|gres| gres.name.as_str()).collect()
+}
+
+/// What is accounted for: Slurm's own kinds first, then those the site names.
+fn tracked(config: &Config) -> String {
+    let mut list = String::from("cpu,mem,energy,node,billing,fs/disk,vmem,pages");
+    for more in config.as_given.get("AccountingStorageTRES").into_iter().flat_map(|list| list.split(',')) {
+        list.push_str(&format!(",{}", more.trim().to_lowercase()));
+    }
+    list
 }
 
 fn topology_plugin(config: &Config) -> &'static str {

@@ -6,6 +6,7 @@
 //!      stdin ─► session ◄┴─► one connection a node ─► agents
 //!     stdout ◄─ writer
 //! ```
+pub mod chatter;
 pub mod connection;
 pub mod creation;
 pub mod fence;
@@ -31,8 +32,8 @@ use wire::Controller;
 
 use crate::allocation::{self, Failed, Granted};
 use crate::sbatch::error_code;
-use crate::submit::Program;
 use crate::submit::start::start;
+use crate::submit::{Program, help};
 use crate::watch::Watch;
 use plan::{Place, Plan};
 use session::Session;
@@ -46,6 +47,7 @@ pub fn run(arguments: &[String]) -> i32 {
 async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     let talk = std::iter::once(&plan).chain(&plan.others).map(|part| part.talk.as_str());
     eprint!("{}", talk.collect::<String>());
+    eprint!("{}", help::connections(PROGRAM, plan.behaviour.verbosity, cluster));
     if let Err(why) = files::check(&plan.streams) {
         return fail(&why).0;
     }

@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, timeout};
 use wire::Controller;
 
+use super::chatter;
 use super::connection::{Connection, News};
 use super::fence::{Fence, Told};
 use super::files;
@@ -86,6 +87,9 @@ impl<'a> Session<'a> {
 
     /// As `open`, for one part of a step in several.
     pub fn open_part(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step, part: Part) -> Result<Self, String> {
+        if plan.behaviour.verbosity > 0 {
+            chatter::begun(&job, &step).iter().for_each(|line| eprintln!("srun: {line}"));
+        }
         let files = files::open(&plan.streams, plan.step.appends, &job, &step)?;
         let lines = Lines::new(part.n_tasks, plan.options.labels, plan.options.unbuffered || plan.options.pty);
         let writer = output::start(lines, files.stdout, files.stderr);
@@ -206,6 +210,9 @@ impl<'a> Session<'a> {
                 let name = self.nodes[node].name.clone();
                 let own_rank = rank.saturating_sub(self.part.first_rank);
                 let is_new = self.tasks.ended(&name, own_rank, exit, Instant::now());
+                if is_new {
+                    chatter::ended(&self.name, &name, rank, exit).iter().for_each(|line| self.debug(line));
+                }
                 let ends_all = self.plan.options.kill_on_bad_exit == Some(true);
                 if is_new && ends_all && !exit.is_success() && !self.is_terminating && !self.tasks.all_ended() {
                     let told = self.tasks.tell_all();

@@ -23,8 +23,63 @@ fn operands(program: Program) -> &'static str {
 }
 
 fn help(program: Program) -> String {
-    let mut text = format!("Usage: {} {}\n\n", program.name(), operands(program));
-    for option in table::of(program).filter(|option| !option.help.is_empty()) {
+    let mut text = format!("Usage: {} {}\n", program.name(), operands(program));
+    for (title, names) in GROUPS {
+        let is_here = |long: &str| match names.is_empty() {
+            true => !GROUPS.iter().any(|(_, names)| names.contains(&long)),
+            false => names.contains(&long),
+        };
+        text.push_str(&format!("\n{title}:\n"));
+        text.push_str(&listed(program, is_here));
+    }
+    text
+}
+
+/// What `--help` puts together, in Slurm's order; an empty list is everything that no other has.
+const GROUPS: [(&str, &[&str]); 7] = [
+    ("Parallel run options", &[]),
+    (
+        "Constraint options",
+        &[
+            "cluster-constraint",
+            "contiguous",
+            "constraint",
+            "mem",
+            "mincpus",
+            "nodefile",
+            "reservation",
+            "tmp",
+            "nodelist",
+            "exclude",
+            "no-allocate",
+        ],
+    ),
+    ("Consumable resources related options", &["exact", "exclusive", "mem-per-cpu", "resv-ports"]),
+    (
+        "Affinity/Multi-core options",
+        &[
+            "sockets-per-node",
+            "cores-per-socket",
+            "threads-per-core",
+            "extra-node-info",
+            "ntasks-per-core",
+            "ntasks-per-socket",
+            "cpu-bind",
+            "hint",
+            "mem-bind",
+        ],
+    ),
+    (
+        "GPU scheduling options",
+        &["cpus-per-gpu", "gpus", "gpu-bind", "gpus-per-node", "gpus-per-task", "mem-per-gpu", "ntasks-per-gpu"],
+    ),
+    ("Help options", &["help", "usage"]),
+    ("Other options", &["version"]),
+];
+
+fn listed(program: Program, is_here: impl Fn(&str) -> bool) -> String {
+    let mut text = String::new();
+    for option in table::of(program).filter(|option| !option.help.is_empty() && is_here(option.long)) {
         let short = option.short.map_or("    ".to_string(), |letter| format!("-{letter}, "));
         let value = match option.value {
             Value::None => "",
@@ -59,6 +114,20 @@ fn usage(program: Program) -> String {
     }
     text.push('\n');
     text.push_str(&format!("{} {}\n", " ".repeat(start.len()), operands(program)));
+    text
+}
+
+/// With `-vv`: whom the command is about to ask; with `-vvv` also where it found that.
+pub fn connections(program: Program, verbosity: u32, cluster: &config::Client) -> String {
+    let name = program.name();
+    let mut text = String::new();
+    if verbosity > 1 {
+        let socket = cluster.controller_socket.display();
+        text.push_str(&format!("{name}: debug:  cluster {}, controller at {socket}\n", cluster.cluster_name));
+    }
+    if verbosity > 2 {
+        text.push_str(&format!("{name}: debug2: configuration from {}\n", cluster.file.display()));
+    }
     text
 }
 

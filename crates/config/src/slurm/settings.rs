@@ -13,6 +13,7 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     limits(values, config, notes);
     scheduling(values, config, notes);
     accounting(values, config, notes);
+    config.as_given = values.told();
 }
 
 /// The controller itself keeps what Slurm would send to slurmdbd. Only an explicit "none" turns that off.

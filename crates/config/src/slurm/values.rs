@@ -86,6 +86,13 @@ impl Values {
         self
     }
 
+    /// Everything as it stands in the file, but for passwords.
+    pub fn told(&self) -> BTreeMap<String, String> {
+        let is_public = |name: &str| !name.contains("Pass") && !name.contains("PrivateKey");
+        let pairs = self.0.iter().filter(|(name, _)| is_public(name));
+        pairs.map(|(name, pair)| ((*name).to_string(), pair.value.clone())).collect()
+    }
+
     pub fn get(&self, key: &str) -> Option<&Pair> {
         self.0.get(key)
     }
