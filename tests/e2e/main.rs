@@ -9,6 +9,7 @@ mod kill;
 mod limits;
 mod memory;
 mod operate;
+mod preempt;
 mod restart;
 mod rules;
 mod sharing;

@@ -37,7 +37,7 @@ pub fn job(config: &Config, job: &Job) -> JobRecord {
         wckey: spec.wckey.clone(),
         comment: spec.comment.clone(),
         admin_comment: String::new(),
-        system_comment: String::new(),
+        system_comment: job.remarks.iter().map(|remark| remark.text.as_str()).collect::<Vec<_>>().join("; "),
         partition: if is_pending { spec.partitions.join(",") } else { job.partition.clone() },
         reservation: String::new(),
         licenses: String::new(),

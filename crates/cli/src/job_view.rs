@@ -200,7 +200,9 @@ impl<'a> JobView<'a> {
     /// Ended, or expected to.
     pub fn end_time(&self) -> Option<Timestamp> {
         if self.job.phase != Phase::Pending {
-            return self.job.end_time();
+            // Whoever makes room has no more time than that.
+            let grace = self.job.preempt_ends.filter(|_| self.job.ended.is_none());
+            return self.job.end_time().into_iter().chain(grace).min();
         }
         Some(self.start_time()? + self.time_limit().span()?)
     }

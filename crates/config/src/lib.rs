@@ -12,6 +12,7 @@ pub mod machine;
 mod nearest;
 mod node;
 mod partition;
+mod preemption;
 mod problem;
 mod render;
 mod section;

@@ -7,6 +7,7 @@ use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
 use model::partition::{OverSubscribe, PreemptMode};
 use model::pool::PoolKind;
+use model::preemption::PreemptionConfig;
 use model::priority::PriorityKind;
 use model::spec::TimeLimit;
 use model::time::Span;
@@ -78,6 +79,17 @@ fn agent(text: &mut Text, config: &Config) {
     text.value("suspend_grace", seconds(agent.suspend_grace));
 }
 
+fn preemption(text: &mut Text, rules: &PreemptionConfig) {
+    text.string("preempt_type", rules.kind.word());
+    text.string("preempt_mode", &rules.mode_text());
+    text.value("time_slice", seconds(rules.time_slice));
+    text.value("preempt_exempt_time", seconds(rules.exempt_time));
+    text.optional("preempt_min_exempt_priority", rules.min_exempt_priority);
+    text.value("preempt_youngest_first", rules.youngest_first);
+    text.value("preempt_strict_order", rules.strict_order);
+    text.value("preempt_sends_user_signal", rules.sends_user_signal);
+}
+
 fn scheduler(text: &mut Text, config: &Config) {
     let scheduler = &config.scheduler;
     text.header("[scheduler]");
@@ -111,6 +123,7 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("priority_max_age", seconds(priority.max_age));
     text.value("priority_favors_small", priority.favors_small);
     text.value("priority_always_accrues", priority.always_accrues);
+    preemption(text, &scheduler.preemption);
     let suspend_cpus = match scheduler.suspend_cpus {
         SuspendCpus::Retain => "retain",
         SuspendCpus::Release => "release",

@@ -83,6 +83,7 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     section.flag("allow_owner_suspend", &mut scheduler.allow_owner_suspend);
     backfill(&mut section, &mut scheduler.backfill);
     priority(&mut section, &mut scheduler.priority);
+    crate::preemption::read(&mut section, &mut scheduler.preemption);
     let limits = section.read("partition_limits", "\"wait\", \"any\" or \"all\"", |item| match item.as_str()? {
         "wait" => Some(PartitionLimits::Wait),
         "any" => Some(PartitionLimits::Any),

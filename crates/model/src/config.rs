@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::license::LicenseCount;
 use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
+use crate::preemption::PreemptionConfig;
 use crate::priority::PriorityConfig;
 use crate::time::Span;
 use crate::topology::{Topology, TopologyRules};
@@ -106,6 +107,7 @@ pub struct SchedulerConfig {
     pub allow_owner_suspend: bool,
     pub backfill: BackfillConfig,
     pub priority: PriorityConfig,
+    pub preemption: PreemptionConfig,
     /// What becomes of a job that breaks a partition's limits: it waits, or it is refused.
     pub partition_limits: PartitionLimits,
     pub max_memory_per_node_mb: Option<u64>,
@@ -238,6 +240,7 @@ impl Default for SchedulerConfig {
             allow_owner_suspend: true,
             backfill: BackfillConfig::default(),
             priority: PriorityConfig::default(),
+            preemption: PreemptionConfig::default(),
             partition_limits: PartitionLimits::Wait,
             max_memory_per_node_mb: None,
             max_memory_per_cpu_mb: None,

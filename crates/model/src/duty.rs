@@ -54,4 +54,6 @@ pub enum Task {
     /// Makes a persistent buffer.
     Create,
     Destroy,
+    /// Tells the job that it must make room soon: SIGCONT and SIGTERM, or the signal it asked for.
+    Preempt,
 }

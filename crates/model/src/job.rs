@@ -93,6 +93,12 @@ record! {
         /// Where it would start then: a hostlist.
         pub expected_nodes: String,
         pub cancelled_by: Option<u32>,
+        /// When it was told to make room, for whom, and by when it must have gone.
+        pub preempted_at: Option<Timestamp>,
+        pub preempted_by: Option<JobId>,
+        pub preempt_ends: Option<Timestamp>,
+        /// It runs again after that.
+        pub preempt_requeues: bool,
         pub next_step: u32,
         /// The warning signal has been asked for.
         pub warned: bool,

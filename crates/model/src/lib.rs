@@ -43,6 +43,7 @@ pub mod partition_field;
 pub mod pattern;
 pub mod plan;
 pub mod pool;
+pub mod preemption;
 pub mod priority;
 pub mod ranges;
 pub mod reason;

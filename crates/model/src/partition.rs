@@ -73,8 +73,9 @@ pub enum OverSubscribe {
 }
 
 /// What becomes of a job whose nodes are needed by a more important one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreemptMode {
+    #[default]
     Off,
     Cancel,
     Requeue,

@@ -1,10 +1,10 @@
 //! Things that the whole cluster has so many of, such as licences: who has how many, and from when to when.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::JobSpec;
 use model::license::LicenseCount;
 use model::reservation::Flag;
 use model::time::Span;
+use model::{JobId, JobSpec};
 use state::Cluster;
 
 use crate::timeline::{Clock, Interval, Slot};
@@ -45,6 +45,8 @@ struct Count {
 }
 
 struct Taken {
+    /// None: a reservation.
+    by: Option<JobId>,
     interval: Interval,
     count: u64,
     counts_for: Whom,
@@ -88,6 +90,7 @@ impl Counts {
                 let windows = reservation.windows(cluster.now());
                 let near = windows.take_while(|(start, _)| clock.slot_before(*start) <= clock.end());
                 count.uses.extend(near.map(|(start, end)| Taken {
+                    by: None,
                     interval: Interval { from: clock.slot_before(start), until: clock.slot(end) },
                     count: license.count.into(),
                     counts_for: Whom::AllBut(reservation.name.clone()),
@@ -97,14 +100,25 @@ impl Counts {
         for job in cluster.license_holders() {
             let until = cluster.expected_end(job).map_or(Slot::NEVER, |at| clock.slot(at).max(Slot(1)));
             let held: Vec<Wanted> = job.licenses.iter().map(Wanted::of).collect();
-            counts.take(&held, Interval { from: Slot::NOW, until }, &job.reservation);
+            counts.take(job.id, &held, Interval { from: Slot::NOW, until }, &job.reservation);
         }
         counts
     }
 
     /// Whether all of it is there for a job of that reservation, or of none (empty), during the whole interval.
     pub fn has(&self, wanted: &[Wanted], interval: Interval, reservation: &str) -> bool {
-        wanted.iter().all(|one| self.free_over(&one.name, interval, reservation) >= one.count)
+        self.has_without(wanted, interval, reservation, &BTreeSet::new())
+    }
+
+    /// As `has`, if these jobs had gone.
+    pub fn has_without(
+        &self,
+        wanted: &[Wanted],
+        interval: Interval,
+        reservation: &str,
+        gone: &BTreeSet<JobId>,
+    ) -> bool {
+        wanted.iter().all(|one| self.free_over(&one.name, interval, reservation, gone) >= one.count)
     }
 
     /// Something of it is given back at that mark.
@@ -113,11 +127,12 @@ impl Counts {
         counts.flat_map(|count| &count.uses).any(|taken| taken.interval.until == slot)
     }
 
-    pub fn take(&mut self, wanted: &[Wanted], interval: Interval, reservation: &str) {
+    pub fn take(&mut self, by: JobId, wanted: &[Wanted], interval: Interval, reservation: &str) {
+        let by = Some(by);
         for one in wanted {
             let count = self.by_name.entry(one.name.clone()).or_default();
             if reservation.is_empty() {
-                count.uses.push(Taken { interval, count: one.count, counts_for: Whom::All });
+                count.uses.push(Taken { by, interval, count: one.count, counts_for: Whom::All });
                 continue;
             }
             let kept = count.kept.get(reservation).copied().unwrap_or(0);
@@ -129,16 +144,17 @@ impl Counts {
                 .map(|taken| taken.count)
                 .sum();
             let beyond = (before + one.count).saturating_sub(kept).min(one.count);
-            count.uses.push(Taken { interval, count: one.count, counts_for: Whom::Only(reservation.into()) });
+            count.uses.push(Taken { by, interval, count: one.count, counts_for: Whom::Only(reservation.into()) });
             if beyond > 0 {
-                count.uses.push(Taken { interval, count: beyond, counts_for: Whom::AllBut(reservation.into()) });
+                count.uses.push(Taken { by, interval, count: beyond, counts_for: Whom::AllBut(reservation.into()) });
             }
         }
     }
 
-    fn free_over(&self, name: &str, interval: Interval, reservation: &str) -> u64 {
+    fn free_over(&self, name: &str, interval: Interval, reservation: &str, gone: &BTreeSet<JobId>) -> u64 {
         let Some(count) = self.by_name.get(name) else { return 0 };
-        let uses = || count.uses.iter().filter(|taken| taken.counts_for.holds_for(reservation));
+        let stays = |taken: &&Taken| taken.by.is_none_or(|by| !gone.contains(&by));
+        let uses = || count.uses.iter().filter(|taken| taken.counts_for.holds_for(reservation)).filter(stays);
         let used_at = |at: Slot| -> u64 {
             let covering = uses().filter(|taken| taken.interval.from <= at && at < taken.interval.until);
             covering.map(|taken| taken.count).sum()
@@ -169,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_taken_is_missing_while_it_is_taken() {
         let mut counts = counts();
-        counts.take(&wanted(3), DAY, "");
+        counts.take(JobId(1), &wanted(3), DAY, "");
         assert!(counts.has(&wanted(4), Interval { from: Slot(0), until: Slot(10) }, ""));
         assert!(!counts.has(&wanted(2), Interval { from: Slot(0), until: Slot(11) }, ""));
         assert!(counts.has(&wanted(1), DAY, ""));
@@ -182,11 +198,11 @@ mod tests {
         let mut counts = counts();
         let count = counts.by_name.get_mut("a").expect("just made");
         count.kept.insert("r".into(), 3);
-        count.uses.push(Taken { interval: DAY, count: 3, counts_for: Whom::AllBut("r".into()) });
+        count.uses.push(Taken { by: None, interval: DAY, count: 3, counts_for: Whom::AllBut("r".into()) });
         assert!(!counts.has(&wanted(2), DAY, "") && counts.has(&wanted(4), DAY, "r"));
-        counts.take(&wanted(2), DAY, "r");
+        counts.take(JobId(1), &wanted(2), DAY, "r");
         assert!(counts.has(&wanted(1), DAY, "") && counts.has(&wanted(2), DAY, "r"));
-        counts.take(&wanted(2), DAY, "r");
+        counts.take(JobId(1), &wanted(2), DAY, "r");
         assert!(!counts.has(&wanted(1), DAY, "") && !counts.has(&wanted(1), DAY, "r"));
     }
 }

@@ -6,6 +6,7 @@ use model::spec::TimeLimit;
 use model::{Job, JobId, Plan, Start, Timestamp, hostlist};
 use state::Cluster;
 
+use self::preempt::Preemptees;
 use crate::Outlook;
 use crate::depth::Depth;
 use crate::failed::{Failed, Seeker};
@@ -16,6 +17,7 @@ use crate::request::Request;
 use crate::room::{PoolId, Room};
 use crate::timeline::{self, Clock, Length, Slot};
 
+mod preempt;
 mod together;
 
 /// Once nothing is free and nothing more is promised, only the heads of the queue can still need another reason.
@@ -33,6 +35,7 @@ pub(crate) struct Pass<'a> {
     wholes: BTreeSet<JobId>,
     pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
+    preemptees: Preemptees<'a>,
 }
 
 impl<'a> Pass<'a> {
@@ -50,6 +53,7 @@ impl<'a> Pass<'a> {
             wholes: BTreeSet::new(),
             plan: Plan::default(),
             look_again_at: None,
+            preemptees: Preemptees::new(cluster),
         }
     }
 
@@ -60,7 +64,7 @@ impl<'a> Pass<'a> {
             while being_staged.last().is_some_and(|first| self.cluster.queue_key(first) < self.cluster.queue_key(job)) {
                 self.keep_a_place(being_staged.pop().expect("just seen"));
             }
-            if self.room.is_full() && !self.depth.may_promise() {
+            if self.room.is_full() && !self.depth.may_promise() && !self.preemptees.may_help() {
                 n_when_full += 1;
                 if n_when_full > N_LOOKED_AT_WHEN_FULL {
                     break;
@@ -105,10 +109,18 @@ impl<'a> Pass<'a> {
             }
         }
         self.reasons.of_blocked(&self.room, &self.clock, &requests, &pools, &mut self.plan);
-        let has_place = may_start && may_try && self.depth.may_promise() && self.promise(&pools, &request);
+        if may_start && may_try {
+            self.make_room(&pools, &requests);
+        }
+        let has_place = may_start && may_try && self.may_promise(job) && self.promise(&pools, &request);
         if !has_place && job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
         }
+    }
+
+    /// Whoever is made room for keeps that room.
+    fn may_promise(&self, job: &Job) -> bool {
+        self.depth.may_promise() || self.preemptees.makes_room_for(job.id)
     }
 
     /// Until when the job waits for few switches, from the first time it is looked at.

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
-use model::{Job, Node, NodeName, Partition, Timestamp};
+use model::{Job, JobId, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
 use topology::Shape;
@@ -68,6 +68,12 @@ pub(crate) struct Room<'a> {
     pub tracks_memory: bool,
     /// Some job wants, or has, nodes to its user alone.
     pub has_lone_users: bool,
+}
+
+/// Spots, and shares of partitions, as they were before jobs were taken away.
+pub(crate) struct Lifted<'a> {
+    before: Vec<(SpotId, Spot<'a>)>,
+    shares: BTreeMap<(PoolId, SpotId), u32>,
 }
 
 /// What burst buffers hold of the nodes' disks.
@@ -257,7 +263,7 @@ impl<'a> Room<'a> {
 
     /// Leaves less for the jobs that come after: now, or from a later mark on.
     pub fn give(&mut self, pool: PoolId, grants: &[Grant], request: &Request, interval: Interval) {
-        self.counts.take(&request.counts, interval, request.reservation);
+        self.counts.take(request.job.id, &request.counts, interval, request.reservation);
         for grant in grants {
             let id = self.find(&grant.node).expect("picked from the spots");
             if let Some(share) = self.shares.get_mut(&(pool, id)).filter(|_| interval.from == Slot::NOW) {
@@ -292,7 +298,7 @@ impl<'a> Room<'a> {
     }
 
     /// Changes a spot, and the indexes with it.
-    fn change(&mut self, id: SpotId, change: impl FnOnce(&mut Spot)) {
+    fn change(&mut self, id: SpotId, change: impl FnOnce(&mut Spot<'a>)) {
         let spot = &mut self.spots[id as usize];
         for pool in &spot.pools {
             self.pool_list[pool.0 as usize].remove(id, spot);
@@ -302,6 +308,50 @@ impl<'a> Room<'a> {
         self.n_free_cpus += u64::from(spot.now.cpus);
         for pool in &spot.pools {
             self.pool_list[pool.0 as usize].insert(id, spot);
+        }
+    }
+
+    /// Takes these jobs away for a while: what was there before goes to `restore`.
+    pub fn lift(&mut self, gone: &BTreeSet<JobId>) -> Lifted<'a> {
+        let cluster = self.cluster;
+        let jobs = || gone.iter().filter_map(|id| cluster.job(*id));
+        let mut spots: BTreeSet<SpotId> =
+            jobs().flat_map(|job| job.allocation.names()).filter_map(|name| self.find(name)).collect();
+        if jobs().any(|job| job.spec.size.network.owns_units) {
+            let closed = |spot: &Spot| spot.node.blocked_by.is_some_and(|by| gone.contains(&by));
+            spots.extend((0..).zip(&self.spots).filter(|(_, spot)| closed(spot)).map(|(id, _)| id));
+        }
+        let shares = self.shares.clone();
+        for ((pool, spot), used) in &mut self.shares {
+            let partition = &self.pool_list[pool.0 as usize].partition.name;
+            let node = &self.spots[*spot as usize].node.name;
+            let here = jobs().filter(|job| job.partition == *partition);
+            let freed = here.filter_map(|job| job.allocation.share(node.as_str())).map(|share| share.cpus.len());
+            *used = used.saturating_sub(freed.sum());
+        }
+        let mut before = Vec::with_capacity(spots.len());
+        for id in spots {
+            let lifted = self.spots[id as usize].without(cluster, gone);
+            before.push((id, self.spots[id as usize].clone()));
+            self.change(id, |spot| *spot = lifted);
+        }
+        Lifted { before, shares }
+    }
+
+    pub fn restore(&mut self, lifted: Lifted<'a>) {
+        self.shares = lifted.shares;
+        for (id, before) in lifted.before {
+            self.change(id, |spot| *spot = before);
+        }
+    }
+
+    /// The job will be gone by then.
+    pub fn shorten(&mut self, job: &Job, at: Timestamp, clock: &Clock) {
+        let until = clock.slot(at).clamp(Slot(1), clock.end());
+        for name in job.allocation.names() {
+            if let Some(id) = self.find(name) {
+                self.change(id, |spot| spot.uses.shorten(job.id, until, at));
+            }
         }
     }
 

@@ -1,15 +1,17 @@
 //! One usable node: what is free of it now, as this plan will have left it, and who has what of it in the future.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::gres::GresUnits;
 use model::node::Tenancy;
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
-use model::{Job, JobId, Node};
+use model::{CpuSet, Job, JobId, Node};
+use state::Cluster;
 
 use crate::room::PoolId;
 use crate::timeline::{Free, Interval, Slot, Stairs, Use, Uses};
 
+#[derive(Clone)]
 pub(crate) struct Spot<'a> {
     pub node: &'a Node,
     /// Free at this moment; it may be promised to somebody later.
@@ -43,6 +45,44 @@ impl<'a> Spot<'a> {
             gres: None,
             pools: Vec::new(),
         }
+    }
+
+    /// The node as this plan would have left it if these jobs had gone before.
+    pub fn without(&self, cluster: &Cluster, gone: &BTreeSet<JobId>) -> Spot<'a> {
+        let node = self.node;
+        let stays = |id: &JobId| !gone.contains(id);
+        let staying = node.jobs.iter().filter(|id| stays(id)).filter_map(|id| cluster.job(*id));
+        let started = self.uses.held.iter().filter(|one| !node.jobs.contains(&one.job) && stays(&one.job));
+        let (mut cpus, mut gres) = (CpuSet::default(), Vec::new());
+        let (mut users, mut free) = (BTreeMap::<u32, Tenancy>::new(), self.whole);
+        let mut is_empty = true;
+        let mut join = |uid: u32, is_alone: bool| {
+            let tenancy = users.entry(uid).or_default();
+            tenancy.n_jobs += 1;
+            tenancy.n_alone += u32::from(is_alone);
+            is_empty = false;
+        };
+        for (job, share) in staying.filter_map(|job| Some((job, job.allocation.share(node.name.as_str())?))) {
+            if !job.lends_cpus {
+                share.cpus.iter().for_each(|cpu| cpus.insert(cpu));
+            }
+            free.memory_mb = free.memory_mb.saturating_sub(share.memory_mb);
+            gres.extend(share.gres.iter().cloned());
+            join(job.spec.uid, job.spec.size.sharing == Sharing::OneUser);
+        }
+        let is_closed = [node.exclusive_job, node.blocked_by].iter().flatten().any(stays);
+        free.cpus = if is_closed { 0 } else { free.cpus.saturating_sub(cpus.len()) };
+        for one in started {
+            free.cpus = free.cpus.saturating_sub(one.cpus);
+            free.memory_mb = free.memory_mb.saturating_sub(one.memory_mb);
+            gres.extend(one.gres.iter().cloned());
+            join(one.uid, one.is_alone);
+        }
+        let uses = self.uses.without(gone);
+        let (users, gres) = (Some(users), Some(gres));
+        let mut spot = Spot { now: free, uses, is_empty, users, gres, ..self.clone() };
+        spot.climb();
+        spot
     }
 
     pub fn users(&self) -> &BTreeMap<u32, Tenancy> {

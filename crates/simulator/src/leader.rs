@@ -232,6 +232,7 @@ fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order
     let order = match duty.task {
         Task::Launch => return vec![(first, Order::Launch((id, duty.attempt, model::StepId::Batch)))],
         Task::Warn
+        | Task::Preempt
         | Task::Clear
         | Task::StageIn
         | Task::PreRun

@@ -5,6 +5,8 @@ use model::dependency::{Dependency, Kind, Term};
 use model::gres::{Gres, GresRequest};
 use model::license;
 use model::node::NodeConfig;
+use model::partition::PreemptMode;
+use model::preemption::PreemptKind;
 use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
 use model::time::{Span, Timestamp};
 use model::{BlobId, Config, JobId, JobKind, JobSpec, NodeName, Partition, StepSpec};
@@ -44,18 +46,25 @@ pub fn config() -> Config {
     let mut short = partition("short", 1..=3);
     short.max_time = Some(TimeLimit::Secs(120));
     short.priority_tier = 2;
+    short.preempt_mode = Some(PreemptMode::Off);
     let partitions = vec![partition("debug", 1..=N_NODES), short];
     let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
     config.accounting.records = true;
     config.licenses = license::parse_list("a:3,b:1").expect("two licences");
+    config.scheduler.preemption.kind = PreemptKind::PartitionTier;
+    config.scheduler.preemption.mode = PreemptMode::Requeue;
+    config.partitions[0].grace_time = Span::from_secs(10);
     config
 }
 
 /// As somebody might edit the file: fewer or smaller nodes, other rules.
 pub fn edited_config(dice: &mut Dice) -> Config {
     let mut config = config();
-    match dice.below(7) {
+    match dice.below(10) {
+        7 => config.scheduler.preemption.mode = PreemptMode::Cancel,
+        8 => config.partitions[0].grace_time = Span(0),
+        9 => config.scheduler.preemption.exempt_time = Span::from_secs(5),
         0 => {
             let gone = config.nodes.remove(dice.below(u64::from(N_NODES)) as usize).name;
             config.partitions.iter_mut().for_each(|partition| partition.nodes.retain(|name| *name != gone));

@@ -117,12 +117,14 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
 
 /// Ends the job with `outcome`. The first outcome stands.
 pub(crate) fn end(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Option<Reason>) -> bool {
+    let outcome = crate::preemption::outcome_of(&cluster.jobs[&id], outcome);
     if !take(cluster, id, Step::End) {
         return false;
     }
     let job = cluster.job_mut(id);
     job.outcome.get_or_insert(outcome);
-    job.reason = reason;
+    job.requeue |= job.outcome == Some(Outcome::Preempted) && job.preempt_requeues;
+    job.reason = if job.outcome == Some(Outcome::Preempted) { None } else { reason };
     true
 }
 
@@ -163,6 +165,8 @@ fn place(job: &mut Job, at: model::Timestamp) {
     job.alive = true;
     job.started = Some(at);
     job.last_evaluated = Some(at);
+    job.preempted_at = None;
+    job.preempted_by = None;
     job.expected_start = None;
     job.expected_nodes.clear();
     job.reason = None;
@@ -231,6 +235,8 @@ fn restart(job: &mut Job, at: model::Timestamp) {
     job.launched = false;
     job.warned = false;
     job.cancelled_by = None;
+    job.preempt_ends = None;
+    job.preempt_requeues = false;
     job.next_step = 0;
     job.unreachable.clear();
     job.hurry = false;

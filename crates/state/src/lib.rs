@@ -24,6 +24,7 @@ mod ledger;
 mod licenses;
 mod network;
 mod on;
+pub mod preemption;
 mod reservations;
 mod settle;
 mod step_layout;

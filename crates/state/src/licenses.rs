@@ -68,7 +68,7 @@ impl Cluster {
             Phase::Starting | Phase::Running | Phase::Suspended => {
                 let limit = job.spec.time_limit.and_then(|limit| limit.span());
                 let by_limit = limit.map(|limit| self.now + (limit - job.run_time(self.now)));
-                by_limit.into_iter().chain(job.must_end_by).min()
+                by_limit.into_iter().chain(job.must_end_by).chain(job.preempt_ends).min()
             }
         }
     }

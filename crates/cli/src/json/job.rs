@@ -99,7 +99,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("memory_per_cpu", if let Memory::PerCpuMb(megabytes) = memory { Some(megabytes) } else { None });
     json.field("minimum_cpus_per_node", view.min_cpus_per_node());
     json.field("minimum_tmp_disk_per_node", size.tmp_disk_mb);
-    json.field("preempt_time", 0_u32);
+    json.field("preempt_time", job.preempted_at.map_or(0, |at| at.secs()));
     json.field("pre_sus_time", job.run_before_suspend.secs());
     json.field("priority", view.priority());
     json.field("profile", None::<u32>);

@@ -23,7 +23,9 @@ pub fn write(partition: &Partition, nodes: &[NodeView], json: &mut Json) {
             }
         }
     });
-    json.list_field("preemption_mode", |json| json.item("disabled"));
+    let mode = partition.preempt_mode.filter(|mode| *mode != model::partition::PreemptMode::Off);
+    let mode = mode.map_or("disabled".into(), |mode| mode.word().to_lowercase());
+    json.list_field("preemption_mode", |json| mode.split(',').for_each(|word| json.item(word)));
     json.field("allowed_allocation_nodes", "");
     json.field("allowed_accounts", "");
     json.field("allowed_groups", &partition.allow_groups.join(","));
@@ -35,7 +37,7 @@ pub fn write(partition: &Partition, nodes: &[NodeView], json: &mut Json) {
     json.field("default_time_limit", minutes(partition.default_time));
     json.field("denied_accounts", "");
     json.field("denied_qos", "");
-    json.field("preemption_grace_time", 0_u32);
+    json.field("preemption_grace_time", partition.grace_time.secs());
     json.field("maximum_cpus_per_node", None::<u32>);
     json.field("maximum_memory_per_node", partition.max_memory_per_node_mb);
     json.field("maximum_nodes_per_job", partition.max_nodes);

@@ -147,6 +147,6 @@ pub fn partitions(
         return Reply::text("No partitions in the system\n".into());
     }
     let mut out = String::new();
-    found.iter().for_each(|partition| show_node::write_partition(partition, nodes, style, &mut out));
+    found.iter().for_each(|partition| show_node::write_partition(partition, nodes, config, style, &mut out));
     Reply::text(out)
 }

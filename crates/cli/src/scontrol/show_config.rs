@@ -96,8 +96,9 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "MinJobAge" => secs(controller.min_job_age.secs()),
         "MULTIPLE_SLURMD" => word("Yes"),
         "NEXT_JOB_ID" => configuration.next_job.to_string(),
-        "PreemptMode" => word("OFF"),
-        "PreemptType" => word("preempt/none"),
+        "PreemptMode" => scheduler.preemption.mode_text(),
+        "PreemptType" => format!("preempt/{}", scheduler.preemption.kind.word()),
+        "PreemptExemptTime" => duration::show(scheduler.preemption.exempt_time.secs()),
         "PrologFlags" => or_null(&joined([(config.accounting.has_extern, "Alloc,Contain")])),
         "ResvOverRun" => format!("{} min", scheduler.reservation_over_run.secs() / 60),
         "ReturnToService" => config
@@ -106,6 +107,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
             .filter(|value| *value != "0")
             .cloned()
             .unwrap_or_else(|| word(if controller.return_to_service { "2" } else { "0" })),
+        "SchedulerTimeSlice" => secs(scheduler.preemption.time_slice.secs()),
         "SchedulerType" => word(if scheduler.backfill.is_on { "sched/backfill" } else { "sched/builtin" }),
         "SelectType" => config.as_given.get(name).map_or("select/cons_tres".into(), |value| value.to_lowercase()),
         "SelectTypeParameters" => match config.as_given.get(name) {

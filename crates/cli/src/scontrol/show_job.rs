@@ -94,6 +94,15 @@ fn times(view: &JobView, lines: &mut Vec<String>) {
         clock.show_or(view.end_time(), "Unknown"),
         clock.show_or(spec.deadline, "N/A"),
     ));
+    let preemption = &view.scene.config.scheduler.preemption;
+    if preemption.is_on() {
+        let eligible = job.started.map(|started| started + preemption.exempt_time);
+        lines.push(format!(
+            "PreemptEligibleTime={} PreemptTime={}",
+            clock.show_or(eligible, "Unknown"),
+            clock.show_or(job.preempted_at, "None"),
+        ));
+    }
     lines.push(format!(
         "SuspendTime={} SecsPreSuspend={} LastSchedEval={} Scheduler=Main",
         clock.show_or(job.suspend_changed, "None"),

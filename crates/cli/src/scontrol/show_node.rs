@@ -3,7 +3,6 @@ use model::Partition;
 use model::config::Config;
 use model::duration;
 use model::hostlist;
-use model::partition::PreemptMode;
 use model::request::NodeView;
 use model::size;
 use model::spec::TimeLimit;
@@ -89,7 +88,7 @@ pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &C
 }
 
 /// Appends one partition; `nodes` are all the cluster's.
-pub fn write_partition(partition: &Partition, nodes: &[NodeView], style: Style, out: &mut String) {
+pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Config, style: Style, out: &mut String) {
     let own: Vec<&NodeView> = nodes.iter().filter(|node| partition.nodes.contains(&node.node.name)).collect();
     let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();
     let memory_mb: u64 = own.iter().map(|node| node.node.config.memory_mb).sum();
@@ -148,7 +147,10 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], style: Style, 
             yes(partition.requires_reservation),
             node_view::oversubscribe(partition),
         ),
-        format!("OverTimeLimit=NONE PreemptMode={}", partition.preempt_mode.map_or("OFF", PreemptMode::word)),
+        format!(
+            "OverTimeLimit=NONE PreemptMode={}",
+            partition.preempt_mode.map_or_else(|| config.scheduler.preemption.mode_text(), |mode| mode.word().into())
+        ),
         format!("State={} TotalCPUs={n_cpus} TotalNodes={n_nodes} SelectTypeParameters=NONE", partition.state.word(),),
         format!("JobDefaults={}", or_null(&job_defaults(partition))),
         format!("{default_memory} {max_memory}"),

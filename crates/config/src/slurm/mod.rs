@@ -11,6 +11,7 @@ mod network;
 mod node;
 mod partition;
 mod places;
+mod preemption;
 mod scheduling;
 mod settings;
 pub(crate) mod values;

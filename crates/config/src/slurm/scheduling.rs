@@ -43,6 +43,8 @@ fn parameter(word: &str, pair: &Pair, backfill: &mut BackfillConfig, notes: &Not
             backfill.resolution = Span::from_secs(number().map_or(backfill.resolution.secs(), u64::from).max(1));
         }
         // Every event is planned for at once and to any depth, so nothing is left to delay, repeat or continue.
+        // Read with the rest of preemption.
+        name if name.starts_with("preempt_") => (),
         "bf_interval"
         | "bf_continue"
         | "default_queue_depth"

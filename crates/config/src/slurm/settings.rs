@@ -137,22 +137,9 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
     scheduler.reservation_over_run = Span::from_secs(u64::from(minutes.unwrap_or(0)) * 60);
     let licenses = values.read("Licenses", "names with counts, like matlab:4,ansys", notes, license::parse_list);
     config.licenses = licenses.unwrap_or_default();
-    preempt_parameters(values, config, notes);
+    super::preemption::read(values, config, notes);
     super::scheduling::read(values, config, notes);
     selection(values, config, notes);
-}
-
-fn preempt_parameters(values: &Values, config: &mut Config, notes: &Notes) {
-    let Some(pair) = values.get("PreemptParameters") else { return };
-    for word in pair.value.split(',').filter(|word| !word.is_empty()) {
-        match word.to_lowercase().split_once('=') {
-            Some(("suspend_grace_time", secs)) => match secs.parse::<u16>() {
-                Ok(secs) => config.agent.suspend_grace = Span::from_secs(secs.into()),
-                Err(_) => notes.wrong(&pair.at, format!("`{word}`: a number of seconds is expected")),
-            },
-            _ => notes.warn(&pair.at, format!("{word} has no effect here")),
-        }
-    }
 }
 
 /// Whether whole nodes are handed out, and whether memory is.

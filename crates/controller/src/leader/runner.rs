@@ -303,6 +303,7 @@ fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)
                 .collect();
         }
         Task::Warn => return warnings(job),
+        Task::Preempt => return calls_to_make_room(cluster, job),
         Task::Stop => Order::Freeze { number: 0, run, grace: cluster.config().agent.suspend_grace },
         Task::Continue => Order::Thaw { number: 0, run },
         Task::Kill => {
@@ -326,6 +327,20 @@ fn warnings(job: &Job) -> Vec<(NodeName, Order)> {
     let scope = if warning.batch_only { SignalScope::BatchShell } else { SignalScope::Steps };
     let order = Order::Signal { run: run_of(job), signal: warning.signal, scope };
     job.allocation.names().map(|node| (node.clone(), order.clone())).collect()
+}
+
+/// SIGCONT, so that it can hear, and SIGTERM; or the signal it asked for, where the site has it so.
+fn calls_to_make_room(cluster: &Cluster, job: &Job) -> Vec<(NodeName, Order)> {
+    use model::request::SignalScope;
+    use model::signal::Signal;
+    let asks = job.spec.warning.is_some() && !job.warned;
+    if cluster.config().scheduler.preemption.sends_user_signal && asks {
+        return warnings(job);
+    }
+    let order = |signal| Order::Signal { run: run_of(job), signal, scope: SignalScope::Steps };
+    let calls = [Signal::CONT, Signal::TERM].map(|signal| order(signal.number().into()));
+    let nodes = nodes_with_processes(cluster, job).into_iter();
+    nodes.flat_map(|node| calls.clone().map(|call| (node.clone(), call))).collect()
 }
 
 /// Where anything of the job may have been started: the script's node, and the nodes of its steps.
@@ -352,9 +367,9 @@ fn kill_wait(cluster: &Cluster, job: &Job) -> Span {
 fn kill_note(job: &Job) -> KillNote {
     match (job.outcome, job.requeue) {
         (Some(Outcome::NodeFail), _) => KillNote::NodeFailure,
+        (Some(Outcome::Preempted), _) => KillNote::Preempted,
         (_, true) => KillNote::Requeued,
         (Some(Outcome::Timeout), _) => KillNote::TimeLimit,
-        (Some(Outcome::Preempted), _) => KillNote::Preempted,
         (Some(Outcome::Cancelled), _) if job.reason != Some(Reason::DependencyNeverSatisfied) => KillNote::Cancelled,
         _ => KillNote::Silent,
     }

@@ -1,5 +1,5 @@
 //! Who holds, or is promised, what of one node, and from when to when.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::gres::GresUnits;
 use model::node::Tenancy;
@@ -85,6 +85,27 @@ impl Uses {
                 let release = Release { at: until, cpus: one.cpus, memory_mb: one.memory_mb };
                 self.releases.insert(at, release);
             }
+        }
+    }
+
+    /// As if these had gone.
+    pub fn without(&self, gone: &BTreeSet<JobId>) -> Uses {
+        let mut uses = Uses { promised: self.promised.clone(), ..Uses::default() };
+        let staying = self.held.iter().filter(|one| !gone.contains(&one.job));
+        staying.cloned().for_each(|one| uses.add(one));
+        uses
+    }
+
+    /// The job will be gone sooner than was known.
+    pub fn shorten(&mut self, job: JobId, until: Slot, ends_at: Timestamp) {
+        let held = std::mem::take(&mut self.held);
+        self.releases.clear();
+        for mut one in held {
+            if one.job == job {
+                one.interval.until = one.interval.until.min(until);
+                one.ends_at = Some(ends_at);
+            }
+            self.add(one);
         }
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod dependency;
 mod held;
 mod launch;
 mod partition;
+mod preemption;
 pub(crate) use array_limit::slots as array_slots;
 pub(crate) use partition::limit as partition_limit;
 pub use partition::refusal as partition_refusal;
@@ -48,7 +49,9 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     partition::hold,
     burst_buffer::hold,
     launch::hold,
+    preemption::end,
     suspend::hold,
+    preemption::warning,
     warning::hold,
     time_limit::hold,
     retention::hold,
@@ -84,7 +87,7 @@ pub(crate) enum Failure {
 pub(crate) fn meaning_of_failure(task: Task) -> Failure {
     match task {
         Task::Launch => Failure::EndRun,
-        Task::Warn => Failure::CarryOn,
+        Task::Warn | Task::Preempt => Failure::CarryOn,
         // A job is never left half frozen.
         Task::Stop | Task::Continue | Task::Kill | Task::Clear => Failure::Retry,
         // What becomes of buffers is told place by place.

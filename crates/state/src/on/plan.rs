@@ -11,7 +11,7 @@ use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, buffers, het, ledger, network, reservations, step_life};
+use crate::{Cluster, arrays, buffers, het, ledger, network, preemption, reservations, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -33,6 +33,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             stage(cluster, &mut usage, stage_in);
         }
     }
+    let told = plan.preemptions.iter().filter(|one| preemption::begin(cluster, one)).count();
     for wait in &plan.reasons {
         let eligible = cluster.jobs.get(&wait.job).is_some_and(|job| cluster.is_eligible(job));
         if eligible {
@@ -60,7 +61,8 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             job.last_evaluated = Some(now);
         }
     }
-    Ok(Reply::Adopted { n_started, n_stale: plan.starts.len() as u32 - n_started })
+    let n_stale = plan.starts.len() as u32 - n_started + (plan.preemptions.len() - told) as u32;
+    Ok(Reply::Adopted { n_started, n_stale })
 }
 
 fn het_leader(cluster: &Cluster, start: &Start) -> Option<JobId> {

@@ -36,6 +36,7 @@ pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult)
 }
 
 fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure, why: &str) {
+    let told_by_own_signal = cluster.config.scheduler.preemption.sends_user_signal;
     let job = cluster.job_mut(id);
     job.done.insert(task);
     match task {
@@ -43,6 +44,7 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Continue => job.is_frozen = false,
         Task::Kill => job.alive = false,
         Task::Launch => job.launched = true,
+        Task::Preempt => job.warned |= told_by_own_signal,
         Task::Stop | Task::Clear => (),
         // Buffers' tasks are no job's.
         Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim => (),

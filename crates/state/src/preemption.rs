@@ -1,0 +1,139 @@
+//! Who may take whose place, and how: the one answer that scheduler, adoption and display share.
+use std::sync::Arc;
+
+use model::accounts::Qos;
+use model::job::Remark;
+use model::partition::PreemptMode;
+use model::plan::Preemption;
+use model::preemption::PreemptKind;
+use model::time::Span;
+use model::{Job, Outcome, Partition, Phase, Timestamp};
+
+use crate::on::job::touched;
+use crate::{Cluster, features};
+
+/// How a job gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// CANCEL, REQUEUE or SUSPEND.
+    pub mode: PreemptMode,
+    /// So long it may go on once it has been told.
+    pub grace: Span,
+    /// Until then it is left alone.
+    pub exempt_until: Timestamp,
+}
+
+/// How `victim`, which runs, would give way to `by` if that were to start in `partition`. None: it would not.
+pub fn terms(cluster: &Cluster, by: &Job, partition: &Partition, victim: &Job) -> Option<Terms> {
+    let rules = &cluster.config.scheduler.preemption;
+    let is_exempt = rules.min_exempt_priority.is_some_and(|least| victim.priority >= least);
+    if is_exempt || !outranks(cluster, by, partition, victim) {
+        return None;
+    }
+    let own = cluster.config.partition(&victim.partition);
+    let (mode, grace, exempt) = match (rules.kind, qos_of(cluster, victim)) {
+        (PreemptKind::Nothing, _) => return None,
+        (PreemptKind::Qos, Some(qos)) => {
+            let mode = PreemptMode::parse(&qos.preempt_mode).unwrap_or(rules.mode);
+            let exempt = qos.preempt_exempt_secs.map(|secs| Span::from_secs(secs.into()));
+            (mode, Span::from_secs(qos.grace_secs.into()), exempt)
+        }
+        (PreemptKind::PartitionTier | PreemptKind::Qos, _) => {
+            let mode = own.and_then(|own| own.preempt_mode).unwrap_or(rules.mode);
+            (mode, own.map(|own| own.grace_time).unwrap_or_default(), None)
+        }
+    };
+    let mode = match mode {
+        PreemptMode::Cancel | PreemptMode::Requeue | PreemptMode::Suspend => mode,
+        PreemptMode::SuspendGang => PreemptMode::Suspend,
+        PreemptMode::Off | PreemptMode::Gang | PreemptMode::Within => return None,
+    };
+    let exempt_until = victim.started? + exempt.unwrap_or(rules.exempt_time);
+    // Frozen processes hear no warning.
+    let grace = if victim.phase == Phase::Suspended { Span(0) } else { grace };
+    Some(Terms { mode, grace, exempt_until })
+}
+
+/// Whether `by`, in that partition, goes before `victim`, which runs.
+pub(crate) fn outranks(cluster: &Cluster, by: &Job, partition: &Partition, victim: &Job) -> bool {
+    let rules = &cluster.config.scheduler.preemption;
+    match rules.kind {
+        PreemptKind::Nothing => false,
+        PreemptKind::PartitionTier => {
+            let tier = cluster.config.partition(&victim.partition).map(|own| own.priority_tier);
+            tier.is_some_and(|tier| tier < partition.priority_tier)
+        }
+        PreemptKind::Qos => {
+            let is_within = by.spec.qos == victim.spec.qos && by.priority > victim.priority;
+            qos_of(cluster, by).is_some_and(|qos| {
+                let within = rules.is_within_qos || PreemptMode::parse(&qos.preempt_mode) == Some(PreemptMode::Within);
+                qos.preempt.contains(&victim.spec.qos) || (within && is_within)
+            })
+        }
+    }
+}
+
+/// The job could go before somebody in that partition, when the lowest of those that run has this rank.
+pub fn goes_before_some(cluster: &Cluster, job: &Job, partition: &Partition, lowest: u32) -> bool {
+    let rules = &cluster.config.scheduler.preemption;
+    match rules.kind {
+        PreemptKind::Nothing => false,
+        PreemptKind::PartitionTier => partition.priority_tier > lowest,
+        PreemptKind::Qos => qos_of(cluster, job)
+            .is_some_and(|qos| !qos.preempt.is_empty() || rules.is_within_qos || qos.preempt_mode == "within"),
+    }
+}
+
+/// Of those who may be preempted, the lowest go first.
+pub fn rank(cluster: &Cluster, job: &Job) -> u32 {
+    match cluster.config.scheduler.preemption.kind {
+        PreemptKind::Qos => qos_of(cluster, job).map_or(0, |qos| qos.priority),
+        PreemptKind::Nothing | PreemptKind::PartitionTier => {
+            cluster.config.partition(&job.partition).map_or(0, |partition| partition.priority_tier)
+        }
+    }
+}
+
+fn qos_of<'c>(cluster: &'c Cluster, job: &Job) -> Option<&'c Qos> {
+    cluster.accounts.qos.get(&job.spec.qos)
+}
+
+/// It runs, or stands still, and nobody has told it to go.
+pub fn may_be_told(job: &Job) -> bool {
+    matches!(job.phase, Phase::Running | Phase::Suspended) && job.preempt_ends.is_none()
+}
+
+/// Tells the job to make room, if all is still as it was when the plan was made; says whether it was told.
+pub(crate) fn begin(cluster: &mut Cluster, preemption: &Preemption) -> bool {
+    let (Some(victim), Some(by)) = (cluster.jobs.get(&preemption.job), cluster.jobs.get(&preemption.by)) else {
+        return false;
+    };
+    let partitions = by.spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
+    let taking = partitions.filter(|partition| features::partition_refusal(partition, by).is_none());
+    let found = taking.into_iter().find_map(|partition| {
+        let terms = terms(cluster, by, partition, victim)?;
+        let is_due = terms.mode != PreemptMode::Suspend && terms.exempt_until <= cluster.now;
+        is_due.then(|| (terms, partition.name.clone()))
+    });
+    let is_right = cluster.is_eligible(by) && victim.attempt == preemption.attempt && may_be_told(victim);
+    let Some((terms, partition)) = found.filter(|_| is_right) else { return false };
+    let may_run_again = victim.spec.is_batch() && victim.spec.requeue.unwrap_or(cluster.config.scheduler.requeues);
+    let text = format!("preempted by job {}, which runs in partition {partition}", preemption.by);
+    let now = cluster.now;
+    let job = cluster.job_mut(preemption.job);
+    job.preempted_at = Some(now);
+    job.preempted_by = Some(preemption.by);
+    job.preempt_ends = Some(now + terms.grace);
+    job.preempt_requeues = terms.mode == PreemptMode::Requeue && may_run_again;
+    job.remarks.push(Remark { at: now, text });
+    touched(cluster, preemption.job);
+    true
+}
+
+/// A job that fails while it makes room was preempted; one that ends well has made room by itself.
+pub(crate) fn outcome_of(job: &Arc<Job>, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed if job.preempt_ends.is_some() => Outcome::Preempted,
+        outcome => outcome,
+    }
+}
