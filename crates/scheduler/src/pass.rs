@@ -41,7 +41,7 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         let backfill = &cluster.config().scheduler.backfill;
-        let clock = Clock::new(cluster.now(), backfill);
+        let clock = Clock::of(cluster);
         Pass {
             cluster,
             clock,

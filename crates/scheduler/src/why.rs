@@ -99,7 +99,7 @@ fn needs(job: &Job) -> String {
 
 /// Which nodes could serve the job now, and who holds those that will be free first.
 fn look_at_nodes(cluster: &Cluster, job: &Job, why: &mut Why) {
-    let clock = Clock::new(cluster.now(), &cluster.config().scheduler.backfill);
+    let clock = Clock::of(cluster);
     let mut room = Room::new(cluster, &clock);
     room.load(cluster, &clock);
     room.look_for(&job.spec.size);

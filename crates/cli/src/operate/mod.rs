@@ -17,6 +17,7 @@ mod machine_wide;
 mod manual;
 mod mover;
 mod settle;
+mod sim;
 mod status;
 mod topo;
 mod up;
@@ -78,6 +79,12 @@ const VERBS: &[Verb] = &[
         usage: "why JOB [--json] [--dir DIR]",
         summary: "tell what holds a job, when it will start, and what would start it sooner",
         run: why::run,
+    },
+    Verb {
+        name: "sim",
+        usage: sim::USAGE,
+        summary: "run a workload (SWF, or rows of sacct) through the scheduler on a simulated clock",
+        run: sim::run,
     },
     Verb {
         name: "config",

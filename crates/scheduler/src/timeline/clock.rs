@@ -3,6 +3,7 @@ use model::Timestamp;
 use model::config::BackfillConfig;
 use model::spec::TimeLimit;
 use model::time::Span;
+use state::Cluster;
 
 /// A mark on the timeline. `NOW` is the moment of the plan; the next ones are whole steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ impl Interval {
 
 /// More marks than this make the steps longer.
 const MOST_SLOTS: u64 = 8192;
+/// Nobody plans further by himself.
+const FARTHEST: Span = Span::from_secs(60 * 86_400);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
@@ -42,9 +45,21 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub fn new(now: Timestamp, config: &BackfillConfig) -> Clock {
-        let step = config.resolution.0.max(1).max(config.window.0 / MOST_SLOTS);
-        Clock { now, step, n_slots: (config.window.0 / step).max(1) as u32 }
+    /// Reaches at least as far as jobs now run by their limits: whoever waits for them has a place in time.
+    pub fn of(cluster: &Cluster) -> Clock {
+        let running = cluster.nodes().flat_map(|node| &node.jobs).filter_map(|id| cluster.job(*id));
+        let last = running.filter_map(|job| cluster.expected_end(job)).max().unwrap_or_default();
+        Clock::new(cluster.now(), &cluster.config().scheduler.backfill, last)
+    }
+
+    fn new(now: Timestamp, config: &BackfillConfig, last_end: Timestamp) -> Clock {
+        let window = config.window.max(last_end - now).min(FARTHEST.max(config.window)).0;
+        // Marks of a longer step are marks of the shorter ones too.
+        let mut step = config.resolution.0.max(1);
+        while window / step > MOST_SLOTS {
+            step *= 2;
+        }
+        Clock { now, step, n_slots: window.div_ceil(step).max(1) as u32 }
     }
 
     /// The first mark that is not before `at`.
@@ -116,7 +131,7 @@ mod tests {
     #[test]
     fn marks_stand_still_while_time_passes() {
         let config = BackfillConfig::default();
-        let clocks = [1000, 1010].map(|secs| Clock::new(Timestamp::from_secs(secs), &config));
+        let clocks = [1000, 1010].map(|secs| Clock::new(Timestamp::from_secs(secs), &config, Timestamp::default()));
         let at = Timestamp::from_secs(2000);
         let [first, second] = clocks.map(|clock| clock.time(clock.slot(at)));
         assert_eq!((first, second), (Timestamp::from_secs(2040), Timestamp::from_secs(2040)));
@@ -126,10 +141,20 @@ mod tests {
 
     #[test]
     fn a_job_that_starts_now_is_over_at_the_mark_after_its_end() {
-        let clock = Clock::new(Timestamp::from_secs(1000), &BackfillConfig::default());
+        let clock = Clock::new(Timestamp::from_secs(1000), &BackfillConfig::default(), Timestamp::default());
         let minute = Length(Some(Span::from_secs(60)));
         assert_eq!(clock.interval(Slot::NOW, minute).until, clock.slot(Timestamp::from_secs(1060)));
         assert_eq!(clock.interval(Slot(3), minute), Interval { from: Slot(3), until: Slot(4) });
         assert_eq!(clock.interval(Slot(3), Length(None)).until, Slot::NEVER);
+    }
+
+    #[test]
+    fn the_window_reaches_to_the_last_end_in_longer_steps() {
+        let config = BackfillConfig::default();
+        let window = |days: u64| {
+            let clock = Clock::new(Timestamp::from_secs(1000), &config, Timestamp::from_secs(1000 + days * 86_400));
+            (clock.n_slots, clock.step / config.resolution.0)
+        };
+        assert_eq!([window(0), window(3), window(30), window(900)], [(1440, 1), (4320, 1), (5400, 8), (5400, 16)]);
     }
 }
