@@ -7,6 +7,7 @@ mod het;
 mod history;
 mod kill;
 mod limits;
+mod lua;
 mod memory;
 mod operate;
 mod preempt;

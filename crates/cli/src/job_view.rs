@@ -6,7 +6,7 @@ use model::config::Config;
 use model::pattern::{self, PatternValues};
 use model::spec::{JobSpec, Memory, Sharing, TimeLimit};
 use model::staging::NodeProgress;
-use model::{Job, JobKind, Phase, Timestamp, hostlist};
+use model::{Job, JobKind, Phase, Plugin, Timestamp, hostlist};
 
 use crate::zone::Clock;
 
@@ -218,7 +218,11 @@ impl<'a> JobView<'a> {
     pub fn reason(&self) -> &'a str {
         if self.job.is_staging_out() {
             return match self.job.buffer_failure.as_str() {
-                "" => "burst_buffer/native: Stage-out in progress",
+                "" => match self.job.spec.buffer.as_ref().map(|request| request.plugin) {
+                    Some(Plugin::Lua) => "burst_buffer/lua: Stage-out in progress",
+                    Some(Plugin::DataWarp) => "burst_buffer/datawarp: Stage-out in progress",
+                    Some(Plugin::Native) | None => "burst_buffer/native: Stage-out in progress",
+                },
                 text => text,
             };
         }

@@ -1,9 +1,12 @@
-//! A topology.yaml beside the main file: it counts, whatever the main file says about the network.
+//! Files beside the main one: a topology.yaml counts, whatever the main file says about the network; so does what a
+//! burst_buffer.conf says of a plugin that the main file asks for.
 use std::path::Path;
 
 use model::Config;
+use model::pool::BurstBufferConfig;
 
 use crate::problem::{Problem, Problems};
+use crate::slurm;
 use crate::topology::{self, Severity};
 
 /// Replaces the topologies of `config` by those of the file, if there is one.
@@ -43,4 +46,22 @@ pub(crate) fn read_yaml(folder: &Path, config: &mut Config, warnings: &mut Probl
     config.topologies = topologies;
     warnings.list.extend(noted);
     Ok(true)
+}
+
+/// Where the site's script is, and what its burst_buffer.conf says.
+pub(crate) fn read_burst_buffer(
+    folder: &Path,
+    burst: &mut BurstBufferConfig,
+    warnings: &mut Problems,
+) -> Result<(), Problems> {
+    burst.script = match burst.script.as_str() {
+        "" => slurm::burst::script(folder),
+        given => folder.join(given).display().to_string(),
+    };
+    let Some(file) = slurm::burst::conf_file(folder, burst.plugin) else { return Ok(()) };
+    let notes = slurm::values::Notes::default();
+    slurm::burst::options(&file, burst, &notes);
+    let problems = Problems { file: file.display().to_string(), list: notes.problems.take() };
+    warnings.list.extend(notes.warnings.take());
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

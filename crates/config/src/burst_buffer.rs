@@ -1,7 +1,7 @@
 //! `[burst_buffer]` and its `[[burst_buffer.pools]]`.
 use std::collections::BTreeMap;
 
-use model::pool::{BurstBufferConfig, Pool, PoolKind, Verify};
+use model::pool::{BurstBufferConfig, Plugin, Pool, PoolKind, Verify};
 use model::{NodeName, hostlist, size};
 use toml_edit::Item;
 
@@ -9,10 +9,10 @@ use crate::section::{Section, set};
 
 const SIZE: &str = "a size like \"200TiB\", or bytes as a whole number";
 const VERIFY: &str = "\"none\", \"size\", \"stream\" or \"full\"";
-const FLAGS: &str = "a list of DisablePersistent, EnablePersistent, PrivateData, TeardownFailure";
+const FLAGS: &str = "a list of DisablePersistent, EnablePersistent, EmulateCray, PrivateData, TeardownFailure";
 
 /// Keys may be written as Slurm writes them.
-const SPELLINGS: [(&str, &str); 9] = [
+const SPELLINGS: [(&str, &str); 12] = [
     ("AllowUsers", "allow_users"),
     ("DenyUsers", "deny_users"),
     ("DefaultPool", "default_pool"),
@@ -22,15 +22,15 @@ const SPELLINGS: [(&str, &str); 9] = [
     ("ValidateTimeout", "validate_timeout"),
     ("OtherTimeout", "other_timeout"),
     ("PollInterval", "poll_interval"),
+    ("Directive", "directive"),
+    ("GetSysState", "get_sys_state"),
+    ("GetSysStatus", "get_sys_status"),
 ];
 
 pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> BurstBufferConfig {
     let mut burst = BurstBufferConfig::default();
-    let kind = section.read("type", "\"native\"", |item| {
-        let word = item.as_str()?;
-        (word.strip_prefix("burst_buffer/").unwrap_or(word) == "native").then_some(())
-    });
-    let _ = kind;
+    let kind = section.read("type", "\"native\", \"lua\" or \"datawarp\"", |item| Plugin::parse(item.as_str()?));
+    set(&mut burst.plugin, kind);
     for (theirs, ours) in SPELLINGS {
         let key = if section.has(theirs) { theirs } else { ours };
         match ours {
@@ -42,6 +42,9 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
             "validate_timeout" => section.seconds(key, &mut burst.validate_timeout),
             "other_timeout" => section.seconds(key, &mut burst.other_timeout),
             "poll_interval" => section.seconds(key, &mut burst.poll_interval),
+            "directive" => section.word(key, &mut burst.directive),
+            "get_sys_state" => section.text(key, &mut burst.get_sys_state),
+            "get_sys_status" => section.text(key, &mut burst.get_sys_status),
             _ => flags(&mut section, key, &mut burst),
         }
     }
@@ -55,6 +58,13 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
     let bandwidth = section.read("bandwidth", SIZE, bytes);
     set(&mut burst.bandwidth_bytes, bandwidth);
     section.number("max_directives", 1..=100_000, &mut burst.max_directives);
+    section.text("script", &mut burst.script);
+    section.flag("allow_root", &mut burst.allows_root);
+    section.seconds("pools_interval", &mut burst.pools_interval);
+    section.seconds("teardown_interval", &mut burst.teardown_interval);
+    section.seconds("restart_delay", &mut burst.restart_delay);
+    section.number("hooks", 1..=4096, &mut burst.n_hooks);
+    section.number("array_tasks", 1..=100_000, &mut burst.n_array_tasks);
     for pool in section.sections("pools") {
         let pool = self::pool(pool, known);
         if burst.pool(&pool.name).is_some() {
@@ -63,6 +73,15 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
         burst.pools.push(pool);
     }
     shorthand(&mut section, &mut burst);
+    if burst.plugin.is_external() {
+        if !burst.pools.is_empty() {
+            let why =
+                format!("burst_buffer/{} tells of its pools itself: they cannot be given here", burst.plugin.word());
+            section.notes.add(section.at, why);
+        }
+        section.finish();
+        return burst;
+    }
     if burst.pools.is_empty() {
         section.notes.add(section.at, "[burst_buffer] needs [[burst_buffer.pools]], or `total_gb` and `root`");
     }
@@ -103,12 +122,8 @@ fn flags(section: &mut Section, key: &'static str, burst: &mut BurstBufferConfig
         None => item.as_array()?.iter().map(|word| Some(word.as_str()?.to_lowercase())).collect(),
     });
     for word in words.unwrap_or_default() {
-        match word.as_str() {
-            "enablepersistent" => burst.enables_persistent = true,
-            "disablepersistent" => burst.enables_persistent = false,
-            "privatedata" => burst.is_private = true,
-            "teardownfailure" => burst.tears_down_after_failure = true,
-            _ => section.notes.add(section.at, format!("`{key}`: unknown flag {word}; expected {FLAGS}")),
+        if !crate::slurm::burst::set_flag(burst, &word) {
+            section.notes.add(section.at, format!("`{key}`: unknown flag {word}; expected {FLAGS}"));
         }
     }
 }

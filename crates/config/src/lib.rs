@@ -70,6 +70,10 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     if let Some(file) = settings::database_file(&mut config.accounting) {
         *file = folder.as_deref().unwrap_or(Path::new("/")).join(&*file).to_string_lossy().into_owned();
     }
+    if let Some(burst) = config.burst_buffer.as_mut().filter(|burst| burst.plugin.is_external()) {
+        let folder = folder.as_deref().unwrap_or(Path::new("/"));
+        beside::read_burst_buffer(folder, burst, &mut warnings)?;
+    }
     for pool in config.burst_buffer.iter_mut().flat_map(|burst| &mut burst.pools) {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&pool.root);
         pool.root = anchored.to_string_lossy().into_owned();

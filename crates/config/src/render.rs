@@ -167,6 +167,7 @@ fn burst_buffer(text: &mut Text, config: &Config) {
     text.string("default_pool", &burst.default_pool);
     let flags = [
         ("EnablePersistent", burst.enables_persistent),
+        ("EmulateCray", burst.emulates_cray),
         ("PrivateData", burst.is_private),
         ("TeardownFailure", burst.tears_down_after_failure),
     ];
@@ -186,7 +187,20 @@ fn burst_buffer(text: &mut Text, config: &Config) {
     text.value("workers", burst.n_workers);
     text.optional("bandwidth", (burst.bandwidth_bytes > 0).then_some(burst.bandwidth_bytes));
     text.value("max_directives", burst.max_directives);
-    for pool in &burst.pools {
+    if burst.plugin.is_external() {
+        text.string("directive", &burst.directive);
+        text.string("script", &burst.script);
+        text.string("get_sys_state", &burst.get_sys_state);
+        text.string("get_sys_status", &burst.get_sys_status);
+        text.value("allow_root", burst.allows_root);
+        text.value("pools_interval", seconds(burst.pools_interval));
+        text.value("teardown_interval", seconds(burst.teardown_interval));
+        text.value("restart_delay", seconds(burst.restart_delay));
+        text.value("hooks", burst.n_hooks);
+    }
+    text.value("array_tasks", burst.n_array_tasks);
+    // A plugin's pools are its own to tell.
+    for pool in burst.pools.iter().filter(|_| !burst.plugin.is_external()) {
         text.header("[[burst_buffer.pools]]");
         text.string("name", &pool.name);
         text.string("kind", if pool.kind == PoolKind::Node { "node" } else { "shared" });

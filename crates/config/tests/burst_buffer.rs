@@ -1,6 +1,9 @@
 //! `[burst_buffer]`: what is read, written again the same, and refused.
-use config::{parse, render};
-use model::pool::{PoolKind, Verify};
+use std::fs;
+use std::path::PathBuf;
+
+use config::{parse, read_with_warnings, render};
+use model::pool::{Plugin, PoolKind, Verify};
 use model::time::Span;
 
 const NODES: &str = "[[nodes]]\nnames = \"n[1-3]\"\ncpus = 4\nmemory_mb = 1000\n";
@@ -70,4 +73,91 @@ fn what_makes_no_sense_is_told_with_its_line() {
     let said = problems("[burst_buffer]\n[[burst_buffer.pools]]\nname = \"p\"\nroot = \"/%n\"\nmovers = \"n9\"\n");
     assert!(said.iter().any(|line| line.contains("cannot contain %n")), "{said:?}");
     assert!(said.iter().any(|line| line.contains("no [[nodes]] table names n9")), "{said:?}");
+}
+
+/// A folder with a slurm.conf and a burst_buffer.conf; what they come to.
+fn slurm(kind: &str, conf: &str) -> Result<(model::Config, String), String> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("burst-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let main = format!(
+        "ClusterName=c\nSlurmctldHost=h\nNodeName=n1 CPUs=1\nPartitionName=p Nodes=ALL\n\
+         SchedulerParameters=bb_array_stage_cnt=3\n{kind}\n"
+    );
+    fs::write(folder.join("slurm.conf"), main).unwrap();
+    fs::write(folder.join("burst_buffer.conf"), conf).unwrap();
+    let read = read_with_warnings(&folder.join("slurm.conf"));
+    fs::remove_dir_all(&folder).unwrap();
+    let short = |text: String| text.replace(&format!("{}/", folder.display()), "");
+    read.map(|(config, warnings)| (config, short(warnings.to_string()))).map_err(|problems| short(problems.to_string()))
+}
+
+#[test]
+fn a_burst_buffer_conf_is_read_as_slurm_reads_it() {
+    let conf = "# site\nallowusers=ann,ben\nDenyUsers=eve:mallory\nDefaultPool=p1\nFlags=EnablePersistent,EmulateCray,\\\n\
+                PrivateData,TeardownFailure\nGetSysState=/opt/cli\nGetSysStatus=/opt/dwstat\nPollInterval=7\nOtherTimeout=8\n\
+                StageInTimeout=9\nStageOutTimeout=10\nValidateTimeout=11\nCreateBuffer=/bin/x\nGranularity=1G\n";
+    let (config, warnings) = slurm("BurstBufferType=burst_buffer/datawarp", conf).unwrap();
+    let burst = config.burst_buffer.unwrap();
+    assert_eq!((burst.plugin, burst.n_array_tasks, burst.default_pool.as_str()), (Plugin::DataWarp, 3, "p1"));
+    assert_eq!((burst.allow_users.join(" "), burst.deny_users.join(" ")), ("ann ben".into(), "eve mallory".into()));
+    assert!(burst.enables_persistent && burst.emulates_cray && burst.is_private && burst.tears_down_after_failure);
+    assert_eq!((burst.get_sys_state.as_str(), burst.get_sys_status.as_str()), ("/opt/cli", "/opt/dwstat"));
+    let times = [
+        burst.poll_interval,
+        burst.other_timeout,
+        burst.stage_in_timeout,
+        burst.stage_out_timeout,
+        burst.validate_timeout,
+    ];
+    assert_eq!(times.map(|span| span.secs()), [7, 8, 9, 10, 11]);
+    assert_eq!(burst.legacy, ["CreateBuffer=/bin/x"]);
+    assert!(warnings.contains("burst_buffer.conf:14:1: `CreateBuffer` has no effect"), "{warnings}");
+}
+
+#[test]
+fn lua_has_its_own_options_and_refuses_others_by_name() {
+    let conf = "Directive=BB_SITE\nDefaultPool=x\nGetSysState=/x\nFlags=EnablePersistent,TeardownFailure\n\
+                StageInTimeout=99999999\n";
+    let (config, warnings) = slurm("BurstBufferType=lua", conf).unwrap();
+    let burst = config.burst_buffer.unwrap();
+    assert_eq!((burst.plugin, burst.directive.as_str(), burst.default_pool.as_str()), (Plugin::Lua, "BB_SITE", ""));
+    assert!(burst.tears_down_after_failure && !burst.enables_persistent);
+    assert_eq!(burst.stage_in_timeout.secs(), 2_073_600);
+    assert!(burst.script.ends_with("/burst_buffer.lua"), "{}", burst.script);
+    for word in ["`DefaultPool`", "`GetSysState`", "the flag EnablePersistent", "`StageInTimeout` is reduced"] {
+        assert!(warnings.contains(word), "{word}: {warnings}");
+    }
+}
+
+#[test]
+fn what_no_burst_buffer_conf_may_say_is_named() {
+    let said = slurm("BurstBufferType=lua", "PoolInterval=3\nFlags=Fast\nOtherTimeout=soon\n").unwrap_err();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    assert!(
+        lines[0].contains(
+            "burst_buffer.conf:1:1: unknown key `PoolInterval` in burst_buffer.conf; did you mean `PollInterval`?"
+        ),
+        "{said}"
+    );
+    assert!(lines[1].contains(":2:1: `Flags`: unknown flag Fast"), "{said}");
+    assert!(lines[2].contains(":3:1: `OtherTimeout` must be a number of seconds"), "{said}");
+    assert!(slurm("BurstBufferType=generic", "").unwrap_err().contains("burst_buffer/lua, burst_buffer/datawarp"));
+    assert!(slurm("BurstBufferType=lua,datawarp", "").unwrap_err().contains("only one can be active"));
+    assert!(slurm("", "PollInterval=3\n").unwrap().1.contains("without effect: no BurstBufferType asks for it"));
+}
+
+#[test]
+fn plugins_are_told_of_in_our_own_file_too() {
+    let text =
+        "[burst_buffer]\ntype = \"lua\"\nDirective = \"BBX\"\nhooks = 4\nteardown_interval = 2\nallow_root = true\n";
+    let config = parse(&format!("{NODES}{text}"), "c").unwrap();
+    let burst = config.burst_buffer.clone().unwrap();
+    assert_eq!((burst.plugin, burst.directive.as_str(), burst.n_hooks), (Plugin::Lua, "BBX", 4));
+    assert_eq!(parse(&render(&config), "again").unwrap().burst_buffer, Some(burst));
+    let said = problems("[burst_buffer]\ntype = \"lua\"\n[[burst_buffer.pools]]\nname = \"p\"\nroot = \"/p\"\n");
+    assert!(said[0].contains("tells of its pools itself"), "{said:?}");
 }

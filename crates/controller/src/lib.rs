@@ -20,6 +20,7 @@ mod names;
 #[cfg(test)]
 mod old_journals;
 mod options;
+mod plugin;
 mod progress;
 mod serve;
 mod statistics;

@@ -55,6 +55,7 @@ async fn serve(options: Options) -> Result<()> {
     }
     let statistics = published.statistics.clone();
     let (runner, stager) = leader::start(door.clone(), published.clone(), agents.clone());
+    let plugin = crate::plugin::start(door.clone(), published.clone(), settings.state_dir.clone().into());
     let (started, config_file) = (door.now(), options.config_file);
     let api = Api {
         started,
@@ -63,6 +64,7 @@ async fn serve(options: Options) -> Result<()> {
         agents,
         runner,
         stager,
+        plugin,
         progress: Default::default(),
         config_file,
         names: Default::default(),

@@ -23,6 +23,10 @@ record! {
         pub destroys: Vec<Destruction>,
         /// Who does what it takes.
         pub plugin: Plugin,
+        /// `#DW swap`: bytes on each node, and their pool. Charged as one more of the spaces.
+        pub swap: Option<Space>,
+        /// Data is brought back after the run, as far as the directives tell.
+        pub stages_out: bool,
         /// An administrator asked: other users' persistent buffers may be destroyed, too.
         pub by_admin: bool,
     }
@@ -55,6 +59,9 @@ record! {
         pub name: String,
         pub pool: String,
         pub bytes: u64,
+        /// As written; only plugins look at them.
+        pub access: String,
+        pub kind: String,
     }
 
     /// `#BB destroy_persistent`
@@ -89,6 +96,13 @@ record! {
         pub was_used: bool,
         pub staged_in: Moved,
         pub staged_out: Moved,
+        pub plugin: Plugin,
+        /// The run is over, and its processes are gone: what is to be done after it may begin.
+        pub is_vacated: bool,
+        /// `NAME=value` for the job's processes, as a plugin's `paths` gave them.
+        pub environment: Vec<String>,
+        /// Teardowns that failed.
+        pub n_teardown_failures: u32,
     }
 
     /// One directory, and the agent that cares for it.
@@ -127,6 +141,9 @@ record! {
         pub by_job: JobId,
         pub failure: String,
         pub hurry: bool,
+        pub plugin: Plugin,
+        pub access: String,
+        pub kind: String,
     }
 }
 
@@ -237,11 +254,26 @@ impl BufferRequest {
         self.spaces.iter().any(|space| space.access == Access::Private)
     }
 
+    /// The job itself has something to do with buffers, besides making and destroying persistent ones.
+    pub fn is_used_by_job(&self) -> bool {
+        self.plugin == Plugin::Lua || !self.spaces.is_empty() || !self.uses.is_empty()
+    }
+
     /// Whether an agent works for the job besides those of its nodes.
     pub fn has_shared_place(&self) -> bool {
+        if self.plugin.is_external() {
+            return self.is_used_by_job();
+        }
         let has_private = self.spaces.iter().any(|space| space.access == Access::Private);
         let has_shared = self.spaces.iter().any(|space| space.access == Access::Shared);
         has_shared || !self.uses.is_empty() || (!self.transfers.is_empty() && !has_private)
+    }
+}
+
+impl Buffer {
+    /// All of its space together.
+    pub fn bytes(&self) -> u64 {
+        self.spaces.iter().map(|space| space.bytes).sum()
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::accounts::Change;
 use crate::het::StepPart;
 use crate::node::{Machine, Run};
-use crate::pool::PoolReport;
+use crate::pool::{Plugin, Pool, PoolReport};
 use crate::staging::{Access, StageResult};
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
@@ -50,6 +50,11 @@ pub enum Command {
     PoolsSeen {
         node: NodeName,
         pools: Vec<PoolReport>,
+    },
+    /// A plugin's pools, as it tells of them.
+    PoolsReported {
+        plugin: Plugin,
+        pools: Vec<Pool>,
     },
     /// All tasks of a step (or the batch script) on one node have ended, and nothing of it is left there.
     Exited(Exited),

@@ -47,6 +47,8 @@ pub enum Task {
     StageIn,
     /// The nodes of the run get what they still lack.
     PreRun,
+    /// What a plugin does first when the run is over.
+    PostRun,
     StageOut,
     /// Removes the directories that the run has no use for, and only those.
     Trim,

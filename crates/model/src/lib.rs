@@ -80,6 +80,7 @@ pub use node::Node;
 pub use outcome::Outcome;
 pub use partition::Partition;
 pub use plan::{Plan, StageStart, Start};
+pub use pool::Plugin;
 pub use ranges::TaskSet;
 pub use reason::Reason;
 pub use reject::Reject;

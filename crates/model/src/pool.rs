@@ -38,6 +38,31 @@ pub struct BurstBufferConfig {
     pub bandwidth_bytes: u64,
     /// Most directives in one request.
     pub max_directives: u32,
+    /// The word behind `#` in scripts (`Directive`), for `burst_buffer/lua`.
+    pub directive: String,
+    /// The site's burst_buffer.lua.
+    pub script: String,
+    /// DataWarp's `dw_wlm_cli` and `dwstat`.
+    pub get_sys_state: String,
+    pub get_sys_status: String,
+    /// `EmulateCray`: buffers are what we remember, not what the infrastructure lists.
+    pub emulates_cray: bool,
+    /// Root may have buffers, too; Slurm's own plugins refuse that.
+    pub allows_root: bool,
+    /// How often a plugin is asked for its pools.
+    pub pools_interval: Span,
+    /// How long a failed teardown rests; zero: as long as is usual for the plugin.
+    pub teardown_interval: Span,
+    /// How long a job waits whose buffer was being filled when the controller went down.
+    pub restart_delay: Span,
+    /// Hooks of one stage that run at once.
+    pub n_hooks: u32,
+    /// Tasks of one array that have buffers before they run.
+    pub n_array_tasks: u32,
+    /// Options of a plugin that is no more (`CreateBuffer=…`), shown as they were written.
+    pub legacy: Vec<String>,
+    /// The plugin has told of its pools. Not in any file: found out at run time, as are the pools of a plugin.
+    pub is_loaded: bool,
 }
 
 impl Default for BurstBufferConfig {
@@ -63,6 +88,19 @@ impl Default for BurstBufferConfig {
             n_workers: 0,
             bandwidth_bytes: 0,
             max_directives: 1000,
+            directive: "BB_LUA".into(),
+            script: String::new(),
+            get_sys_state: "/opt/cray/dw_wlm/default/bin/dw_wlm_cli".into(),
+            get_sys_status: "/opt/cray/dws/default/bin/dwstat".into(),
+            emulates_cray: false,
+            allows_root: false,
+            pools_interval: Span::from_secs(30),
+            teardown_interval: Span::from_secs(0),
+            restart_delay: Span::from_secs(60),
+            n_hooks: 32,
+            n_array_tasks: 10,
+            legacy: Vec::new(),
+            is_loaded: false,
         }
     }
 }
@@ -73,6 +111,10 @@ pub enum Plugin {
     /// Our agents move the data.
     #[default]
     Native,
+    /// The site's script does, on the controller's machine.
+    Lua,
+    /// The vendor's program does, on the controller's machine.
+    DataWarp,
 }
 
 impl Plugin {
@@ -80,7 +122,20 @@ impl Plugin {
     pub fn word(self) -> &'static str {
         match self {
             Plugin::Native => "native",
+            Plugin::Lua => "lua",
+            Plugin::DataWarp => "datawarp",
         }
+    }
+
+    /// Its tasks are hooks on the controller's machine; agents have nothing to do.
+    pub fn is_external(self) -> bool {
+        self != Plugin::Native
+    }
+
+    /// `burst_buffer/lua`, or `lua`.
+    pub fn parse(text: &str) -> Option<Plugin> {
+        let word = text.strip_prefix("burst_buffer/").unwrap_or(text);
+        [Plugin::Native, Plugin::Lua, Plugin::DataWarp].into_iter().find(|plugin| plugin.word() == word)
     }
 }
 
@@ -98,6 +153,8 @@ record! {
         pub reserve_percent: u32,
         /// Agents that move data to and from a shared pool; empty: any.
         pub movers: Vec<NodeName>,
+        /// A plugin says that this much is not to be had: our buffers, and whatever else is there.
+        pub unfree_bytes: u64,
     }
 
     /// What an agent says of a pool's file system.
@@ -148,6 +205,7 @@ impl BurstBufferConfig {
     /// The pool of requests that name none.
     pub fn default_pool(&self) -> Option<&Pool> {
         match self.default_pool.as_str() {
+            "" if self.plugin == Plugin::Lua => None,
             "" => self.pools.first(),
             name => self.pool(name),
         }

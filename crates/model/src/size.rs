@@ -67,6 +67,11 @@ pub fn parse_amount(text: &str) -> Option<Amount> {
     number.checked_mul(base.pow(power)).map(Amount::Bytes)
 }
 
+/// `0`, `0GiB`: a number that is none.
+pub fn is_zero(text: &str) -> bool {
+    split_number(text).is_some_and(|(number, _)| number == 0)
+}
+
 /// Bytes of a burst buffer size, where a bare number counts in `bare_bytes`.
 pub fn parse_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
     match parse_amount(text)? {

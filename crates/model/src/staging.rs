@@ -122,6 +122,10 @@ record! {
         pub took: Span,
         /// What the user should know though nothing failed: skipped sockets, retries.
         pub warnings: Vec<String>,
+        /// What a plugin says it really gave; zero: as much as was asked for.
+        pub real_bytes: u64,
+        /// What a plugin wants the job's processes to know.
+        pub environment: Vec<String>,
     }
 
     pub struct StageFailure {
@@ -129,6 +133,8 @@ record! {
         pub why: String,
         pub n_more: u64,
         pub moved: Moved,
+        /// The hook that failed, by the name users know it by; empty: what the phase is called.
+        pub operation: String,
     }
 
     /// How far the work for one home is.

@@ -260,12 +260,16 @@ impl<'a> Pass<'a> {
         let mut best: Option<(Slot, PoolId, Vec<Grant>)> = None;
         for pool in pools {
             let seeker = self.seeker(*pool, request);
-            let not_before = self.failed.earliest(&seeker, request).max(Slot(1));
+            let earliest = self.failed.earliest(&seeker, request);
+            let not_before = earliest.max(Slot(1));
             let found = match not_before {
                 Slot::NEVER => None,
                 _ => timeline::earliest(&self.room, &self.clock, *pool, request, not_before),
             };
-            self.failed.remember(&seeker, request, found.as_ref().map_or(Slot::NEVER, |(slot, _)| *slot));
+            // Whoever only keeps a place for later (its data is on its way) has not tried to start now.
+            if earliest > Slot::NOW {
+                self.failed.remember(&seeker, request, found.as_ref().map_or(Slot::NEVER, |(slot, _)| *slot));
+            }
             if let Some((slot, grants)) = found
                 && best.as_ref().is_none_or(|(first, ..)| slot < *first)
             {

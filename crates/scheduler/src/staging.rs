@@ -13,9 +13,6 @@ use crate::request::Request;
 /// So many are begun at once; the next pass comes at once.
 const N_BEGUN_AT_ONCE: usize = 256;
 
-/// So many tasks of one array have buffers before they run.
-const N_TASKS_OF_AN_ARRAY: u32 = 10;
-
 /// Jobs whose data is on its way, the least important first. They keep their places, for they start soon.
 pub(crate) fn being_staged(cluster: &Cluster) -> Vec<&Job> {
     let staging = cluster.buffers().filter(|buffer| buffer.phase == BufferPhase::StagingIn);
@@ -48,6 +45,7 @@ impl<'a> Pass<'a> {
         let cluster = self.cluster;
         let mut usage = Usage::of(cluster);
         let mut blocked: BTreeSet<&str> = BTreeSet::new();
+        let most_tasks = cluster.config().burst_buffer.as_ref().map_or(10, |config| config.n_array_tasks);
         let mut of_array = tasks_with_buffers(cluster);
         for job in cluster.staging_queue().take(cluster.config().scheduler.depth as usize) {
             let wanted: Vec<&str> =
@@ -61,7 +59,7 @@ impl<'a> Pass<'a> {
             };
             for task in tasks {
                 let n_tasks = job.array_id().map(|array| of_array.entry(array).or_default());
-                if task.is_some() && n_tasks.as_ref().is_some_and(|n_tasks| **n_tasks >= N_TASKS_OF_AN_ARRAY) {
+                if task.is_some() && n_tasks.as_ref().is_some_and(|n_tasks| **n_tasks >= most_tasks) {
                     break;
                 }
                 match usage.fit(cluster, &job.spec) {

@@ -236,6 +236,7 @@ fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order
         | Task::Clear
         | Task::StageIn
         | Task::PreRun
+        | Task::PostRun
         | Task::StageOut
         | Task::Trim
         | Task::TearDown

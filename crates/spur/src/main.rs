@@ -38,6 +38,9 @@ fn main() -> ExitCode {
     if name == agent::MOVER_NAME {
         return agent::move_data(std::env::args_os().skip(1));
     }
+    if name == hooks::WORKER_NAME {
+        std::process::exit(hooks::work());
+    }
     if name == "spurstepd" {
         return agent::supervise(std::env::args_os().skip(1));
     }

@@ -66,6 +66,7 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::DutyDone { duty, result } => on::report::duty_done(cluster, duty, result),
         Command::Staged { duty, results } => on::buffer::staged(cluster, duty, results),
         Command::DropBuffer { buffer } => on::buffer::drop_buffer(cluster, by, buffer),
+        Command::PoolsReported { plugin, pools } => on::buffer::pools_reported(cluster, *plugin, pools),
         Command::PoolsSeen { node, pools } => on::buffer::pools_seen(cluster, node, pools),
         Command::Exited(exited) => on::report::exited(cluster, exited),
         Command::Cancel { jobs, hurry } => on::job::cancel(cluster, by, jobs, *hurry),

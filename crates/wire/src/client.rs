@@ -96,6 +96,7 @@ impl Controller {
             | Command::Recorded { .. }
             | Command::ContinueIds { .. }
             | Command::Begin { .. }
+            | Command::PoolsReported { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -152,6 +153,12 @@ impl Controller {
     pub async fn burst(&mut self) -> Result<BurstPage, CallError> {
         let reply = self.client.burst(Nothing {}).await?.into_inner();
         if reply.page.is_empty() { Ok(BurstPage::default()) } else { read(&reply.page) }
+    }
+
+    /// What a burst buffer plugin says of itself.
+    pub async fn burst_status(&mut self, words: Vec<String>) -> Result<String, CallError> {
+        let request = crate::proto::BurstStatusRequest { words };
+        Ok(self.client.burst_status(request).await?.into_inner().text)
     }
 
     /// The job's data on its way, until nothing is left to move.

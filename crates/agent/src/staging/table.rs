@@ -70,7 +70,7 @@ impl Table {
 }
 
 pub fn failed(why: impl Into<String>) -> StageResult {
-    StageResult::Failed(StageFailure { why: why.into(), n_more: 0, moved: Moved::default() })
+    StageResult::Failed(StageFailure { why: why.into(), ..Default::default() })
 }
 
 fn answer(agent: &Agent, number: u64, result: StageResult) {

@@ -259,12 +259,18 @@ fn result_of(status: &mover::Status, started_secs: u64) -> Option<StageResult> {
         n_bytes: status.snapshot.bytes_done,
         took: took(status, started_secs),
         warnings: outcome.warnings.clone(),
+        ..Default::default()
     };
     match outcome.ending {
         mover::Ending::Done => Some(StageResult::Done(moved)),
         mover::Ending::Failed => {
             let why = outcome.errors.first().cloned().unwrap_or_else(|| "unknown error".into());
-            Some(StageResult::Failed(StageFailure { why, n_more: outcome.n_errors.saturating_sub(1), moved }))
+            Some(StageResult::Failed(StageFailure {
+                why,
+                n_more: outcome.n_errors.saturating_sub(1),
+                moved,
+                ..Default::default()
+            }))
         }
         // By somebody else than us: as good as a crash.
         mover::Ending::Cancelled => None,

@@ -493,6 +493,9 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         let words = rest[1..].to_vec();
         return asking("slurm_load_burst_buffer_stat error", async |controller, _| {
             let page = controller.burst().await?;
+            if page.config.as_ref().is_some_and(|config| config.plugin.is_external()) {
+                return Ok(Reply::text(controller.burst_status(words.clone()).await?));
+            }
             Ok(match show_burst::status(&page, &words) {
                 Ok(text) => Reply::text(text),
                 Err(why) => Reply::failed(&format!("scontrol: error: {why}")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use model::buffer::PersistentPhase;
 use model::pool::BurstBufferConfig;
 use model::request::{BurstPage, PoolView};
-use model::{Buffer, BufferPhase, Job, PersistentBuffer, hostlist, size};
+use model::{Buffer, BufferPhase, Job, PersistentBuffer, Plugin, hostlist, size};
 
 use crate::staging_view::Total;
 use crate::zone::Clock;
@@ -49,22 +49,25 @@ pub fn text(page: &BurstPage, clock: &Clock, style: Style, is_verbose: bool) -> 
 fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
     let default = config.default_pool().map(|pool| pool.name.as_str()).unwrap_or_default();
     let space = |name: &str| {
-        let granularity = config.pool(name).map_or(1, |pool| pool.granularity_bytes.max(1));
+        let pool = config.pool(name);
+        let granularity = pool.map_or(1, |pool| pool.granularity_bytes.max(1));
         let view = page.pools.iter().find(|view| view.name == name).cloned().unwrap_or_default();
         let PoolView { total_bytes, used_bytes, .. } = view;
+        let taken = used_bytes.max(pool.map_or(0, |pool| pool.unfree_bytes));
         format!(
             "Granularity={} TotalSpace={} FreeSpace={} UsedSpace={}",
             size::show_bytes(granularity),
             size::show_bytes(total_bytes),
-            size::show_bytes(total_bytes.saturating_sub(used_bytes)),
+            size::show_bytes(total_bytes.saturating_sub(taken)),
             size::show_bytes(used_bytes),
         )
     };
-    let mut lines = vec![format!("Name={} DefaultPool={default} {}", config.plugin.word(), space(default))];
+    let mut lines = vec![format!("Name={} DefaultPool={} {}", config.plugin.word(), or_null(default), space(default))];
     let others = config.pools.iter().filter(|pool| pool.name != default).enumerate();
     lines.extend(others.map(|(number, pool)| format!("  PoolName[{number}]={} {}", pool.name, space(&pool.name))));
     let flags = [
         ("DisablePersistent", !config.enables_persistent),
+        ("EmulateCray", config.emulates_cray),
         ("EnablePersistent", config.enables_persistent),
         ("PrivateData", config.is_private),
         ("TeardownFailure", config.tears_down_after_failure),
@@ -84,9 +87,16 @@ fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
         ([], denied) => lines.push(format!("  DenyUsers={}", denied.join(","))),
         (allowed, _) => lines.push(format!("  AllowUsers={}", allowed.join(","))),
     }
-    lines.push("  GetSysState=(null)".into());
-    lines.push("  GetSysStatus=(null)".into());
+    lines.extend(config.legacy.iter().map(|line| format!("  {line}")));
+    let is_called = config.plugin == Plugin::DataWarp;
+    let program = |path: &str| if is_called { or_null(path).to_owned() } else { "(null)".into() };
+    lines.push(format!("  GetSysState={}", program(&config.get_sys_state)));
+    lines.push(format!("  GetSysStatus={}", program(&config.get_sys_status)));
     lines
+}
+
+fn or_null(text: &str) -> &str {
+    if text.is_empty() { "(null)" } else { text }
 }
 
 fn buffer_line(buffer: &Buffer, job: Option<&Job>, clock: &Clock, is_verbose: bool) -> String {
@@ -95,7 +105,8 @@ fn buffer_line(buffer: &Buffer, job: Option<&Job>, clock: &Clock, is_verbose: bo
         None => format!("JobID={}", buffer.job),
     };
     let pools: Vec<&str> = buffer.spaces.iter().map(|space| space.pool.as_str()).collect();
-    let pool = if pools.is_empty() { "(null)".into() } else { pools.join(",") };
+    let pool = pools.join(",");
+    let pool = or_null(&pool);
     let spec = job.map(|job| &job.spec);
     let (created, bytes, state) = (clock.show(buffer.created), size::show_bytes(held(buffer)), state(buffer, job));
     let user = spec.map_or(String::new(), |spec| spec.user.clone());
@@ -103,7 +114,7 @@ fn buffer_line(buffer: &Buffer, job: Option<&Job>, clock: &Clock, is_verbose: bo
     if !is_verbose {
         return format!("    {name} CreateTime={created} Pool={pool} Size={bytes} State={state} UserID={user}");
     }
-    let or_null = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or("(null)").to_owned();
+    let or_null = |text: Option<&str>| or_null(text.unwrap_or_default()).to_owned();
     format!(
         "    {name} Account={} CreateTime={created} Partition={} Pool={pool} QOS={} Size={bytes} State={state} UserID={user}",
         or_null(spec.map(|spec| spec.account.as_str())),
@@ -115,7 +126,8 @@ fn buffer_line(buffer: &Buffer, job: Option<&Job>, clock: &Clock, is_verbose: bo
 /// What it is charged with, on all nodes.
 fn held(buffer: &Buffer) -> u64 {
     let of_place = |place: &model::buffer::Place| {
-        buffer.spaces.iter().find(|space| space.access == place.access).map_or(0, |space| space.bytes)
+        let spaces = buffer.spaces.iter().filter(|space| space.access == place.access);
+        spaces.map(|space| space.bytes).sum::<u64>()
     };
     buffer.places.iter().map(of_place).sum()
 }
@@ -123,6 +135,7 @@ fn held(buffer: &Buffer) -> u64 {
 /// The buffer's own state, which is less than the job's.
 fn state(buffer: &Buffer, job: Option<&Job>) -> &'static str {
     match buffer.phase {
+        _ if buffer.plugin == Plugin::Lua => "allocated",
         BufferPhase::Allocating | BufferPhase::StagingIn => "allocated",
         BufferPhase::TearingDown if job.is_some_and(|job| !job.buffer_failure.is_empty()) => "teardown-fail",
         BufferPhase::TearingDown => "teardown",

@@ -108,7 +108,7 @@ pub(crate) const TOP: &[Key] = &[
     number("BatchStartTimeout", &[]),
     text("BcastExclude", &[]),
     text("BcastParameters", &[]),
-    text("BurstBufferType", &["burst_buffer/none"]),
+    honoured("BurstBufferType"),
     text("CertgenParameters", &[]),
     text("CertgenType", &[]),
     text("CertmgrParameters", &[]),
@@ -400,4 +400,40 @@ pub(crate) const GRES: &[Key] = &[
     text("CPUs", &[]),
     text("Flags", &[]),
     text("Links", &[]),
+];
+
+pub(crate) const BURST_BUFFER: &[Key] = &[
+    honoured("AllowUsers"),
+    honoured("DenyUsers"),
+    honoured("DefaultPool"),
+    honoured("Directive"),
+    honoured("Flags"),
+    honoured("GetSysState"),
+    honoured("GetSysStatus"),
+    honoured("PollInterval"),
+    honoured("OtherTimeout"),
+    honoured("StageInTimeout"),
+    honoured("StageOutTimeout"),
+    honoured("ValidateTimeout"),
+    honoured("PrivateData"),
+    honoured("Granularity"),
+    honoured("Pools"),
+    honoured("CreateBuffer"),
+    honoured("DestroyBuffer"),
+    honoured("StartStageIn"),
+    honoured("StartStageOut"),
+    honoured("StopStageIn"),
+    honoured("StopStageOut"),
+];
+
+/// Options of a plugin that is no more; the programs among them are shown, nothing else comes of them.
+pub(crate) const BURST_BUFFER_LEGACY: &[&str] = &[
+    "Granularity",
+    "Pools",
+    "CreateBuffer",
+    "DestroyBuffer",
+    "StartStageIn",
+    "StartStageOut",
+    "StopStageIn",
+    "StopStageOut",
 ];

@@ -4,6 +4,7 @@
 //! lines ──▶ values, checked against keys ──▶ node, partition, gres, settings ──▶ model::Config
 //! ```
 //! Keys that Slurm knows and that mean nothing here are named in one warning; those that Slurm does not know are problems.
+pub(crate) mod burst;
 mod gres;
 mod keys;
 pub(crate) mod lines;
@@ -31,15 +32,8 @@ use partition::Partitions;
 use values::{Again, Notes, Values};
 
 /// Files that Slurm reads beside slurm.conf and that mean nothing here.
-const IDLE_FILES: [&str; 7] = [
-    "cgroup.conf",
-    "burst_buffer.conf",
-    "acct_gather.conf",
-    "job_container.conf",
-    "mpi.conf",
-    "oci.conf",
-    "plugstack.conf",
-];
+const IDLE_FILES: [&str; 6] =
+    ["cgroup.conf", "acct_gather.conf", "job_container.conf", "mpi.conf", "oci.conf", "plugstack.conf"];
 
 /// Whether a file is written as Slurm's are: told by its first line that says anything, and if none does by its name.
 pub(crate) fn is_slurm(file: &Path) -> io::Result<bool> {
@@ -72,6 +66,7 @@ pub(crate) fn parse(text: &str, file_name: &str, folder: Option<&Path>) -> Resul
     let content_top = content.top.clone();
     let mut config = content.finish(&gres_lines, &notes, file_name);
     network::read(&content_top, &mut config, folder, &notes);
+    burst::read(&content_top, &mut config, folder, &notes);
     let sorted = |mut list: Vec<Problem>| {
         list.sort();
         list.dedup();

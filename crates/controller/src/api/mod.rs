@@ -18,10 +18,10 @@ use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BlobReply, BlobRequest, BurstReply, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply,
-    DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest, JobsReply, JobsRequest, LicensesReply, NodesReply,
-    Nothing, PingReply, ReservationsReply, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
-    ToAgent, WhyReply, WhyRequest,
+    AccountsReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
+    CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
+    JobsReply, JobsRequest, LicensesReply, NodesReply, Nothing, PingReply, ReservationsReply, SignalRequest,
+    StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, WhyReply, WhyRequest,
 };
 use wire::refusal::to_status;
 
@@ -31,6 +31,7 @@ use crate::history::History;
 use crate::leader::{runner, stager};
 use crate::machine::Published;
 use crate::names::Names;
+use crate::plugin::Site;
 use crate::progress::ProgressTable;
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -42,6 +43,7 @@ pub struct Api {
     pub agents: Arc<Agents>,
     pub runner: runner::Handle,
     pub stager: stager::Handle,
+    pub plugin: Arc<Site>,
     pub progress: Arc<ProgressTable>,
     pub config_file: PathBuf,
     pub started: Timestamp,
@@ -199,6 +201,12 @@ impl Controller for Api {
     async fn burst(&self, request: Request<Nothing>) -> Answer<BurstReply> {
         let by = self.caller(&request)?;
         Ok(Response::new(buffers::page(&self.published.now(), by, &self.progress)))
+    }
+
+    async fn burst_status(&self, request: Request<BurstStatusRequest>) -> Answer<BurstStatusReply> {
+        let by = self.caller(&request)?;
+        let text = self.plugin.status(by, &request.get_ref().words).await;
+        Ok(Response::new(BurstStatusReply { text }))
     }
 
     async fn watch_staging(&self, request: Request<StagingRequest>) -> Answer<Self::WatchStagingStream> {

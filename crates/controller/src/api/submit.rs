@@ -26,6 +26,7 @@ pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<Sub
             try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
         return Ok(Response::new(SubmitReply { job: 0, text }));
     }
+    api.plugin.validate(by, &specs, &blobs).await.map_err(|reject| to_status(&reject))?;
     match api.door.submit(by, specs, blobs).await {
         Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new() })),
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),

@@ -52,7 +52,9 @@ fn heed(cluster: &Cluster, event: &Event) {
 /// Something was to be brought back, so that there is something to tell.
 fn stages_out(job: &Job) -> bool {
     let request = job.spec.buffer.as_ref();
-    request.is_some_and(|request| request.transfers.iter().any(|one| one.direction == Direction::Out))
+    request.is_some_and(|request| {
+        request.stages_out || request.transfers.iter().any(|one| one.direction == Direction::Out)
+    })
 }
 
 /// What there is to tell of a change of phase.

@@ -312,6 +312,7 @@ fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)
         Task::Clear
         | Task::StageIn
         | Task::PreRun
+        | Task::PostRun
         | Task::StageOut
         | Task::Trim
         | Task::TearDown

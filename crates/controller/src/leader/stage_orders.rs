@@ -17,10 +17,16 @@ pub fn errands(cluster: &Cluster, duty: &Duty) -> Vec<Errand> {
     match &duty.owner {
         Owner::Buffer(id) => {
             let (Some(job), Some(buffer)) = (cluster.job(*id), cluster.buffer(*id)) else { return Vec::new() };
+            // A plugin's hooks do it, not agents.
+            if buffer.plugin.is_external() {
+                return Vec::new();
+            }
             buffer.places.iter().filter_map(|place| errand(cluster, job, buffer, place, duty.task)).collect()
         }
         Owner::Persistent(name) => {
-            let Some(buffer) = cluster.persistent(name) else { return Vec::new() };
+            let Some(buffer) = cluster.persistent(name).filter(|buffer| !buffer.plugin.is_external()) else {
+                return Vec::new();
+            };
             vec![Errand { access: Access::Shared, node: buffer.node.clone(), order: of_persistent(cluster, buffer) }]
         }
         Owner::Job(_) | Owner::Step(..) | Owner::Node(_) => Vec::new(),

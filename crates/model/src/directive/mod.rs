@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::buffer::BufferRequest;
-use crate::pool::BurstBufferConfig;
+use crate::buffer::{BufferRequest, Space};
+use crate::pool::{BurstBufferConfig, Plugin};
 
 mod collect;
+mod datawarp;
+mod lua;
 mod paths;
 mod read;
 mod short;
@@ -62,15 +64,7 @@ impl fmt::Display for Problem {
 
 /// What the sources together ask for; none if they ask for nothing.
 pub fn request(config: &BurstBufferConfig, sources: Sources) -> Result<Option<BufferRequest>, Problem> {
-    let mut lines = collect::from_script(sources.script)?;
-    let from_file = collect::from_text(sources.file)?;
-    // Persistent buffers are made and destroyed by a script or a file, not by an option.
-    let from_option = short::lines(config, sources.option)?;
-    if let Some(line) = from_option.iter().find(|line| is_persistent_work(line)) {
-        return Err(whole(line, "persistent buffers are created and destroyed in a script or with --bbf"));
-    }
-    lines.extend(from_file);
-    lines.extend(from_option);
+    let lines = lines(config, sources)?;
     if lines.is_empty() {
         return Ok(None);
     }
@@ -81,8 +75,53 @@ pub fn request(config: &BurstBufferConfig, sources: Sources) -> Result<Option<Bu
     if lines.len() > config.max_directives as usize {
         return Err(whole("", &format!("more than {} directives", config.max_directives)));
     }
-    let request = read::request(config, &lines)?;
-    Ok(Some(BufferRequest { text, ..request }))
+    let request = match config.plugin {
+        Plugin::Native => read::request(config, &lines)?,
+        Plugin::Lua => lua::request(config, &lines)?,
+        Plugin::DataWarp => datawarp::request(config, &lines)?,
+    };
+    Ok(Some(BufferRequest { text, plugin: config.plugin, ..request }))
+}
+
+/// The directives of all sources, in full and without continuations.
+fn lines(config: &BurstBufferConfig, sources: Sources) -> Result<Vec<String>, Problem> {
+    let keywords = keywords(config);
+    let mut lines = collect::from_script(sources.script, &keywords)?;
+    let from_file = collect::from_text(sources.file, &keywords)?;
+    let from_option = match config.plugin {
+        Plugin::Native => short::lines(config, sources.option)?,
+        Plugin::Lua => lua::option(sources.option, &keywords)?,
+        Plugin::DataWarp => datawarp::option(sources.option, &keywords)?,
+    };
+    // Persistent buffers are made and destroyed by a script or a file, not by an option.
+    if let Some(line) = from_option.iter().find(|line| is_persistent_work(line)) {
+        return Err(whole(line, "persistent buffers are created and destroyed in a script or with --bbf"));
+    }
+    lines.extend(from_file);
+    lines.extend(from_option);
+    Ok(lines)
+}
+
+fn keywords(config: &BurstBufferConfig) -> Vec<String> {
+    match config.plugin {
+        Plugin::Native | Plugin::DataWarp => vec!["#DW".into(), "#BB".into()],
+        Plugin::Lua => vec![format!("#{}", config.directive)],
+    }
+}
+
+/// What `--bb` comes to as directive lines; Slurm puts them into the script.
+pub fn option_lines(config: &BurstBufferConfig, option: &str) -> Vec<String> {
+    let sources = Sources { option, ..Default::default() };
+    lines(config, sources).unwrap_or_default()
+}
+
+/// Adds room to what the job has in the same pool already; none if that is more than can be counted.
+fn charge(spaces: &mut Vec<Space>, more: Space) -> Option<()> {
+    match spaces.iter_mut().find(|space| space.pool == more.pool) {
+        Some(space) => space.bytes = space.bytes.checked_add(more.bytes)?,
+        None => spaces.push(more),
+    }
+    Some(())
 }
 
 fn is_persistent_work(line: &str) -> bool {

@@ -159,7 +159,7 @@ fn creation(config: &BurstBufferConfig, line: &Line) -> Result<Creation, Problem
         return Err(line.complain("pool", "a persistent buffer has striped space"));
     };
     let bytes = pool.rounded(bytes).ok_or_else(|| line.complain("capacity", BAD_SIZE))?;
-    Ok(Creation { name, pool: pool.name.clone(), bytes })
+    Ok(Creation { name, pool: pool.name.clone(), bytes, ..Default::default() })
 }
 
 fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room) -> Result<Transfer, Problem> {
@@ -236,19 +236,25 @@ fn yes(line: &Line, key: &str) -> Result<bool, Problem> {
 }
 
 /// One directive, cut into words.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     text: &'a str,
-    words: Vec<Word<'a>>,
+    pub words: Vec<Word<'a>>,
+    first: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Word<'a> {
-    text: &'a str,
+pub(super) struct Word<'a> {
+    pub text: &'a str,
     at: usize,
 }
 
 impl<'a> Line<'a> {
-    fn new(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
+        Line::with_keys_from(text, 2)
+    }
+
+    /// `first` is the word where keys may begin.
+    pub fn with_keys_from(text: &'a str, first: usize) -> Self {
         let mut words = Vec::new();
         let mut at = 0;
         while at < text.len() {
@@ -267,11 +273,11 @@ impl<'a> Line<'a> {
             words.push(Word { text: &rest[..end], at });
             at += end;
         }
-        Line { text, words }
+        Line { text, words, first }
     }
 
-    fn value(&self, key: &str) -> Option<&'a str> {
-        let pairs = self.words.iter().skip(2).filter_map(|word| word.text.split_once('='));
+    pub fn value(&self, key: &str) -> Option<&'a str> {
+        let pairs = self.words.iter().skip(self.first).filter_map(|word| word.text.split_once('='));
         pairs.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
@@ -288,7 +294,7 @@ impl<'a> Line<'a> {
         self.name_value()
     }
 
-    fn name_value(&self) -> Result<&'a str, Problem> {
+    pub fn name_value(&self) -> Result<&'a str, Problem> {
         let name = self.value("name").ok_or_else(|| self.complain("name", "no name="))?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
         let is_right = name.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -317,13 +323,13 @@ impl<'a> Line<'a> {
     }
 
     /// A complaint about the word with this key, or about the directive if it has none.
-    fn complain(&self, key: &str, why: &str) -> Problem {
+    pub fn complain(&self, key: &str, why: &str) -> Problem {
         let with_key = |word: &&Word| word.text.split_once('=').is_some_and(|(name, _)| name == key);
-        let word = self.words.iter().skip(2).find(with_key).or(self.words.get(1));
-        self.about(word.expect("a directive has a name"), why)
+        let word = self.words.iter().skip(self.first).find(with_key).or(self.words.get(1));
+        self.about(word.unwrap_or(&self.words[0]), why)
     }
 
-    fn about(&self, word: &Word, why: &str) -> Problem {
+    pub fn about(&self, word: &Word, why: &str) -> Problem {
         let marked = word.at..word.at + word.text.len();
         Problem { kind: ProblemKind::Invalid, why: why.into(), line: self.text.into(), word: marked }
     }

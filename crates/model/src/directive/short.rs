@@ -6,13 +6,13 @@ use super::{Problem, ProblemKind, collect, whole};
 use crate::pool::BurstBufferConfig;
 use crate::size;
 
-pub(super) fn lines(_: &BurstBufferConfig, text: &str) -> Result<Vec<String>, Problem> {
+pub(super) fn lines(config: &BurstBufferConfig, text: &str) -> Result<Vec<String>, Problem> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(Vec::new());
     }
     if text.starts_with('#') {
-        let lines = collect::from_text(text)?;
+        let lines = collect::from_text(text, &super::keywords(config))?;
         return if lines.is_empty() { Err(whole(text, "no burst buffer directive")) } else { Ok(lines) };
     }
     let has_items = text.contains(';') || ["stage_in", "stage_out"].iter().any(|word| text.starts_with(word));

@@ -24,6 +24,9 @@ pub fn controller(config: &Config) -> Result<(), String> {
         }
     }
     own_parent(socket)?;
+    if let Some(burst) = config.burst_buffer.as_ref().filter(|burst| burst.plugin == model::Plugin::Lua) {
+        hooks::check(&burst.script)?;
+    }
     parents([settings.pid_file.as_str(), settings.log_file.as_str()].map(Path::new))
 }
 

@@ -1,11 +1,11 @@
 //! What a submission asks for, read from its options and its script, and whether this user may.
 use std::sync::Arc;
 
-use model::buffer::BufferRequest;
+use model::buffer::{BufferRequest, Space};
 use model::command::Blob;
 use model::directive::{self, ProblemKind, Sources};
 use model::pool::{BurstBufferConfig, PoolKind};
-use model::{Caller, JobKind, JobSpec, Reject};
+use model::{Caller, JobKind, JobSpec, Plugin, Reject};
 
 use crate::Cluster;
 
@@ -30,9 +30,9 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
         }
     })?;
     let Some(mut request) = request else { return without(spec) };
-    request.plugin = config.plugin;
     request.by_admin = by.is_admin;
-    may(config, by, spec, &request).map_err(|why| Reject::BufferNotPermitted(format!("{prefix}{why}")))?;
+    charge_swap(config, spec, &mut request).map_err(|why| Reject::BadBuffer(format!("{prefix}{why}")))?;
+    may(config, by, spec, &request).map_err(Reject::BufferNotPermitted)?;
     sense(config, spec, &request).map_err(|why| Reject::BadBuffer(format!("{prefix}{why}")))?;
     spec.buffer = Some(Arc::new(request));
     if runs_nothing(spec) {
@@ -40,10 +40,39 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
         if spec.array.is_some() {
             return Err(Reject::TooManyNodes);
         }
+        if request.plugin == Plugin::Lua {
+            return Err(Reject::BadBuffer(format!("{prefix}a job without nodes has no buffer")));
+        }
         if !request.spaces.is_empty() || !request.transfers.is_empty() || !request.uses.is_empty() {
             let why = "a job without nodes only creates and destroys persistent buffers";
             return Err(Reject::BadBuffer(format!("{prefix}{why}")));
         }
+    }
+    Ok(())
+}
+
+/// What a submission would ask for, before anything else of it is looked at.
+pub fn preview(
+    cluster: &Cluster,
+    by: Caller,
+    spec: &JobSpec,
+    brought: &[Blob],
+) -> Result<Option<Arc<BufferRequest>>, Reject> {
+    let mut spec = spec.clone();
+    complete(cluster, by, &mut spec, brought)?;
+    Ok(spec.buffer)
+}
+
+/// Swap is asked for on each node, and given as one.
+fn charge_swap(config: &BurstBufferConfig, spec: &mut JobSpec, request: &mut BufferRequest) -> Result<(), String> {
+    let Some(swap) = &request.swap else { return Ok(()) };
+    let n_nodes = *spec.size.max_nodes.get_or_insert(spec.size.min_nodes.max(1));
+    let bytes = swap.bytes.checked_mul(u64::from(n_nodes)).ok_or("more swap than can be counted")?;
+    let pool = config.pool(&swap.pool);
+    let bytes = pool.map_or(Some(bytes), |pool| pool.rounded(bytes)).ok_or("more swap than can be counted")?;
+    match request.spaces.iter_mut().find(|space| space.pool == swap.pool) {
+        Some(space) => space.bytes = space.bytes.checked_add(bytes).ok_or("more than can be counted")?,
+        None => request.spaces.push(Space { bytes, ..swap.clone() }),
     }
     Ok(())
 }
@@ -74,6 +103,9 @@ fn may(config: &BurstBufferConfig, by: Caller, spec: &JobSpec, request: &BufferR
     if config.deny_users.iter().any(is_user) {
         return Err("User found in DenyUsers".into());
     }
+    if spec.uid == 0 && config.plugin.is_external() && !config.allows_root {
+        return Err("User root can not allocate burst buffers".into());
+    }
     let may_persist = by.is_admin || config.enables_persistent;
     if !request.creates.is_empty() && !may_persist {
         return Err(format!("User {} disabled from creating persistent burst buffer", spec.uid));
@@ -85,6 +117,9 @@ fn may(config: &BurstBufferConfig, by: Caller, spec: &JobSpec, request: &BufferR
 }
 
 fn sense(config: &BurstBufferConfig, spec: &JobSpec, request: &BufferRequest) -> Result<(), String> {
+    if config.plugin.is_external() {
+        return Ok(());
+    }
     let has_shared_pool = config.pools.iter().any(|pool| pool.kind == PoolKind::Shared);
     if request.has_shared_place() && !has_shared_pool {
         return Err("no pool has striped space".into());

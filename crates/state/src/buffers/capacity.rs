@@ -38,10 +38,11 @@ impl Usage {
 
     fn add(&mut self, buffer: &Buffer) {
         for place in &buffer.places {
-            let Some(space) = space(&buffer.spaces, place.access) else { continue };
-            match place.access {
-                Access::Shared => self.take_shared(&space.pool, space.bytes),
-                Access::Private => self.take_on(&space.pool, &place.node, space.bytes),
+            for space in buffer.spaces.iter().filter(|space| space.access == place.access) {
+                match place.access {
+                    Access::Shared => self.take_shared(&space.pool, space.bytes),
+                    Access::Private => self.take_on(&space.pool, &place.node, space.bytes),
+                }
             }
         }
     }
@@ -80,7 +81,7 @@ impl Usage {
             if bytes > total {
                 return Fit::Never;
             }
-            if bytes > total.saturating_sub(self.of_shared(&pool.name)) {
+            if bytes > total.saturating_sub(self.of_shared(&pool.name).max(pool.unfree_bytes)) {
                 fit = Fit::NotNow;
             }
         }
@@ -177,5 +178,5 @@ fn reported(cluster: &Cluster, pool: &Pool, node: &NodeName) -> Option<u64> {
 }
 
 pub fn free(cluster: &Cluster, usage: &Usage, pool: &Pool) -> u64 {
-    total(cluster, pool).saturating_sub(usage.of_pool(pool))
+    total(cluster, pool).saturating_sub(usage.of_pool(pool).max(pool.unfree_bytes))
 }

@@ -7,6 +7,9 @@ use crate::Cluster;
 /// `NAME=value`, as seen on one of the job's nodes.
 pub fn environment(cluster: &Cluster, job: &Job, node: &NodeName) -> Vec<String> {
     let Some(buffer) = cluster.buffer(job.id) else { return Vec::new() };
+    if buffer.plugin.is_external() {
+        return buffer.environment.clone();
+    }
     let mut variables = Vec::new();
     let mut paths: Vec<String> = Vec::new();
     for (access, names) in [

@@ -9,12 +9,14 @@
 //! The job's record mirrors the phase (`Job::buffer`), so that whoever has a job can tell what its buffer does.
 use std::sync::Arc;
 
-use model::buffer::{BufferRequest, Place};
+use model::buffer::{BufferRequest, Place, Space};
 use model::job::Remark;
 use model::staging::{Access, Direction, Moved};
-use model::{Buffer, BufferPhase, Config, Duty, Event, HeldBy, JobId, NodeName, Owner, Phase, Task, Wake, size};
+use model::{
+    Buffer, BufferPhase, Config, Duty, Event, HeldBy, JobId, NodeName, Owner, Phase, Plugin, Task, Wake, size,
+};
 
-use super::{movers, persistent};
+use super::{movers, persistent, words};
 use crate::settle::wake;
 use crate::{Cluster, job_life};
 
@@ -65,7 +67,9 @@ pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
     let Some(request) = spec.buffer.as_deref() else { return };
     let now = cluster.now;
     let mut places = Vec::new();
-    if request.has_shared_place() {
+    if request.plugin.is_external() {
+        places.extend(request.is_used_by_job().then(Place::default));
+    } else if request.has_shared_place() {
         places.extend(movers::shared_place(cluster, request, id));
     }
     places.extend(nodes.iter().filter_map(|node| private_place(cluster, request, node)));
@@ -76,7 +80,8 @@ pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
         phase: BufferPhase::Allocating,
         uid: spec.uid,
         gid: spec.gid,
-        spaces: request.spaces.clone(),
+        spaces: rounded(cluster, request),
+        plugin: request.plugin,
         uses: request.uses.clone(),
         places,
         created: now,
@@ -88,6 +93,14 @@ pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
     index(cluster, id);
     persistent::create_for(cluster, id);
     moved(cluster, id);
+}
+
+/// Whole granules, also of a pool that nobody knew when the job was submitted.
+fn rounded(cluster: &Cluster, request: &BufferRequest) -> Vec<Space> {
+    let config = cluster.config.burst_buffer.as_ref();
+    let pool = |space: &Space| config.and_then(|config| config.pool(&space.pool));
+    let round = |space: &Space| pool(space).and_then(|pool| pool.rounded(space.bytes)).unwrap_or(space.bytes);
+    request.spaces.iter().map(|space| Space { bytes: round(space), ..space.clone() }).collect()
 }
 
 fn private_place(cluster: &Cluster, request: &BufferRequest, node: &NodeName) -> Option<Place> {
@@ -113,16 +126,20 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         _ => Vec::new(),
     };
     let stays_idle = |access| match (to, &spec.buffer) {
-        (BufferPhase::StagingOut, Some(request)) => request.transfers(access, Direction::Out).next().is_none(),
+        (BufferPhase::StagingOut, Some(request)) if !request.plugin.is_external() => {
+            request.transfers(access, Direction::Out).next().is_none()
+        }
         _ => false,
     };
     let buffer = buffer_mut(cluster, id);
+    let is_external = buffer.plugin.is_external();
     buffer.phase = to;
     buffer.since = now;
     buffer.attempt = attempt;
     buffer.failure.clear();
     for place in &mut buffer.places {
-        let stays_as_staged = matches!(to, BufferPhase::StagedIn | BufferPhase::Deleting | BufferPhase::PreRun);
+        let stays_as_staged =
+            matches!(to, BufferPhase::StagedIn | BufferPhase::Deleting) || (to == BufferPhase::PreRun && !is_external);
         place.is_done = stays_as_staged && place.is_staged || stays_idle(place.access);
         place.failure.clear();
     }
@@ -199,6 +216,7 @@ pub(crate) fn hurry(cluster: &mut Cluster, id: JobId) -> bool {
     let Some(buffer) = cluster.buffers.get(&id) else { return false };
     match buffer.phase {
         // It goes as soon as the processes have.
+        BufferPhase::PostRun if buffer.is_vacated => take(cluster, id, Step::Discard),
         BufferPhase::PostRun => {
             buffer_mut(cluster, id).hurry = true;
             cluster.unsettled.insert(id);
@@ -239,12 +257,12 @@ fn summary(buffer: &Buffer) -> Option<String> {
 
 /// The present task has failed, and is not tried again by itself.
 pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str) {
-    let plugin = cluster.config.burst_buffer.as_ref().map(|config| config.plugin).unwrap_or_default();
-    let text = format!("burst_buffer/{}: {operation} failed: {}", plugin.word(), one_line(why));
     let buffer = buffer_mut(cluster, id);
+    let words = words::failure(buffer.plugin, operation, &one_line(why));
+    let text = words.shown;
     buffer.failure = text.clone();
     let phase = buffer.phase;
-    remark(cluster, id, text.clone());
+    remark(cluster, id, words.noted);
     let gives_up = cluster.config.burst_buffer.as_ref().is_some_and(|config| config.tears_down_after_failure);
     match phase {
         BufferPhase::Allocating
@@ -258,13 +276,15 @@ pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str)
             } else if gives_up {
                 take(cluster, id, Step::Discard);
             }
-            cluster.job_mut(id).buffer_failure = text;
         }
         BufferPhase::InUse | BufferPhase::PostRun | BufferPhase::StagingOut => {
+            cluster.job_mut(id).buffer_failure = text;
+            if gives_up && phase == BufferPhase::PostRun {
+                take(cluster, id, Step::Empty);
+            }
             if gives_up {
                 take(cluster, id, Step::StagedOut);
             }
-            cluster.job_mut(id).buffer_failure = text;
         }
         BufferPhase::TearingDown => (),
     }
@@ -273,12 +293,21 @@ pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str)
 
 /// Teardown is tried again until it succeeds; users see what is in its way.
 pub(crate) fn teardown_failed(cluster: &mut Cluster, id: JobId, why: &str) {
-    let plugin = cluster.config.burst_buffer.as_ref().map(|config| config.plugin).unwrap_or_default();
-    let text = format!("burst_buffer/{}: teardown failed: {}", plugin.word(), one_line(why));
+    /// A script that cannot do it three times is not asked again.
+    const N_TEARDOWNS_OF_A_SCRIPT: u32 = 3;
+    let buffer = buffer_mut(cluster, id);
+    buffer.n_teardown_failures += 1;
+    let gives_up = buffer.plugin == Plugin::Lua && buffer.n_teardown_failures >= N_TEARDOWNS_OF_A_SCRIPT;
+    let words = words::failure(buffer.plugin, "teardown", &one_line(why));
+    let text = words.shown;
     if cluster.jobs[&id].buffer_failure != text {
-        cluster.job_mut(id).buffer_failure = text.clone();
-        remark(cluster, id, text);
+        cluster.job_mut(id).buffer_failure = text;
+        remark(cluster, id, words.noted);
         moved(cluster, id);
+    }
+    if gives_up {
+        remark(cluster, id, "burst_buffer/lua: teardown failed too often; the buffer is forgotten".into());
+        remove(cluster, id);
     }
 }
 
@@ -333,6 +362,23 @@ fn hold_job(cluster: &mut Cluster, id: JobId, text: &str) {
     job.held.get_or_insert(HeldBy::BurstBuffer);
 }
 
+/// Nobody knows how far its hooks came when the controller went down: what follows a run begins again.
+pub(crate) fn post_run_again(cluster: &mut Cluster, id: JobId) {
+    let attempt = next_order(cluster, id);
+    let now = cluster.now;
+    let buffer = buffer_mut(cluster, id);
+    (buffer.phase, buffer.since, buffer.attempt) = (BufferPhase::PostRun, now, attempt);
+    buffer.failure.clear();
+    for place in &mut buffer.places {
+        place.is_done = false;
+        place.failure.clear();
+    }
+    let job = cluster.job_mut(id);
+    job.buffer = Some(BufferPhase::PostRun);
+    job.buffer_failure.clear();
+    moved(cluster, id);
+}
+
 /// What failed is tried again; what is done stays done.
 pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
     let attempt = next_order(cluster, id);
@@ -348,7 +394,9 @@ pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
 /// The data of a run is still there, since it could not be staged out.
 pub(crate) fn stage_out_failed(cluster: &Cluster, id: JobId) -> bool {
     let buffer = cluster.buffers.get(&id);
-    buffer.is_some_and(|buffer| buffer.phase == BufferPhase::StagingOut && !buffer.failure.is_empty())
+    buffer.is_some_and(|buffer| {
+        matches!(buffer.phase, BufferPhase::PostRun | BufferPhase::StagingOut) && !buffer.failure.is_empty()
+    })
 }
 
 /// Whoever waits for the buffer looks again, and its duty is what its phase asks for.
@@ -379,6 +427,7 @@ pub(crate) fn task(buffer: &Buffer) -> Option<Task> {
     match buffer.phase {
         BufferPhase::StagingIn if works => Some(Task::StageIn),
         BufferPhase::PreRun if works => Some(Task::PreRun),
+        BufferPhase::PostRun if works && buffer.plugin.is_external() && buffer.is_vacated => Some(Task::PostRun),
         BufferPhase::StagingOut if works => Some(Task::StageOut),
         BufferPhase::TearingDown if !buffer.places.is_empty() => Some(Task::TearDown),
         BufferPhase::TearingDown => None,
@@ -404,7 +453,7 @@ fn one_line(text: &str) -> String {
     line.chars().take(LONGEST).collect()
 }
 
-fn next_order(cluster: &mut Cluster, id: JobId) -> u32 {
+pub(crate) fn next_order(cluster: &mut Cluster, id: JobId) -> u32 {
     let job = cluster.job_mut(id);
     job.n_buffer_orders += 1;
     job.n_buffer_orders

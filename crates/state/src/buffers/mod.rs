@@ -6,8 +6,11 @@ mod environment;
 pub(crate) mod life;
 mod movers;
 pub(crate) mod persistent;
+pub(crate) mod restart;
 pub(crate) mod settle;
+mod words;
 
+pub use admission::preview;
 pub use environment::environment;
 use model::{Job, JobSpec};
 
@@ -24,6 +27,10 @@ pub fn is_staged_ahead(spec: &JobSpec) -> bool {
 /// Somebody could work for the job's buffer now.
 pub fn has_agent(cluster: &Cluster, job: &Job) -> bool {
     let Some(request) = &job.spec.buffer else { return false };
+    if request.plugin.is_external() {
+        let config = cluster.config.burst_buffer.as_ref();
+        return config.is_some_and(|config| config.is_loaded && config.plugin == request.plugin);
+    }
     let pools = request.creates.iter().map(|creation| creation.pool.as_str());
     (!request.has_shared_place() || movers::shared_place(cluster, request, job.id).is_some())
         && pools.into_iter().all(|pool| movers::has_mover(cluster, pool))

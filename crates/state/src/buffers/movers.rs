@@ -29,6 +29,9 @@ pub(crate) fn shared_place(cluster: &Cluster, request: &BufferRequest, job: JobI
 
 /// `seed` spreads the work over large clusters.
 pub(crate) fn choose_for(cluster: &Cluster, pool: &Pool, seed: usize) -> Option<NodeName> {
+    if cluster.config.burst_buffer.as_ref().is_some_and(|config| config.plugin.is_external()) {
+        return Some(NodeName::default());
+    }
     let load = |node: &NodeName| {
         let range = (node.clone(), JobId(0))..=(node.clone(), JobId(u32::MAX));
         cluster.buffer_places.range(range).count()
@@ -60,6 +63,9 @@ fn can_work(node: &Node) -> bool {
 /// Work of an agent that does not answer is given to another, if there is one; says whether it was.
 pub(crate) fn relieve(cluster: &mut Cluster, id: JobId) -> bool {
     let buffer = cluster.buffers[&id].clone();
+    if buffer.plugin.is_external() {
+        return false;
+    }
     let Some(at) = buffer.places.iter().position(|place| place.access == Access::Shared) else { return false };
     let answers = |name: &NodeName| cluster.nodes.get(name).is_some_and(|node| node.answers);
     if answers(&buffer.places[at].node) {

@@ -10,6 +10,7 @@ use model::buffer::{Creation, PersistentPhase};
 use model::staging::StageResult;
 use model::{Duty, JobId, NodeName, Owner, PersistentBuffer, Task, Wake};
 
+use super::words::{DENIED, DUPLICATE};
 use super::{life, movers};
 use crate::Cluster;
 use crate::settle::wake;
@@ -23,7 +24,7 @@ pub(crate) fn create_for(cluster: &mut Cluster, job: JobId) {
             None => create(cluster, job, creation),
             Some(known) if known.uid == spec.uid => (),
             Some(_) => {
-                life::fail(cluster, job, "create_persistent", "Duplicate buffer name");
+                life::fail(cluster, job, "create_persistent", DUPLICATE);
                 return;
             }
         }
@@ -50,6 +51,9 @@ fn create(cluster: &mut Cluster, job: JobId, creation: &Creation) {
         attempt: cluster.n_persistent_orders,
         node,
         by_job: job,
+        plugin: spec.buffer.as_ref().map(|request| request.plugin).unwrap_or_default(),
+        access: creation.access.clone(),
+        kind: creation.kind.clone(),
         ..Default::default()
     };
     cluster.persistent.insert(creation.name.clone(), Arc::new(buffer));
@@ -63,7 +67,7 @@ pub(crate) fn condemn_for(cluster: &mut Cluster, job: JobId) {
     for destruction in &request.destroys {
         let Some(buffer) = cluster.persistent.get_mut(&destruction.name).map(Arc::make_mut) else { continue };
         if buffer.uid != spec.uid && !request.by_admin {
-            let why = format!("Delete buffer {} permission denied", destruction.name);
+            let why = format!("Delete buffer {} {DENIED}", destruction.name);
             return life::fail(cluster, job, "destroy_persistent", &why);
         }
         if buffer.phase == PersistentPhase::Ready {
@@ -139,7 +143,10 @@ pub(crate) fn remove(cluster: &mut Cluster, name: &str) {
 /// The work of an agent that does not answer is given to another.
 pub(crate) fn relieve(cluster: &mut Cluster) {
     let answers = |node: &NodeName| cluster.nodes.get(node).is_some_and(|node| node.answers);
-    let stuck = cluster.persistent.values().filter(|buffer| task(buffer).is_some() && !answers(&buffer.node));
+    let stuck = cluster
+        .persistent
+        .values()
+        .filter(|buffer| !buffer.plugin.is_external() && task(buffer).is_some() && !answers(&buffer.node));
     let stuck: Vec<String> = stuck.map(|buffer| buffer.name.clone()).collect();
     for name in stuck {
         let config = cluster.config.clone();

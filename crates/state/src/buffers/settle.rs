@@ -18,7 +18,8 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
         let was_released = has_failed && job.phase == Phase::Pending && job.held.is_none();
         let all_done = buffer.places.iter().all(|place| place.is_done || place.is_unwanted);
         let step = match buffer.phase {
-            BufferPhase::StagingIn if was_released => return life::retry(cluster, id),
+            BufferPhase::StagingIn if was_released && !buffer.plugin.is_external() => return life::retry(cluster, id),
+            BufferPhase::StagingIn if was_released => Step::Discard,
             BufferPhase::Allocating | BufferPhase::StagedIn | BufferPhase::Deleting if was_released => Step::Discard,
             _ if has_failed => return,
             BufferPhase::Allocating if persistent_is_ready(cluster, job) => Step::Allocated,
@@ -30,7 +31,12 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
             BufferPhase::Deleting if persistent_is_gone(cluster, job) => Step::Deleted,
             BufferPhase::PreRun if all_done => Step::Ready,
             BufferPhase::PostRun if is_empty(job) && buffer.hurry => Step::Discard,
-            BufferPhase::PostRun if is_empty(job) => Step::Empty,
+            BufferPhase::PostRun if is_empty(job) && buffer.plugin.is_external() && !buffer.is_vacated => {
+                life::buffer_mut(cluster, id).is_vacated = true;
+                life::moved(cluster, id);
+                continue;
+            }
+            BufferPhase::PostRun if is_empty(job) && (all_done || !buffer.plugin.is_external()) => Step::Empty,
             BufferPhase::StagingOut if all_done => Step::StagedOut,
             BufferPhase::TearingDown if buffer.places.is_empty() => return life::remove(cluster, id),
             _ if deadline(cluster, job).is_some_and(|at| at <= cluster.now) => return overdue(cluster, id),
@@ -70,6 +76,10 @@ fn persistent_is_gone(cluster: &Cluster, job: &Job) -> bool {
 /// When what the buffer's agents do has taken too long. Teardown never has.
 pub(crate) fn deadline(cluster: &Cluster, job: &Job) -> Option<Timestamp> {
     let buffer = cluster.buffers.get(&job.id).filter(|buffer| buffer.failure.is_empty())?;
+    // Whoever runs hooks ends those that take too long.
+    if buffer.plugin.is_external() {
+        return None;
+    }
     let config = cluster.config.burst_buffer.as_ref()?;
     let most = match buffer.phase {
         BufferPhase::StagingIn | BufferPhase::PreRun => config.stage_in_timeout,

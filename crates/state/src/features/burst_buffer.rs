@@ -15,7 +15,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         (Phase::Pending, None) => Hold::Free,
         // `sbatch -N0` has done all it is for.
         (Phase::Pending, Some(BufferPhase::InUse)) if buffers::runs_nothing(job) => Hold::End(Outcome::Completed, None),
-        (Phase::Pending, Some(BufferPhase::StagingOut)) if !job.buffer_failure.is_empty() => {
+        (Phase::Pending, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if !job.buffer_failure.is_empty() => {
             Hold::Wait(Some(Reason::BurstBufferOperation), wakes)
         }
         (Phase::Pending, Some(BufferPhase::StagedIn)) if !buffers::runs_nothing(job) => Hold::Free,

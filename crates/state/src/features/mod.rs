@@ -91,9 +91,8 @@ pub(crate) fn meaning_of_failure(task: Task) -> Failure {
         // A job is never left half frozen.
         Task::Stop | Task::Continue | Task::Kill | Task::Clear => Failure::Retry,
         // What becomes of buffers is told place by place.
-        Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim | Task::TearDown | Task::Create | Task::Destroy => {
-            Failure::Retry
-        }
+        Task::StageIn | Task::PreRun | Task::PostRun | Task::StageOut | Task::Trim => Failure::Retry,
+        Task::TearDown | Task::Create | Task::Destroy => Failure::Retry,
     }
 }
 

@@ -1,8 +1,10 @@
 //! What agents answer about burst buffers, and what operators do to them.
+use std::sync::Arc;
+
 use model::command::PlaceResult;
-use model::pool::PoolReport;
+use model::pool::{Pool, PoolReport};
 use model::staging::{Moved, StageFailure, StageResult};
-use model::{Buffer, BufferPhase, Caller, Duty, JobId, NodeName, Owner, Phase, Reject, Reply};
+use model::{Buffer, BufferPhase, Caller, Duty, JobId, NodeName, Owner, Phase, Plugin, Reject, Reply};
 
 use super::Answer;
 use crate::Cluster;
@@ -29,6 +31,14 @@ fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
     life::unindex(cluster, id);
     let buffer = life::buffer_mut(cluster, id);
     results.iter().for_each(|result| take(buffer, result));
+    let hook = results.iter().find_map(|result| match &result.result {
+        StageResult::Failed(failure) => Some(failure.operation.as_str()).filter(|hook| !hook.is_empty()),
+        StageResult::Done(_) => None,
+    });
+    // Nothing was allocated, so nothing is charged.
+    if buffer.plugin == Plugin::DataWarp && hook == Some("setup") {
+        buffer.spaces.clear();
+    }
     life::index(cluster, id);
     let buffer = &cluster.buffers[&id];
     let wanted = || buffer.places.iter().filter(|place| !place.is_unwanted);
@@ -40,13 +50,17 @@ fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
         _ => format!("{}: {}{more}", first.node, first.failure),
     };
     if buffer.phase == BufferPhase::TearingDown {
-        return life::teardown_failed(cluster, id, &format!("{}: {}", first.node, first.failure.clone()));
+        let why = match buffer.plugin.is_external() {
+            true => first.failure.clone(),
+            false => format!("{}: {}", first.node, first.failure),
+        };
+        return life::teardown_failed(cluster, id, &why);
     }
     // The others are waited for, so that the report is complete.
     let is_open = wanted().any(|place| !place.is_done && place.failure.is_empty());
     match is_open {
         true => life::moved(cluster, id),
-        false => life::fail(cluster, id, operation(buffer.phase), &why),
+        false => life::fail(cluster, id, hook.unwrap_or(operation(buffer.phase)), &why),
     }
 }
 
@@ -62,10 +76,18 @@ fn take(buffer: &mut Buffer, result: &PlaceResult) {
             let place = &mut buffer.places[at];
             place.is_done = true;
             place.failure.clear();
-            place.is_staged |= buffer.phase != BufferPhase::StagingOut;
-            let sum =
-                if buffer.phase == BufferPhase::StagingOut { &mut buffer.staged_out } else { &mut buffer.staged_in };
+            let is_after = matches!(buffer.phase, BufferPhase::PostRun | BufferPhase::StagingOut);
+            place.is_staged |= !is_after;
+            let sum = if is_after { &mut buffer.staged_out } else { &mut buffer.staged_in };
             add(sum, moved);
+            if buffer.phase == BufferPhase::PreRun {
+                buffer.environment = moved.environment.clone();
+            }
+            // More may be given than was asked for; less is no news.
+            let more = moved.real_bytes.saturating_sub(buffer.bytes());
+            if let Some(space) = buffer.spaces.last_mut() {
+                space.bytes += more;
+            }
         }
         (StageResult::Failed(failure), _) => buffer.places[at].failure = words(failure),
     }
@@ -123,5 +145,23 @@ pub(crate) fn pools_seen(cluster: &mut Cluster, node: &NodeName, pools: &[PoolRe
         return Err(Reject::NoSuchNode(node.to_string()));
     }
     cluster.node_mut(node.as_str()).machine.pools = pools.to_vec();
+    Ok(Reply::Ok)
+}
+
+/// What a plugin tells of its pools. One that it does not name any more stays, with nothing in it.
+pub(crate) fn pools_reported(cluster: &mut Cluster, plugin: Plugin, pools: &[Pool]) -> Answer {
+    let current = cluster.config.burst_buffer.as_ref().is_some_and(|config| config.plugin == plugin);
+    if !current || !plugin.is_external() {
+        return Err(Reject::Stale);
+    }
+    let config = Arc::make_mut(&mut cluster.config).burst_buffer.as_mut().expect("just seen");
+    let mut told: Vec<Pool> = pools.to_vec();
+    for known in &config.pools {
+        if !told.iter().any(|pool| pool.name == known.name) {
+            told.push(Pool { total_bytes: Some(0), unfree_bytes: 0, ..known.clone() });
+        }
+    }
+    config.pools = told;
+    config.is_loaded = true;
     Ok(Reply::Ok)
 }

@@ -1,30 +1,62 @@
 //! The configuration is state: all replicas judge alike, and a reconfiguration is one entry.
 use std::sync::Arc;
 
-use model::{Config, Event, JobId, Phase, Reply, Wake};
+use model::{Config, Event, JobId, Phase, Plugin, Reply, Wake};
 
 use super::{Answer, node};
 use crate::network::Derived;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, history};
+use crate::{Cluster, buffers, history};
 
 /// The file decides: what was changed at run time is as the file has it again.
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
-    if *cluster.config == *config && *cluster.file_config == *config {
+    let mut effective = with_pools_of_plugin(cluster, config);
+    // Hooks of one plugin know nothing of what another has begun.
+    if plugin(&cluster.config) != plugin(config) && (is_external(&cluster.config) || is_external(config)) {
+        effective.burst_buffer = cluster.config.burst_buffer.clone();
+    }
+    adopt_file(cluster, config, effective)
+}
+
+fn adopt_file(cluster: &mut Cluster, config: &Config, effective: Config) -> Answer {
+    if *cluster.config == effective && *cluster.file_config == *config {
         return Ok(Reply::Ok);
     }
     cluster.file_config = Arc::new(config.clone());
-    adopt(cluster, config.clone());
+    adopt(cluster, effective);
     node::configure(cluster);
     Ok(Reply::Ok)
 }
 
 /// The controller has started. As long as the file is as it was, nothing that was changed since is lost.
 pub(crate) fn begin(cluster: &mut Cluster, config: &Config) -> Answer {
-    if *cluster.file_config == *config {
-        return Ok(Reply::Ok);
+    if *cluster.file_config != *config || plugin(&cluster.config) != plugin(config) {
+        let effective = with_pools_of_plugin(cluster, config);
+        adopt_file(cluster, config, effective)?;
     }
-    reconfigure(cluster, config)
+    buffers::restart::restarted(cluster);
+    Ok(Reply::Ok)
+}
+
+fn plugin(config: &Config) -> Option<Plugin> {
+    config.burst_buffer.as_ref().map(|burst| burst.plugin)
+}
+
+fn is_external(config: &Config) -> bool {
+    plugin(config).is_some_and(Plugin::is_external)
+}
+
+/// What a plugin has told stays known until it tells something else.
+fn with_pools_of_plugin(cluster: &Cluster, config: &Config) -> Config {
+    let mut config = config.clone();
+    if let (Some(old), Some(new)) = (&cluster.config.burst_buffer, &mut config.burst_buffer)
+        && old.plugin == new.plugin
+        && new.plugin.is_external()
+    {
+        new.pools = old.pools.clone();
+        new.is_loaded = old.is_loaded;
+    }
+    config
 }
 
 /// Partition rules decide the queue's order, so queued jobs leave it under the old rules and come back under the new.

@@ -47,7 +47,7 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Preempt => job.warned |= told_by_own_signal,
         Task::Stop | Task::Clear => (),
         // Buffers' tasks are no job's.
-        Task::StageIn | Task::PreRun | Task::StageOut | Task::Trim => (),
+        Task::StageIn | Task::PreRun | Task::PostRun | Task::StageOut | Task::Trim => (),
         Task::TearDown | Task::Create | Task::Destroy => (),
     }
     if matches!(failure, Failure::EndRun) {

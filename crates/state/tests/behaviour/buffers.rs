@@ -614,7 +614,7 @@ fn bad_requests_are_refused_with_the_word_marked() {
     let creates = refuse(ALICE, file("#BB create_persistent name=x capacity=1"));
     assert!(matches!(creates, Err(Reject::BufferNotPermitted(_))));
     let denied = details(refuse(BOB, JobSpec { uid: BOB.uid, ..with_bb("capacity=1") }));
-    assert_eq!(denied, "burst_buffer/native: User found in DenyUsers");
+    assert_eq!(denied, "User found in DenyUsers");
     let mut without = Lab::new();
     let refused = without.apply(ALICE, Command::Submit { spec: Box::new(with_bb("capacity=1")), blobs: Vec::new() });
     assert!(matches!(refused, Err(Reject::BadBuffer(_))));

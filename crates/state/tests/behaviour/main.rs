@@ -7,6 +7,7 @@ mod history;
 mod jobs;
 mod lab;
 mod nodes;
+mod plugins;
 mod priority;
 mod suspend;
 mod walk;
