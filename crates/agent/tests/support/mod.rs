@@ -111,6 +111,7 @@ impl Controller for Post {
         configuration: Nothing => ConfigurationReply,
         blob: BlobRequest => BlobReply,
         burst: Nothing => wire::proto::BurstReply,
+        burst_status: wire::proto::BurstStatusRequest => wire::proto::BurstStatusReply,
         watch_staging: wire::proto::StagingRequest => Self::WatchStagingStream,
         drop_buffer: CommandRequest => CommandReply,
         why: WhyRequest => WhyReply,
