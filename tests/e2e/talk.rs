@@ -30,3 +30,25 @@ fn verbose_srun_tells_where_its_tasks_go_and_how_they_end() {
     let said = cluster.run("sbatch -vv -H --wrap true");
     assert!(said.err.contains("sbatch: debug:  "), "{said:?}");
 }
+
+#[test]
+fn what_srun_says_of_cpus_and_counts_decides_where_its_tasks_go() {
+    let cluster = Cluster::up("--nodes 3 --cpus 4");
+    // As many tasks as the CPUs of each allow, on nodes of its own.
+    assert_eq!(cluster.ok("srun -c2 --exclusive -N1 printenv SLURM_PROCID | sort | xargs"), "0 1");
+    assert_eq!(cluster.ok("salloc -Q -N1 --exclusive srun -c1 printenv SLURM_PROCID | sort | xargs"), "0 1 2 3");
+    assert_eq!(cluster.ok("srun -c2 printenv SLURM_PROCID"), "0");
+    let said = cluster.run("salloc -Q -N3 srun -N2 -r 2 -n2 true");
+    let told = "srun: error: --relative and --nodes option incompatible with count of allocated nodes (2+2>3)";
+    assert!(said.err.contains(told), "{said:?}");
+    assert_eq!(cluster.ok("salloc -Q -N3 srun -r 2 -N1 printenv SLURMD_NODENAME"), "n3");
+    let counts = "sh -c 'echo $SLURM_NNODES $SLURM_NTASKS'";
+    assert_eq!(cluster.ok(&format!("salloc -Q -N2 -n4 srun -n1 -N1 {counts}")), "1 1");
+    assert_eq!(cluster.ok(&format!("salloc -Q -N2 -n4 srun -E -n1 -N1 {counts}")), "2 4");
+    assert_eq!(cluster.ok("salloc -Q -n1 srun -t 3 scontrol show step | grep -o TimeLimit=.*"), "TimeLimit=00:03:00");
+    assert_eq!(cluster.ok("srun -m arbitrary -w n2,n1,n1 -l printenv SLURMD_NODENAME | sort"), "0: n2\n1: n1\n2: n1");
+    let said = cluster.run("srun --test-only -N9 true");
+    assert!(said.err.contains("allocation failure: Requested node configuration is not available"), "{said:?}");
+    let said = cluster.run("salloc -p debug,nosuch true");
+    assert!(said.err.contains("salloc: error: invalid partition specified: nosuch\n"), "{said:?}");
+}

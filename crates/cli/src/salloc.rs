@@ -38,6 +38,8 @@ pub struct Plan {
     pub command: Vec<String>,
     /// For stderr.
     pub talk: String,
+    /// Options that steps in the allocation find as variables.
+    pub told: Vec<(String, String)>,
 }
 
 /// Everything up to the first call, without sockets.
@@ -65,12 +67,14 @@ pub fn build(arguments: &[String], caller: &Caller) -> Result<Built<Plan>, Probl
             talk.push_str(&help::defined_options(PROGRAM, request));
         }
     }
+    let given = export::told(&requests[0]);
+    let told = given.filter_map(|(name, value)| Some((name.to_string(), value?))).collect();
     // The last has inherited what the others said of it.
     let behaviour = requests.pop().expect("there is always one").behaviour;
     let operands = sections.pop().expect("there is always one").operands;
     let command = if operands.is_empty() { vec![shell(caller)] } else { operands };
     let spec = specs.remove(0);
-    Ok(Built::Carry(Box::new(Plan { spec, more: specs, blobs: vec![environment], behaviour, command, talk })))
+    Ok(Built::Carry(Box::new(Plan { spec, more: specs, blobs: vec![environment], behaviour, command, talk, told })))
 }
 
 fn shell(caller: &Caller) -> String {
@@ -103,6 +107,7 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
         false => het_variables(&page.jobs, &cluster.cluster_name),
     };
     variables.extend(buffer_variables(&page.jobs));
+    variables.extend(plan.told.clone());
     let child = match spawn(command, &job, variables) {
         Ok(child) => child,
         Err(why) => {
@@ -245,6 +250,7 @@ pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, 
     add("CPUS_PER_TASK", size.cpus_per_task.map(|count| count.to_string()));
     add("JOB_ACCOUNT", Some(spec.account.clone()).filter(|account| !account.is_empty()));
     add("JOB_QOS", Some(spec.qos.clone()).filter(|qos| !qos.is_empty()));
+    add("OVERCOMMIT", size.overcommit.then(|| "1".to_string()));
     match size.memory {
         Memory::PerNodeMb(megabytes) => add("MEM_PER_NODE", Some(megabytes.to_string())),
         Memory::PerCpuMb(megabytes) => add("MEM_PER_CPU", Some(megabytes.to_string())),

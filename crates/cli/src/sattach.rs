@@ -50,7 +50,7 @@ pub fn run(arguments: &[String]) -> i32 {
         }
     };
     if parsed.has("help") || parsed.has("usage") {
-        print(HELP);
+        print(if parsed.has("help") { HELP } else { "Usage: sattach [options] <jobid.stepid>\n" });
         return 0;
     }
     if parsed.has("version") {

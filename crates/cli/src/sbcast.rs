@@ -42,7 +42,10 @@ Usage: sbcast [OPTIONS] SOURCE DEST
   -t, --timeout=secs    how long a node may take for a piece
   -v, --verbose         tell what is done
   -V, --version
-      --help, --usage
+
+Help options:
+      --help            this text
+      --usage           a short one
 ";
 const PATIENCE_SECS: u64 = 60;
 const PIECE_BYTES: usize = 4 << 20;
@@ -56,7 +59,7 @@ pub fn run(arguments: &[String]) -> i32 {
         }
     };
     if parsed.has("help") || parsed.has("usage") {
-        print(HELP);
+        print(if parsed.has("help") { HELP } else { "Usage: sbcast [-CfFjpstvV] SOURCE DEST\n" });
         return 0;
     }
     if parsed.has("version") {

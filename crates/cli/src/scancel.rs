@@ -464,6 +464,8 @@ Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
   -v, --verbose                   say what is done
   -w, --nodelist                  only jobs on these nodes
       --wckey=wckey               only jobs with this workload key
+
+Help options:
       --help                      show this text
       --usage                     show the options in short
 ";

@@ -30,11 +30,12 @@ const FLAGS: &[Flag] = &[
 ];
 
 const HELP: &str = "\
-Usage: sstat [OPTIONS] -j <job(.step)>
+sstat [<OPTION>] -j <job(.step)>
+    Valid <OPTION> values are:
   -a, --allsteps      all running steps of the jobs
   -e, --helpformat    the fields that -o takes
   -i, --pidformat     step, node and process ids only
-  -j, --jobs          job(.step),job(.step)...
+  -j, --jobs:         job(.step),job(.step)...
   -n, --noheader      no header
       --noconvert     numbers as they are, without units
   -o, --format        comma separated fields, each perhaps with %width
@@ -264,7 +265,11 @@ pub fn run(arguments: &[String]) -> i32 {
         }
     };
     if parsed.has("help") || parsed.has("usage") {
-        print(HELP);
+        print(if parsed.has("help") {
+            HELP
+        } else {
+            "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n"
+        });
         return 0;
     }
     if parsed.has("version") {

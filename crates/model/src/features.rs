@@ -16,6 +16,15 @@ impl Constraint {
         Constraint::All(vec![self, other])
     }
 
+    /// Every feature that is named, wanted or not.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Constraint::Has(feature) => vec![feature],
+            Constraint::Not(inner) => inner.names(),
+            Constraint::All(parts) | Constraint::Any(parts) => parts.iter().flat_map(Constraint::names).collect(),
+        }
+    }
+
     pub fn is_met_by(&self, features: &[String]) -> bool {
         match self {
             Constraint::Has(feature) => features.contains(feature),

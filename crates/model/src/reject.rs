@@ -80,6 +80,10 @@ pub enum Reject {
     /// The account is not known, or not the user's.
     BadAccount,
     BadQos,
+    /// The shortest time the job would take does not fit before its deadline.
+    BadTimeMin,
+    /// No partition has this name.
+    UnknownPartition(String),
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -146,6 +150,8 @@ impl fmt::Display for Reject {
             Reject::Accounts(what) => what,
             Reject::BadAccount => "Invalid account or account/partition combination specified",
             Reject::BadQos => "Invalid qos specification",
+            Reject::BadTimeMin => "Invalid time-min specification (exceeds job's time or other limits)",
+            Reject::UnknownPartition(_) => "Invalid partition name specified",
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)
@@ -154,10 +160,11 @@ impl fmt::Display for Reject {
 
 impl Reject {
     /// More than the message says, a line each; told before it.
-    pub fn details(&self) -> &str {
+    pub fn details(&self) -> String {
         match self {
-            Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details,
-            _ => "",
+            Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details.clone(),
+            Reject::UnknownPartition(name) => format!("invalid partition specified: {name}"),
+            _ => String::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::gres::GresRequest;
 use crate::het::StepPart;
 use crate::resources::NodeShare;
-use crate::spec::{Distribution, Memory};
+use crate::spec::{Distribution, Memory, TimeLimit};
 use crate::{BlobId, CpuSet, ExitStatus, JobId, NodeName, StepId, Timestamp, Usage};
 
 record! {
@@ -59,6 +59,10 @@ record! {
         /// Run before and after each task, as its user.
         pub task_prolog: String,
         pub task_epilog: String,
+        /// Tasks find the numbers of nodes and tasks that srun itself found in its environment (`-E`).
+        pub keeps_counts: bool,
+        /// Of the step itself, inside an allocation.
+        pub time_limit: Option<TimeLimit>,
     }
 
     /// One line of a `--multi-prog` file.

@@ -101,6 +101,11 @@ fn date_and_clock(mut reader: Reader<'_>) -> Option<(Option<Date>, Option<Clock>
         }
         if let Some(said) = reader.attempt(Reader::clock) {
             clock = Some(said);
+            // `noon-tomorrow`
+            if reader.rest.starts_with('-') && reader.rest[1..].starts_with(|next: char| next.is_ascii_alphabetic()) {
+                reader.skip("-");
+                continue;
+            }
         } else {
             date = Some(reader.attempt(Reader::date)?);
             if reader.rest.starts_with('-') && reader.rest[1..].starts_with(|next: char| next.is_ascii_digit()) {

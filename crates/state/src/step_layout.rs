@@ -137,6 +137,11 @@ fn counts(spec: &StepSpec, rooms: &[Room]) -> Option<(Vec<u32>, u32)> {
         (Some(n_tasks), _) => n_tasks,
         (None, _) if !spec.hosts.is_empty() => spec.hosts.len() as u32,
         (None, Some(per_node)) => per_node.checked_mul(min_nodes as u32)?,
+        // Told only how many CPUs a task has, the nodes take as many tasks as that allows.
+        (None, None) if spec.cpus_per_task.is_some() && !spec.overcommit => {
+            let usable = capacities.iter().copied().filter(|capacity| *capacity > 0);
+            usable.take(min_nodes).sum::<u32>().max(min_nodes as u32)
+        }
         (None, None) => min_nodes as u32,
     };
     if !spec.hosts.is_empty() {

@@ -40,6 +40,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NoSuchStep
         | Reject::NoSuchNode(_)
         | Reject::NoSuchPartition
+        | Reject::UnknownPartition(_)
         | Reject::NoSuchBuffer(_) => Code::NotFound,
         Reject::NotPermitted | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
         Reject::BadReservation => Code::NotFound,
@@ -62,6 +63,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NoSuchTopology
         | Reject::TooManyNodes
         | Reject::TimeLimitTooLong
+        | Reject::BadTimeMin
         | Reject::BadDependency
         | Reject::BadArray
         | Reject::BadConstraint(_)

@@ -415,9 +415,11 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     own.set("STEP_NUM_TASKS", n_tasks);
     own.set("STEP_TASKS_PER_NODE", &per_node);
     own.set("TASKS_PER_NODE", &per_node);
-    own.set("NTASKS", n_tasks);
-    own.set("NPROCS", n_tasks);
-    own.set("NNODES", launch.step_shares.len());
+    if !launch.step_spec.as_ref().is_some_and(|spec| spec.keeps_counts) {
+        own.set("NTASKS", n_tasks);
+        own.set("NPROCS", n_tasks);
+        own.set("NNODES", launch.step_shares.len());
+    }
     own.set("NODEID", launch.node_index);
     own.set("CPUS_ON_NODE", cpus_here(launch, &start.node));
     own.set("LAUNCH_NODE_IPADDR", "127.0.0.1");

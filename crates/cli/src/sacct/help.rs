@@ -15,12 +15,13 @@ pub const USAGE: &str = "Usage: sacct [options]\n\tUse --help for help\n";
 
 pub const HELP: &str = "\
 sacct [<OPTION>]
+    Valid <OPTION> values are:
 Which jobs:
-  -j, --jobs=IDS              these jobs, arrays, array tasks or steps (12,13_4,14.batch,15+1)
+  -j, --jobs:                 these jobs, arrays, array tasks or steps (12,13_4,14.batch,15+1)
   -u, --user=NAMES            of these users (names or numbers); default: the caller's, for root all
   -a, --allusers              of all users
   -g, --group=NAMES           of these groups
-  -A, --accounts=NAMES        of these accounts
+  -A, --accounts:             of these accounts
   -r, --partition=NAMES       in these partitions
   -q, --qos=NAMES             with these qualities of service
   -W, --wckeys=NAMES          with these wckeys
@@ -33,8 +34,8 @@ Which jobs:
   -I, --ncpus=MIN[-MAX]       on so many CPUs
   -k, --timelimit-min=TIME    with this time limit, or at least this one
   -K, --timelimit-max=TIME    with -k: and at most this one
-  -s, --state=STATES          that were in one of these states (CD, FAILED, ...) in the time looked at
-  -S, --starttime=TIME        the time looked at begins; default: today 00:00; with -j: ever; with -s: now
+  -s, --state:                that were in one of these states (CD, FAILED, ...) in the time looked at
+  -S, --starttime:            the time looked at begins; default: today 00:00; with -j: ever; with -s: now
   -E, --endtime=TIME          the time looked at ends; default: now
   -D, --duplicates            all runs of requeued jobs, not only the last
       --whole-hetjob[=yes|no] all parts of a heterogeneous job, or only those named
@@ -59,6 +60,13 @@ How:
       --json                  JSON
       --use-local-uid         users by their number here
   -v, --verbose   -V, --version   -h, --help   --usage
+
+valid start/end time formats are...
+  HH:MM[:SS] [AM|PM]
+  MMDD[YY] or MM/DD[/YY] or MM.DD[.YY]
+  MM/DD[/YY]-HH:MM[:SS]
+  YYYY-MM-DD[THH:MM[:SS]]
+  now[{+|-}count[seconds|minutes|hours|days|weeks]]
 ";
 
 /// Four to a line.

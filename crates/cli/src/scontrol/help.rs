@@ -1,9 +1,9 @@
 //! What `scontrol help` prints.
 
 pub const HELP: &str = "\
-scontrol [OPTION...] [COMMAND]       without a command: commands are read from stdin
+scontrol [<OPTION>] [<COMMAND>]      without a command: commands are read from stdin
 
-Options:
+    Valid <OPTION> values are:
   -a, --all        also hidden partitions
   -d, --details    more about each thing shown
   -o, --oneliner   each thing on one line
@@ -14,8 +14,8 @@ Options:
       --hide, --local, --federation, --sibling
                    as without them: a cluster here is always alone
 
-Commands:
-  show ENTITY [ID]             job, step, node, partition, config, hostnames, hostlist, hostlistsorted,
+    Valid <COMMAND> values are:
+  show <ENTITY> [<ID>]         job, step, node, partition, config, hostnames, hostlist, hostlistsorted,
                                reservation, licenses, daemons, aliases, topology, federation, burstbuffer
   hold JOBS                    keeps pending jobs from starting; ids, or name=NAME
   uhold JOBS                   the same, as a hold the owner may release
@@ -34,7 +34,8 @@ Commands:
   write batch_script ID [FILE] a job's script, into slurm-ID.sh, FILE or - for stdout
   reconfigure                  has the controller read its configuration again
   ping                         says whether the controller answers
-  version, help, quit
+  version                      says which Slurm this behaves as, and which Spur it is
+  help, quit
   all, details, hide, oneliner, quiet, verbose
                                as the options, for the commands that follow
 

@@ -287,10 +287,11 @@ pub fn write_step(view: &StepView, style: Style, out: &mut String) {
     };
     let lines = [
         format!(
-            "StepId={id}.{} UserId={} StartTime={} TimeLimit=UNLIMITED",
+            "StepId={id}.{} UserId={} StartTime={} TimeLimit={}",
             view.id,
             view.job.spec().uid,
             clock.show_or(started, "Unknown"),
+            limit(view.step.and_then(|step| step.spec.time_limit).unwrap_or(TimeLimit::Unlimited)),
         ),
         format!("State={} Partition={} NodeList={}", view.state(), view.job.job.partition, view.nodes()),
         format!("Nodes={} CPUs={n_cpus} Tasks={n_tasks} Name={} Network=(null)", view.n_nodes(), view.name()),

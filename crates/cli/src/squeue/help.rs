@@ -50,5 +50,8 @@ Others:
                             a cluster here is always alone: no difference
   -v, --verbose             say which cluster is asked
   -V, --version             the version
-      --help, --usage       this text, or a short one
+
+Help options:
+      --help                this text
+      --usage               a short one
 ";

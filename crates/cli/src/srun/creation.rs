@@ -25,7 +25,7 @@ pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, St
     let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
     let mut spec = plan.step.clone();
     if let Some(first) = plan.options.relative {
-        restrict(&mut spec, id, first, &mut watch).await?;
+        restrict(&mut spec, id, (first, plan.options.counts_nodes), &mut watch).await?;
     }
     let step = wait_for_room(&mut controller, &mut watch, id, spec, plan).await?;
     loop {
@@ -41,15 +41,25 @@ pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, St
 }
 
 /// `-r`: only nodes from the n-th of the allocation on.
-async fn restrict(spec: &mut StepSpec, id: JobId, first: u32, watch: &mut Watch) -> Result<(), Failed> {
+async fn restrict(
+    spec: &mut StepSpec,
+    id: JobId,
+    (first, is_counted): (u32, bool),
+    watch: &mut Watch,
+) -> Result<(), Failed> {
     let page = watch.next().await.map_err(|error| refused(id, &error))?;
     let job = page.jobs.iter().find(|job| job.id == id);
-    let names = job.map(|job| job.allocation.names().skip(first as usize).cloned().collect()).unwrap_or_default();
-    spec.nodes = names;
-    if spec.nodes.is_empty() {
-        return Err(fail(&format!("Unable to create step for job {id}: {}", Reject::StepTooLarge)));
+    let Some(job) = job else { return Err(refused(id, &CallError::Refused(Reject::NoSuchJob))) };
+    let n_nodes = job.allocation.nodes.len() as u32;
+    // The count that the job's own environment gives is that of the whole job.
+    let wanted = if is_counted { spec.min_nodes } else { spec.min_nodes.min(n_nodes.saturating_sub(first)).max(1) };
+    if first.saturating_add(wanted) > n_nodes {
+        return Err(fail(&format!(
+            "--relative and --nodes option incompatible with count of allocated nodes ({first}+{wanted}>{n_nodes})"
+        )));
     }
-    spec.min_nodes = spec.min_nodes.min(spec.nodes.len() as u32);
+    spec.nodes = job.allocation.names().skip(first as usize).cloned().collect();
+    spec.min_nodes = wanted;
     Ok(())
 }
 

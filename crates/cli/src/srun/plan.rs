@@ -138,6 +138,8 @@ fn build_part(
         mpi: request.step.mpi,
         task_prolog: request.step.task_prolog.clone(),
         task_epilog: request.step.task_epilog.clone(),
+        keeps_counts: request.step.keeps_counts,
+        time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),
     };
     let place = match request.step.job {
         Some(job) => Place::Inside(job),

@@ -290,7 +290,7 @@ impl<'a> Session<'a> {
         let is_second = self.interrupted_at.is_some_and(|at| now - at < INTERRUPT_AGAIN);
         self.interrupted_at = Some(now);
         let options = &self.plan.options;
-        if options.ignores_status_key {
+        if options.ignores_status_key && !is_second {
             self.say(&format!("sending Ctrl-C to StepId={}", self.name));
             self.signal(libc::SIGINT as u32).await;
             return;

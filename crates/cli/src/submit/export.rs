@@ -10,9 +10,10 @@ type Variables = Vec<(OsString, OsString)>;
 pub const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Options that a job finds again as a variable, named as `srun` reads it.
-const TOLD: [&str; 10] = [
+const TOLD: [&str; 11] = [
     "cpus-per-gpu",
     "distribution",
+    "gpu-bind",
     "gpus",
     "gpus-per-node",
     "gpus-per-task",
@@ -23,18 +24,24 @@ const TOLD: [&str; 10] = [
     "threads-per-core",
 ];
 
+/// The variables that steps in the job read, and what this job's options say for each.
+pub fn told(request: &Request) -> impl Iterator<Item = (&'static str, Option<String>)> {
+    let options = TOLD.iter().filter_map(|name| table::find(Program::Srun, name));
+    options.map(|option| {
+        let given = request.given.get(option.long);
+        (option.variables[Program::Srun as usize], given.map(|given| given.value.clone().unwrap_or_default()))
+    })
+}
+
 /// A batch job's environment: the caller's or a file's, what `--export` leaves of it, a login's below it.
 pub fn of_batch(request: &Request, caller: &Caller) -> Result<Vec<u8>, Problem> {
     let mut base = match &request.export_file {
         Some(name) => login::from_file(name)?,
         None => caller.environment.clone(),
     };
-    for option in TOLD.iter().filter_map(|name| table::find(Program::Srun, name)) {
-        let variable = option.variables[Program::Srun as usize];
+    for (variable, value) in told(request) {
         base.retain(|(name, _)| name != variable);
-        if let Some(given) = request.given.get(option.long) {
-            base.push((variable.into(), given.value.clone().unwrap_or_default().into()));
-        }
+        base.extend(value.map(|value| (variable.into(), value.into())));
     }
     let mut login = match request.login {
         Some(asked) => {
@@ -72,7 +79,10 @@ fn chosen(program: Program, export: Option<&str>, caller: &Caller) -> Variables 
         None => caller.environment.clone(),
         Some(list) => {
             let mut variables = listed(program, list, caller);
-            put(&mut variables, "SLURM_EXPORT_ENV".as_ref(), list.as_ref());
+            // It is for the steps of a batch job to read.
+            if program != Program::Srun {
+                put(&mut variables, "SLURM_EXPORT_ENV".as_ref(), list.as_ref());
+            }
             variables
         }
     };
@@ -171,11 +181,11 @@ mod tests {
     #[test]
     fn the_environment_is_exported_as_asked() {
         check(Program::Srun, None, "A=1 B=2 SLURM_X=3");
-        check(Program::Srun, Some("ALL"), "A=1 B=2 SLURM_X=3 SLURM_EXPORT_ENV=ALL");
-        check(Program::Srun, Some("ALL,C=4"), "A=1 B=2 SLURM_X=3 C=4 SLURM_EXPORT_ENV=ALL,C=4");
-        check(Program::Srun, Some("NONE"), "SLURM_X=3 SLURM_EXPORT_ENV=NONE");
-        check(Program::Srun, Some("B,A=9"), "B=2 SLURM_X=3 A=9 SLURM_EXPORT_ENV=B,A=9");
-        check(Program::Srun, Some("C=\"x,y\",B"), "B=2 SLURM_X=3 C=x,y SLURM_EXPORT_ENV=C=\"x,y\",B");
+        check(Program::Srun, Some("ALL"), "A=1 B=2 SLURM_X=3");
+        check(Program::Srun, Some("ALL,C=4"), "A=1 B=2 SLURM_X=3 C=4");
+        check(Program::Srun, Some("NONE"), "SLURM_X=3");
+        check(Program::Srun, Some("B,A=9"), "B=2 SLURM_X=3 A=9");
+        check(Program::Srun, Some("C=\"x,y\",B"), "B=2 SLURM_X=3 C=x,y");
         let bare = format!("SLURM_X=3 HOME=/h USER=u LOGNAME=u SHELL=/s PATH={BARE_PATH} SLURM_EXPORT_ENV=NONE");
         let place = "SLURM_SUBMIT_DIR=/w SLURM_SUBMIT_HOST=login";
         check(Program::Sbatch, Some("NONE"), &format!("{bare} {place}"));

@@ -81,15 +81,49 @@ fn listed(program: Program, is_here: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     for option in table::of(program).filter(|option| !option.help.is_empty() && is_here(option.long)) {
         let short = option.short.map_or("    ".to_string(), |letter| format!("-{letter}, "));
-        let value = match option.value {
-            Value::None => "",
-            Value::Required => "=value",
-            Value::Optional => "[=value]",
-        };
-        let names = format!("{short}--{}{value}", option.long);
-        text.push_str(&format!("  {names:<30} {}\n", option.help));
+        let names = format!("{short}--{}", valued(option.long, option.value));
+        text.push_str(&format!("  {names:<34} {}\n", option.help));
     }
     text
+}
+
+/// `nodes=N`, `nice[=value]`
+fn valued(long: &str, value: Value) -> String {
+    match value {
+        Value::None => long.to_string(),
+        Value::Required => format!("{long}={}", value_name(long)),
+        Value::Optional => format!("{long}[={}]", value_name(long)),
+    }
+}
+
+/// What an option's value is called.
+fn value_name(long: &str) -> &'static str {
+    match long {
+        "account" | "job-name" | "comment" | "reservation" => "name",
+        "begin" | "deadline" => "time",
+        "time" | "time-min" => "minutes",
+        "nodes" => "N",
+        "qos" => "qos",
+        "partition" => "partition",
+        "mem" | "mem-per-cpu" | "mem-per-gpu" | "tmp" => "MB",
+        "ntasks" | "mincpus" | "gpus" | "cpus-per-gpu" | "relative" | "threads" => "n",
+        "cpus-per-task" => "ncpus",
+        "chdir" => "path",
+        "error" | "output" | "input" | "nodefile" | "bbf" => "file",
+        "nodelist" | "exclude" => "hosts...",
+        "constraint" | "gres" => "list",
+        "licenses" => "names",
+        "jobid" => "id",
+        "dependency" => "type:jobid[:time]",
+        "array" => "indexes",
+        "immediate" | "wait" | "msg-timeout" => "secs",
+        "clusters" => "names",
+        "uid" | "mail-user" => "user",
+        "gid" => "group",
+        "mail-type" | "mpi" => "type",
+        _ if long.starts_with("gpus-per-") || long.starts_with("ntasks-per-") => "n",
+        _ => "value",
+    }
 }
 
 const USAGE_COLUMNS: usize = 80;
@@ -99,11 +133,7 @@ fn usage(program: Program) -> String {
     let mut text = start.clone();
     let mut column = text.len();
     for option in table::of(program).filter(|option| !option.help.is_empty()) {
-        let word = match option.value {
-            Value::None => format!(" [--{}]", option.long),
-            Value::Required => format!(" [--{}=value]", option.long),
-            Value::Optional => format!(" [--{}[=value]]", option.long),
-        };
+        let word = format!(" [--{}]", valued(option.long, option.value));
         if column + word.len() > USAGE_COLUMNS {
             text.push('\n');
             text.push_str(&" ".repeat(start.len()));
@@ -113,7 +143,8 @@ fn usage(program: Program) -> String {
         text.push_str(&word);
     }
     text.push('\n');
-    text.push_str(&format!("{} {}\n", " ".repeat(start.len()), operands(program)));
+    let operands = if program == Program::Salloc { "[command [args...]]" } else { "executable [args...]" };
+    text.push_str(&format!("{} {operands}\n", " ".repeat(start.len())));
     text
 }
 
@@ -140,6 +171,9 @@ pub fn defined_options(program: Program, request: &Request) -> String {
         let takes_value = table::find(program, long).is_some_and(|option| option.takes_value());
         let value = match (*long, &given.value) {
             ("verbose", _) => request.behaviour.verbosity.to_string(),
+            ("time" | "time-min", Some(value)) => {
+                model::duration::parse(value).map_or_else(|| value.clone(), |limit| limit.show())
+            }
             (_, Some(value)) if takes_value => value.clone(),
             _ => "set".to_string(),
         };

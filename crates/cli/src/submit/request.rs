@@ -108,6 +108,10 @@ pub struct StepRequest {
     /// The command is a file that names programs by rank.
     pub has_programs: bool,
     pub time_limit: Option<Limit>,
+    /// `-N` stands in the arguments.
+    pub counts_nodes: bool,
+    /// `-E`
+    pub keeps_counts: bool,
 }
 
 /// GPUs asked for otherwise than on each node.

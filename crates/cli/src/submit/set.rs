@@ -427,7 +427,7 @@ fn limit(given: &Argument) -> Result<duration::Limit, Problem> {
     duration::parse_limit(&text).ok_or_else(|| given.invalid())
 }
 
-fn time_limit(limit: duration::Limit) -> TimeLimit {
+pub(crate) fn time_limit(limit: duration::Limit) -> TimeLimit {
     match limit {
         duration::Limit::Seconds(secs) => TimeLimit::Secs(secs),
         duration::Limit::Unlimited => TimeLimit::Unlimited,

@@ -14,6 +14,11 @@ Application hint options:
         help            show this help message";
 
 /// Hints say how many threads of a core work.
+/// Cores or threads kept for the system; no cluster here lets jobs choose that, which `finish` says.
+pub fn special_resources(_: &mut Request, given: &Argument) -> Done {
+    given.number().map(drop)
+}
+
 pub fn hint(request: &mut Request, given: &Argument) -> Done {
     match given.text().to_ascii_lowercase().as_str() {
         "compute_bound" | "nomultithread" => request.spec.size.threads_per_core = Some(1),

@@ -199,6 +199,7 @@ pub fn tasks_per_node(request: &mut Request, given: &Argument) -> Done {
 
 /// `2`, `1-3`; a bare count is both the least and the most.
 pub fn nodes(request: &mut Request, given: &Argument) -> Done {
+    request.step.counts_nodes |= given.source == Source::Arguments;
     let text = given.text();
     let refuse = || Problem::usage(format!("\"{text}\" is not a valid node count"));
     let (min, max) = match text.split_once('-') {

@@ -81,17 +81,28 @@ pub fn gpu_bind(request: &mut Request, given: &Argument) -> Done {
     let text = given.text().to_ascii_lowercase();
     let text = text.strip_prefix("verbose,").or_else(|| text.strip_prefix("v,")).unwrap_or(&text);
     let (kind, list) = text.split_once(':').unwrap_or((text, ""));
-    let count = || list.parse().ok().filter(|count| *count > 0).ok_or_else(|| given.invalid());
+    let refuse = || Problem::error(format!("Invalid --gpu-bind argument: gpu:{text}"));
+    let count = || list.parse().ok().filter(|count| *count > 0).ok_or_else(refuse);
     request.step.gpu_bind = Some(match kind {
         // No GPU is known to be nearer to some CPUs than another.
         "none" | "closest" if list.is_empty() => GpuBind::All,
         "per_task" => GpuBind::PerTask(count()?),
         "single" if list.is_empty() => GpuBind::Single(1),
         "single" => GpuBind::Single(count()?),
-        "map_gpu" => GpuBind::Map(cpu_map("map_cpu", list).ok_or_else(|| given.invalid())?),
-        "mask_gpu" => GpuBind::Map(cpu_map("mask_cpu", list).ok_or_else(|| given.invalid())?),
-        _ => return Err(given.invalid()),
+        "map_gpu" => GpuBind::Map(cpu_map("map_cpu", list).ok_or_else(refuse)?),
+        "mask_gpu" => GpuBind::Map(cpu_map("mask_cpu", list).ok_or_else(refuse)?),
+        _ => return Err(refuse()),
     });
+    Ok(())
+}
+
+/// Numbers that tune how Slurm's srun talks to its nodes; ours has nothing to tune.
+pub fn launch_tuning(_: &mut Request, given: &Argument) -> Done {
+    given.number().map(drop)
+}
+
+pub fn preserve_env(request: &mut Request, _: &Argument) -> Done {
+    request.step.keeps_counts = true;
     Ok(())
 }
 

@@ -3,6 +3,7 @@ use model::gres::GresRequest;
 use model::spec::{Memory, Size};
 use model::{JobSpec, Reject};
 
+use super::request::Source;
 use super::{Caller, Problem, Program, Request, limits};
 
 /// A finished job request, and what to tell the user about it on the way.
@@ -19,7 +20,18 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
         return Err(Problem::error(format!("Cannot specify both {option} and --bbf")));
     }
     let mut spec = request.spec.clone();
+    if let (Some(begin), Some(deadline)) = (spec.begin, spec.deadline)
+        && deadline < begin
+    {
+        return Err(Problem::error("Incompatible begin and deadline time specification"));
+    }
     let mut warnings = Vec::new();
+    special_resources(request, &mut warnings)?;
+    if request.step.is_arbitrary {
+        // The list names a node for each task, and may name one several times.
+        let mut seen = std::collections::BTreeSet::new();
+        spec.size.nodes.retain(|name| seen.insert(name.clone()));
+    }
     settle_nodes(program, &mut spec.size, &mut warnings)?;
     settle_sockets(&mut spec.size);
     super::set_network::settle(program, &mut spec.size, caller)?;
@@ -40,6 +52,27 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     spec.limits = limits::chosen(&caller.limits, request.propagate.as_deref());
     spec.umask = Some(umask(caller));
     Ok(Finished { spec, warnings })
+}
+
+/// What Slurm says where AllowSpecResourcesUsage is No, as it always is here.
+fn special_resources(request: &Request, warnings: &mut Vec<String>) -> Result<(), Problem> {
+    let source = |name: &str| request.given.get(name).map(|given| given.source);
+    match (source("core-spec"), source("thread-spec")) {
+        (Some(Source::Environment), Some(Source::Environment)) => Err(Problem::fatal(
+            "Both --core-spec and --thread-spec set using environment variables. Those options are mutually exclusive.",
+        )),
+        (Some(cores), Some(threads)) if cores == threads => {
+            Err(Problem::fatal("-S/--core-spec and --thred-spec options are mutually exclusive"))
+        }
+        (None, None) => Ok(()),
+        (cores, threads) => {
+            let option = if cores > threads { "-S" } else { "--thread-spec" };
+            warnings.push(format!(
+                "error: Ignoring {option} since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
+            ));
+            Ok(())
+        }
+    }
 }
 
 /// `SLURM_UMASK` overrides what the process has.

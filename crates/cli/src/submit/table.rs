@@ -72,7 +72,7 @@ pub static OPTIONS: &[Opt] = options! {
     "constraint" Some('C'), REQUIRED, ALL, named!("CONSTRAINT"), Some(set_size::constraint), "specify a list of constraints";
     "container" None, REQUIRED, ALL, named!("CONTAINER"), REFUSED, "";
     "contiguous" None, NONE, ALL, NO_VARIABLE, Some(set_size::contiguous), "demand a contiguous range of nodes";
-    "core-spec" Some('S'), REQUIRED, ALL, named!("CORE_SPEC"), REFUSED, "";
+    "core-spec" Some('S'), REQUIRED, ALL, named!("CORE_SPEC"), Some(set_layout::special_resources), "";
     "cores-per-socket" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::cores_per_socket), "number of cores per socket to allocate";
     "cpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_CPU_BIND"], Some(set_step::cpu_bind), "bind tasks to CPUs (none, rank, map_cpu, mask_cpu, threads, cores, sockets)";
     "cpu-freq" None, REQUIRED, ALL, ["", "", "SLURM_CPU_FREQ_REQ"], REFUSED, "";
@@ -95,7 +95,7 @@ pub static OPTIONS: &[Opt] = options! {
     "get-user-env" None, OPTIONAL, ALLOC, NO_VARIABLE, REFUSED, "";
     "gid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::gid), "group of the job (root only)";
     "gpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_GPU_BIND"], Some(set_step::gpu_bind), "which of the step's GPUs a task sees";
-    "gpu-bind" None, REQUIRED, BATCH_ALLOC, ["SBATCH_GPU_BIND", "SALLOC_GPU_BIND", ""], REFUSED, "";
+    "gpu-bind" None, REQUIRED, BATCH_ALLOC, ["SBATCH_GPU_BIND", "SALLOC_GPU_BIND", ""], Some(set_step::gpu_bind), "for the steps in the job: which of its GPUs a task sees";
     "gpu-freq" None, REQUIRED, ALL, named!("GPU_FREQ"), REFUSED, "";
     "gpus" Some('G'), REQUIRED, ALL, named!("GPUS"), Some(set_size::gpus), "count of GPUs required for the job";
     "gpus-per-node" None, REQUIRED, ALL, named!("GPUS_PER_NODE"), Some(set_size::gpus_per_node), "number of GPUs required per allocated node";
@@ -126,7 +126,7 @@ pub static OPTIONS: &[Opt] = options! {
     "mem-per-gpu" None, REQUIRED, ALL, named!("MEM_PER_GPU"), Some(set_size::memory_per_gpu), "real memory required per allocated GPU";
     "mincpus" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::min_cpus), "minimum number of logical processors per node";
     "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none, pmi2)";
-    "msg-timeout" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
+    "msg-timeout" None, REQUIRED, RUN, NO_VARIABLE, Some(set_step::launch_tuning), "accepted; messages have no timeout of their own";
     "multi-prog" None, NONE, RUN, NO_VARIABLE, Some(set_step::multi_prog), "the program name is a file that names programs by task";
     "network" None, REQUIRED, ALL, named!("NETWORK"), REFUSED, "";
     "nice" None, OPTIONAL, ALL, NO_VARIABLE, Some(set::nice), "decrease scheduling priority by value";
@@ -153,7 +153,7 @@ pub static OPTIONS: &[Opt] = options! {
     "partition" Some('p'), REQUIRED, ALL, named!("PARTITION"), Some(set::partition), "partition requested";
     "power" None, REQUIRED, ALL, named!("POWER"), REFUSED, "";
     "prefer" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::prefer), "features that are desired, not required";
-    "preserve-env" Some('E'), NONE, RUN, NO_VARIABLE, REFUSED, "";
+    "preserve-env" Some('E'), NONE, RUN, NO_VARIABLE, Some(set_step::preserve_env), "node and task counts in the environment override those of the step";
     "priority" None, REQUIRED, ALL, NO_VARIABLE, Some(set::priority), "set the priority of the job to value";
     "profile" None, REQUIRED, ALL, named!("PROFILE"), REFUSED, "";
     "prolog" None, REQUIRED, RUN, ["", "", "SLURM_PROLOG"], Some(set_step::prolog), "run \"program\" before the step";
@@ -180,8 +180,8 @@ pub static OPTIONS: &[Opt] = options! {
     "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], Some(set_step::task_prolog), "run \"program\" before each task";
     "tasks-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tasks_per_node), "";
     "test-only" None, NONE, BATCH_RUN, NO_VARIABLE, Some(set::test_only), "validate the request and estimate its start, submit nothing";
-    "thread-spec" None, REQUIRED, ALL, named!("THREAD_SPEC"), REFUSED, "";
-    "threads" Some('T'), REQUIRED, RUN, ["", "", "SLURM_THREADS"], REFUSED, "";
+    "thread-spec" None, REQUIRED, ALL, named!("THREAD_SPEC"), Some(set_layout::special_resources), "";
+    "threads" Some('T'), REQUIRED, RUN, ["", "", "SLURM_THREADS"], Some(set_step::launch_tuning), "accepted; every node is spoken to at once";
     "threads-per-core" None, REQUIRED, ALL, named!("THREADS_PER_CORE"), Some(set_layout::threads_per_core), "number of threads per core to use";
     "time" Some('t'), REQUIRED, ALL, named!("TIMELIMIT"), Some(set::time), "time limit";
     "time-min" None, REQUIRED, ALL, NO_VARIABLE, Some(set::time_min), "minimum time limit (if distinct)";

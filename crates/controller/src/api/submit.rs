@@ -62,6 +62,13 @@ fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
     asked.into_iter().filter(|group| own.contains(group)).cloned().collect()
 }
 
+/// More nodes than any of its partitions has: submitted, it would wait for them all the same.
+fn wants_too_much(cluster: &Cluster, job: &model::Job) -> bool {
+    let (least, _) = job.spec.size.node_bounds();
+    let has = |name: &String| cluster.config().partition(name).map_or(0, |partition| partition.nodes.len() as u32);
+    job.spec.partitions.iter().all(|name| has(name) < least)
+}
+
 /// Plays the submission through on a copy of the state and tells what the scheduler would do.
 fn try_out(
     cluster: &Cluster,
@@ -80,6 +87,9 @@ fn try_out(
     let components = copy.named(&id.into()).unwrap_or_default();
     let starts: Vec<&Start> = plan.starts.iter().filter(|start| components.contains(&start.job)).collect();
     let Some(first) = starts.first() else {
+        if components.iter().any(|id| copy.job(*id).is_some_and(|job| wants_too_much(&copy, job))) {
+            return Err(Reject::NeverFits);
+        }
         return Ok(format!("Job {id} would wait; no start time can be told yet"));
     };
     let grants = || starts.iter().flat_map(|start| &start.nodes);

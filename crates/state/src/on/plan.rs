@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::het::StepPart;
+use model::spec::TimeLimit;
 use model::{Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, StageStart, Start, StepId};
 
 use super::Answer;
@@ -182,6 +183,7 @@ fn place(cluster: &mut Cluster, start: &Start) {
     };
     ledger::hold(cluster, id, start);
     let last = cluster.reservation(&start.reservation).and_then(|one| reservations::last_moment(cluster, one));
+    let now = cluster.now;
     let job = cluster.job_mut(id);
     job.partition = start.partition.clone();
     job.reservation = start.reservation.clone();
@@ -189,6 +191,13 @@ fn place(cluster: &mut Cluster, start: &Start) {
     job.switch_wait_since = None;
     if start.time_limit.is_some() {
         Arc::make_mut(&mut job.spec).time_limit = start.time_limit;
+    }
+    if let Some(deadline) = job.spec.deadline {
+        // In whole minutes, as limits are told.
+        let left = (deadline - now).secs().div_ceil(60).max(1) * 60;
+        if job.spec.time_limit.and_then(TimeLimit::span).is_none_or(|limit| limit.secs() > left) {
+            Arc::make_mut(&mut job.spec).time_limit = Some(TimeLimit::Secs(left));
+        }
     }
     reservations::note_use(cluster, &start.reservation, true);
     job_life::take(cluster, id, Step::Place);
@@ -204,8 +213,13 @@ fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
     let mut shares: Vec<NodeShare> = shares.cloned().collect();
     let size = &cluster.jobs[&id].spec.size;
     if size.n_tasks.is_none() && size.tasks_per_node.is_none() {
-        // Whole nodes are shown with as many tasks as they have room for; one each is what was asked.
-        shares.iter_mut().for_each(|share| share.n_tasks = 1);
+        // Whole nodes are shown with as many tasks as they have room for. One each is what was asked, unless it was told
+        // how many CPUs each has.
+        let n_tasks = |share: &NodeShare| match spec.cpus_per_task {
+            Some(each) if !spec.overcommit => (share.cpus.len() / each.max(1)).max(1),
+            _ => 1,
+        };
+        shares.iter_mut().for_each(|share| share.n_tasks = n_tasks(share));
     }
     if !spec.hosts.is_empty() {
         let count = |node: &NodeName| spec.hosts.iter().filter(|host| *host == node).count() as u32;

@@ -7,6 +7,7 @@ use model::dependency::Term;
 use model::fit::Candidate;
 use model::job::ArrayPlace;
 use model::spec::{Memory, Sharing, TimeLimit};
+use model::time::Span;
 use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason, Reject, Reply};
 
 use super::Answer;
@@ -15,6 +16,9 @@ use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, network
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
+
+/// What a job with a deadline is given at least, unless it says otherwise.
+const SHORTEST_BEFORE_DEADLINE: TimeLimit = TimeLimit::Secs(60);
 
 pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought: &[Blob]) -> Answer {
     if !by.may_act_for(spec.uid) {
@@ -95,6 +99,9 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
     if spec.partitions.is_empty() {
         spec.partitions.extend(cluster.config.default_partition().map(|partition| partition.name.clone()));
     }
+    if spec.deadline.is_some() && spec.time_min.is_none() {
+        spec.time_min = Some(SHORTEST_BEFORE_DEADLINE);
+    }
     let first = spec.partitions.first().and_then(|name| cluster.config.partition(name));
     if let Some(partition) = first {
         if spec.time_limit.is_none() {
@@ -142,13 +149,18 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
         return Err(Reject::NoSuchPartition);
     }
     for name in &spec.partitions {
-        let partition = cluster.config.partition(name).ok_or(Reject::NoSuchPartition)?;
+        let partition = cluster.config.partition(name).ok_or_else(|| Reject::UnknownPartition(name.clone()))?;
         access::refused(partition, by, spec)?;
         if !partition.state.takes_jobs() {
             return Err(Reject::PartitionDown);
         }
     }
     enforce_limits(cluster, spec)?;
+    can_end_in_time(cluster, spec)?;
+    let has = |feature: &str| cluster.nodes.values().any(|node| node.config.features.iter().any(|own| own == feature));
+    if spec.size.constraint.iter().flat_map(|wanted| wanted.names()).any(|feature| !has(feature)) {
+        return Err(Reject::BadConstraint(spec.size.features.clone()));
+    }
     licenses::exist(cluster, &spec.licenses)?;
     for name in &spec.reservations {
         let reservation = cluster.reservation(name).ok_or(Reject::BadReservation)?;
@@ -186,6 +198,16 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
         true => Ok(()),
         false => Err(Reject::NeverFits),
     }
+}
+
+/// A deadline that has passed, or that the shortest run would miss, is a mistake.
+fn can_end_in_time(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
+    let Some(deadline) = spec.deadline else { return Ok(()) };
+    if deadline <= cluster.now {
+        return Err(Reject::TimeLimitTooLong);
+    }
+    let least = spec.time_min.and_then(TimeLimit::span).unwrap_or(Span(0));
+    if cluster.now + least > deadline { Err(Reject::BadTimeMin) } else { Ok(()) }
 }
 
 /// Where limits of partitions refuse at once, as the cluster wants it.

@@ -54,7 +54,7 @@ fn one_bad_component_refuses_the_whole() {
     let mut lab = Lab::new();
     let bad = JobSpec { partitions: vec!["nosuch".into()], ..batch() };
     let submitted = lab.apply(ALICE, Command::SubmitTogether { specs: vec![batch(), bad], blobs: Vec::new() });
-    assert_eq!(submitted, Err(Reject::NoSuchPartition));
+    assert_eq!(submitted, Err(Reject::UnknownPartition("nosuch".into())));
 }
 
 #[test]
