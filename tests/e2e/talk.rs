@@ -49,6 +49,6 @@ fn what_srun_says_of_cpus_and_counts_decides_where_its_tasks_go() {
     assert_eq!(cluster.ok("srun -m arbitrary -w n2,n1,n1 -l printenv SLURMD_NODENAME | sort"), "0: n2\n1: n1\n2: n1");
     let said = cluster.run("srun --test-only -N9 true");
     assert!(said.err.contains("allocation failure: Requested node configuration is not available"), "{said:?}");
-    let said = cluster.run("salloc -p debug,nosuch true");
+    let said = cluster.run("salloc -p nosuch,other true");
     assert!(said.err.contains("salloc: error: invalid partition specified: nosuch\n"), "{said:?}");
 }
