@@ -127,7 +127,7 @@ impl Cluster {
         self.pid(&format!("agent-{node}"))
     }
 
-    fn pid(&self, who: &str) -> i32 {
+    pub fn pid(&self, who: &str) -> i32 {
         let file = self.dir.join("run").join(format!("{who}.pid"));
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())).trim().parse().unwrap()
     }

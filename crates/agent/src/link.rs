@@ -1,5 +1,6 @@
 //! The one stream to the controller: kept, and made again whenever it breaks.
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,14 +22,19 @@ const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 /// An end that is not acknowledged within this time (up to twice) is reported again.
 const REPORT_AGAIN: Duration = Duration::from_secs(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(2);
+/// Where another controller may be there already.
+const BACK_OFF_SEVERAL: Duration = Duration::from_millis(300);
 
 /// Never ends.
 pub async fn keep(agent: Arc<Agent>) -> Infallible {
     let mut back_off = BACK_OFF_MIN;
     let mut was_connected = true;
+    let mut turn = 0;
     loop {
         let mut is_welcome = false;
-        let end = attend(&agent, &mut is_welcome).await;
+        let controllers = &agent.options.controllers;
+        let end = attend(&agent, &controllers[turn % controllers.len()], &mut is_welcome).await;
+        turn += 1;
         agent.table().link = None;
         if is_welcome {
             back_off = BACK_OFF_MIN;
@@ -42,12 +48,17 @@ pub async fn keep(agent: Arc<Agent>) -> Infallible {
         }
         was_connected = is_welcome;
         tokio::time::sleep(jittered(back_off)).await;
-        back_off = (back_off * 2).min(BACK_OFF_MAX);
+        let back_off_max = if agent.options.controllers.len() > 1 { BACK_OFF_SEVERAL } else { BACK_OFF_MAX };
+        back_off = (back_off * 2).min(back_off_max);
     }
 }
 
-async fn attend(agent: &Arc<Agent>, is_welcome: &mut bool) -> anyhow::Result<()> {
-    let channel = wire::channel::connect(&agent.options.controller_socket).await?;
+async fn attend(agent: &Arc<Agent>, controller: &Path, is_welcome: &mut bool) -> anyhow::Result<()> {
+    let channel = match agent.options.controllers.len() {
+        1 => wire::channel::connect(controller).await?,
+        // One that stands still must not keep the agent from the others.
+        _ => wire::channel::connect_watchful(controller).await?,
+    };
     let mut client = ControllerClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);

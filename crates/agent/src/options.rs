@@ -8,7 +8,8 @@ use model::pool::Pool;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub node: NodeName,
-    pub controller_socket: PathBuf,
+    /// Any of them will do: they pass on what they cannot answer.
+    pub controllers: Vec<PathBuf>,
     /// Where `srun` reaches this agent.
     pub socket: PathBuf,
     /// Belongs to this agent alone; records of runs, results, scripts.

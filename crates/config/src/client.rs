@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use model::config::Sockets;
 use toml_edit::{Document, Item};
 
 use crate::{DEFAULT_AGENT_SOCKET, DEFAULT_CONTROLLER_SOCKET, home, slurm};
@@ -16,7 +17,7 @@ pub struct Client {
     /// The file this was read from.
     pub file: PathBuf,
     pub cluster_name: String,
-    pub controller_socket: PathBuf,
+    pub controller_socket: Sockets,
     /// With `%n` for the node's name.
     pub agent_socket: String,
 }
@@ -67,11 +68,20 @@ fn read(file: &Path) -> Result<Client, String> {
         let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
         folder.unwrap_or_default().join(path)
     };
+    let number = |key: &str| {
+        let item = document.get("controller").and_then(|table| table.get(key)).and_then(Item::as_integer);
+        item.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
+    };
+    let socket = anchored(value("controller", "socket").unwrap_or(DEFAULT_CONTROLLER_SOCKET));
     let agent_socket = value("agent", "socket").unwrap_or(DEFAULT_AGENT_SOCKET);
     Ok(Client {
         file: file.into(),
         cluster_name: document.get("cluster_name").and_then(Item::as_str).unwrap_or("spur").to_string(),
-        controller_socket: anchored(value("controller", "socket").unwrap_or(DEFAULT_CONTROLLER_SOCKET)),
+        controller_socket: model::config::sockets(
+            &socket.to_string_lossy(),
+            number("local_members"),
+            number("patience"),
+        ),
         agent_socket: anchored(agent_socket).to_string_lossy().into_owned(),
     })
 }
@@ -133,7 +143,7 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let client = find(Some(&file)).unwrap();
         assert_eq!(client.cluster_name, "ant");
-        assert_eq!(client.controller_socket, folder.join("run/c.sock"));
+        assert_eq!(client.controller_socket, folder.join("run/c.sock").into());
         assert_eq!(client.agent_socket_of("n7"), Path::new("/run/spur/agent-n7.sock"));
         std::fs::write(&file, "cluster_name = \n").unwrap();
         assert!(find(Some(&file)).unwrap_err().contains("spur config check"));

@@ -54,6 +54,8 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("max_job_count", controller.max_job_count);
     text.strings("admins", &controller.admins);
     text.value("return_to_service", controller.return_to_service);
+    text.value("local_members", controller.local_members);
+    text.value("patience", controller.patience_secs);
 }
 
 /// What was said in a slurm.conf and is only shown.

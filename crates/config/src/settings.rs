@@ -30,6 +30,8 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
         address.ip().is_loopback().then(|| address.to_string())
     });
     controller.metrics_address = address.unwrap_or_default();
+    section.number("local_members", 1..=9, &mut controller.local_members);
+    section.number("patience", 0..=3600, &mut controller.patience_secs);
     if controller.first_job_id > controller.max_job_id {
         section.notes.add(section.at, "`first_job_id` is larger than `max_job_id`");
     }

@@ -50,6 +50,13 @@ impl Agents {
         }
     }
 
+    /// Ends all streams: their agents come again, to whoever leads.
+    pub fn close_all(&self) {
+        let mut connected = self.lock();
+        connected.streams.drain().for_each(|(_, stream)| stream.close.notify_one());
+        connected.heard.clear();
+    }
+
     pub fn connected(&self) -> Vec<NodeName> {
         self.lock().streams.keys().cloned().collect()
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
-use tonic::transport::server::UdsConnectInfo;
+use wire::origin::Origin;
 
 use crate::statistics::Statistics;
 
@@ -37,8 +37,7 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let path = request.uri().path();
         let call = path.rsplit('/').next().unwrap_or(path).to_string();
-        let peer = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
-        let uid = peer.map(|peer| peer.uid());
+        let uid = request.extensions().get::<Origin>().and_then(|origin| origin.user).map(|user| user.uid);
         let statistics = self.statistics.clone();
         let begun = Instant::now();
         let answer = self.inner.call(request);

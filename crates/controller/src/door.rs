@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use journal::Journal;
-use model::command::Blob;
+use model::command::{Blob, RequestId};
 use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
 
 use crate::machine::Published;
@@ -28,12 +28,34 @@ impl Door {
         applied.map_err(|error| Refusal::NotWritten(error.to_string()))?.map_err(Refusal::Rejected)
     }
 
+    /// As `propose`; a request that has an id may come again and is carried out once.
+    pub async fn propose_once(
+        &self,
+        by: Caller,
+        command: Command,
+        request: Option<RequestId>,
+    ) -> Result<Reply, Refusal> {
+        let command = match request {
+            Some(request) => Command::Once { request, command: Box::new(command) },
+            None => command,
+        };
+        self.propose(by, command).await
+    }
+
     /// Content that the state already has is not written to the log again.
-    pub async fn submit(&self, by: Caller, specs: Vec<JobSpec>, blobs: Vec<Blob>) -> Result<Reply, Refusal> {
+    pub async fn submit(
+        &self,
+        by: Caller,
+        specs: Vec<JobSpec>,
+        blobs: Vec<Blob>,
+        request: Option<RequestId>,
+    ) -> Result<Reply, Refusal> {
         let unknown = self.unknown(&blobs);
-        match self.propose(by, submission(specs.clone(), unknown)).await {
+        match self.propose_once(by, submission(specs.clone(), unknown), request).await {
             // It was forgotten between the look and the log.
-            Err(Refusal::Rejected(Reject::MissingBlob)) => self.propose(by, submission(specs, blobs)).await,
+            Err(Refusal::Rejected(Reject::MissingBlob)) => {
+                self.propose_once(by, submission(specs, blobs), request).await
+            }
             other => other,
         }
     }
@@ -70,4 +92,13 @@ pub enum Refusal {
     Rejected(Reject),
     /// The log did not take it, or it is not known whether it did.
     NotWritten(String),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Rejected(reject) => reject.fmt(f),
+            Refusal::NotWritten(why) => f.write_str(why),
+        }
+    }
 }

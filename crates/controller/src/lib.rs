@@ -14,7 +14,9 @@ mod counted;
 mod door;
 mod history;
 mod leader;
+mod leading;
 mod machine;
+mod members;
 mod metrics;
 mod names;
 #[cfg(test)]
@@ -22,8 +24,10 @@ mod old_journals;
 mod options;
 mod plugin;
 mod progress;
+mod router;
 mod serve;
 mod statistics;
 
+pub use members::{Place, on_this_machine};
 pub use options::Options;
 pub use serve::run;

@@ -7,20 +7,27 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use journal::{Journal, Leadership};
+use model::members::MemberView;
 use model::{Caller, Command};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::UnixListenerStream;
 use wire::channel::MAX_MESSAGE_BYTES;
-use wire::proto::controller_server::ControllerServer;
+use wire::proto::member_server::MemberServer;
 
 use crate::agents::Agents;
-use crate::api::Api;
-use crate::counted::Counted;
-use crate::door::{Door, Refusal};
+use crate::door::Door;
+use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
-use crate::{Options, leader, metrics};
+use crate::members::{Carrier, ClusterJournal, Connections, MemberApi};
+use crate::router::{self, Router};
+use crate::{Options, metrics};
 
+/// How often a leader of several is heard; the others elect after 12 to 16 times this silence.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+/// A controller that is told to stop gives the lead away within this time, or without.
+const HAND_OVER_PATIENCE: Duration = Duration::from_secs(4);
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
 
@@ -31,63 +38,65 @@ pub fn run(options: Options) -> Result<()> {
 }
 
 async fn serve(options: Options) -> Result<()> {
-    let settings = options.config.controller.clone();
+    let settings = options.own;
     let (machine, published) = ClusterMachine::new();
-    let mut journal_options = journal::Options::new(Path::new(&settings.state_dir).join("journal"), 1);
+    let connections = Arc::new(Connections::default());
+    let mut journal_options =
+        journal::Options::new(Path::new(&settings.state_dir).join("journal"), options.place.member);
     journal_options.wait_for_lock = WAIT_FOR_PREDECESSOR;
+    journal_options.members = options.place.members.iter().cloned().collect();
+    journal_options.joins = options.place.joins;
+    journal_options.heartbeat = HEARTBEAT;
+    journal_options.transport = Some(Arc::new(Carrier { connections: connections.clone() }));
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
-    let opened_at = published.now().now();
-    let door = Arc::new(Door::new(journal.clone(), published.clone()));
-    let configure = Command::Begin { config: Box::new(options.config.clone()) };
-    match door.propose(Caller::SYSTEM, configure).await {
-        Ok(_) => (),
-        Err(Refusal::Rejected(reject)) => anyhow::bail!("the configuration is refused: {reject}"),
-        Err(Refusal::NotWritten(why)) => anyhow::bail!("the configuration could not be written: {why}"),
-    }
-    // What was read from the log is not counted.
-    published.statistics.reset(door.now());
-    let history = crate::history::start(&options.config, opened_at, door.clone(), published.clone()).await;
     let agents = Arc::new(Agents::default());
     if !settings.metrics_address.is_empty() {
         let address = &settings.metrics_address;
         let listener = TcpListener::bind(address).await.with_context(|| format!("metrics_address {address}"))?;
         tokio::spawn(metrics::serve(listener, published.clone(), agents.clone()));
     }
-    let statistics = published.statistics.clone();
-    let (runner, stager) = leader::start(door.clone(), published.clone(), agents.clone());
-    let plugin = crate::plugin::start(door.clone(), published.clone(), settings.state_dir.clone().into());
-    let (started, config_file) = (door.now(), options.config_file);
-    let api = Api {
-        started,
-        door,
+    let started = Door::new(journal.clone(), published.clone()).now();
+    let host = wire::host::name();
+    let own = MemberView { id: options.place.member, host, started: Some(started), ..Default::default() };
+    let (hand_overs, wishes) = mpsc::channel(1);
+    let ground = Arc::new(Ground {
+        journal: journal.clone(),
+        opened_at: published.now().now(),
         published,
         agents,
-        runner,
-        stager,
-        plugin,
-        progress: Default::default(),
-        config_file,
-        names: Default::default(),
-        history,
+        connections: connections.clone(),
+        config: options.config,
+        config_file: options.config_file,
+        started,
+        state_dir: settings.state_dir.clone().into(),
+        own: own.clone(),
+        hand_overs: hand_overs.clone(),
+    });
+    // A lone controller leads by now; what is wrong with its configuration is told at once.
+    let first = match journal.is_leader() {
+        true => Some(Leading::begin(&ground).await?),
+        false => None,
     };
-    tokio::spawn(reload_on_hangup(api.door.clone(), api.config_file.clone()));
+    let (lead_sender, lead) = watch::channel(first.clone());
+    tokio::spawn(leading::follow(ground.clone(), lead_sender, first, wishes));
+    tokio::spawn(reload_on_hangup(lead.clone(), ground.config_file.clone()));
     let listener = listen(Path::new(&settings.socket))?;
     if !settings.pid_file.is_empty() {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
-    let service = ControllerServer::new(api)
+    let member = MemberServer::new(MemberApi { journal: journal.clone(), own })
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let service = Counted { inner: service, statistics };
     tracing::info!(socket = settings.socket, "the controller answers");
     let served = tonic::transport::Server::builder()
         .initial_stream_window_size(4 << 20)
         .initial_connection_window_size(16 << 20)
-        .add_service(service)
+        .add_service(Router { journal: journal.clone(), connections, lead })
+        .add_service(member)
         .serve_with_incoming(UnixListenerStream::new(listener));
     tokio::select! {
         served = served => served.context("the socket failed")?,
-        () = told_to_stop() => tracing::info!("told to stop"),
+        () = stop_in_order(&journal, &hand_overs) => {}
         // Whether the last entries were kept is known only when the journal is open again: a new process must look.
         () = journal_failed(&journal) => anyhow::bail!("the journal has stopped; see the log above"),
     }
@@ -95,6 +104,21 @@ async fn serve(options: Options) -> Result<()> {
     // Others see at once that nobody answers here any more.
     let _ = fs::remove_file(&settings.socket);
     Ok(())
+}
+
+/// Of several controllers, one that leads lets another lead before it goes.
+async fn stop_in_order(journal: &ClusterJournal, hand_overs: &mpsc::Sender<HandOver>) {
+    told_to_stop().await;
+    tracing::info!("told to stop");
+    if journal.is_lone() || !journal.is_leader() {
+        return;
+    }
+    let (tell, told) = oneshot::channel();
+    if hand_overs.send((None, tell)).await.is_ok()
+        && let Ok(Ok(Err(error))) = tokio::time::timeout(HAND_OVER_PATIENCE, told).await
+    {
+        tracing::warn!("stopping without a successor: {error}");
+    }
 }
 
 /// The journal's lock is held, so whatever is at this path is left over.
@@ -114,9 +138,13 @@ fn listen(socket: &Path) -> Result<UnixListener> {
 }
 
 /// SIGHUP is `scontrol reconfigure`.
-async fn reload_on_hangup(door: Arc<Door>, config_file: PathBuf) {
+async fn reload_on_hangup(lead: router::Lead, config_file: PathBuf) {
     let mut hangup = signal(SignalKind::hangup()).expect("signals can be awaited");
     while hangup.recv().await.is_some() {
+        let Some(leading) = lead.borrow().clone() else {
+            tracing::info!("another controller leads, and reads its own file");
+            continue;
+        };
         let config = match config::load(&config_file) {
             Ok(config) => Box::new(config),
             Err(problems) => {
@@ -124,7 +152,7 @@ async fn reload_on_hangup(door: Arc<Door>, config_file: PathBuf) {
                 continue;
             }
         };
-        match door.propose(Caller::SYSTEM, Command::Reconfigure { config }).await {
+        match leading.door.propose(Caller::SYSTEM, Command::Reconfigure { config }).await {
             Ok(_) => tracing::info!("the configuration was read again"),
             Err(refusal) => tracing::error!(?refusal, "the configuration stays as it was"),
         }

@@ -42,7 +42,7 @@ pub enum Leadership {
 
 /// A handle to an open journal. When the last one is dropped, the journal stops.
 pub struct Journal<R> {
-    shared: Arc<Shared<R>>,
+    pub(crate) shared: Arc<Shared<R>>,
 }
 
 impl<R> Clone for Journal<R> {
@@ -51,8 +51,8 @@ impl<R> Clone for Journal<R> {
     }
 }
 
-struct Shared<R> {
-    raft: Raft,
+pub(crate) struct Shared<R> {
+    pub(crate) raft: Raft,
     proposals: mpsc::Sender<Proposal<R>>,
     leadership: watch::Receiver<Leadership>,
     stop: watch::Sender<bool>,
@@ -163,6 +163,9 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
         let raft = &self.shared.raft;
         let failed = |why: String| OpenError::Stopped(why);
         let is_initialized = raft.is_initialized().await.map_err(|fatal| failed(fatal.to_string()))?;
+        if !is_initialized && options.joins {
+            return Ok(());
+        }
         if !is_initialized {
             raft.initialize(members(options)).await.map_err(|error| failed(error.to_string()))?;
         }

@@ -18,6 +18,8 @@ pub struct Options {
     pub member: u64,
     /// All members and their addresses when the journal is first made. Empty: this member is alone.
     pub members: BTreeMap<u64, String>,
+    /// A new journal that is not the beginning of anything: it waits until the members of another one add it.
+    pub joins: bool,
     /// Carries requests to the other members; a lone member needs none.
     pub transport: Option<Arc<dyn Transport>>,
     /// A snapshot is taken after this many entries.
@@ -46,6 +48,7 @@ impl Default for Options {
             dir: PathBuf::from("journal"),
             member: 1,
             members: BTreeMap::new(),
+            joins: false,
             transport: None,
             snapshot_every_entries: 20_000,
             segment_bytes: 16 << 20,

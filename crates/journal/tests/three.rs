@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use journal::{Answer, Journal, Leadership, Options, ProposeError, Transport};
+use journal::{Answer, Journal, Leadership, MembersError, Options, ProposeError, Transport};
 use support::{Memory, Seen, TempDir, numbered};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -198,6 +198,60 @@ async fn what_a_cut_off_leader_could_not_commit_is_refused_and_gone() {
     stop_all(&room, members).await;
     let members = start_all(&room, &dirs).await;
     propose(&members, &mut expected, 1).await;
+    until_all_have(&members, &expected).await;
+    stop_all(&room, members).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_are_added_and_removed_while_entries_are_written() {
+    let room = Arc::new(Room::default());
+    let dirs: BTreeMap<u64, TempDir> = (1..=3).map(|id| (id, TempDir::new())).collect();
+    let open = async |id: u64| {
+        let options = Options {
+            joins: id != 1,
+            transport: Some(Arc::new(Door { room: Arc::downgrade(&room), member: id })),
+            heartbeat: Duration::from_millis(100),
+            ..Options::new(dirs[&id].path(), id)
+        };
+        let (machine, seen) = Memory::new();
+        let journal = Journal::open(options, machine).await.unwrap();
+        room.members.lock().unwrap().insert(id, journal.clone());
+        Member { journal, seen }
+    };
+    let mut members = BTreeMap::from([(1, open(1).await)]);
+    let mut expected = Vec::new();
+    assert!(members[&1].journal.is_lone());
+    propose(&members, &mut expected, 10).await;
+    for id in [2, 3] {
+        let member = open(id).await;
+        members[&1].journal.add_member(id, &format!("member {id}")).await.unwrap();
+        members.insert(id, member);
+        propose(&members, &mut expected, 5).await;
+    }
+    until_all_have(&members, &expected).await;
+    let standing = members[&1].journal.standing();
+    assert_eq!(standing.members.iter().filter(|member| member.is_voter).count(), 3, "{standing:?}");
+    assert_eq!(members[&1].journal.confirm().await, Ok(()));
+    assert!(members[&2].journal.confirm().await.is_err(), "a follower cannot answer for the leader");
+    assert_eq!(members[&1].journal.remove_member(1).await, Err(MembersError::Leads(1)));
+    assert_eq!(members[&1].journal.remove_member(9).await, Err(MembersError::Unknown(9)));
+
+    // The lead is handed on: the old leader falls silent, the new one stands when the others wait no longer.
+    let (old, new) = (members[&1].journal.clone(), members[&2].journal.clone());
+    let silence = tokio::spawn(async move { old.fall_silent(PATIENCE).await });
+    let mut leadership = new.leadership();
+    while !matches!(*leadership.borrow_and_update(), Leadership::Leader { .. }) {
+        tokio::time::sleep(new.lease()).await;
+        new.stand().await.unwrap();
+        let _ = tokio::time::timeout(new.lease(), leadership.changed()).await;
+    }
+    assert!(silence.await.unwrap());
+    propose(&members, &mut expected, 5).await;
+
+    members[&leader_of(&members).await].journal.remove_member(1).await.unwrap();
+    let gone = members.remove(&1).unwrap();
+    stop(&room, 1, gone).await;
+    propose(&members, &mut expected, 5).await;
     until_all_have(&members, &expected).await;
     stop_all(&room, members).await;
 }

@@ -20,6 +20,10 @@ pub struct Entry {
     pub command: Command,
 }
 
+/// Chosen at random by whoever asks, anew for each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId(pub u64, pub u64);
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Blobs that the state may not have yet come along; one that is missing refuses the submission.
@@ -168,6 +172,11 @@ pub enum Command {
         name: String,
     },
     Tick,
+    /// A command whose sender may send it again because it heard no answer: carried out once, answered as often as it comes.
+    Once {
+        request: RequestId,
+        command: Box<Command>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The configuration that all replicas judge by. Read from files by the `config` crate; part of the state.
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,81 @@ pub struct NamedNode {
     pub config: NodeConfig,
 }
 
+/// Where a cluster's controllers are reached on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sockets {
+    pub first: PathBuf,
+    pub others: Vec<PathBuf>,
+    /// How long a call is tried again; 0: not at all.
+    pub patience_secs: u32,
+}
+
+impl Sockets {
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.first).chain(&self.others).map(PathBuf::as_path)
+    }
+
+    pub fn display(&self) -> std::path::Display<'_> {
+        self.first.display()
+    }
+}
+
+impl From<PathBuf> for Sockets {
+    fn from(first: PathBuf) -> Self {
+        Sockets { first, ..Default::default() }
+    }
+}
+
+impl From<&Path> for Sockets {
+    fn from(path: &Path) -> Self {
+        path.to_path_buf().into()
+    }
+}
+
+impl From<&PathBuf> for Sockets {
+    fn from(path: &PathBuf) -> Self {
+        path.clone().into()
+    }
+}
+
+impl From<&Sockets> for Sockets {
+    fn from(sockets: &Sockets) -> Self {
+        sockets.clone()
+    }
+}
+
+/// How long commands look for a controller where there are several.
+pub const PATIENCE_SECS: u32 = 30;
+
+impl ControllerConfig {
+    /// All sockets of the controllers on this machine.
+    pub fn sockets(&self) -> Sockets {
+        sockets(&self.socket, self.local_members, self.patience_secs)
+    }
+}
+
+/// The sockets of so many controllers that share a machine, the first of which has this one.
+pub fn sockets(first: &str, n_members: u32, patience_secs: u32) -> Sockets {
+    Sockets {
+        first: first.into(),
+        others: (2..=n_members.max(1)).map(|member| for_member(first, member).into()).collect(),
+        patience_secs: if n_members > 1 { patience_secs.max(PATIENCE_SECS) } else { patience_secs },
+    }
+}
+
+/// Controllers that share a machine and a file have places of their own: `run/controller.sock`, `run/controller-2.sock` …
+pub fn for_member(path: &str, member: u32) -> String {
+    if member <= 1 || path.is_empty() {
+        return path.to_owned();
+    }
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let name = match name.rsplit_once('.') {
+        Some((stem, kind)) if !stem.is_empty() => format!("{stem}-{member}.{kind}"),
+        _ => format!("{name}-{member}"),
+    };
+    if path.contains('/') { format!("{folder}/{name}") } else { name }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControllerConfig {
@@ -70,6 +146,10 @@ pub struct ControllerConfig {
     pub mail_program: String,
     /// Where metrics are served over HTTP, an address of this machine such as `127.0.0.1:9341`; empty: nowhere.
     pub metrics_address: String,
+    /// So many controllers run on this machine, from this file.
+    pub local_members: u32,
+    /// How long commands try again where their controller does not answer; 0: not at all.
+    pub patience_secs: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -206,6 +286,8 @@ impl Default for ControllerConfig {
             return_to_service: true,
             mail_program: "/usr/bin/mail".into(),
             metrics_address: String::new(),
+            local_members: 1,
+            patience_secs: 0,
         }
     }
 }

@@ -35,6 +35,7 @@ pub mod ids;
 pub mod job;
 pub mod job_state;
 pub mod license;
+pub mod members;
 pub mod node;
 pub mod node_state;
 pub mod outcome;

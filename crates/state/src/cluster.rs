@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::StoredBlob;
 use crate::history::{self, History};
 use crate::network::Derived;
+use crate::requests::Requests;
 use crate::{het, reservations};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +60,8 @@ pub struct Cluster {
     pub(crate) license_use: OrdMap<String, u32>,
     /// Jobs that hold licences.
     pub(crate) license_holders: OrdSet<JobId>,
+    /// What was answered to requests that may come again.
+    pub(crate) requests: Requests,
     /// Jobs the command in hand has touched. Empty between commands.
     #[serde(skip)]
     pub(crate) unsettled: BTreeSet<JobId>,

@@ -8,7 +8,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use model::command::Applied;
-use model::{Command, Entry, Reject, Reply};
+use model::{Caller, Command, Entry, Reject, Reply};
 
 mod access;
 mod arrays;
@@ -25,6 +25,7 @@ mod licenses;
 mod network;
 mod on;
 pub mod preemption;
+mod requests;
 mod reservations;
 mod settle;
 mod step_layout;
@@ -52,14 +53,13 @@ pub fn apply(cluster: &mut Cluster, entry: &Entry) -> Applied {
 
 fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
     cluster.now = cluster.now.max(entry.at);
-    let reply = dispatch(cluster, entry);
+    let reply = dispatch(cluster, entry.by, &entry.command);
     settle::settle_all(cluster);
     Applied { reply, events: std::mem::take(&mut cluster.events) }
 }
 
-fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
-    let by = entry.by;
-    match &entry.command {
+fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Reply, Reject> {
+    match command {
         Command::Submit { spec, blobs } => on::submit::submit(cluster, by, spec, blobs),
         Command::SubmitTogether { specs, blobs } => het::submit(cluster, by, specs, blobs),
         Command::AdoptPlan(plan) => on::plan::adopt(cluster, plan),
@@ -98,5 +98,6 @@ fn dispatch(cluster: &mut Cluster, entry: &Entry) -> Result<Reply, Reject> {
         Command::Recorded { up_to } => on::history::recorded(cluster, *up_to),
         Command::ContinueIds { after } => on::history::continue_ids(cluster, *after),
         Command::Tick => on::tick::tick(cluster),
+        Command::Once { request, command } => requests::once(cluster, by, *request, command),
     }
 }

@@ -1,5 +1,6 @@
-//! Connections to a daemon's Unix socket.
+//! Connections to a daemon.
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
@@ -11,13 +12,30 @@ use crate::refusal::CallError;
 /// Answers and messages may be large: a page of jobs, a script.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024 * 1024;
 
+/// A daemon that is asked for a sign of life and gives none for this long is thought dead.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
 /// Connects now; fails at once when nobody listens.
 pub async fn connect(socket: &Path) -> Result<Channel, CallError> {
-    let path: PathBuf = socket.into();
+    connect_with(endpoint(), socket).await
+}
+
+/// As [`connect`]; the connection breaks when the other end stands still.
+pub async fn connect_watchful(socket: &Path) -> Result<Channel, CallError> {
+    let endpoint =
+        endpoint().http2_keep_alive_interval(SIGN_OF_LIFE).keep_alive_timeout(SIGN_OF_LIFE).keep_alive_while_idle(true);
+    connect_with(endpoint, socket).await
+}
+
+fn endpoint() -> Endpoint {
     // The name is never resolved: the connector always opens the socket.
-    let endpoint = Endpoint::from_static("http://spur.local")
+    Endpoint::from_static("http://spur.local")
         .initial_stream_window_size(4 << 20)
-        .initial_connection_window_size(16 << 20);
+        .initial_connection_window_size(16 << 20)
+}
+
+async fn connect_with(endpoint: Endpoint, socket: &Path) -> Result<Channel, CallError> {
+    let path: PathBuf = socket.into();
     let connector = service_fn(move |_| {
         let path = path.clone();
         async move { UnixStream::connect(path).await.map(TokioIo::new) }
@@ -28,7 +46,7 @@ pub async fn connect(socket: &Path) -> Result<Channel, CallError> {
         .map_err(|error| CallError::Unreachable { socket: socket.into(), why: root_cause(&error) })
 }
 
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

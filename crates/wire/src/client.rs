@@ -1,28 +1,28 @@
 //! The controller as commands see it: nouns in, nouns out.
-use std::path::Path;
-
 use model::accounts::{Accounts, Change};
 use model::command::{Blob, JobResult};
+use model::config::Sockets;
 use model::diagnosis::Diagnosis;
 use model::history::{HistoryPage, HistoryQuery};
+use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
 use model::why::Why;
 use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, Reply, Reservation, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
-use tonic::transport::Channel;
 
-use crate::channel::{MAX_MESSAGE_BYTES, connect};
+use crate::channel::MAX_MESSAGE_BYTES;
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
     BlobRequest, CommandRequest, DiagnoseRequest, HistoryRequest, JobsRequest, Nothing, PingReply,
     SignalRequest as SignalMessage, StagingRequest, SubmitRequest, WhyRequest,
 };
+use crate::reach::Reach;
 use crate::refusal::CallError;
 
 /// A connection to the controller.
 #[derive(Clone)]
 pub struct Controller {
-    client: ControllerClient<Channel>,
+    client: ControllerClient<Reach>,
 }
 
 /// What the controller says of itself and the cluster.
@@ -35,9 +35,10 @@ pub struct Configuration {
 }
 
 impl Controller {
-    pub async fn connect(socket: &Path) -> Result<Self, CallError> {
-        let channel = connect(socket).await?;
-        let client = ControllerClient::new(channel)
+    /// One socket, or all those where a controller may be asked.
+    pub async fn connect(sockets: impl Into<Sockets>) -> Result<Self, CallError> {
+        let reach = Reach::open(&sockets.into()).await?;
+        let client = ControllerClient::new(reach)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         Ok(Controller { client })
@@ -97,6 +98,7 @@ impl Controller {
             | Command::ContinueIds { .. }
             | Command::Begin { .. }
             | Command::PoolsReported { .. }
+            | Command::Once { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -262,6 +264,16 @@ impl Controller {
     pub async fn why(&mut self, job: &JobRef) -> Result<Option<Why>, CallError> {
         let request = WhyRequest { job: codec::encode(job).into() };
         read(&self.client.why(request).await?.into_inner().why)
+    }
+
+    /// The controllers: who leads, how far each is.
+    pub async fn members(&mut self) -> Result<Members, CallError> {
+        read(&self.client.members(Nothing {}).await?.into_inner().members)
+    }
+
+    pub async fn change_members(&mut self, wish: &Wish) -> Result<(), CallError> {
+        self.client.change_members(CommandRequest { command: codec::encode(wish).into() }).await?;
+        Ok(())
     }
 
     pub async fn ping(&mut self) -> Result<PingReply, CallError> {

@@ -10,8 +10,12 @@ pub mod proto {
 pub mod accounts;
 pub mod channel;
 pub mod client;
+pub mod host;
 pub mod node;
+pub mod origin;
 pub mod peer;
+pub mod random;
+pub mod reach;
 pub mod refusal;
 
 pub use client::Controller;

@@ -2,6 +2,8 @@
 use tokio::net::UnixStream;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
+use crate::origin::Origin;
+
 /// The uid, gid and pid of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -10,8 +12,11 @@ pub struct Peer {
     pub pid: Option<i32>,
 }
 
-/// Reads the peer that tonic noted when the connection was accepted.
+/// The user that whoever took the call in has found out, or that tonic noted when the connection was accepted.
 pub fn of<T>(request: &tonic::Request<T>) -> Option<Peer> {
+    if let Some(origin) = request.extensions().get::<Origin>() {
+        return origin.user;
+    }
     let info = request.extensions().get::<UdsConnectInfo>()?;
     let credentials = info.peer_cred?;
     Some(Peer { uid: credentials.uid(), gid: credentials.gid(), pid: credentials.pid() })

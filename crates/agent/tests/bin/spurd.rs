@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let dir = PathBuf::from(dir);
     let options = agent::Options {
         node: node.as_str().into(),
-        controller_socket: controller.into(),
+        controllers: vec![controller.into()],
         socket: dir.join("agent.sock"),
         spool_dir: dir.join("spool"),
         pid_file: Some(dir.join("agent.pid")),

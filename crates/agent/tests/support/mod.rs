@@ -116,6 +116,8 @@ impl Controller for Post {
         drop_buffer: CommandRequest => CommandReply,
         why: WhyRequest => WhyReply,
         ping: Nothing => PingReply,
+        members: Nothing => wire::proto::MembersReply,
+        change_members: CommandRequest => Nothing,
     }
 }
 
@@ -189,7 +191,7 @@ impl World {
     pub fn options(&self) -> agent::Options {
         agent::Options {
             node: "n1".into(),
-            controller_socket: self.dir.join("controller.sock"),
+            controllers: vec![self.dir.join("controller.sock")],
             socket: self.dir.join("agent.sock"),
             spool_dir: self.dir.join("spool"),
             pid_file: None,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::config::for_member;
 use model::{Config, NodeName};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -15,9 +16,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 const KEPT: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "RUST_LOG", "RUST_BACKTRACE", "SPUR_LOG"];
 
+/// More controllers than this share no machine.
+const MEMBERS_MAX: u32 = 9;
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Controller,
+    /// One more controller on the same machine: the second, the third …
+    Member(u32),
     Agent(NodeName),
 }
 
@@ -31,13 +37,19 @@ pub struct Daemon {
 impl Role {
     pub fn all(config: &Config) -> Vec<Role> {
         let agents = config.nodes.iter().map(|node| Role::Agent(node.name.clone()));
-        [Role::Controller].into_iter().chain(agents).collect()
+        let members = (2..=config.controller.local_members).map(Role::Member);
+        [Role::Controller].into_iter().chain(members).chain(agents).collect()
+    }
+
+    pub fn is_controller(&self) -> bool {
+        matches!(self, Role::Controller | Role::Member(_))
     }
 
     /// As messages call it.
     pub fn name(&self) -> String {
         match self {
             Role::Controller => "the controller".into(),
+            Role::Member(member) => format!("controller {member}"),
             Role::Agent(node) => format!("the agent of {node}"),
         }
     }
@@ -45,6 +57,7 @@ impl Role {
     pub fn log_file(&self, config: &Config) -> PathBuf {
         match self {
             Role::Controller => config.controller.log_file.clone().into(),
+            Role::Member(member) => for_member(&config.controller.log_file, *member).into(),
             Role::Agent(node) => Config::for_node(&config.agent.log_file, node.as_str()).into(),
         }
     }
@@ -52,6 +65,7 @@ impl Role {
     pub fn pid_file(&self, config: &Config) -> PathBuf {
         match self {
             Role::Controller => config.controller.pid_file.clone().into(),
+            Role::Member(member) => for_member(&config.controller.pid_file, *member).into(),
             Role::Agent(node) => Config::for_node(&config.agent.pid_file, node.as_str()).into(),
         }
     }
@@ -59,6 +73,7 @@ impl Role {
     pub fn socket(&self, config: &Config) -> PathBuf {
         match self {
             Role::Controller => config.controller.socket.clone().into(),
+            Role::Member(member) => for_member(&config.controller.socket, *member).into(),
             Role::Agent(node) => Config::for_node(&config.agent.socket, node.as_str()).into(),
         }
     }
@@ -67,6 +82,9 @@ impl Role {
         let conf = conf.to_string_lossy().into_owned();
         match self {
             Role::Controller => ["spurctld", "--config", &conf].map(String::from).to_vec(),
+            Role::Member(member) => {
+                ["spurctld", "--config", &conf, "--member", &member.to_string()].map(String::from).to_vec()
+            }
             Role::Agent(node) => ["spurd", "--config", &conf, "--node", node.as_str()].map(String::from).to_vec(),
         }
     }
@@ -76,6 +94,9 @@ impl Role {
         let conf = conf.to_str()?;
         match words {
             ["spurctld", "--config", file] if *file == conf => Some(Role::Controller),
+            ["spurctld", "--config", file, "--member", member] if *file == conf => {
+                Some(Role::Member(member.parse().ok()?))
+            }
             ["spurd", "--config", file, "--node", node] if *file == conf => Some(Role::Agent((*node).into())),
             _ => None,
         }
@@ -86,6 +107,7 @@ impl Role {
 /// nothing: the process must have been started as that very daemon, so a pid in use again for something else is not mistaken.
 pub fn running(conf: &Path, config: &Config) -> Vec<Daemon> {
     let mut roles = Role::all(config);
+    roles.extend((2..=MEMBERS_MAX).map(Role::Member));
     roles.extend(remembered(&config.agent.pid_file));
     roles.sort();
     roles.dedup();
@@ -220,7 +242,7 @@ mod tests {
     #[test]
     fn a_daemon_is_known_by_how_it_was_started() {
         let conf = Path::new("/c/spur.conf");
-        for role in [Role::Controller, Role::Agent("n1".into())] {
+        for role in [Role::Controller, Role::Member(2), Role::Agent("n1".into())] {
             let arguments = role.arguments(conf);
             let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
             assert_eq!(Role::of(&words, conf), Some(role));

@@ -51,7 +51,7 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
     };
     // Agents first: without them nothing starts on a node that becomes free, while the running jobs are recorded as cancelled.
     let (controller, agents): (Vec<Daemon>, Vec<Daemon>) =
-        running.iter().cloned().partition(|daemon| daemon.role == Role::Controller);
+        running.iter().cloned().partition(|daemon| daemon.role.is_controller());
     daemon::stop(&agents, &conf, DAEMON_PATIENCE)?;
     if let (Ok(config), false) = (&config, controller.is_empty()) {
         cancel_running(config);
@@ -72,7 +72,7 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
 /// them that word: they are ended all the same.
 fn cancel_running(config: &Config) {
     let cancel = async {
-        let mut controller = Controller::connect(Path::new(&config.controller.socket)).await?;
+        let mut controller = Controller::connect(config.controller.sockets()).await?;
         let jobs = controller.all_jobs(&JobFilter::default()).await?.jobs;
         let running: Vec<JobRef> = jobs.iter().filter(|job| job.holds_nodes()).map(|job| job.id.into()).collect();
         if !running.is_empty() {
@@ -118,7 +118,8 @@ pub fn clear<'a>(nodes: impl Iterator<Item = &'a NodeName>, config: &Config, con
 
 /// Removes what `spur up` made, and DIR itself if nothing else is in it.
 pub fn purge(folder: &Folder) -> Result<(), String> {
-    for name in ["bin", "run", "state", "spool", "log"] {
+    let members = (2..=9).map(|member| format!("state-{member}"));
+    for name in ["bin", "run", "state", "spool", "log"].map(String::from).into_iter().chain(members) {
         let path = folder.dir.join(name);
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot("remove", &path, error)),

@@ -44,7 +44,7 @@ struct Verb {
 const VERBS: &[Verb] = &[
     Verb {
         name: "up",
-        usage: "up [--nodes N] [--cpus C] [--memory M] [--dir DIR] [--config FILE]",
+        usage: "up [--nodes N] [--cpus C] [--memory M] [--controllers K] [--dir DIR] [--config FILE]",
         summary: "start a cluster on this machine, or whatever of it is not running",
         run: up::run,
     },

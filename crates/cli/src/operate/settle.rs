@@ -17,6 +17,7 @@ pub struct Wanted {
     pub cpus: Option<u32>,
     pub memory_mb: Option<u64>,
     pub config: Option<PathBuf>,
+    pub controllers: Option<u32>,
     /// For a generated configuration.
     pub burst_buffer: Option<BurstBufferConfig>,
 }
@@ -45,6 +46,7 @@ impl Wanted {
             cpus: number("cpus", 65_536)?,
             memory_mb,
             config: parsed.value("config").map(PathBuf::from),
+            controllers: number("controllers", 9)?,
             burst_buffer: None,
         };
         if wanted.config.is_some() && wanted.has_sizes() {
@@ -73,11 +75,15 @@ pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Config, String> {
         (_, Some(_)) => {
             let config = config::load(&conf).map_err(|error| error.to_string())?;
             check_sizes(&config, wanted, folder)?;
+            check_controllers(&config, wanted)?;
             return Ok(config);
         }
         (Some(file), None) => return Err(format!("cannot read {}", file.display())),
     };
     complete(&mut config, folder);
+    if let Some(controllers) = wanted.controllers {
+        config.controller.local_members = controllers;
+    }
     let text = format!("{}{}", heading(origin.map(PathBuf::as_path), folder, &config), config::render(&config));
     if present.is_none_or(|present| present != text) {
         write(&conf, &text)?;
@@ -127,6 +133,17 @@ fn check_sizes(config: &Config, wanted: &Wanted, folder: &Folder) -> Result<(), 
     ))
 }
 
+/// A log that was begun by so many controllers is continued by as many.
+fn check_controllers(config: &Config, wanted: &Wanted) -> Result<(), String> {
+    match wanted.controllers {
+        Some(controllers) if controllers != config.controller.local_members => {
+            let n_members = config.controller.local_members;
+            Err(format!("this cluster was begun with {n_members} controllers on this machine, not {controllers}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn complete(config: &mut Config, folder: &Folder) {
     let memory_mb = (machine::memory_mb() / config.nodes.len().max(1) as u64).max(1);
     config::fill_in_machine(config, machine::n_cpus(), memory_mb);
@@ -163,7 +180,7 @@ mod tests {
     use super::*;
 
     fn wanted(nodes: Option<u32>, cpus: Option<u32>, memory_mb: Option<u64>) -> Wanted {
-        Wanted { nodes, cpus, memory_mb, config: None, burst_buffer: None }
+        Wanted { nodes, cpus, memory_mb, config: None, controllers: None, burst_buffer: None }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use model::config::Sockets;
+use model::members::Members;
 use model::request::JobFilter;
 use model::{duration, hostlist};
 use serde_json::json;
@@ -19,6 +21,8 @@ struct Told {
     up_secs: u64,
     nodes: BTreeMap<String, Vec<String>>,
     jobs: BTreeMap<&'static str, u64>,
+    /// The controllers.
+    members: Members,
 }
 
 /// Everything there is to show.
@@ -54,7 +58,7 @@ fn look(folder: &Folder) -> Result<View, String> {
     let nodes = config.nodes.iter().map(|node| &node.name);
     let without_agent =
         nodes.filter(|name| pid_of(&Role::Agent((*name).clone())).is_none()).map(|name| name.to_string()).collect();
-    let told = block_on(ask(Path::new(&config.controller.socket)));
+    let told = block_on(ask(config.controller.sockets()));
     Ok(View {
         cluster_name: config.cluster_name,
         conf: folder.conf().display().to_string(),
@@ -65,8 +69,8 @@ fn look(folder: &Folder) -> Result<View, String> {
     })
 }
 
-async fn ask(socket: &Path) -> Result<Told, CallError> {
-    let mut controller = Controller::connect(socket).await?;
+async fn ask(sockets: Sockets) -> Result<Told, CallError> {
+    let mut controller = Controller::connect(sockets).await?;
     let about = controller.configuration().await?;
     let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for view in controller.nodes().await? {
@@ -76,7 +80,8 @@ async fn ask(socket: &Path) -> Result<Told, CallError> {
     for job in controller.all_jobs(&JobFilter::default()).await?.jobs {
         *jobs.entry(job.state().name()).or_insert(0) += job.n_tasks_waiting().max(1);
     }
-    Ok(Told { version: about.version, up_secs: (about.now - about.started).secs(), nodes, jobs })
+    let members = controller.members().await?;
+    Ok(Told { version: about.version, up_secs: (about.now - about.started).secs(), nodes, jobs, members })
 }
 
 fn as_text(view: &View, dir: &Path) -> String {
@@ -93,6 +98,7 @@ fn as_text(view: &View, dir: &Path) -> String {
             let pid = view.controller_pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             let age = duration::show_short(told.up_secs);
             text.push_str(&format!("controller  up for {age}{pid}, version {}\n", told.version));
+            text.push_str(&members_as_text(&told.members));
             let nodes: Vec<String> = told
                 .nodes
                 .iter()
@@ -119,6 +125,28 @@ fn as_text(view: &View, dir: &Path) -> String {
     text
 }
 
+/// One line each, where there are several.
+fn members_as_text(members: &Members) -> String {
+    if members.members.len() < 2 {
+        return String::new();
+    }
+    let line = |member: &model::members::MemberView| {
+        let role = match (member.is_leader, member.is_voter) {
+            (true, _) => "leads",
+            (false, true) => "follows",
+            (false, false) => "learns",
+        };
+        let lag = match (member.answers, member.n_behind) {
+            (false, _) => "does not answer".to_owned(),
+            (true, None) => "has not been heard by the leader yet".to_owned(),
+            (true, Some(0)) => "up to date".to_owned(),
+            (true, Some(n_behind)) => format!("{n_behind} entries behind"),
+        };
+        format!("  {:<9} {role}, {lag} ({})\n", format!("number {}", member.id), member.address)
+    };
+    members.members.iter().map(line).collect()
+}
+
 fn as_json(view: &View) -> serde_json::Value {
     let told = view.told.as_ref().ok();
     json!({
@@ -130,6 +158,7 @@ fn as_json(view: &View) -> serde_json::Value {
             "version": told.map(|told| &told.version),
             "up_secs": told.map(|told| told.up_secs),
         },
+        "controllers": told.map(|told| &told.members),
         "nodes": told.map(|told| &told.nodes),
         "jobs": told.map(|told| &told.jobs),
         "nodes_without_agent": view.without_agent,
@@ -160,7 +189,13 @@ mod tests {
     #[test]
     fn nodes_and_jobs_are_counted_by_state() {
         let nodes = [("idle".to_string(), vec!["n1".to_string(), "n2".to_string()])].into();
-        let told = Told { version: "1".into(), up_secs: 62, nodes, jobs: [("RUNNING", 3)].into() };
+        let told = Told {
+            version: "1".into(),
+            up_secs: 62,
+            nodes,
+            jobs: [("RUNNING", 3)].into(),
+            members: Members::default(),
+        };
         let text = as_text(&view(Ok(told)), Path::new("/c"));
         assert_eq!(
             text,

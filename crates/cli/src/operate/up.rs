@@ -24,6 +24,7 @@ const FLAGS: &[Flag] = &[
     flag("memory", Some('m'), Value::Required),
     flag("dir", Some('d'), Value::Required),
     flag("config", Some('f'), Value::Required),
+    flag("controllers", None, Value::Required),
 ];
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +57,9 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     stop_removed(&running, &config, &conf)?;
     let began = timestamp(SystemTime::now());
     let mut started = start_missing(&running, &config, &conf)?;
-    let was_running = !started.iter().any(|(role, _)| *role == Role::Controller);
+    let n_controllers = Role::all(&config).iter().filter(|role| role.is_controller()).count();
+    // Of several, whichever leads keeps to what all agreed on until it is told to read the file.
+    let was_running = n_controllers > 1 || !started.iter().any(|(role, _)| role.is_controller());
     let waited = block_on(async {
         if was_running {
             tell_of_changes(&config, &conf).await?;
@@ -80,7 +83,7 @@ fn stop_removed(running: &[Daemon], config: &Config, conf: &Path) -> Result<(), 
     let removed: Vec<Daemon> = running.iter().filter(|daemon| !wanted.contains(&daemon.role)).cloned().collect();
     daemon::stop(&removed, conf, Duration::from_secs(5))?;
     let nodes = removed.iter().filter_map(|daemon| match &daemon.role {
-        Role::Controller => None,
+        Role::Controller | Role::Member(_) => None,
         Role::Agent(node) => Some(node),
     });
     down::clear(nodes, config, conf)?;
@@ -115,8 +118,7 @@ fn start_missing(running: &[Daemon], config: &Config, conf: &Path) -> Result<Vec
 /// A controller that was started before the file was written last reads it again, if it says something else. One that was
 /// not is left alone: what administrators have changed since holds.
 async fn tell_of_changes(config: &Config, conf: &Path) -> Result<(), String> {
-    let mut controller =
-        Controller::connect(Path::new(&config.controller.socket)).await.map_err(|error| error.to_string())?;
+    let mut controller = Controller::connect(config.controller.sockets()).await.map_err(|error| error.to_string())?;
     let about = controller.configuration().await.map_err(|error| error.to_string())?;
     let written = fs::metadata(conf).and_then(|file| file.modified()).map_or(Timestamp(0), timestamp);
     if written < about.started || about.config == *config {
@@ -131,7 +133,7 @@ fn timestamp(at: SystemTime) -> Timestamp {
 
 /// Returns when every node has registered since its agent, or the controller, was started.
 async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], began: Timestamp) -> Result<(), String> {
-    let since = Since::new(began, started);
+    let since = Since::new(began, started, config.controller.local_members.max(1) as usize);
     let give_up = Instant::now() + PATIENCE;
     let mut controller: Option<Controller> = None;
     let mut line = Line::new();
@@ -143,7 +145,7 @@ async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], began: T
             }
         }
         if controller.is_none() {
-            controller = Controller::connect(Path::new(&config.controller.socket)).await.ok();
+            controller = Controller::connect(config.controller.sockets()).await.ok();
         }
         let nodes = match &mut controller {
             Some(connection) => connection.nodes().await.ok(),
@@ -186,9 +188,12 @@ struct Since {
 }
 
 impl Since {
-    fn new(at: Timestamp, started: &[(Role, Child)]) -> Since {
-        let agents = started.iter().map(|(role, _)| role.clone()).filter(|role| *role != Role::Controller).collect();
-        Since { at, controller: started.iter().any(|(role, _)| *role == Role::Controller), agents }
+    fn new(at: Timestamp, started: &[(Role, Child)], n_controllers: usize) -> Since {
+        let agents = started.iter().map(|(role, _)| role.clone()).filter(|role| !role.is_controller()).collect();
+        let n_members = started.iter().filter(|(role, _)| role.is_controller()).count();
+        // A node need not come again because one of several controllers did.
+        let is_new = started.iter().any(|(role, _)| *role == Role::Controller);
+        Since { at, controller: is_new && n_members == n_controllers, agents }
     }
 
     fn is_fresh(&self, node: &NodeView) -> bool {

@@ -19,7 +19,7 @@ pub(super) fn run(call: &Call) -> Result<i32, String> {
     let socket = match super::directory(&parsed) {
         Some(dir) => {
             let conf = Folder::to_find(Some(&dir))?.conf();
-            config::load(&conf).map_err(|error| error.to_string())?.controller.socket.into()
+            config::load(&conf).map_err(|error| error.to_string())?.controller.sockets()
         }
         None => context::cluster()?.controller_socket,
     };

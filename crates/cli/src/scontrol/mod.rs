@@ -21,6 +21,7 @@ mod hosts;
 mod jobs;
 mod keyword;
 mod listpids;
+mod members;
 mod record;
 pub mod reservation;
 mod script;
@@ -212,6 +213,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Quiet => switch(|| mode.quiet = true),
         Keyword::Verbose => switch(|| (mode.quiet, mode.verbose) = (false, true)),
         Keyword::Ping => ping(),
+        Keyword::Takeover => members::takeover(rest),
         Keyword::Reconfigure => reconfigure(),
         Keyword::Show if rest.is_empty() => too_few(),
         Keyword::Show => show_any(word, rest, *mode),
@@ -278,10 +280,13 @@ fn worded(text: &str) -> &str {
 fn ping() -> Reply {
     let outcome = block_on(async {
         let (_, mut controller) = connect().await?;
-        Ok::<_, Trouble>(controller.ping().await?)
+        let answer = controller.ping().await?;
+        let members = controller.members().await?;
+        Ok::<_, Trouble>((answer, members))
     });
     match outcome {
-        Ok(answer) => Reply::text(format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host)),
+        Ok((_, members)) if members.members.len() > 1 => Reply::text(members::ping(&members)),
+        Ok((answer, _)) => Reply::text(format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host)),
         Err(Trouble::NoCluster(text)) => Reply::failed(&format!("scontrol: error: {text}")),
         Err(Trouble::Call(_)) => {
             let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

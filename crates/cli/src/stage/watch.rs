@@ -36,7 +36,7 @@ pub fn run(arguments: &[String]) -> Result<i32, String> {
 
 /// The last page, when nothing is left to move.
 pub async fn follow(
-    socket: &std::path::Path,
+    socket: &model::config::Sockets,
     job: JobId,
     screen: &mut Screen,
     is_known: &mut bool,

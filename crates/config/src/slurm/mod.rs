@@ -204,7 +204,7 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
     let mut client = Client {
         file: file.into(),
         cluster_name: "cluster".into(),
-        controller_socket: PathBuf::from(DEFAULT_CONTROLLER_SOCKET),
+        controller_socket: PathBuf::from(DEFAULT_CONTROLLER_SOCKET).into(),
         agent_socket: DEFAULT_AGENT_SOCKET.into(),
     };
     let mut each = |line: &Line| {
@@ -214,7 +214,9 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
         for pair in line.pairs().unwrap_or_default() {
             match pair.key.to_lowercase().as_str() {
                 "clustername" => client.cluster_name = pair.value.to_lowercase(),
-                "statesavelocation" => client.controller_socket = places::controller_socket(&pair.value).into(),
+                "statesavelocation" => {
+                    client.controller_socket = PathBuf::from(places::controller_socket(&pair.value)).into()
+                }
                 "slurmdspooldir" => client.agent_socket = places::agent_socket(&places::spool_dir(&pair.value)),
                 _ => {}
             }

@@ -3,6 +3,7 @@ mod attend;
 mod authority;
 mod buffers;
 mod jobs;
+mod members;
 mod reservations;
 mod signal;
 mod submit;
@@ -13,23 +14,30 @@ use std::sync::Arc;
 
 use futures::Stream;
 use model::accounts::Change;
+use model::command::RequestId;
 use model::history::HistoryQuery;
+use model::members::MemberView;
 use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
+use tokio::sync::mpsc;
+use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
     CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
-    JobsReply, JobsRequest, LicensesReply, NodesReply, Nothing, PingReply, ReservationsReply, SignalRequest,
-    StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, WhyReply, WhyRequest,
+    JobsReply, JobsRequest, LicensesReply, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
+    SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, WhyReply, WhyRequest,
 };
+use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
 
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
 use crate::history::History;
 use crate::leader::{runner, stager};
+use crate::leading::HandOver;
 use crate::machine::Published;
+use crate::members::{ClusterJournal, Connections};
 use crate::names::Names;
 use crate::plugin::Site;
 use crate::progress::ProgressTable;
@@ -49,6 +57,10 @@ pub struct Api {
     pub started: Timestamp,
     pub names: Names,
     pub history: History,
+    pub journal: ClusterJournal,
+    pub connections: Arc<Connections>,
+    pub own: MemberView,
+    pub hand_overs: mpsc::Sender<HandOver>,
 }
 
 impl Api {
@@ -66,7 +78,8 @@ impl Api {
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
         }
-        let reply = self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        let proposed = self.door.propose_once(by, command, request_id(&request)).await;
+        let reply = proposed.map_err(|refusal| refused(&refusal))?;
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
 }
@@ -81,7 +94,8 @@ impl Controller for Api {
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
         let by = self.caller(&request)?;
-        submit::submit(self, by, request.into_inner()).await
+        let request_id = request_id(&request);
+        submit::submit(self, by, request.into_inner(), request_id).await
     }
 
     async fn cancel(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -185,7 +199,8 @@ impl Controller for Api {
         let by = self.caller(&request)?;
         let change: Box<Change> = read(&request.get_ref().command)?;
         let command = Command::ChangeAccounts { change, by_name: self.names.user(by.uid) };
-        let reply = self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        let proposed = self.door.propose_once(by, command, request_id(&request)).await;
+        let reply = proposed.map_err(|refusal| refused(&refusal))?;
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
 
@@ -323,6 +338,16 @@ impl Controller for Api {
         }))
     }
 
+    async fn members(&self, _: Request<Nothing>) -> Answer<MembersReply> {
+        let members = crate::members::view(&self.journal, &self.connections, &self.own).await;
+        Ok(Response::new(MembersReply { members: codec::encode(&members).into() }))
+    }
+
+    async fn change_members(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
+        let by = self.caller(&request)?;
+        members::change(self, by, read(&request.get_ref().command)?).await
+    }
+
     async fn attend(&self, request: Request<Streaming<FromAgent>>) -> Answer<Self::AttendStream> {
         let by = self.caller(&request)?;
         if !by.is_admin {
@@ -339,6 +364,17 @@ fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
 fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Rejected(reject) => to_status(reject),
-        Refusal::NotWritten(why) => Status::unavailable(why.clone()),
+        Refusal::NotWritten(why) => again(why.clone()),
     }
+}
+
+/// Somebody else may be able to, or we ourselves soon.
+fn again(why: String) -> Status {
+    let mut status = Status::unavailable(why);
+    status.metadata_mut().insert(AGAIN_HEADER, MetadataValue::from_static("1"));
+    status
+}
+
+fn request_id<T>(request: &Request<T>) -> Option<RequestId> {
+    wire::reach::read_request_id(request.metadata().get(REQUEST_HEADER)?.to_str().ok()?)
 }

@@ -1,5 +1,5 @@
 //! Submissions: the spec is made the caller's own before it goes to the log.
-use model::command::Blob;
+use model::command::{Blob, RequestId};
 use model::{Caller, Entry, JobId, JobSpec, Reject, Reply, Start, hostlist};
 use state::Cluster;
 use tonic::{Response, Status};
@@ -10,7 +10,12 @@ use super::{Answer, Api, read, refused};
 use crate::door::submission;
 use crate::names::Names;
 
-pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<SubmitReply> {
+pub async fn submit(
+    api: &Api,
+    by: Caller,
+    request: SubmitRequest,
+    request_id: Option<RequestId>,
+) -> Answer<SubmitReply> {
     let specs = std::iter::once(&request.spec).chain(&request.more);
     let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
     for spec in &mut specs {
@@ -27,7 +32,7 @@ pub async fn submit(api: &Api, by: Caller, request: SubmitRequest) -> Answer<Sub
         return Ok(Response::new(SubmitReply { job: 0, text }));
     }
     api.plugin.validate(by, &specs, &blobs).await.map_err(|reject| to_status(&reject))?;
-    match api.door.submit(by, specs, blobs).await {
+    match api.door.submit(by, specs, blobs, request_id).await {
         Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new() })),
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
         Err(refusal) => Err(refused(&refusal)),

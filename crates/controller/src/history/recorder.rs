@@ -6,6 +6,7 @@ use std::time::Duration;
 use accounting::{Failure, Store};
 use model::{Caller, Command, Config, Timestamp};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{History, Progress, collect};
@@ -29,7 +30,13 @@ struct Recorder {
 }
 
 /// Opens the database and starts to record. One that cannot be opened is tried again and again.
-pub async fn start(config: &Config, opened_at: Timestamp, door: Arc<Door>, published: Published) -> History {
+pub async fn start(
+    config: &Config,
+    opened_at: Timestamp,
+    door: Arc<Door>,
+    published: Published,
+    loops: &mut JoinSet<()>,
+) -> History {
     let (progress, reader) = watch::channel(Progress::default());
     let (hurry, hurried) = mpsc::channel(1);
     let history = History { published: published.clone(), progress: reader, hurry };
@@ -37,7 +44,7 @@ pub async fn start(config: &Config, opened_at: Timestamp, door: Arc<Door>, publi
     let database = place(config);
     let opened = timeout(FIRST_OPEN, recorder.open(&database)).await;
     let is_open = opened.is_ok_and(|opened| opened);
-    tokio::spawn(async move {
+    loops.spawn(async move {
         if !is_open {
             recorder.open_at_last(&database).await;
         }

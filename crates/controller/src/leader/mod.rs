@@ -11,16 +11,23 @@ mod ticker;
 
 use std::sync::Arc;
 
+use tokio::task::JoinSet;
+
 use crate::agents::Agents;
 use crate::door::Door;
 use crate::machine::Published;
 
-/// Starts all loops; they end with the process.
-pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> (runner::Handle, stager::Handle) {
-    tokio::spawn(planner::run(door.clone(), published.clone()));
-    tokio::spawn(mailer::run(published.clone()));
-    tokio::spawn(ticker::run(door.clone(), published.clone()));
-    tokio::spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
-    let stager = stager::start(door.clone(), published.clone(), agents.clone());
-    (runner::start(door, published, agents), stager)
+/// Starts all loops; they end when the lead does.
+pub fn start(
+    door: Arc<Door>,
+    published: Published,
+    agents: Arc<Agents>,
+    loops: &mut JoinSet<()>,
+) -> (runner::Handle, stager::Handle) {
+    loops.spawn(planner::run(door.clone(), published.clone()));
+    loops.spawn(mailer::run(published.clone()));
+    loops.spawn(ticker::run(door.clone(), published.clone()));
+    loops.spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
+    let stager = stager::start(door.clone(), published.clone(), agents.clone(), loops);
+    (runner::start(door, published, agents, loops), stager)
 }

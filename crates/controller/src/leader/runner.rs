@@ -11,6 +11,7 @@ use model::time::Span;
 use model::{Caller, Command, Duty, Job, JobId, NodeName, Outcome, Owner, Reason, Task};
 use state::Cluster;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::launch;
 use crate::agents::Agents;
@@ -47,7 +48,7 @@ pub struct Handle {
 
 impl Handle {
     pub fn tell(&self, notice: Notice) {
-        // The runner ends only with the process.
+        // The runner ends with the lead.
         let _ = self.notices.send(notice);
     }
 
@@ -57,12 +58,12 @@ impl Handle {
     }
 }
 
-pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> Handle {
+pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>, loops: &mut JoinSet<()>) -> Handle {
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices, awaited: Awaited::default() };
     let (work, numbers) = (HashMap::new(), HashMap::new());
     let runner = Runner { door, published, agents, handle: handle.clone(), work, numbers, next: 0 };
-    tokio::spawn(runner.run(inbox));
+    loops.spawn(runner.run(inbox));
     handle
 }
 

@@ -10,6 +10,7 @@ use model::staging::{Access, HeldHome, Home, Inventory, Removal, StageResult};
 use model::{Caller, Command, Duty, NodeName, Owner, Task};
 use state::Cluster;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::stage_orders::{Errand, errands};
 use crate::agents::Agents;
@@ -45,17 +46,17 @@ pub struct Handle {
 
 impl Handle {
     pub fn tell(&self, notice: Notice) {
-        // The stager ends only with the process.
+        // The stager ends with the lead.
         let _ = self.notices.send(notice);
     }
 }
 
-pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>) -> Handle {
+pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>, loops: &mut JoinSet<()>) -> Handle {
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices };
     let (open, numbers, rests) = (HashMap::new(), HashMap::new(), HashMap::new());
     let stager = Stager { door, published, agents, handle: handle.clone(), open, numbers, rests, next: 0 };
-    tokio::spawn(stager.run(inbox));
+    loops.spawn(stager.run(inbox));
     handle
 }
 

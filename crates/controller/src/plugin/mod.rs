@@ -59,13 +59,18 @@ enum Bad {
 }
 
 /// Starts what a plugin needs; without one there is nothing to do.
-pub fn start(door: Arc<Door>, published: Published, state_dir: PathBuf) -> Arc<Site> {
+pub fn start(
+    door: Arc<Door>,
+    published: Published,
+    state_dir: PathBuf,
+    loops: &mut tokio::task::JoinSet<()>,
+) -> Arc<Site> {
     let config = published.now().config().burst_buffer.clone().unwrap_or_default();
     let workers = std::array::from_fn(|_| Semaphore::new(config.n_hooks.max(1) as usize));
     let site = Arc::new(Site { door, published, state_dir, workers, never: watch::channel(false).0 });
     if config.plugin.is_external() {
-        tokio::spawn(runner::run(site.clone()));
-        tokio::spawn(pools::run(site.clone()));
+        loops.spawn(runner::run(site.clone()));
+        loops.spawn(pools::run(site.clone()));
     }
     site
 }

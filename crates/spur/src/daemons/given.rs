@@ -6,6 +6,8 @@ use model::{Config, NodeName};
 
 pub const CONTROLLER: &[Flag] = &[
     flag("config", Some('f'), Value::Required),
+    // Which of the controllers that share this machine.
+    flag("member", None, Value::Required),
     flag("foreground", Some('D'), Value::None),
     flag("log-file", Some('L'), Value::Required),
     flag("verbose", Some('v'), Value::None),
@@ -37,6 +39,7 @@ pub const AGENT: &[Flag] = &[
 pub struct Given {
     pub config: Option<PathBuf>,
     pub node: Option<NodeName>,
+    pub member: Option<u32>,
     pub log_file: Option<String>,
     pub foreground: bool,
     pub n_verbose: usize,
@@ -73,6 +76,11 @@ impl Given {
         Ok(Wish::Run(Given {
             config: parsed.value("config").map(PathBuf::from),
             node: parsed.value("node").map(NodeName::from),
+            member: match parsed.value("member").map(str::parse) {
+                None => None,
+                Some(Ok(member)) if (1..=9).contains(&member) => Some(member),
+                Some(_) => return Err("--member must be a number from 1 to 9".into()),
+            },
             log_file: parsed.value("log-file").map(String::from),
             foreground: parsed.has("foreground"),
             n_verbose: parsed.options.iter().filter(|(name, _)| *name == "verbose").count(),

@@ -6,6 +6,7 @@ mod prepare;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use model::config::ControllerConfig;
 use model::pool::PoolKind;
 use model::{Config, NodeName};
 
@@ -36,20 +37,43 @@ fn control(name: &str, given: &Given) -> Result<(), String> {
     if let Some(log) = &given.log_file {
         config.controller.log_file.clone_from(log);
     }
-    prepare::controller(&config)?;
+    let member = given.member.unwrap_or(1);
+    if member > config.controller.local_members {
+        return Err(format!("the configuration has {} controllers on this machine", config.controller.local_members));
+    }
+    let own = own_places(&config.controller, member);
+    prepare::controller(&own, &config)?;
     if given.ignores_errors {
         tracing::warn!("-i changes nothing: a journal that is damaged is refused, not guessed at");
     }
     if given.cleans {
-        prepare::forget_state(Path::new(&config.controller.state_dir))?;
+        prepare::forget_state(Path::new(&own.state_dir))?;
     }
     if stays_behind(name, given) {
-        let log = or_beside(&config.controller.log_file, &config.controller.state_dir, "slurmctld.log");
-        detach::detach(Path::new(&config.controller.socket), &log)?;
+        let log = or_beside(&own.log_file, &own.state_dir, "slurmctld.log");
+        detach::detach(Path::new(&own.socket), &log)?;
     } else {
-        log_to(&config.controller.log_file)?;
+        log_to(&own.log_file)?;
     }
-    controller::run(controller::Options { config_file, config }).map_err(|error| format!("{error:#}"))
+    let members = match config.controller.local_members {
+        0 | 1 => Vec::new(),
+        _ => controller::on_this_machine(config.controller.sockets().all().map(PathBuf::from)),
+    };
+    let place = controller::Place { member: member.into(), members, joins: false };
+    controller::run(controller::Options { config_file, config, own, place }).map_err(|error| format!("{error:#}"))
+}
+
+/// Where a controller keeps its things; the first of a machine where the file says, the others beside that.
+fn own_places(shared: &ControllerConfig, member: u32) -> ControllerConfig {
+    let place = |path: &str| model::config::for_member(path, member);
+    ControllerConfig {
+        socket: place(&shared.socket),
+        state_dir: place(&shared.state_dir),
+        pid_file: place(&shared.pid_file),
+        log_file: place(&shared.log_file),
+        metrics_address: if member > 1 { String::new() } else { shared.metrics_address.clone() },
+        ..shared.clone()
+    }
 }
 
 fn attend(name: &str, given: &Given) -> Result<(), String> {
@@ -107,7 +131,7 @@ fn own_node(named: Option<&NodeName>, config: &Config) -> Result<NodeName, Strin
 fn agent_options(config: &Config, node: NodeName) -> agent::Options {
     let place = |pattern: &str| PathBuf::from(Config::for_node(pattern, node.as_str()));
     agent::Options {
-        controller_socket: config.controller.socket.clone().into(),
+        controllers: config.controller.sockets().all().map(PathBuf::from).collect(),
         socket: place(&config.agent.socket),
         spool_dir: place(&config.agent.spool_dir),
         pid_file: Some(place(&config.agent.pid_file)),
@@ -182,7 +206,8 @@ fn run(
 fn start_log(n_verbose: usize) {
     use tracing_subscriber::EnvFilter;
     let usual = match n_verbose {
-        0 => "info,openraft=warn",
+        // A member that is away is no news at every heartbeat.
+        0 => "info,openraft=warn,openraft::core::raft_core=off,openraft::replication=off",
         1 => "debug,openraft=info",
         _ => "trace",
     };

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use model::Config;
+use model::config::ControllerConfig;
 
-pub fn controller(config: &Config) -> Result<(), String> {
-    let settings = &config.controller;
+pub fn controller(settings: &ControllerConfig, config: &Config) -> Result<(), String> {
     let (state, socket) = (Path::new(&settings.state_dir), Path::new(&settings.socket));
     // Others must pass through to reach the socket, but need not look around.
     create(state, 0o711)?;

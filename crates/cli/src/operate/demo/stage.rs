@@ -1,4 +1,5 @@
 //! Where the demo plays: a cluster in a temporary directory, commands run in it, and what they print.
+use model::config::Sockets;
 use std::fs::{self, DirBuilder};
 use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
@@ -46,11 +47,18 @@ impl Stage {
 
     pub fn raise(&self, nodes: u32, cpus: u32, names: &[&str]) -> Result<(), String> {
         let burst_buffer = Some(super::data::pools(&self.folder.dir));
-        let wanted = Wanted { nodes: Some(nodes), cpus: Some(cpus), memory_mb: Some(1024), config: None, burst_buffer };
+        let wanted = Wanted {
+            nodes: Some(nodes),
+            cpus: Some(cpus),
+            memory_mb: Some(1024),
+            config: None,
+            controllers: None,
+            burst_buffer,
+        };
         up::bring_up(&self.folder, &wanted, names).map(|_| ())
     }
 
-    pub fn socket(&self) -> Result<PathBuf, String> {
+    pub fn socket(&self) -> Result<Sockets, String> {
         Ok(config::client::find(Some(&self.folder.conf()))?.controller_socket)
     }
 

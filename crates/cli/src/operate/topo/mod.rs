@@ -7,6 +7,7 @@ mod text;
 use std::io::IsTerminal;
 use std::path::Path;
 
+use model::config::Sockets;
 use model::request::JobFilter;
 use serde_json::json;
 use wire::{CallError, Controller};
@@ -55,13 +56,13 @@ pub(super) fn look(directory: Option<&Path>, name: &str) -> Result<Scene, String
         _ => {
             let folder = Folder::to_find(directory)?;
             let config = config::load(&folder.conf()).map_err(|error| error.to_string())?;
-            config.controller.socket.into()
+            config.controller.sockets()
         }
     };
-    block_on(ask(&socket, name)).map_err(|error| error.to_string())?
+    block_on(ask(socket, name)).map_err(|error| error.to_string())?
 }
 
-async fn ask(socket: &Path, name: &str) -> Result<Result<Scene, String>, CallError> {
+async fn ask(socket: Sockets, name: &str) -> Result<Result<Scene, String>, CallError> {
     let mut controller = Controller::connect(socket).await?;
     let about = controller.configuration().await?;
     let nodes = controller.nodes().await?;

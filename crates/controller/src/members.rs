@@ -1,0 +1,226 @@
+//! The controllers among themselves: the log's messages, who leads, and what is asked of the members.
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use journal::{Answer, Journal, Leadership, MembersError, Transport};
+use model::members::{MemberView, Members};
+use model::{Reject, Reply, Timestamp};
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status};
+use wire::channel::MAX_MESSAGE_BYTES;
+use wire::origin::{From, Origin};
+use wire::proto::member_client::MemberClient;
+use wire::proto::member_server::Member;
+use wire::proto::{Nothing, PingReply, RaftMessage};
+
+pub type ClusterJournal = Journal<Result<Reply, Reject>>;
+
+/// A member that does not even take a connection within this time is away.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// A hand-over that has not happened by then will not.
+const HAND_OVER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where another controller is reached: `unix:PATH` on the same machine.
+pub fn unix_address(socket: &str) -> String {
+    format!("unix:{socket}")
+}
+
+/// Open connections to the other members.
+#[derive(Default)]
+pub struct Connections {
+    open: Mutex<HashMap<String, Channel>>,
+}
+
+impl Connections {
+    pub async fn to(&self, address: &str) -> io::Result<Channel> {
+        if let Some(channel) = self.lock().get(address) {
+            return Ok(channel.clone());
+        }
+        let connecting = tokio::time::timeout(CONNECT_PATIENCE, connect(address));
+        let channel = connecting.await.map_err(|_| io::Error::other(format!("{address} does not answer")))??;
+        self.lock().insert(address.to_owned(), channel.clone());
+        Ok(channel)
+    }
+
+    /// The next one who asks gets a new connection.
+    pub fn forget(&self, address: &str) {
+        self.lock().remove(address);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Channel>> {
+        self.open.lock().expect("nobody panics with it")
+    }
+}
+
+async fn connect(address: &str) -> io::Result<Channel> {
+    let Some(path) = address.strip_prefix("unix:") else {
+        return Err(io::Error::other(format!("{address} is no address of a controller")));
+    };
+    wire::channel::connect_watchful(Path::new(path)).await.map_err(io::Error::other)
+}
+
+fn member_client(channel: Channel) -> MemberClient<Channel> {
+    MemberClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+/// Carries what the log says to other members.
+pub struct Carrier {
+    pub connections: Arc<Connections>,
+}
+
+impl Transport for Carrier {
+    fn call(&self, _: u64, address: &str, request: Vec<u8>) -> Answer {
+        let (connections, address) = (self.connections.clone(), address.to_owned());
+        Box::pin(async move {
+            let mut client = member_client(connections.to(&address).await?);
+            match client.raft(RaftMessage { content: request.into() }).await {
+                Ok(answer) => Ok(answer.into_inner().content.to_vec()),
+                Err(status) => {
+                    connections.forget(&address);
+                    Err(io::Error::other(status.to_string()))
+                }
+            }
+        })
+    }
+}
+
+/// What a controller answers to the others.
+pub struct MemberApi {
+    pub journal: ClusterJournal,
+    pub own: MemberView,
+}
+
+#[tonic::async_trait]
+impl Member for MemberApi {
+    async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
+        only_controllers(&request)?;
+        let answer = self.journal.answer(&request.into_inner().content).await;
+        let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(Response::new(RaftMessage { content: content.into() }))
+    }
+
+    async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
+        only_controllers(&request)?;
+        self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(Response::new(Nothing {}))
+    }
+
+    async fn alive(&self, request: Request<Nothing>) -> Result<Response<PingReply>, Status> {
+        only_controllers(&request)?;
+        let started_micros = self.own.started.unwrap_or_default().0;
+        let (host, pid) = (self.own.host.clone(), std::process::id());
+        Ok(Response::new(PingReply { host, mode: "backup".into(), pid, started_micros }))
+    }
+}
+
+fn only_controllers<T>(request: &Request<T>) -> Result<(), Status> {
+    let is_controller = Origin::of_call(request).is_some_and(|origin| match &origin.from {
+        From::Controller => true,
+        // SAFETY: geteuid cannot fail.
+        From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
+        From::Node(_) | From::Stranger => false,
+    });
+    if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
+}
+
+/// All members, each asked for a sign of life.
+pub async fn view(journal: &ClusterJournal, connections: &Connections, own: &MemberView) -> Members {
+    let standing = journal.standing();
+    let asked = standing.members.into_iter().map(|member| {
+        let last_log = standing.last_log;
+        async move {
+            let mut view = MemberView {
+                id: member.id,
+                is_voter: member.is_voter,
+                is_leader: Some(member.id) == standing.leader,
+                last_log: member.last_log,
+                n_behind: member.last_log.map(|reached| last_log.saturating_sub(reached)),
+                ..Default::default()
+            };
+            if member.id == standing.id {
+                view = MemberView { answers: true, host: own.host.clone(), started: own.started, ..view };
+            } else if let Some((host, started)) = ask(connections, &member.address).await {
+                view = MemberView { answers: true, host, started: Some(started), ..view };
+            }
+            view.address = member.address;
+            view
+        }
+    });
+    Members { term: standing.term, members: futures::future::join_all(asked).await }
+}
+
+async fn ask(connections: &Connections, address: &str) -> Option<(String, Timestamp)> {
+    let channel = connections.to(address).await.ok()?;
+    let mut client = member_client(channel);
+    let reply = tokio::time::timeout(CONNECT_PATIENCE, client.alive(Nothing {})).await.ok()?.ok()?.into_inner();
+    Some((reply.host, Timestamp(reply.started_micros)))
+}
+
+/// The leader falls silent; when the others no longer wait for it, the one that is to lead stands for election.
+pub async fn hand_over(
+    journal: &ClusterJournal,
+    connections: &Connections,
+    to: Option<u64>,
+) -> Result<(), MembersError> {
+    let standing = journal.standing();
+    if to == Some(standing.id) {
+        return Ok(());
+    }
+    let mut able: Vec<_> =
+        standing.members.iter().filter(|member| member.is_voter && member.id != standing.id).collect();
+    // The one that is furthest can be elected.
+    able.sort_by_key(|member| std::cmp::Reverse(member.last_log));
+    let next = match to {
+        Some(id) => able.iter().find(|member| member.id == id).copied().ok_or(MembersError::Unknown(id))?,
+        None => able.first().copied().ok_or(MembersError::Last(standing.id))?,
+    };
+    let refused = |why: String| MembersError::Refused(format!("controller {} cannot lead: {why}", next.id));
+    // One that cannot be reached cannot lead either: nothing is given up for it.
+    ask(connections, &next.address).await.ok_or_else(|| refused("it does not answer".into()))?;
+    let lease = journal.lease();
+    let urging = async {
+        loop {
+            tokio::time::sleep(lease + lease / 8).await;
+            // One that has gone meanwhile will not lead.
+            let Ok(channel) = connections.to(&next.address).await else { return };
+            let stood = tokio::time::timeout(ANSWER_PATIENCE, member_client(channel).stand(Nothing {})).await;
+            if !matches!(stood, Ok(Ok(_))) {
+                return connections.forget(&next.address);
+            }
+        }
+    };
+    let is_lost = tokio::select! {
+        is_lost = journal.fall_silent(HAND_OVER_PATIENCE) => is_lost,
+        () = urging => false,
+    };
+    if !is_lost {
+        return Err(refused("it was not elected in time".into()));
+    }
+    tracing::info!(to = next.id, "the lead was handed over");
+    Ok(())
+}
+
+/// What a member must know of itself before it has a log.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub member: u64,
+    /// All members, if they begin together.
+    pub members: Vec<(u64, String)>,
+    /// It waits to be added.
+    pub joins: bool,
+}
+
+/// The members that share a machine: one socket each.
+pub fn on_this_machine(sockets: impl Iterator<Item = PathBuf>) -> Vec<(u64, String)> {
+    (1..).zip(sockets.map(|socket| unix_address(&socket.to_string_lossy()))).collect()
+}
+
+/// Resolves when this member leads no more.
+pub async fn until_lost(journal: &ClusterJournal, term: u64) {
+    let mut leadership = journal.leadership();
+    let _ = leadership.wait_for(|now| *now != Leadership::Leader { term }).await;
+}

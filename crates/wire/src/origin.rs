@@ -1,0 +1,115 @@
+//! Where a call comes from, and for whom: the kernel's word, a certificate's, or that of a daemon that passes the call on.
+//!
+//! A daemon that passes a call on writes where it came from into a header. The header is believed only from those who could
+//! be anybody anyway: controllers (by certificate, or on this machine by being root or the same user), and, for users of its own
+//! machine, a node.
+use tonic::codegen::http;
+use tonic::transport::server::UdsConnectInfo;
+
+use crate::peer::Peer;
+
+pub const HEADER: &str = "spur-origin";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub from: From,
+    /// None: the daemon itself.
+    pub user: Option<Peer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// A process on this machine, or on that of the controller that passed its call on.
+    Local,
+    Controller,
+    Node(String),
+    /// Nobody we know: it has no certificate.
+    Stranger,
+}
+
+impl Origin {
+    /// Of a request that has just come in.
+    pub fn of<B>(request: &http::Request<B>) -> Option<Origin> {
+        let said = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
+        Origin::judged(said, request.extensions())
+    }
+
+    /// As [`Origin::of`], for a request that has gone through no router.
+    pub fn of_call<T>(request: &tonic::Request<T>) -> Option<Origin> {
+        let said = request.metadata().get(HEADER).and_then(|value| value.to_str().ok());
+        Origin::judged(said, request.extensions())
+    }
+
+    fn judged(said: Option<&str>, extensions: &http::Extensions) -> Option<Origin> {
+        let said = said.and_then(Origin::read);
+        let connection = Origin::of_connection(extensions)?;
+        Some(match (&connection.from, said) {
+            (From::Local, Some(said)) if connection.user.is_some_and(|user| is_own(user.uid)) => said,
+            (From::Controller, Some(said)) => said,
+            (From::Node(name), Some(said)) if said.from == From::Local => {
+                Origin { from: From::Node(name.clone()), user: said.user }
+            }
+            _ => connection,
+        })
+    }
+
+    fn of_connection(extensions: &http::Extensions) -> Option<Origin> {
+        let credentials = extensions.get::<UdsConnectInfo>()?.peer_cred?;
+        let user = Peer { uid: credentials.uid(), gid: credentials.gid(), pid: credentials.pid() };
+        Some(Origin { from: From::Local, user: Some(user) })
+    }
+
+    /// As it stands in the header.
+    pub fn written(&self) -> String {
+        let from = match &self.from {
+            From::Local => "local".to_owned(),
+            From::Controller => "controller".to_owned(),
+            From::Node(name) => format!("node:{name}"),
+            From::Stranger => "stranger".to_owned(),
+        };
+        match self.user {
+            Some(user) => format!("{from} {} {}", user.uid, user.gid),
+            None => from,
+        }
+    }
+
+    fn read(text: &str) -> Option<Origin> {
+        let mut words = text.split(' ');
+        let from = match words.next()? {
+            "local" => From::Local,
+            "controller" => From::Controller,
+            "stranger" => From::Stranger,
+            node => From::Node(node.strip_prefix("node:")?.to_owned()),
+        };
+        let user = match words.next() {
+            Some(uid) => Some(Peer { uid: uid.parse().ok()?, gid: words.next()?.parse().ok()?, pid: None }),
+            None => None,
+        };
+        words.next().is_none().then_some(Origin { from, user })
+    }
+}
+
+/// Root, and whoever this daemon runs as, need not lie to us.
+fn is_own(uid: u32) -> bool {
+    // SAFETY: geteuid cannot fail.
+    uid == 0 || uid == unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        let user = Some(Peer { uid: 1000, gid: 100, pid: None });
+        for from in [From::Local, From::Controller, From::Node("n1".into()), From::Stranger] {
+            for user in [None, user] {
+                let origin = Origin { from: from.clone(), user };
+                assert_eq!(Origin::read(&origin.written()), Some(origin));
+            }
+        }
+        for wrong in ["", "root", "local 0", "local 0 x", "local 0 0 0", "node"] {
+            assert_eq!(Origin::read(wrong), None, "{wrong}");
+        }
+    }
+}

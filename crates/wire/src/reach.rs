@@ -1,0 +1,183 @@
+//! Reaching whoever leads: the daemons that may be asked, and the patience with which they are.
+//!
+//! Where there is one controller, a call goes to it and fails when it fails. Where there are several, or where a daemon of this
+//! machine passes calls on, a call is kept and made again, elsewhere, until somebody has answered it; it carries an
+//! id, so that what was carried out already is only answered again.
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use model::command::RequestId;
+use model::config::Sockets;
+use tonic::body::Body;
+use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use tonic::codegen::{Service, StdError};
+use tonic::transport::Channel;
+
+use crate::channel;
+use crate::refusal::CallError;
+
+/// The id of a request that may come again: 32 hexadecimal digits.
+pub const REQUEST_HEADER: &str = "spur-request";
+/// On an answer: nothing was done, or nobody knows; ask again.
+pub const AGAIN_HEADER: &str = "spur-again";
+
+/// A controller that has not begun to answer by then is left alone for another; twice as long each time.
+const FIRST_WAIT: Duration = Duration::from_secs(3);
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A way to the controller.
+#[derive(Clone)]
+pub enum Reach {
+    /// One connection, as good as it is.
+    Direct(Channel),
+    Patient(Arc<Patient>),
+}
+
+pub struct Patient {
+    sockets: Vec<PathBuf>,
+    patience: Duration,
+    /// Which of the sockets is used, and the connection to it.
+    current: Mutex<(usize, Option<Channel>)>,
+}
+
+impl Reach {
+    /// Connects now. The patient try all sockets, again and again, as long as they are to.
+    pub async fn open(sockets: &Sockets) -> Result<Reach, CallError> {
+        if sockets.others.is_empty() && sockets.patience_secs == 0 {
+            return channel::connect(&sockets.first).await.map(Reach::Direct);
+        }
+        let patient = Patient {
+            sockets: sockets.all().map(PathBuf::from).collect(),
+            patience: Duration::from_secs(sockets.patience_secs.into()),
+            current: Mutex::new((0, None)),
+        };
+        let give_up = Instant::now() + patient.patience;
+        let mut pause = PAUSE_MIN;
+        loop {
+            match patient.channel().await {
+                Ok(_) => return Ok(Reach::Patient(Arc::new(patient))),
+                Err(error) if Instant::now() > give_up => return Err(error),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+impl Patient {
+    /// The open connection, or one to the first socket that takes one.
+    async fn channel(&self) -> Result<Channel, CallError> {
+        let (first, open) = self.current.lock().expect("nobody panics with it").clone();
+        if let Some(channel) = open {
+            return Ok(channel);
+        }
+        let mut failed = None;
+        for offset in 0..self.sockets.len() {
+            let number = (first + offset) % self.sockets.len();
+            match channel::connect_watchful(&self.sockets[number]).await {
+                Ok(channel) => {
+                    *self.current.lock().expect("nobody panics with it") = (number, Some(channel.clone()));
+                    return Ok(channel);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| CallError::Other("no controller is configured".into())))
+    }
+
+    /// The next call tries another controller.
+    fn turn_away(&self) {
+        let mut current = self.current.lock().expect("nobody panics with it");
+        *current = ((current.0 + 1) % self.sockets.len(), None);
+    }
+
+    async fn call(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, StdError> {
+        let (parts, body) = request.into_parts();
+        let mut call = Call { method: parts.method, uri: parts.uri, headers: parts.headers, body: Bytes::new() };
+        call.body = body.collect().await?.to_bytes();
+        let id = new_request_id();
+        call.headers.insert(REQUEST_HEADER, HeaderValue::from_str(&format!("{:016x}{:016x}", id.0, id.1))?);
+        let give_up = Instant::now() + self.patience;
+        let (mut wait, mut pause) = (FIRST_WAIT, PAUSE_MIN);
+        loop {
+            let outcome = self.attempt(&call, wait).await;
+            match outcome {
+                Ok(answer) if !answer.headers().contains_key(AGAIN_HEADER) => return Ok(answer),
+                last if Instant::now() > give_up => return last,
+                _ => self.turn_away(),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+            wait *= 2;
+        }
+    }
+
+    async fn attempt(&self, call: &Call, wait: Duration) -> Result<Response<Body>, StdError> {
+        let mut channel = self.channel().await?;
+        let answer = async {
+            std::future::poll_fn(|context| channel.poll_ready(context)).await?;
+            Ok::<_, StdError>(channel.call(call.request()).await?)
+        };
+        tokio::time::timeout(wait, answer).await.map_err(|_| "the controller does not answer")?
+    }
+}
+
+/// A call that can be made again.
+struct Call {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Call {
+    fn request(&self) -> Request<Body> {
+        let mut request = Request::new(Body::new(Full::new(self.body.clone())));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = tonic::codegen::http::Version::HTTP_2;
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// The id that a request carries, if it may come again.
+pub fn read_request_id(text: &str) -> Option<RequestId> {
+    let (first, second) = text.split_at_checked(16).filter(|(_, second)| second.len() == 16)?;
+    Some(RequestId(u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(second, 16).ok()?))
+}
+
+fn new_request_id() -> RequestId {
+    let half = || u64::from_le_bytes(crate::random::bytes());
+    RequestId(half(), half())
+}
+
+impl Service<Request<Body>> for Reach {
+    type Response = Response<Body>;
+    type Error = StdError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, StdError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StdError>> {
+        match self {
+            Reach::Direct(channel) => channel.poll_ready(context).map_err(Into::into),
+            Reach::Patient(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match self {
+            Reach::Direct(channel) => {
+                let answer = channel.call(request);
+                Box::pin(async move { Ok(answer.await?) })
+            }
+            Reach::Patient(patient) => Box::pin(patient.clone().call(request)),
+        }
+    }
+}
