@@ -60,6 +60,7 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
     section.number("max_directives", 1..=100_000, &mut burst.max_directives);
     section.text("script", &mut burst.script);
     section.flag("allow_root", &mut burst.allows_root);
+    section.flag("tres", &mut burst.counts);
     section.seconds("pools_interval", &mut burst.pools_interval);
     section.seconds("teardown_interval", &mut burst.teardown_interval);
     section.seconds("restart_delay", &mut burst.restart_delay);

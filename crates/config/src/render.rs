@@ -201,6 +201,7 @@ fn burst_buffer(text: &mut Text, config: &Config) {
         text.value("hooks", burst.n_hooks);
     }
     text.value("array_tasks", burst.n_array_tasks);
+    text.value("tres", burst.counts);
     // A plugin's pools are its own to tell.
     for pool in burst.pools.iter().filter(|_| !burst.plugin.is_external()) {
         text.header("[[burst_buffer.pools]]");

@@ -12,6 +12,8 @@ record! {
         pub memory_mb: u64,
         /// `gpu`, `gpu:a100` and how many in all.
         pub gres: Vec<(String, u64)>,
+        /// `lua`, and how many MiB of its burst buffers.
+        pub buffers: Vec<(String, u64)>,
     }
 }
 
@@ -27,6 +29,7 @@ impl Amount {
             n_tasks: shares.iter().map(|share| share.n_tasks).sum(),
             memory_mb: shares.iter().map(|share| share.memory_mb).sum(),
             gres: Vec::new(),
+            buffers: Vec::new(),
         };
         for gres in shares.iter().flat_map(|share| &share.gres) {
             amount.add_gres(&gres.name, &gres.kind, u64::from(gres.units.len()));
@@ -55,6 +58,9 @@ impl Amount {
             write!(text, ",mem={}", size::show_megabytes(self.memory_mb)).expect("a String takes everything");
         }
         write!(text, ",node={},billing={}", self.n_nodes, self.n_cpus).expect("a String takes everything");
+        for (name, megabytes) in &self.buffers {
+            write!(text, ",bb/{name}={}", size::show_megabytes(*megabytes)).expect("a String takes everything");
+        }
         for (name, count) in &self.gres {
             write!(text, ",gres/{name}={count}").expect("a String takes everything");
         }
@@ -73,7 +79,8 @@ impl Job {
             return Amount::default();
         }
         let n_tasks = self.n_tasks_on(self.allocation.nodes.len() as u32);
-        Amount { n_tasks, ..Amount::of_shares(&self.allocation.nodes) }
+        let buffers = self.buffer_tres(self.allocation.nodes.len() as u32);
+        Amount { n_tasks, buffers, ..Amount::of_shares(&self.allocation.nodes) }
     }
 
     /// The least that would do.
@@ -87,7 +94,8 @@ impl Job {
         let n_tasks = self.n_tasks_on(n_nodes);
         let per_node = size.min_cpus_per_node.unwrap_or(1) * n_nodes;
         let n_cpus = (n_tasks * size.n_cpus_per_task()).max(per_node);
-        let mut amount = Amount { n_nodes, n_cpus, n_tasks, ..Amount::default() };
+        let buffers = self.buffer_tres(n_nodes);
+        let mut amount = Amount { n_nodes, n_cpus, n_tasks, buffers, ..Amount::default() };
         for gres in &size.gres {
             amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count) * u64::from(n_nodes));
         }
@@ -104,6 +112,12 @@ impl Job {
             }
         };
         amount
+    }
+
+    fn buffer_tres(&self, n_nodes: u32) -> Vec<(String, u64)> {
+        let Some(request) = &self.spec.buffer else { return Vec::new() };
+        let megabytes = request.tres_mb.saturating_add(request.tres_mb_per_node.saturating_mul(n_nodes.into()));
+        if megabytes == 0 { Vec::new() } else { vec![(request.plugin.word().to_owned(), megabytes)] }
     }
 
     fn n_tasks_on(&self, n_nodes: u32) -> u32 {

@@ -27,6 +27,9 @@ record! {
         pub swap: Option<Space>,
         /// Data is brought back after the run, as far as the directives tell.
         pub stages_out: bool,
+        /// What counts of it as `bb/<plugin>`, in MiB, for each job and for each node; nothing where that is not counted.
+        pub tres_mb: u64,
+        pub tres_mb_per_node: u64,
         /// An administrator asked: other users' persistent buffers may be destroyed, too.
         pub by_admin: bool,
     }

@@ -52,6 +52,7 @@ pub mod reject;
 pub mod request;
 pub mod reservation;
 pub mod reservation_field;
+pub mod reserved_buffer;
 pub mod resources;
 pub mod signal;
 pub mod size;

@@ -59,6 +59,8 @@ pub struct BurstBufferConfig {
     pub n_hooks: u32,
     /// Tasks of one array that have buffers before they run.
     pub n_array_tasks: u32,
+    /// Space counts as the resource `bb/<plugin>` (`AccountingStorageTRES`).
+    pub counts: bool,
     /// Options of a plugin that is no more (`CreateBuffer=…`), shown as they were written.
     pub legacy: Vec<String>,
     /// The plugin has told of its pools. Not in any file: found out at run time, as are the pools of a plugin.
@@ -99,6 +101,7 @@ impl Default for BurstBufferConfig {
             restart_delay: Span::from_secs(60),
             n_hooks: 32,
             n_array_tasks: 10,
+            counts: false,
             legacy: Vec::new(),
             is_loaded: false,
         }

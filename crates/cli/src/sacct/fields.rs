@@ -253,6 +253,9 @@ pub fn tres(row: &Row, amount: &model::amount::Amount) -> String {
     }
     let mut parts = vec![format!("cpu={}", amount.n_cpus)];
     parts.extend(amount.gres.iter().map(|(name, count)| format!("gres/{name}={count}")));
+    for (name, megabytes) in &amount.buffers {
+        parts.push(format!("bb/{name}={}", units::show(*megabytes, 2, row.scene.options.units)));
+    }
     if amount.memory_mb > 0 {
         parts.push(format!("mem={}", units::show(amount.memory_mb, 2, row.scene.options.units)));
     }

@@ -222,6 +222,9 @@ fn tres(amount: &Amount, with_billing: bool, json: &mut Json) {
     if with_billing {
         one("billing", None, 5, u64::from(amount.n_cpus));
     }
+    for (name, megabytes) in &amount.buffers {
+        one("bb", Some(name), 1002, *megabytes);
+    }
     for (name, count) in &amount.gres {
         one("gres", Some(name), 1001, *count);
     }

@@ -23,7 +23,7 @@ fn asked(line: &str) -> Result<options::Options, String> {
 
 fn run() -> RunHistory {
     let at = |secs: u64| Some(Timestamp::from_secs(NOW - 100 + secs));
-    let held = Amount { n_nodes: 1, n_cpus: 2, n_tasks: 2, memory_mb: 1024, gres: Vec::new() };
+    let held = Amount { n_nodes: 1, n_cpus: 2, n_tasks: 2, memory_mb: 1024, ..Default::default() };
     let job = JobRecord {
         job: JobId(12),
         attempt: 1,

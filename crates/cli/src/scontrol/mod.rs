@@ -515,7 +515,7 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     }
     let id = glued.or_else(|| rest.get(1).cloned());
     let id = id.as_deref();
-    if mode.json && !matches!(entity, Entity::Job | Entity::Node | Entity::Partition) {
+    if mode.json && !matches!(entity, Entity::Job | Entity::Node | Entity::Partition | Entity::BurstBuffer) {
         return Reply::failed(&format!("scontrol: error: --json is not supported for show {}", rest[0]));
     }
     match entity {
@@ -560,6 +560,9 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
         Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
             let page = controller.burst().await?;
+            if mode.json {
+                return Ok(Reply::text(show_burst::json(&page)));
+            }
             Ok(Reply::text(show_burst::text(&page, &now(), mode.style, mode.verbose)))
         }),
         Entity::BurstStatus | Entity::Federation => Reply::default(),

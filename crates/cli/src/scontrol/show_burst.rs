@@ -6,6 +6,7 @@ use model::pool::BurstBufferConfig;
 use model::request::{BurstPage, PoolView};
 use model::{Buffer, BufferPhase, Job, PersistentBuffer, Plugin, hostlist, size};
 
+use crate::json::Json;
 use crate::staging_view::Total;
 use crate::zone::Clock;
 
@@ -46,6 +47,80 @@ pub fn text(page: &BurstPage, clock: &Clock, style: Style, is_verbose: bool) -> 
     out
 }
 
+/// The same as a document.
+pub fn json(page: &BurstPage) -> String {
+    let mut json = Json::new();
+    json.object(|json| {
+        json.list_field("burst_buffers", |json| {
+            if let Some(config) = &page.config {
+                json.object(|json| plugin_json(page, config, json));
+            }
+        })
+    });
+    json.finish()
+}
+
+fn plugin_json(page: &BurstPage, config: &BurstBufferConfig, json: &mut Json) {
+    json.field("name", config.plugin.word());
+    json.field("default_pool", config.default_pool().map(|pool| pool.name.as_str()));
+    json.field("flags", flags(config).join(",").as_str());
+    json.field("poll_interval", config.poll_interval.secs());
+    json.field("stage_in_timeout", config.stage_in_timeout.secs());
+    json.field("stage_out_timeout", config.stage_out_timeout.secs());
+    json.field("validate_timeout", config.validate_timeout.secs());
+    json.field("other_timeout", config.other_timeout.secs());
+    json.list_field("pools", |json| {
+        for pool in &config.pools {
+            let view = page.pools.iter().find(|view| view.name == pool.name).cloned().unwrap_or_default();
+            json.object(|json| {
+                json.field("name", pool.name.as_str());
+                json.field("granularity", pool.granularity_bytes.max(1));
+                json.field("total_space", view.total_bytes);
+                let taken = view.used_bytes.max(pool.unfree_bytes);
+                json.field("free_space", view.total_bytes.saturating_sub(taken));
+                json.field("used_space", view.used_bytes);
+            });
+        }
+    });
+    json.list_field("buffers", |json| {
+        for buffer in &page.buffers {
+            let job = page.jobs.iter().find(|job| job.id == buffer.job);
+            let pool = buffer.spaces.last().map(|space| space.pool.as_str());
+            json.object(|json| {
+                json.field("job_id", buffer.job.0);
+                json.field("name", None::<&str>);
+                json.field("create_time", buffer.created.secs());
+                json.field("pool", pool);
+                json.field("size", held(buffer));
+                json.field("state", state(buffer, job));
+                json.field("user_id", buffer.uid);
+            });
+        }
+        for buffer in &page.persistent {
+            json.object(|json| {
+                json.field("job_id", 0_u32);
+                json.field("name", Some(buffer.name.as_str()));
+                json.field("create_time", buffer.created.secs());
+                json.field("pool", Some(buffer.pool.as_str()));
+                json.field("size", buffer.bytes);
+                json.field("state", persistent_state(buffer));
+                json.field("user_id", buffer.uid);
+            });
+        }
+    });
+}
+
+fn flags(config: &BurstBufferConfig) -> Vec<&'static str> {
+    let flags = [
+        ("DisablePersistent", !config.enables_persistent),
+        ("EmulateCray", config.emulates_cray),
+        ("EnablePersistent", config.enables_persistent),
+        ("PrivateData", config.is_private),
+        ("TeardownFailure", config.tears_down_after_failure),
+    ];
+    flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| *word).collect()
+}
+
 fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
     let default = config.default_pool().map(|pool| pool.name.as_str()).unwrap_or_default();
     let space = |name: &str| {
@@ -65,15 +140,7 @@ fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
     let mut lines = vec![format!("Name={} DefaultPool={} {}", config.plugin.word(), or_null(default), space(default))];
     let others = config.pools.iter().filter(|pool| pool.name != default).enumerate();
     lines.extend(others.map(|(number, pool)| format!("  PoolName[{number}]={} {}", pool.name, space(&pool.name))));
-    let flags = [
-        ("DisablePersistent", !config.enables_persistent),
-        ("EmulateCray", config.emulates_cray),
-        ("EnablePersistent", config.enables_persistent),
-        ("PrivateData", config.is_private),
-        ("TeardownFailure", config.tears_down_after_failure),
-    ];
-    let flags: Vec<&str> = flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| *word).collect();
-    lines.push(format!("  Flags={}", flags.join(",")));
+    lines.push(format!("  Flags={}", flags(config).join(",")));
     lines.push(format!("  PollInterval={}", config.poll_interval.secs()));
     lines.push(format!(
         "  StageInTimeout={} StageOutTimeout={} ValidateTimeout={} OtherTimeout={}",
@@ -156,12 +223,16 @@ fn details(buffer: &Buffer, job: Option<&Job>, page: &BurstPage) -> String {
     }
 }
 
-fn persistent_line(buffer: &PersistentBuffer, clock: &Clock) -> String {
-    let state = match buffer.phase {
+fn persistent_state(buffer: &PersistentBuffer) -> &'static str {
+    match buffer.phase {
         PersistentPhase::Creating => "allocating",
         PersistentPhase::Ready => "allocated",
         PersistentPhase::Condemned | PersistentPhase::Destroying => "deleting",
-    };
+    }
+}
+
+fn persistent_line(buffer: &PersistentBuffer, clock: &Clock) -> String {
+    let state = persistent_state(buffer);
     format!(
         "    Name={} CreateTime={} Pool={} Size={} State={state} UserID={}({})",
         buffer.name,

@@ -62,7 +62,11 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         }
         "AuthType" => word("auth/peercred"),
         "BOOT_TIME" => around.clock.show(configuration.started),
-        "BurstBufferType" => word(config.burst_buffer.as_ref().map_or("(null)", |_| "burst_buffer/native")),
+        "BurstBufferType" => word(config.burst_buffer.as_ref().map_or("(null)", |burst| match burst.plugin {
+            model::Plugin::Native => "burst_buffer/native",
+            model::Plugin::Lua => "burst_buffer/lua",
+            model::Plugin::DataWarp => "burst_buffer/datawarp",
+        })),
         "ClusterName" => config.cluster_name.clone(),
         "CredType" => word("cred/none"),
         "DefMemPerCPU" => scheduler.default_memory_per_cpu_mb?.to_string(),

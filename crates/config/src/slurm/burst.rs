@@ -32,6 +32,9 @@ pub(crate) fn read(values: &Values, config: &mut Config, folder: Option<&Path>, 
         }
     };
     burst.script = folder.map(script).unwrap_or_default();
+    let counted = values.text("AccountingStorageTRES").unwrap_or_default();
+    let own = format!("bb/{}", burst.plugin.word());
+    burst.counts = counted.split(',').any(|word| word.trim().eq_ignore_ascii_case(&own));
     if let Some(file) = file(burst.plugin) {
         options(&file, &mut burst, notes);
     }

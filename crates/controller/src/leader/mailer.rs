@@ -44,7 +44,8 @@ fn heed(cluster: &Cluster, event: &Event) {
             && let Some(subject) = subject(cluster, job, mail, kind, *at)
         {
             let to = if mail.to.is_empty() { job.spec.user.clone() } else { mail.to.clone() };
-            tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to));
+            let stage_out = (kind == MailKind::StageOut).then(|| (*at - job.ended.unwrap_or(*at)).secs());
+            tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to, stage_out));
         }
     }
 }
@@ -126,8 +127,9 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
     })
 }
 
-async fn send(program: String, subject: String, to: String) {
+async fn send(program: String, subject: String, to: String, stage_out_secs: Option<u64>) {
     let mut command = Command::new(&program);
+    command.envs(stage_out_secs.map(|secs| ("SLURM_JOB_STAGE_OUT_TIME", secs.to_string())));
     // A job's name must not end the header and begin another.
     let subject = subject.replace(char::is_control, " ");
     command.arg("-s").arg(&subject).arg(&to);

@@ -5,6 +5,7 @@ use model::buffer::{BufferRequest, Space};
 use model::command::Blob;
 use model::directive::{self, ProblemKind, Sources};
 use model::pool::{BurstBufferConfig, PoolKind};
+use model::staging::Access;
 use model::{Caller, JobKind, JobSpec, Plugin, Reject};
 
 use crate::Cluster;
@@ -32,6 +33,13 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
     let Some(mut request) = request else { return without(spec) };
     request.by_admin = by.is_admin;
     charge_swap(config, spec, &mut request).map_err(|why| Reject::BadBuffer(format!("{prefix}{why}")))?;
+    if config.counts {
+        const MIB: u64 = 1 << 20;
+        let of = |access| request.spaces.iter().filter(move |space| space.access == access).map(|space| space.bytes);
+        let created: u64 = request.creates.iter().map(|creation| creation.bytes).fold(0, u64::saturating_add);
+        request.tres_mb = of(Access::Shared).fold(created, u64::saturating_add) / MIB;
+        request.tres_mb_per_node = of(Access::Private).fold(0, u64::saturating_add) / MIB;
+    }
     may(config, by, spec, &request).map_err(Reject::BufferNotPermitted)?;
     sense(config, spec, &request).map_err(|why| Reject::BadBuffer(format!("{prefix}{why}")))?;
     spec.buffer = Some(Arc::new(request));

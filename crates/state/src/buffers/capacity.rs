@@ -76,12 +76,16 @@ impl Usage {
     /// Whether what the job needs of shared pools is there. Pools of nodes are looked at when nodes are known.
     pub fn fit(&self, cluster: &Cluster, spec: &JobSpec) -> Fit {
         let mut fit = Fit::Now;
-        for (pool, bytes) in wanted(cluster, spec) {
+        let wanted = wanted(cluster, spec);
+        let reserved = if wanted.is_empty() { BTreeMap::new() } else { reserved_for_others(cluster, spec) };
+        for (pool, bytes) in wanted {
             let total = self.totals.get(&pool.name).copied().unwrap_or(0);
             if bytes > total {
                 return Fit::Never;
             }
-            if bytes > total.saturating_sub(self.of_shared(&pool.name).max(pool.unfree_bytes)) {
+            let taken = self.of_shared(&pool.name).max(pool.unfree_bytes);
+            let kept = reserved.get(&pool.name).copied().unwrap_or(0);
+            if bytes > total.saturating_sub(taken).saturating_sub(kept) {
                 fit = Fit::NotNow;
             }
         }
@@ -116,6 +120,31 @@ impl Usage {
             self.on_node(&pool.name, node).saturating_add(space.bytes) <= total_on(cluster, pool, node)
         })
     }
+}
+
+/// What reservations that the job does not ask for keep from it, if it would run in their time: what they were promised
+/// less what their own jobs have already.
+fn reserved_for_others(cluster: &Cluster, spec: &JobSpec) -> BTreeMap<String, u64> {
+    let mut kept: BTreeMap<String, u64> = BTreeMap::new();
+    let Some(config) = cluster.config().burst_buffer.as_ref() else { return kept };
+    let end = spec.time_limit.and_then(|limit| limit.span()).map(|span| cluster.now() + span);
+    for reservation in cluster.reservations().filter(|one| !one.burst_buffer.is_empty()) {
+        let is_its = |names: &[String]| names.contains(&reservation.name);
+        let overlaps = reservation.end > cluster.now() && end.is_none_or(|end| reservation.start < end);
+        if is_its(&spec.reservations) || !overlaps {
+            continue;
+        }
+        let promised = model::reserved_buffer::parse(&reservation.burst_buffer, config).unwrap_or_default();
+        for (pool, bytes) in promised {
+            let own = cluster
+                .buffers
+                .values()
+                .filter(|buffer| cluster.job(buffer.job).is_some_and(|job| is_its(&job.spec.reservations)));
+            let has = own.flat_map(|buffer| &buffer.spaces).filter(|space| space.pool == pool).map(|space| space.bytes);
+            *kept.entry(pool.clone()).or_default() += bytes.saturating_sub(has.sum());
+        }
+    }
+    kept
 }
 
 fn space(spaces: &[Space], access: Access) -> Option<&Space> {

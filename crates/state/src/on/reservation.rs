@@ -176,7 +176,16 @@ impl Draft {
                 }
                 reservation.licenses = list.clone();
             }
-            Field::BurstBuffer(text) => reservation.burst_buffer = text.clone(),
+            Field::BurstBuffer(text) => {
+                if !text.is_empty() {
+                    let config = cluster.config.burst_buffer.as_ref();
+                    let config =
+                        config.ok_or_else(|| Reject::InvalidValue("BurstBuffer: there are none here".into()))?;
+                    let wrong = |why| Reject::InvalidValue(format!("BurstBuffer={why}"));
+                    model::reserved_buffer::parse(text, config).map_err(wrong)?;
+                }
+                reservation.burst_buffer = text.clone();
+            }
             Field::Flags(flags) => {
                 let of_nodes = [Flag::SpecNodes, Flag::AllNodes];
                 reservation.flags.retain(|flag| of_nodes.contains(flag));

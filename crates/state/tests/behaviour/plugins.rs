@@ -476,3 +476,51 @@ fn swap_is_charged_for_every_node() {
     assert_eq!(lab.used(), 3 * (2 << 30) / 10 * 10 + 10);
     assert_eq!(lab.job(job).spec.buffer.as_ref().unwrap().text, "#DW swap 2GiB pool=p1");
 }
+
+#[test]
+fn space_counts_as_a_resource_where_it_is_asked_for() {
+    for counts in [false, true] {
+        let mut lab = lab_of(Plugin::DataWarp, |burst| burst.counts = counts);
+        let mut told = pools();
+        told[0].granularity_bytes = 1 << 30;
+        told[0].total_bytes = Some(1 << 40);
+        lab.ok(ROOT, Command::PoolsReported { plugin: Plugin::DataWarp, pools: told });
+        let job = lab.submit(JobSpec { burst_buffer: "capacity=1GB pool=p1".into(), ..batch() });
+        let tres = lab.job(job).asked().tres();
+        assert_eq!(tres.contains(",bb/datawarp=1G"), counts, "{tres}");
+    }
+}
+
+#[test]
+fn reserved_space_is_kept_from_others() {
+    use model::reservation::{Flag, Members};
+    use model::reservation_field::{Field, MembersChange};
+    let mut lab = lab_of(Plugin::Lua, |_| ());
+    let start = lab.cluster.now();
+    let create = |text: &str| Command::CreateReservation {
+        name: "r1".into(),
+        fields: vec![
+            Field::Start(start),
+            Field::Duration(Some(model::time::Span::from_secs(3600))),
+            Field::Users(MembersChange::To(Members { names: vec!["alice".into()], are_excluded: false })),
+            Field::Flags(vec![Flag::AnyNodes]),
+            Field::BurstBuffer(text.into()),
+        ],
+        utc_offset_secs: 0,
+    };
+    for wrong in ["950", "datawarp:p1:950", "nope:950", "p1:many"] {
+        assert!(matches!(lab.apply(ROOT, create(wrong)), Err(Reject::InvalidValue(_))), "{wrong}");
+    }
+    lab.ok(ROOT, create("lua:p1:950"));
+    let other = lab.submit(request(Plugin::Lua));
+    lab.stage(other);
+    assert_eq!((lab.word(other), lab.job(other).reason), ("pending", Some(Reason::BurstBufferResources)));
+    let own = lab.submit(JobSpec { reservations: vec!["r1".into()], user: "alice".into(), ..request(Plugin::Lua) });
+    lab.stage(own);
+    assert_eq!((lab.word(own), lab.used()), ("staging-in", 100));
+    lab.stage(other);
+    assert_eq!(lab.word(other), "pending", "850 are still kept, 50 are left");
+    lab.ok(ROOT, Command::UpdateReservation { name: "r1".into(), fields: vec![Field::BurstBuffer("p1:100".into())] });
+    lab.stage(other);
+    assert_eq!(lab.word(other), "staging-in");
+}
