@@ -120,11 +120,9 @@ fn start() -> std::io::Result<Child> {
     command.spawn()
 }
 
+/// Also when nobody is left who could say so: whoever wanted the hook is gone.
 async fn told(stop: &mut Stop) {
-    if stop.wait_for(|stops| *stops).await.is_err() {
-        // Nobody is left who could stop it.
-        std::future::pending::<()>().await;
-    }
+    let _ = stop.wait_for(|stops| *stops).await;
 }
 
 /// Reads to the end, keeps the beginning.
