@@ -49,3 +49,28 @@ fn a_tree_of_accounts_is_built_used_and_kept() {
     assert!(!cluster.ok("sacctmgr -n -P list account format=account").contains("chemistry"));
     assert_eq!(cluster.ok("printf 'n\\n' | sacctmgr add account nothing | tail -1"), "(N/y):  Changes Discarded");
 }
+
+#[test]
+fn limits_refuse_hold_and_let_go() {
+    let cluster = Cluster::up("--nodes 1");
+    let user = cluster.ok("id -un");
+    cluster.ok("sacctmgr -i add account physics");
+    cluster.ok(&format!("sacctmgr -i add user {user} account=physics"));
+    cluster.ok(&format!("sacctmgr -i modify user {user} set maxjobs=1 maxsubmit=2"));
+    let first = cluster.sbatch("-A physics --wrap='sleep 60'");
+    let second = cluster.sbatch("-A physics --wrap=true");
+    cluster.wait_state(&first, "RUNNING");
+    cluster.wait_for(&format!("squeue -h -j {second} -o %r"), "AssocMaxJobsLimit");
+    let refused = cluster.run("sbatch -A physics --wrap=true");
+    assert_eq!(
+        refused.err,
+        "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS \
+         policy (job submit limit, user's size and/or time limits)\n"
+    );
+    // The counts are part of the state.
+    crate::cluster::kill_9(cluster.controller_pid());
+    cluster.start("");
+    assert_eq!(cluster.run("sbatch -A physics --wrap=true").code, 1);
+    cluster.ok(&format!("scancel {first}"));
+    cluster.wait_state(&second, "COMPLETED");
+}

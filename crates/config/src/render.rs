@@ -160,6 +160,7 @@ fn accounting(text: &mut Text, config: &Config) {
     text.value("keep_scripts", accounting.keeps_scripts);
     text.value("keep_environments", accounting.keeps_environments);
     text.value("extern_steps", accounting.has_extern);
+    text.string("enforce", &accounting.enforce.words());
 }
 
 fn burst_buffer(text: &mut Text, config: &Config) {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use model::config::{
-    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, PartitionLimits, SchedulerConfig, SuspendCpus,
+    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, Enforce, PartitionLimits, SchedulerConfig, SuspendCpus,
 };
 use model::license::LicenseCount;
 use model::priority::{PriorityConfig, PriorityKind};
@@ -136,10 +136,14 @@ pub(crate) fn accounting(mut section: Section, accounting: &mut AccountingConfig
     section.flag("keep_scripts", &mut accounting.keeps_scripts);
     section.flag("keep_environments", &mut accounting.keeps_environments);
     section.flag("extern_steps", &mut accounting.has_extern);
+    let expected = "words such as \"associations,limits,qos,safe\", or \"none\"";
+    let enforce = |item: &toml_edit::Item| Enforce::parse(item.as_str()?);
+    set(&mut accounting.enforce, section.read("enforce", expected, enforce));
     if accounting.database == NO_DATABASE {
         accounting.records = false;
         accounting.database.clear();
     }
+    accounting.records &= !accounting.enforce.no_jobs;
     if accounting.database.contains("://") && !is_postgres(&accounting.database) {
         let at = section.take("database").map_or(section.at, |found| found.at);
         section.notes.add(at, "`database` must be a file, \"postgres://…\", or \"none\"");

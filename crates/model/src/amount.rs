@@ -2,7 +2,7 @@
 use std::fmt::Write;
 
 use crate::spec::Memory;
-use crate::{Job, NodeShare, Phase, size};
+use crate::{Job, JobSpec, NodeShare, Phase, size};
 
 record! {
     pub struct Amount {
@@ -37,7 +37,15 @@ impl Amount {
         amount
     }
 
-    fn add_gres(&mut self, name: &str, kind: &str, count: u64) {
+    pub fn add(&mut self, other: &Amount) {
+        self.n_nodes += other.n_nodes;
+        self.n_cpus += other.n_cpus;
+        self.n_tasks += other.n_tasks;
+        self.memory_mb += other.memory_mb;
+        other.gres.iter().for_each(|(name, count)| self.add_named(name.clone(), *count));
+    }
+
+    pub fn add_gres(&mut self, name: &str, kind: &str, count: u64) {
         self.add_named(name.to_string(), count);
         if !kind.is_empty() {
             self.add_named(format!("{name}:{kind}"), count);
@@ -79,19 +87,30 @@ impl Job {
             return Amount::default();
         }
         let n_tasks = self.n_tasks_on(self.allocation.nodes.len() as u32);
-        let buffers = self.buffer_tres(self.allocation.nodes.len() as u32);
+        let buffers = self.spec.buffer_tres(self.allocation.nodes.len() as u32);
         Amount { n_tasks, buffers, ..Amount::of_shares(&self.allocation.nodes) }
     }
 
     /// The least that would do.
     pub fn asked(&self) -> Amount {
-        let size = &self.spec.size;
+        self.spec.asked()
+    }
+
+    fn n_tasks_on(&self, n_nodes: u32) -> u32 {
+        self.spec.size.n_tasks_on(n_nodes)
+    }
+}
+
+impl JobSpec {
+    /// The least that would do.
+    pub fn asked(&self) -> Amount {
+        let size = &self.size;
         let for_tasks = match (size.n_tasks, size.tasks_per_node) {
             (Some(n_tasks), Some(per_node)) if per_node > 0 => n_tasks.div_ceil(per_node),
             _ => 1,
         };
         let n_nodes = size.min_nodes.max(for_tasks).max(1);
-        let n_tasks = self.n_tasks_on(n_nodes);
+        let n_tasks = size.n_tasks_on(n_nodes);
         let per_node = size.min_cpus_per_node.unwrap_or(1) * n_nodes;
         let n_cpus = (n_tasks * size.n_cpus_per_task()).max(per_node);
         let buffers = self.buffer_tres(n_nodes);
@@ -115,12 +134,8 @@ impl Job {
     }
 
     fn buffer_tres(&self, n_nodes: u32) -> Vec<(String, u64)> {
-        let Some(request) = &self.spec.buffer else { return Vec::new() };
+        let Some(request) = &self.buffer else { return Vec::new() };
         let megabytes = request.tres_mb.saturating_add(request.tres_mb_per_node.saturating_mul(n_nodes.into()));
         if megabytes == 0 { Vec::new() } else { vec![(request.plugin.word().to_owned(), megabytes)] }
-    }
-
-    fn n_tasks_on(&self, n_nodes: u32) -> u32 {
-        self.spec.size.n_tasks_on(n_nodes)
     }
 }

@@ -227,6 +227,91 @@ pub struct AccountingConfig {
     pub keeps_environments: bool,
     /// Every job has an `.extern` step.
     pub has_extern: bool,
+    pub enforce: Enforce,
+}
+
+/// What of accounts and qualities of service is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Enforce {
+    /// Who has no association may not run jobs.
+    pub associations: bool,
+    pub limits: bool,
+    /// A job's QOS must be one that its association may use.
+    pub qos: bool,
+    /// A job starts only if it can end before limits on minutes are reached.
+    pub safe: bool,
+    /// Nothing is recorded of jobs, or of steps.
+    pub no_jobs: bool,
+    pub no_steps: bool,
+    /// A job's workload key must be one of its user's.
+    pub wckeys: bool,
+}
+
+impl Enforce {
+    pub const NOTHING: Enforce = Enforce {
+        associations: false,
+        limits: false,
+        qos: false,
+        safe: false,
+        no_jobs: false,
+        no_steps: false,
+        wckeys: false,
+    };
+
+    /// The words of `AccountingStorageEnforce`, each for itself. None: one is not known.
+    pub fn parse(text: &str) -> Option<Enforce> {
+        let mut found = Enforce::NOTHING;
+        for word in text.split(',').map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()) {
+            match word.as_str() {
+                "none" | "0" => (),
+                "associations" | "1" => found.associations = true,
+                "limits" | "2" => found.limits = true,
+                "safe" => found.safe = true,
+                "qos" => found.qos = true,
+                "wckeys" => found.wckeys = true,
+                "nojobs" => found.no_jobs = true,
+                "nosteps" => found.no_steps = true,
+                "all" => {
+                    found = Enforce { associations: true, limits: true, qos: true, safe: true, wckeys: true, ..found };
+                }
+                _ => return None,
+            }
+        }
+        Some(found)
+    }
+
+    /// With what each word asks for besides itself, as Slurm has it.
+    pub fn with_implied(self) -> Enforce {
+        Enforce {
+            associations: self.associations || self.limits || self.safe || self.qos || self.wckeys,
+            limits: self.limits || self.safe,
+            no_steps: self.no_steps || self.no_jobs,
+            ..self
+        }
+    }
+
+    /// `associations,limits,qos,safe`, or `none`.
+    pub fn words(self) -> String {
+        let all = [
+            (self.associations, "associations"),
+            (self.limits, "limits"),
+            (self.no_jobs, "nojobs"),
+            (self.no_steps, "nosteps"),
+            (self.qos, "qos"),
+            (self.safe, "safe"),
+            (self.wckeys, "wckeys"),
+        ];
+        let words: Vec<&str> = all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word).collect();
+        if words.is_empty() { "none".into() } else { words.join(",") }
+    }
+}
+
+impl Default for Enforce {
+    /// Who has a place in the tree keeps to its limits; others are welcome.
+    fn default() -> Self {
+        Enforce { limits: true, qos: true, ..Enforce::NOTHING }
+    }
 }
 
 /// When limits of partitions refuse a job at once.

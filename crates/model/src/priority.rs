@@ -31,6 +31,8 @@ pub struct PriorityConfig {
     pub favors_small: bool,
     /// Age counts from the submission, not from when the job could have started.
     pub always_accrues: bool,
+    /// In this time half of what was used is forgotten; 0: nothing is.
+    pub half_life: Span,
 }
 
 impl Default for PriorityConfig {
@@ -46,6 +48,7 @@ impl Default for PriorityConfig {
             max_age: Span::from_secs(7 * 24 * 3600),
             favors_small: false,
             always_accrues: false,
+            half_life: Span::from_secs(7 * 24 * 3600),
         }
     }
 }

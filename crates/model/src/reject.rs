@@ -84,6 +84,9 @@ pub enum Reject {
     BadTimeMin,
     /// No partition has this name.
     UnknownPartition(String),
+    BadWckey,
+    /// A limit of an account or a QOS; which.
+    Limit(crate::Reason),
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -152,6 +155,10 @@ impl fmt::Display for Reject {
             Reject::BadQos => "Invalid qos specification",
             Reject::BadTimeMin => "Invalid time-min specification (exceeds job's time or other limits)",
             Reject::UnknownPartition(_) => "Invalid partition name specified",
+            Reject::BadWckey => "Invalid wckey specification",
+            Reject::Limit(_) => {
+                "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+            }
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)
@@ -164,6 +171,7 @@ impl Reject {
         match self {
             Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details.clone(),
             Reject::UnknownPartition(name) => format!("invalid partition specified: {name}"),
+            Reject::Limit(reason) => reason.word().to_string(),
             _ => String::new(),
         }
     }

@@ -9,6 +9,7 @@
 use model::{Plan, Timestamp};
 use state::Cluster;
 
+mod allowance;
 mod closures;
 mod counts;
 mod depth;

@@ -1,13 +1,15 @@
 //! One pass over the queue.
 use std::collections::BTreeSet;
 
-use model::plan::{ExpectedStart, Grant};
+use model::plan::{ExpectedStart, Grant, WaitReason};
 use model::spec::TimeLimit;
-use model::{Job, JobId, Plan, Start, Timestamp, hostlist};
+use model::time::Span;
+use model::{Job, JobId, Plan, Reason, Start, Timestamp, hostlist};
 use state::Cluster;
 
 use self::preempt::Preemptees;
 use crate::Outlook;
+use crate::allowance::Allowance;
 use crate::depth::Depth;
 use crate::failed::{Failed, Seeker};
 use crate::order::Order;
@@ -20,6 +22,9 @@ use crate::timeline::{self, Clock, Length, Slot};
 mod preempt;
 mod together;
 
+/// What jobs have used is forgotten, and what they may still use gets less, with time.
+const LOOK_AGAIN_AT_LIMITS: Span = Span::from_secs(60);
+
 /// Once nothing is free and nothing more is promised, only the heads of the queue can still need another reason.
 const N_LOOKED_AT_WHEN_FULL: u32 = 128;
 
@@ -31,6 +36,9 @@ pub(crate) struct Pass<'a> {
     failed: Failed<'a>,
     reasons: Reasons<'a>,
     pub(crate) depth: Depth,
+    allowance: Allowance<'a>,
+    /// The limit that what was found for the job would break.
+    refused: Option<Reason>,
     /// The heterogeneous jobs that this pass has looked at.
     wholes: BTreeSet<JobId>,
     pub(crate) plan: Plan,
@@ -50,6 +58,8 @@ impl<'a> Pass<'a> {
             failed: Failed::default(),
             reasons: Reasons::new(cluster),
             depth: Depth::new(backfill),
+            allowance: Allowance::new(cluster),
+            refused: None,
             wholes: BTreeSet::new(),
             plan: Plan::default(),
             look_again_at: None,
@@ -82,6 +92,10 @@ impl<'a> Pass<'a> {
     /// Starts what may start of the job; if something stays, says why, and when it will start.
     fn consider(&mut self, job: &'a Job) {
         let pools = self.pools(job);
+        let (mut pools, refusal) = self.within_limits(job, pools);
+        if let Some(reason) = refusal {
+            return self.stays_for(job, reason);
+        }
         self.room.look_for(&job.spec.size);
         let deadline = self.switch_deadline(job);
         let limit_until = deadline.map_or(Slot::NOW, |at| self.clock.slot(at));
@@ -94,10 +108,19 @@ impl<'a> Pass<'a> {
         for task in self.order.tasks(job) {
             may_start = true;
             stays = !(may_try && requests.iter().any(|request| self.start(&pools, request, task)));
+            if let Some(reason) = self.refused.take() {
+                return self.stays_for(job, reason);
+            }
             if stays {
                 break;
             }
             self.order.started(job);
+            // Tasks that are left may be too many for a limit.
+            let (within, refusal) = self.within_limits(job, pools);
+            if let Some(reason) = refusal {
+                return self.stays_for(job, reason);
+            }
+            pools = within;
         }
         if !stays {
             return;
@@ -112,7 +135,9 @@ impl<'a> Pass<'a> {
         if may_start && may_try {
             self.make_room(&pools, &requests);
         }
-        let has_place = may_start && may_try && self.may_promise(job) && self.promise(&pools, &request);
+        let partition = pools.first().map(|pool| self.room.partition(*pool));
+        let may_promise = self.may_promise(job) && self.allowance.may_be_promised(job, partition);
+        let has_place = may_start && may_try && may_promise && self.promise(&pools, &request);
         if !has_place && job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
         }
@@ -121,6 +146,34 @@ impl<'a> Pass<'a> {
     /// Whoever is made room for keeps that room.
     fn may_promise(&self, job: &Job) -> bool {
         self.depth.may_promise() || self.preemptees.makes_room_for(job.id)
+    }
+
+    /// Those of the partitions in which no limit of accounts keeps the job; if there is none, the limit of the first.
+    fn within_limits(&mut self, job: &'a Job, pools: Vec<PoolId>) -> (Vec<PoolId>, Option<Reason>) {
+        let mut first = None;
+        let mut within = Vec::with_capacity(pools.len());
+        for pool in pools {
+            match self.allowance.refusal(job, self.room.partition(pool)) {
+                None => within.push(pool),
+                Some(reason) => first = first.or(Some(reason)),
+            }
+        }
+        let refusal = first.filter(|_| within.is_empty());
+        (within, refusal)
+    }
+
+    /// A limit keeps the job: it has no place in the future, and holds up nobody.
+    fn stays_for(&mut self, job: &Job, reason: Reason) {
+        if job.reason != Some(reason) || !job.reason_text.is_empty() {
+            let text = String::new();
+            self.plan.reasons.push(WaitReason { job: job.id, reason: Some(reason), text, expected_start: None });
+        }
+        if job.expected_start.is_some() {
+            self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
+        }
+        // Limits on time are lifted by time.
+        let again = self.cluster.now() + LOOK_AGAIN_AT_LIMITS;
+        self.look_again(again);
     }
 
     /// Until when the job waits for few switches, from the first time it is looked at.
@@ -158,16 +211,35 @@ impl<'a> Pass<'a> {
                 continue;
             }
             if let Some(grants) = self.fits_now(*pool, request) {
+                if self.breaks_limit(*pool, request, &grants, None) {
+                    continue;
+                }
                 self.place(*pool, request, task, grants, None);
                 return true;
             }
             if let Some((shorter, grants)) = self.fits_shortened(*pool, request) {
                 let limit = shorter.length.0.map(|span| TimeLimit::Secs(span.secs()));
+                if self.breaks_limit(*pool, request, &grants, limit) {
+                    continue;
+                }
                 self.place(*pool, &shorter, task, grants, limit);
                 return true;
             }
         }
         false
+    }
+
+    /// What was found may be more than what was asked for.
+    fn breaks_limit(
+        &mut self,
+        pool: PoolId,
+        request: &Request<'a>,
+        grants: &[Grant],
+        limit: Option<TimeLimit>,
+    ) -> bool {
+        let partition = self.room.partition(pool);
+        self.refused = self.allowance.refusal_of(request.job, partition, grants, limit);
+        self.refused.is_some()
     }
 
     pub(crate) fn fits_now(&mut self, pool: PoolId, request: &Request<'a>) -> Option<Vec<Grant>> {
@@ -228,7 +300,9 @@ impl<'a> Pass<'a> {
         let is_exclusive = request.size.wants_whole_nodes();
         let reservation = request.reservation.to_string();
         let job = request.job.id;
-        self.plan.starts.push(Start { job, task, partition, nodes, is_exclusive, time_limit, reservation });
+        let start = Start { job, task, partition, nodes, is_exclusive, time_limit, reservation };
+        self.allowance.started(request.job, &start);
+        self.plan.starts.push(start);
     }
 
     /// Keeps a place for the job in the future, where it can start first.

@@ -7,6 +7,7 @@
 //! ```
 //! After every entry the state's own invariants hold, and what it says agrees with what really happened on the nodes
 //! (`truth`) and with what clients were promised (`promises`).
+mod accounts;
 mod agents;
 mod dice;
 mod faults;

@@ -47,6 +47,7 @@ pub fn config() -> Config {
     short.max_time = Some(TimeLimit::Secs(120));
     short.priority_tier = 2;
     short.preempt_mode = Some(PreemptMode::Off);
+    short.qos = "part".into();
     let partitions = vec![partition("debug", 1..=N_NODES), short];
     let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
@@ -61,10 +62,12 @@ pub fn config() -> Config {
 /// As somebody might edit the file: fewer or smaller nodes, other rules.
 pub fn edited_config(dice: &mut Dice) -> Config {
     let mut config = config();
-    match dice.below(10) {
+    match dice.below(12) {
         7 => config.scheduler.preemption.mode = PreemptMode::Cancel,
         8 => config.partitions[0].grace_time = Span(0),
         9 => config.scheduler.preemption.exempt_time = Span::from_secs(5),
+        10 => config.accounting.enforce = model::config::Enforce::NOTHING,
+        11 => config.accounting.enforce.safe = true,
         0 => {
             let gone = config.nodes.remove(dice.below(u64::from(N_NODES)) as usize).name;
             config.partitions.iter_mut().for_each(|partition| partition.nodes.retain(|name| *name != gone));
@@ -90,9 +93,13 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
     };
     let later = |dice: &mut Dice| now + Span::from_secs(dice.below(60));
     let is_batch = matches!(kind, JobKind::Batch { .. });
+    let uid = dice.pick(&UIDS);
     let spec = JobSpec {
         name: dice.pick(&["a", "b", "c"]).into(),
-        uid: dice.pick(&UIDS),
+        uid,
+        user: crate::accounts::user(uid),
+        account: dice.pick(&["", "", "", "a", "b"]).into(),
+        qos: dice.pick(&["", "", "", "fast", "slow"]).into(),
         partitions: dice.pick(&[vec![], vec!["short".into()], vec!["short".into(), "debug".into()]]),
         kind,
         environment,

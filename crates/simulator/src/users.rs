@@ -40,6 +40,7 @@ fn command(world: &mut World) -> (Caller, Command) {
         20 | 21 => return (admin, change_node(world)),
         22 => return (admin, change_partition(world)),
         26 | 27 => return (admin, change_reservation(world)),
+        28 | 29 => return (admin, crate::accounts::change(&mut world.dice)),
         23 => {
             let config = setting::edited_config(&mut world.dice);
             return (Caller::SYSTEM, Command::Reconfigure { config: Box::new(config) });
@@ -130,7 +131,9 @@ fn changes(world: &mut World) -> JobChanges {
     let other = some_job(world);
     let dice = &mut world.dice;
     let mut changes = JobChanges::default();
-    match dice.below(10) {
+    match dice.below(12) {
+        10 => changes.account = Some(dice.pick(&crate::accounts::ACCOUNTS).into()),
+        11 => changes.qos = Some(dice.pick(&crate::accounts::QOS).into()),
         0 => changes.name = Some(dice.pick(&["a", "b"]).into()),
         1 => changes.time_limit = Some(TimeLimitChange::To(TimeLimit::Secs(20 + dice.below(60)))),
         2 => changes.begin = Some(soon),

@@ -50,6 +50,9 @@ impl World {
         };
         let config = Box::new(setting::config());
         let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });
+        if world.dice.one_in(2) {
+            crate::accounts::first().into_iter().for_each(|command| drop(world.propose(Caller::SYSTEM, command)));
+        }
         for number in 1..=setting::N_NODES {
             let name = setting::node_name(number);
             world.agents.insert(name.clone(), Agent::default());

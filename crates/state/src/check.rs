@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, buffers, het, history, ledger, licenses, on, settle};
+use crate::{Cluster, blobs, buffers, het, history, ledger, licenses, limits, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -19,6 +19,7 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     history::check(cluster)?;
     buffers::check::check(cluster)?;
     check_licenses(cluster)?;
+    limits::check(cluster)?;
     check_settled(cluster)
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
 use crate::history::{self, History};
+use crate::limits::Tally;
 use crate::network::Derived;
 use crate::requests::Requests;
 use crate::{het, reservations};
@@ -51,6 +52,8 @@ pub struct Cluster {
     pub(crate) live_names: OrdSet<(u32, String, JobId)>,
     /// Who may use how much.
     pub(crate) accounts: Arc<Accounts>,
+    /// What jobs count for, and for whom.
+    pub(crate) tally: Tally,
     /// What is still to be recorded.
     pub(crate) history: History,
     pub(crate) reservations: OrdMap<String, Arc<Reservation>>,

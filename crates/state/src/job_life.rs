@@ -15,7 +15,7 @@ use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
 
 use crate::buffers::life;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, arrays, blobs, het, history, ledger, step_life};
+use crate::{Cluster, arrays, blobs, het, history, ledger, limits, step_life};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -110,6 +110,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Resume => ledger::reclaim_cpus(cluster, id),
         Step::Launched | Step::Forget => (),
     }
+    limits::keep(cluster, id);
     moved(cluster, id);
     cluster.tell(Event::JobChanged { job: id, from, to, at });
     true
@@ -251,6 +252,7 @@ fn forget(cluster: &mut Cluster, id: JobId) {
     moved(cluster, id);
     arrays::record_gone(cluster, id);
     let job = cluster.jobs.remove(&id).expect("callers look the job up first");
+    limits::keep(cluster, id);
     blobs::release(cluster, &blobs::of_job(&job.spec));
     let at = cluster.now;
     cluster.tell(Event::JobGone { job: id, at });

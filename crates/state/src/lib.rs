@@ -22,6 +22,7 @@ pub mod history;
 mod job_life;
 mod ledger;
 mod licenses;
+pub mod limits;
 mod network;
 mod on;
 pub mod preemption;

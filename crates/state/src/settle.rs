@@ -3,7 +3,7 @@ use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wak
 
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
-use crate::{Cluster, buffers, het, history};
+use crate::{Cluster, buffers, het, history, limits};
 
 /// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
 pub(crate) fn settle_all(cluster: &mut Cluster) {
@@ -23,6 +23,7 @@ pub(crate) fn wake(cluster: &mut Cluster, wake: Wake) {
 
 /// Moves job `id` on until a feature holds it, and records what it then waits for.
 fn settle(cluster: &mut Cluster, id: JobId) {
+    limits::keep(cluster, id);
     forget_wait(cluster, id);
     features::dependency::forget_what_is_met(cluster, id);
     loop {

@@ -75,6 +75,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::Accounts(_)
         | Reject::BadAccount
         | Reject::BadQos
+        | Reject::BadWckey
         | Reject::BadBuffer(_)
         | Reject::InvalidValue(_) => Code::InvalidArgument,
         Reject::PartitionDown
@@ -95,7 +96,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::MissingBlob
         | Reject::NotSupported
         | Reject::Stale => Code::FailedPrecondition,
-        Reject::TooManyJobs => Code::ResourceExhausted,
+        Reject::TooManyJobs | Reject::Limit(_) => Code::ResourceExhausted,
         Reject::Internal(_) => Code::Internal,
     }
 }

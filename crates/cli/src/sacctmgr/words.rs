@@ -301,7 +301,7 @@ fn names(text: &str, entity: Entity) -> BTreeSet<String> {
 fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut Words) -> Result<(), String> {
     let bad = || format!(" Bad value '{text}' for {key}");
     if !is_obeyed(field) {
-        return Err(format!(" {key}: limits and preemption by QOS are not enforced by this version yet"));
+        return Err(format!(" {key} is not enforced by this version yet"));
     }
     if sign != Sign::Set && kind != Kind::Names {
         return Err(format!(" {key} takes no += or -="));
@@ -336,7 +336,18 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
 
 /// What would be kept but have no effect is refused.
 fn is_obeyed(field: Field) -> bool {
-    field < Field::Priority
+    !matches!(
+        field,
+        Field::Priority
+            | Field::GrpJobsAccrue
+            | Field::MaxJobsAccrue
+            | Field::MaxJobsAccrueAccount
+            | Field::Preempt
+            | Field::PreemptMode
+            | Field::GraceTime
+            | Field::PreemptExemptTime
+            | Field::UsageThreshold
+    )
 }
 
 /// `a,b` instead of what was; `+a,-b` and `+=`, `-=` change it.

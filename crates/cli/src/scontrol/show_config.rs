@@ -50,7 +50,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
     let yes = |flag: bool| word(if flag { "Yes" } else { "No" });
     let limit = |megabytes: Option<u64>| megabytes.map_or(word("UNLIMITED"), |megabytes| megabytes.to_string());
     Some(match name {
-        "AccountingStorageEnforce" => word("none"),
+        "AccountingStorageEnforce" => config.accounting.enforce.words(),
         "AccountingStorageTRES" => tracked(config),
         "AccountingStorageType" => {
             word(if config.accounting.records { "accounting_storage/slurmdbd" } else { "accounting_storage/none" })

@@ -83,7 +83,7 @@ pub(crate) const TOP: &[Key] = &[
     honoured("SelectTypeParameters"),
     honoured("GresTypes"),
     text("AccountingStorageBackupHost", &[]),
-    text("AccountingStorageEnforce", &["none", "0"]),
+    honoured("AccountingStorageEnforce"),
     text("AccountingStorageExternalHost", &[]),
     text("AccountingStorageHost", &[]),
     text("AccountingStorageParameters", &[]),

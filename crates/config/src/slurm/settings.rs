@@ -1,5 +1,5 @@
 //! What a slurm.conf says about the cluster as a whole.
-use model::config::{Config, PartitionLimits};
+use model::config::{Config, Enforce, PartitionLimits};
 use model::license;
 use model::time::Span;
 
@@ -26,6 +26,10 @@ fn accounting(values: &Values, config: &mut Config, notes: &Notes) {
     });
     let accounting = &mut config.accounting;
     accounting.records = kind.as_deref() != Some("none");
+    let expected = "words such as associations,limits,qos,safe";
+    let enforce = values.read("AccountingStorageEnforce", expected, notes, Enforce::parse);
+    accounting.enforce = enforce.map_or(Enforce::NOTHING, Enforce::with_implied);
+    accounting.records &= !accounting.enforce.no_jobs;
     let words = |key: &str| -> Vec<String> {
         values.text(key).unwrap_or_default().split(',').map(|word| word.trim().to_lowercase()).collect()
     };

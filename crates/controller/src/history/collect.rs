@@ -29,6 +29,9 @@ pub fn collect(cluster: &Cluster) -> Batch {
             }
         }
     }
+    if cluster.config().accounting.enforce.no_steps {
+        batch.steps.clear();
+    }
     batch
 }
 

@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+mod amounts;
 mod change;
 mod limits;
 mod qos;
 pub mod tres;
 
+pub use amounts::Amounts;
 pub use change::{Change, Edit, EntityFilter, Field, NamedValue, Value};
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};

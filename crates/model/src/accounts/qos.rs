@@ -50,3 +50,9 @@ record! {
         pub min_priority: Option<u32>,
     }
 }
+
+impl Qos {
+    pub fn has_flag(&self, name: &str) -> bool {
+        self.flags.iter().any(|flag| flag.eq_ignore_ascii_case(name))
+    }
+}

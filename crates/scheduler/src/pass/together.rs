@@ -1,7 +1,7 @@
 //! Heterogeneous jobs: all components start in one plan, each on nodes of its own, or none does.
 use model::plan::{ExpectedStart, Grant};
 use model::spec::Size;
-use model::{HetPlace, Job, JobId, NodeName};
+use model::{HetPlace, Job, JobId, NodeName, Reason, Start};
 
 use super::Pass;
 use crate::counts::Wanted;
@@ -33,7 +33,15 @@ impl<'a> Pass<'a> {
         let is_behind = |pools: &Vec<PoolId>| pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_pass =
             self.cluster.config().scheduler.backfill.is_on || !wanted.iter().any(|(pools, _)| is_behind(pools));
-        match self.all_apart(&wanted).filter(|_| may_pass) {
+        let found = self.all_apart(&wanted).filter(|_| may_pass);
+        if let Some((job, reason)) = found.as_ref().and_then(|found| self.limit_on_one(found)) {
+            for (_, request) in &wanted {
+                let own = if request.job.id == job { reason } else { Reason::Priority };
+                self.stays_for(request.job, own);
+            }
+            return;
+        }
+        match found {
             Some(found) => {
                 for Found { pool, request, grants } in found {
                     self.place(pool, &request, None, grants, None);
@@ -41,6 +49,24 @@ impl<'a> Pass<'a> {
             }
             None => wanted.iter().for_each(|(pools, request)| self.keep(pools, request)),
         }
+    }
+
+    /// The first component that a limit keeps, the others being counted, and that limit.
+    fn limit_on_one(&mut self, found: &[Found<'a>]) -> Option<(JobId, Reason)> {
+        let before = self.allowance.snapshot();
+        let mut refusal = None;
+        for Found { pool, request, grants } in found {
+            let partition = self.room.partition(*pool);
+            if let Some(reason) = self.allowance.refusal_of(request.job, partition, grants, None) {
+                refusal = Some((request.job.id, reason));
+                break;
+            }
+            let (job, nodes) = (request.job.id, grants.clone());
+            let start = Start { job, partition: partition.name.clone(), nodes, ..Default::default() };
+            self.allowance.started(request.job, &start);
+        }
+        self.allowance.restore(before);
+        refusal
     }
 
     /// None if it may not run in its reservation now.

@@ -9,7 +9,7 @@ use model::accounts::{
 use model::{Caller, Job, Reject, Reply};
 
 use super::Answer;
-use crate::Cluster;
+use crate::{Cluster, limits};
 
 pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &Change) -> Answer {
     may_change(&cluster.accounts, by, by_name, change)?;
@@ -45,8 +45,22 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &
                 .retain(|key| !(names.contains(&key.name) && (users.is_empty() || users.contains(&key.user))));
         }
     }
+    limits::settle_meters(cluster);
+    let is_another_tree = counts_for_others(&cluster.accounts, &accounts);
     cluster.accounts = Arc::new(accounts);
+    if is_another_tree {
+        limits::keep_all(cluster);
+    }
     Ok(Reply::Ok)
+}
+
+/// Whether some job counts for others than before, or differently.
+fn counts_for_others(before: &Accounts, after: &Accounts) -> bool {
+    let moved = |one: &Association| after.associations.get(&one.id).map(|one| one.parent) != Some(one.parent);
+    let factors = |accounts: &Accounts| -> Vec<(u32, Option<u32>)> {
+        accounts.qos.values().map(|qos| (qos.id, qos.usage_factor_thousandths)).collect()
+    };
+    before.associations.values().any(moved) || factors(before) != factors(after)
 }
 
 /// Administrators may do everything, operators everything but make others as mighty; coordinators what is below their accounts.

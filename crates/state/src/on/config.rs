@@ -6,7 +6,7 @@ use model::{Config, Event, JobId, Phase, Plugin, Reply, Wake};
 use super::{Answer, node};
 use crate::network::Derived;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, buffers, history};
+use crate::{Cluster, buffers, history, limits};
 
 /// The file decides: what was changed at run time is as the file has it again.
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
@@ -69,9 +69,11 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     let done = cluster.jobs().filter(|job| job.phase == Phase::Done).map(|job| job.id);
     let done: Vec<JobId> = done.collect();
     cluster.unsettled.extend(done);
+    limits::settle_meters(cluster);
     let recorded_before = cluster.config.accounting.records;
     cluster.config = Arc::new(config);
     history::configured(cluster, recorded_before);
+    limits::keep_all(cluster);
     cluster.network = Derived::default();
     wake(cluster, Wake::Partitions);
     let at = cluster.now;

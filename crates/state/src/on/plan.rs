@@ -12,7 +12,7 @@ use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, buffers, het, ledger, network, preemption, reservations, step_life};
+use crate::{Cluster, arrays, buffers, het, ledger, limits, network, preemption, reservations, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -121,6 +121,7 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && has_private_room(cluster, job, start)
         && reservations::allow(cluster, job, start)
         && ledger::fits(cluster, job, start)
+        && limits::refusal(cluster, job, start).is_none()
 }
 
 /// A shorter limit is one that `--time-min` allows.

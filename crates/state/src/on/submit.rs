@@ -1,6 +1,7 @@
 //! A new job.
 use std::sync::Arc;
 
+use model::accounts::Wckey;
 use model::command::Blob;
 use model::config::PartitionLimits;
 use model::dependency::Term;
@@ -12,7 +13,7 @@ use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason
 
 use super::Answer;
 use crate::features::partition_limit;
-use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, network, settle};
+use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, limits, network, settle};
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
@@ -24,8 +25,13 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     if !by.may_act_for(spec.uid) {
         return Err(Reject::NotPermitted);
     }
+    let names_no_time = spec.time_limit.is_none();
     let mut spec = network::with_units(cluster, completed(cluster, spec))?;
     let association = place_in_accounts(cluster, &mut spec)?;
+    if names_no_time {
+        within_max_wall(cluster, &mut spec, association);
+    }
+    limits::admit(cluster, &spec, association)?;
     buffers::admission::complete(cluster, by, &mut spec, brought)?;
     admissible(cluster, by, &spec)?;
     let wanted = blobs::of_job(&spec);
@@ -54,6 +60,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     }
     settle::weigh(cluster, id);
     job_life::remember_name(cluster, id);
+    limits::keep(cluster, id);
     cluster.unsettled.insert(id);
     let at = cluster.now;
     cluster.tell(Event::JobSubmitted { job: id, at });
@@ -69,26 +76,43 @@ fn priority(cluster: &Cluster, spec: &JobSpec) -> u32 {
     first.clamp(1, i64::from(u32::MAX - 1)) as u32
 }
 
+/// Who names no time gets no more than limits allow.
+fn within_max_wall(cluster: &Cluster, spec: &mut JobSpec, association: u32) {
+    let Some(minutes) = limits::max_wall_mins(cluster, spec, association) else { return };
+    let most = TimeLimit::Secs(u64::from(minutes) * 60);
+    spec.time_limit = Some(spec.time_limit.map_or(most, |limit| limit.min(most)));
+}
+
 /// The association the job is charged to, 0 for none. Who says nothing uses the user's own account and QOS.
-/// A cluster without accounts welcomes everybody; with them, a name that is not known is refused.
-fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result<u32, Reject> {
-    let accounts = &cluster.accounts;
-    let Some(user) = accounts.users.get(&spec.user) else {
+/// A cluster without accounts welcomes everybody; with them, what is not known is refused as far as it is enforced.
+pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result<u32, Reject> {
+    let (accounts, enforce) = (&cluster.accounts, cluster.config.accounting.enforce);
+    let is_strict = enforce.associations;
+    // Somebody without a place is welcome where none is asked for, as long as there is such an account.
+    let outside = |spec: &JobSpec| {
         let is_known =
             accounts.are_unused() || spec.account.is_empty() || accounts.accounts.contains_key(&spec.account);
-        return if is_known { Ok(0) } else { Err(Reject::BadAccount) };
+        let may = !is_strict && (is_known || !enforce.qos);
+        if may { Ok(0) } else { Err(Reject::BadAccount) }
     };
+    let Some(user) = accounts.users.get(&spec.user) else { return outside(spec) };
     if spec.account.is_empty() {
         spec.account.clone_from(&user.default_account);
     }
     let partition = spec.partitions.first().map_or("", String::as_str);
     let Some(association) = accounts.association(&spec.account, &spec.user, partition) else {
-        return Err(Reject::BadAccount);
+        return if is_strict || enforce.qos { Err(Reject::BadAccount) } else { Ok(0) };
     };
     if spec.qos.is_empty() {
         spec.qos = accounts.default_qos(association.id);
-    } else if !accounts.allowed_qos(association.id).contains(&spec.qos) {
+    } else if enforce.qos && !accounts.allowed_qos(association.id).contains(&spec.qos) {
         return Err(Reject::BadQos);
+    }
+    if enforce.wckeys && !spec.wckey.is_empty() {
+        let key = Wckey { name: spec.wckey.clone(), user: spec.user.clone() };
+        if !accounts.wckeys.contains(&key) {
+            return Err(Reject::BadWckey);
+        }
     }
     Ok(association.id)
 }

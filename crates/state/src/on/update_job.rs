@@ -12,7 +12,7 @@ use super::{Answer, each, submit};
 use crate::buffers::life;
 use crate::features::dependency::would_wait_for_itself;
 use crate::settle::forget_wait;
-use crate::{Cluster, arrays, job_life};
+use crate::{Cluster, arrays, job_life, limits};
 
 pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes: &JobChanges) -> Answer {
     each(cluster, by, std::slice::from_ref(named), |cluster, id| {
@@ -23,10 +23,15 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if job.is_over() {
             return Err(Reject::AlreadyOver);
         }
-        let spec = changed_spec(by, job, changes)?;
+        let mut spec = changed_spec(by, job, changes)?;
+        let association = charged_to(cluster, job, changes, &mut spec)?;
         if needs_pending(changes) {
             pending_only(job)?;
             submit::admissible(cluster, by, &spec)?;
+        }
+        let may_break_limits = by.is_admin && by.uid != job.spec.uid;
+        if job.phase == Phase::Pending && !may_break_limits {
+            limits::still_admits(cluster, &spec, association)?;
         }
         let waits_for_itself = |dependency| would_wait_for_itself(cluster, id, dependency);
         if changes.dependency.as_ref().is_some_and(waits_for_itself) {
@@ -47,6 +52,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         let nice_before = cluster.jobs[&id].spec.nice;
         let job = cluster.job_mut(id);
         job.spec = Arc::new(spec);
+        job.association = association;
         if let Some(dependency) = &changes.dependency {
             job.dependency = dependency.clone();
             job.dependency_failed = false;
@@ -77,6 +83,24 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         touched(cluster, id);
         Ok(())
     })
+}
+
+/// Another account or partition may be another association; a QOS must be one that it may use.
+fn charged_to(cluster: &Cluster, job: &Job, changes: &JobChanges, spec: &mut JobSpec) -> Result<u32, Reject> {
+    let moves = changes.account.is_some() || changes.qos.is_some() || changes.partitions.is_some();
+    if !moves {
+        return Ok(job.association);
+    }
+    if changes.account.is_some() && changes.qos.is_none() {
+        // Its QOS stays only if the other account has it.
+        let kept = std::mem::take(&mut spec.qos);
+        let mut with = JobSpec { qos: kept, ..spec.clone() };
+        if let Ok(association) = submit::place_in_accounts(cluster, &mut with) {
+            *spec = with;
+            return Ok(association);
+        }
+    }
+    submit::place_in_accounts(cluster, spec)
 }
 
 /// `BurstBuffer=`: an operator gives up what is left of a finished job's buffer. Nothing else can be changed of it.

@@ -1,0 +1,300 @@
+//! Limits of accounts and qualities of service, each at its level: who starts, and why the others wait. The words are those of
+//! a Slurm 22.05 with the same tree and the same jobs.
+use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Value};
+use model::config::Enforce;
+use model::node::NodeConfig;
+use model::spec::{ArraySpec, JobSpec, Memory, Size, TimeLimit};
+use model::time::Span;
+use model::{Caller, Command, Entry, JobId, Reject};
+use proptest::prelude::*;
+use world::{World, partition};
+
+mod world;
+
+fn change(world: &mut World, change: Change) {
+    world.apply(Command::ChangeAccounts { change: Box::new(change), by_name: "root".into() });
+}
+
+fn filter(name: &str) -> EntityFilter {
+    EntityFilter { names: [name.to_string()].into(), ..Default::default() }
+}
+
+/// root > a1 > a11 > ann; QOS q1, and pq for the partition `short`.
+fn lab() -> World {
+    let node = NodeConfig { cpus: 8, memory_mb: 4000, ..Default::default() };
+    let names = ["n1", "n2", "n3", "n4"];
+    let mut short = partition("short", &names);
+    short.qos = "pq".into();
+    let mut world = World::new(names.map(|name| (name, node.clone())).to_vec(), vec![short]);
+    let mut config = (**world.cluster.config()).clone();
+    config.accounting.enforce = Enforce::parse("associations,limits,qos,safe").unwrap();
+    config.scheduler.default_memory_per_cpu_mb = Some(100);
+    world.apply(Command::Reconfigure { config: Box::new(config) });
+    let none = Vec::new;
+    change(&mut world, Change::AddQos { names: vec!["q1".into(), "pq".into()], edits: none() });
+    change(&mut world, Change::AddAccounts { names: vec!["a1".into()], parent: "root".into(), edits: none() });
+    change(&mut world, Change::AddAccounts { names: vec!["a11".into()], parent: "a1".into(), edits: none() });
+    let qos = Value::Names(NamedValue::Set(["normal".to_string(), "q1".to_string()].into()));
+    let edits = vec![Edit { field: Field::Qos, value: qos }];
+    let names = vec!["ann".into(), "bob".into()];
+    change(&mut world, Change::AddUsers { names, accounts: vec!["a11".into()], partitions: Vec::new(), edits });
+    world
+}
+
+/// `-n3 -N1 -t 11 --mem=200 -p short`
+fn spec(text: &str, qos: &str) -> JobSpec {
+    let mut spec = JobSpec { user: "ann".into(), qos: qos.into(), ..Default::default() };
+    spec.size = Size { min_nodes: 1, ..Default::default() };
+    for word in text.split_whitespace() {
+        let number = || word[2..].parse::<u32>().unwrap();
+        match word {
+            _ if word.starts_with("-n") => spec.size.n_tasks = Some(number()),
+            _ if word.starts_with("-N") => (spec.size.min_nodes, spec.size.max_nodes) = (number(), Some(number())),
+            _ if word.starts_with("-t") => spec.time_limit = Some(TimeLimit::Secs(u64::from(number()) * 60)),
+            _ if word.starts_with("-m") => spec.size.memory = Memory::PerNodeMb(number().into()),
+            _ if word.starts_with("-p") => spec.partitions = vec![word[2..].into()],
+            _ => panic!("{word}"),
+        }
+    }
+    spec
+}
+
+fn submit(world: &mut World, spec: JobSpec) -> Result<JobId, Reject> {
+    let command = Command::Submit { spec: Box::new(spec), blobs: Vec::new() };
+    let entry = Entry { at: world.now, by: Caller::SYSTEM, command };
+    match state::apply(&mut world.cluster, &entry).reply {
+        Ok(model::Reply::Submitted(id)) => Ok(id),
+        Ok(other) => panic!("{other:?}"),
+        Err(reject) => Err(reject),
+    }
+}
+
+fn set(world: &mut World, level: &str, field: Field, value: &str) {
+    let value = match value.parse() {
+        Ok(count) => Value::Count(Some(count)),
+        Err(_) => Value::Tres(model::accounts::tres::parse(value).unwrap()),
+    };
+    let edits = vec![Edit { field, value }];
+    change(
+        world,
+        match level {
+            "qos" => Change::ModifyQos { filter: filter("q1"), edits },
+            "user" => Change::ModifyUsers { filter: filter("ann"), edits },
+            account => Change::ModifyAccounts { filter: filter(account), edits },
+        },
+    );
+}
+
+/// What becomes of each job: `R`, the reason it waits for, or `!` and the reason it was refused for.
+fn outcome(world: &mut World, qos: &str, jobs: &[&str]) -> String {
+    let submitted: Vec<Result<JobId, Reject>> = jobs.iter().map(|job| submit(world, spec(job, qos))).collect();
+    world.schedule();
+    state::check::check(&world.cluster).unwrap();
+    let word = |one: &Result<JobId, Reject>| match one {
+        Err(Reject::Limit(reason)) => format!("!{reason}"),
+        Err(other) => format!("!{other}"),
+        Ok(id) => {
+            let job = world.cluster.job(*id).unwrap();
+            if job.holds_nodes() { "R".into() } else { job.reason.unwrap().to_string() }
+        }
+    };
+    submitted.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn check(level: &str, field: Field, value: &str, jobs: &[&str], expected: &str) {
+    let mut world = lab();
+    set(&mut world, level, field, value);
+    let qos = if level == "qos" { "q1" } else { "" };
+    assert_eq!(outcome(&mut world, qos, jobs), expected, "{level} {field:?}={value}");
+}
+
+#[test]
+fn every_limit_of_a_qos_has_its_reason() {
+    use Field::*;
+    let qos = |field, value: &str, jobs: &[&str], expected: &str| check("qos", field, value, jobs, expected);
+    qos(MaxJobs, "1", &["", ""], "R QOSMaxJobsPerUserLimit");
+    qos(MaxJobsAccount, "1", &["", ""], "R MaxJobsPerAccount");
+    qos(MaxSubmit, "1", &["", ""], "R !QOSMaxSubmitJobPerUserLimit");
+    qos(MaxSubmitAccount, "1", &["", ""], "R !MaxSubmitJobsPerAccount");
+    qos(GrpJobs, "1", &["", ""], "R QOSGrpJobsLimit");
+    qos(GrpSubmit, "1", &["", ""], "R !QOSGrpSubmitJobsLimit");
+    qos(GrpWall, "10", &["-t5", "-t11"], "R QOSGrpWallLimit");
+    qos(MaxWall, "10", &["-t11", "-t10", ""], "QOSMaxWallDurationPerJobLimit R R");
+    qos(MaxTresUser, "cpu=2", &["-n2", "-n1", "-n3"], "R QOSMaxCpuPerUserLimit QOSMaxCpuPerUserLimit");
+    qos(MaxTresUser, "node=1", &["-N1", "-N2"], "R QOSMaxNodePerUserLimit");
+    qos(MaxTresUser, "mem=200M", &["-m200", "-m201"], "R QOSMaxMemoryPerUser");
+    qos(MaxTresAccount, "cpu=2", &["-n2", "-n1", "-n3"], "R MaxCpuPerAccount MaxCpuPerAccount");
+    qos(MaxTresAccount, "mem=200M", &["-m200", "-m201"], "R MaxMemoryPerAccount");
+    qos(MaxTres, "cpu=2", &["-n3", "-n2"], "QOSMaxCpuPerJobLimit R");
+    qos(MaxTres, "node=1", &["-N2", "-N1"], "QOSMaxNodePerJobLimit R");
+    qos(MaxTres, "mem=200M", &["-m201", "-m200"], "QOSMaxMemoryPerJob R");
+    qos(MaxTresPerNode, "cpu=2", &["-n3 -N1", "-n2 -N1"], "QOSMaxCpuPerNode R");
+    qos(GrpTres, "cpu=2", &["-n2", "-n1", "-n3"], "R QOSGrpCpuLimit QOSGrpCpuLimit");
+    qos(GrpTres, "node=1", &["-N1", "-N2"], "R QOSGrpNodeLimit");
+    qos(GrpTres, "mem=200M", &["-m200", "-m100", "-m300"], "R QOSGrpMemLimit QOSGrpMemLimit");
+    qos(GrpTresMins, "cpu=10", &["-n1 -t11", "-n1 -t5", "-n2 -t5"], "QOSGrpCPUMinutesLimit R QOSGrpCPUMinutesLimit");
+    let run = "QOSGrpCPURunMinutesLimit R QOSGrpCPURunMinutesLimit";
+    qos(GrpTresRunMins, "cpu=10", &["-n1 -t11", "-n1 -t5", "-n2 -t5"], run);
+    qos(MaxTresMins, "cpu=10", &["-n1 -t11", "-n1 -t5"], "QOSMaxCpuMinutesPerJobLimit R");
+    qos(MinTres, "cpu=2", &["-n1", "-n2"], "QOSMinCpuNotSatisfied R");
+    qos(MinTres, "node=2", &["-N1", "-N2"], "QOSMinNode R");
+    qos(MinTres, "mem=200M", &["-m100"], "QOSMinMemory");
+    qos(MaxTresUser, "billing=2", &["-n3", "-n1"], "QOSMaxBillingPerUser R");
+    qos(GrpTres, "billing=2", &["-n3", "-n1"], "QOSGrpBilling R");
+}
+
+#[test]
+fn every_limit_of_an_association_has_its_reason_at_every_level() {
+    use Field::*;
+    for level in ["user", "a11", "a1"] {
+        let at = |field, value: &str, jobs: &[&str], expected: &str| check(level, field, value, jobs, expected);
+        at(MaxJobs, "1", &["", ""], "R AssocMaxJobsLimit");
+        at(MaxSubmit, "1", &["", ""], "R !AssocMaxSubmitJobLimit");
+        at(GrpJobs, "1", &["", ""], "R AssocGrpJobsLimit");
+        at(GrpSubmit, "1", &["", ""], "R !AssocGrpSubmitJobsLimit");
+        at(GrpWall, "10", &["-t5", "-t11"], "R AssocGrpWallLimit");
+        at(MaxWall, "10", &["-t11", "-t10", ""], "AssocMaxWallDurationPerJobLimit R R");
+        at(MaxTres, "cpu=2", &["-n3", "-n2"], "AssocMaxCpuPerJobLimit R");
+        at(MaxTres, "node=1", &["-N2", "-N1"], "AssocMaxNodePerJobLimit R");
+        at(MaxTres, "mem=200M", &["-m201", "-m200"], "AssocMaxMemPerJob R");
+        at(MaxTresPerNode, "cpu=2", &["-N1 -n3", "-N1 -n2"], "AssocMaxCpuPerNode R");
+        at(GrpTres, "cpu=2", &["-n2", "-n1", "-n3"], "R AssocGrpCpuLimit AssocGrpCpuLimit");
+        at(GrpTres, "node=1", &["-N1", "-N2"], "R AssocGrpNodeLimit");
+        at(GrpTres, "mem=200M", &["-m200", "-m100", "-m300"], "R AssocGrpMemLimit AssocGrpMemLimit");
+        let mins = "AssocGrpCPUMinutesLimit R AssocGrpCPUMinutesLimit";
+        at(GrpTresMins, "cpu=10", &["-n1 -t11", "-n1 -t5", "-n2 -t5"], mins);
+        let run = "AssocGrpCPURunMinutesLimit R AssocGrpCPURunMinutesLimit";
+        at(GrpTresRunMins, "cpu=10", &["-n1 -t11", "-n1 -t5", "-n2 -t5"], run);
+        at(MaxTresMins, "cpu=10", &["-n1 -t11", "-n1 -t5"], "AssocMaxCpuMinutesPerJobLimit R");
+    }
+}
+
+#[test]
+fn a_qos_that_denies_refuses_what_could_never_start() {
+    use Field::*;
+    let check = |field, value: &str, jobs: &[&str], expected: &str| {
+        let mut world = lab();
+        set(&mut world, "qos", field, value);
+        let flags = Value::Names(NamedValue::Set(["DenyOnLimit".to_string()].into()));
+        let edits = vec![Edit { field: Flags, value: flags }];
+        change(&mut world, Change::ModifyQos { filter: filter("q1"), edits });
+        assert_eq!(outcome(&mut world, "q1", jobs), expected, "{field:?}={value}");
+    };
+    check(MaxJobs, "1", &["", ""], "R QOSMaxJobsPerUserLimit");
+    check(GrpWall, "10", &["-t5", "-t11"], "R !QOSGrpWallLimit");
+    check(MaxWall, "10", &["-t11", "-t10", ""], "!QOSMaxWallDurationPerJobLimit R R");
+    check(MaxTresUser, "cpu=2", &["-n2", "-n1", "-n3"], "R QOSMaxCpuPerUserLimit !QOSMaxCpuPerUserLimit");
+    check(GrpTres, "cpu=2", &["-n2", "-n1", "-n3"], "R QOSGrpCpuLimit !QOSGrpCpuLimit");
+    let mins = "!QOSGrpCPUMinutesLimit R QOSGrpCPUMinutesLimit";
+    check(GrpTresMins, "cpu=10", &["-n1 -t11", "-n1 -t5", "-n2 -t5"], mins);
+    check(MinTres, "cpu=2", &["-n1", "-n2"], "!QOSMinCpuNotSatisfied R");
+}
+
+#[test]
+fn the_partitions_qos_goes_before_the_jobs_own_unless_that_goes_over_it() {
+    let mut world = lab();
+    let limit = |most| vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(most)) }];
+    change(&mut world, Change::ModifyQos { filter: filter("pq"), edits: limit(1) });
+    change(&mut world, Change::ModifyQos { filter: filter("q1"), edits: limit(2) });
+    let mut over = World { cluster: world.cluster.clone(), now: world.now };
+    let jobs = ["-pshort", "-pshort", "-pshort"];
+    assert_eq!(outcome(&mut world, "q1", &jobs), "R QOSMaxJobsPerUserLimit QOSMaxJobsPerUserLimit");
+    let flags = Value::Names(NamedValue::Set(["OverPartQOS".to_string()].into()));
+    let edits = vec![Edit { field: Field::Flags, value: flags }];
+    change(&mut over, Change::ModifyQos { filter: filter("q1"), edits });
+    assert_eq!(outcome(&mut over, "q1", &jobs), "R R QOSMaxJobsPerUserLimit");
+}
+
+#[test]
+fn a_limit_of_the_qos_stands_in_for_that_of_the_association() {
+    let mut world = lab();
+    set(&mut world, "user", Field::GrpTres, "cpu=1");
+    set(&mut world, "qos", Field::GrpTres, "cpu=3");
+    assert_eq!(outcome(&mut world, "q1", &["-n2", "-n2"]), "R QOSGrpCpuLimit");
+    let mut world = lab();
+    set(&mut world, "user", Field::GrpTres, "cpu=1,mem=500M");
+    set(&mut world, "qos", Field::GrpTres, "cpu=3");
+    assert_eq!(outcome(&mut world, "q1", &["-n2 -m600"]), "AssocGrpMemLimit");
+}
+
+#[test]
+fn tasks_of_an_array_are_counted_one_by_one() {
+    let mut world = lab();
+    set(&mut world, "user", Field::MaxSubmit, "5");
+    let mut array = spec("", "");
+    let mut tasks = model::TaskSet::new();
+    tasks.insert_range(0, 3, 1);
+    array.array = Some(ArraySpec { tasks, limit: None });
+    let first = submit(&mut world, array.clone()).unwrap();
+    assert!(matches!(submit(&mut world, array), Err(Reject::Limit(_))));
+    set(&mut world, "user", Field::MaxJobs, "3");
+    let plan = world.schedule();
+    assert_eq!(plan.starts.len(), 3);
+    assert_eq!(world.cluster.job(first).unwrap().reason.unwrap().to_string(), "AssocMaxJobsLimit");
+}
+
+#[test]
+fn what_running_jobs_may_still_use_gets_less_with_time() {
+    let mut world = lab();
+    set(&mut world, "user", Field::GrpTresRunMins, "cpu=10");
+    assert_eq!(outcome(&mut world, "", &["-t8", "-t5"]), "R AssocGrpCPURunMinutesLimit");
+    world.now = world.now + Span::from_secs(180);
+    world.apply(Command::Tick);
+    assert_eq!(world.schedule().starts.len(), 1);
+}
+
+fn arbitrary_limit() -> impl Strategy<Value = (usize, usize, u64)> {
+    (0..4usize, 0..8usize, 1..9u64)
+}
+
+fn arbitrary_job() -> impl Strategy<Value = (u32, u32, u64, bool, bool)> {
+    (1..5u32, 1..3u32, 1..20u64, any::<bool>(), any::<bool>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// However jobs come and go, the counts are their sum (asked after every entry), and no plan breaks a limit of jobs or CPUs.
+    #[test]
+    fn plans_keep_to_limits(
+        limits in proptest::collection::vec(arbitrary_limit(), 0..6),
+        jobs in proptest::collection::vec(arbitrary_job(), 1..24),
+    ) {
+        let mut world = lab();
+        let mut grp_cpus: Vec<(String, u64)> = Vec::new();
+        for (level, kind, amount) in limits {
+            let level = ["qos", "user", "a11", "a1"][level];
+            let (field, value) = match kind {
+                0 => (Field::GrpJobs, amount.to_string()),
+                1 => (Field::MaxJobs, amount.to_string()),
+                2 => (Field::GrpTresMins, format!("cpu={}", amount * 10)),
+                3 => (Field::GrpTresRunMins, format!("cpu={}", amount * 10)),
+                4 => (Field::MaxTres, format!("cpu={amount}")),
+                5 => (Field::GrpTres, format!("mem={}", amount * 100)),
+                _ => (Field::GrpTres, format!("cpu={amount}")),
+            };
+            if field == Field::GrpTres && value.starts_with("cpu") && level != "qos" {
+                grp_cpus.retain(|(known, _)| known != level);
+                grp_cpus.push((level.to_string(), amount));
+            }
+            set(&mut world, level, field, &value);
+        }
+        let qos_decides = world.cluster.accounts().qos["q1"].limits.grp_tres.get("cpu").is_some();
+        let mut running: Vec<JobId> = Vec::new();
+        for (n_tasks, n_nodes, minutes, in_qos, ends) in jobs {
+            let text = format!("-n{} -N{n_nodes} -t{minutes}", n_tasks.max(n_nodes));
+            let _ = submit(&mut world, spec(&text, if in_qos { "q1" } else { "" }));
+            world.schedule();
+            world.now = world.now + Span::from_secs(30);
+            running = world.cluster.jobs().filter(|job| job.holds_nodes() && !job.is_over()).map(|job| job.id).collect();
+            let held: u64 = running.iter().map(|id| u64::from(world.cluster.job(*id).unwrap().held().n_cpus)).sum();
+            if let (Some((_, most)), false) = (grp_cpus.iter().min_by_key(|(_, most)| *most), qos_decides) {
+                prop_assert!(held <= *most, "{held} CPUs are held, {most} are allowed");
+            }
+            if let (Some(id), true) = (running.first(), ends) {
+                world.apply(Command::Cancel { jobs: vec![(*id).into()], hurry: false });
+            }
+        }
+        drop(running);
+    }
+}

@@ -1,0 +1,101 @@
+//! A small tree of accounts, and administrators who keep changing its limits.
+use model::Command;
+use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Value};
+
+use crate::dice::Dice;
+use crate::setting::UIDS;
+
+pub const ACCOUNTS: [&str; 3] = ["a", "b", "c"];
+pub const QOS: [&str; 4] = ["normal", "fast", "slow", "part"];
+
+pub fn user(uid: u32) -> String {
+    format!("u{uid}")
+}
+
+/// Two accounts, one below the other, with all users in both, and three QOS; `part` is for a partition.
+pub fn first() -> Vec<Command> {
+    let users = UIDS.iter().map(|uid| user(*uid)).collect();
+    let qos: NamedValue = NamedValue::Set(["normal", "fast", "slow"].map(String::from).into());
+    let edit = |field, value| vec![Edit { field, value }];
+    let accounts = vec!["a".to_string(), "b".to_string()];
+    [
+        Change::AddQos { names: vec!["fast".into(), "slow".into(), "part".into()], edits: Vec::new() },
+        Change::AddAccounts { names: vec!["a".into()], parent: "root".into(), edits: Vec::new() },
+        Change::AddAccounts { names: vec!["b".into()], parent: "a".into(), edits: Vec::new() },
+        Change::AddUsers {
+            names: users,
+            accounts,
+            partitions: Vec::new(),
+            edits: edit(Field::Qos, Value::Names(qos)),
+        },
+    ]
+    .map(command)
+    .into()
+}
+
+fn command(change: Change) -> Command {
+    Command::ChangeAccounts { change: Box::new(change), by_name: "root".into() }
+}
+
+pub fn change(dice: &mut Dice) -> Command {
+    let one = |name: &str| EntityFilter { names: [name.to_string()].into(), ..Default::default() };
+    let account = dice.pick(&ACCOUNTS);
+    let who = user(dice.pick(&UIDS));
+    command(match dice.below(12) {
+        0 => Change::AddAccounts { names: vec!["c".into()], parent: "root".into(), edits: Vec::new() },
+        1 => Change::DeleteAccounts { filter: one("c") },
+        2 => {
+            let parent = Edit { field: Field::Parent, value: Value::Text(dice.pick(&["root", "a", "b", "c"]).into()) };
+            Change::ModifyAccounts { filter: one(account), edits: vec![parent] }
+        }
+        3 => {
+            let accounts = vec![account.to_string()];
+            let partitions = if dice.one_in(2) { vec!["short".into()] } else { Vec::new() };
+            Change::AddUsers { names: vec![who], accounts, partitions, edits: Vec::new() }
+        }
+        4 => Change::DeleteUsers { filter: one(&who) },
+        5 | 6 => Change::ModifyAccounts { filter: one(account), edits: vec![limit(dice)] },
+        7 | 8 => Change::ModifyUsers { filter: one(&who), edits: vec![limit(dice)] },
+        _ => Change::ModifyQos { filter: one(dice.pick(&QOS)), edits: vec![limit_of_qos(dice)] },
+    })
+}
+
+fn limit(dice: &mut Dice) -> Edit {
+    let count = dice.maybe(2, 6);
+    let amount = dice.maybe(2, 12).map(u64::from);
+    let tres = |name: &str, scale: u64| Value::Tres(vec![(name.to_string(), amount.map(|amount| amount * scale))]);
+    let (field, value) = match dice.below(12) {
+        0 => (Field::GrpJobs, Value::Count(count)),
+        1 => (Field::GrpSubmit, Value::Count(count.map(|count| count + 4))),
+        2 => (Field::MaxJobs, Value::Count(count)),
+        3 => (Field::MaxSubmit, Value::Count(count.map(|count| count + 4))),
+        4 => (Field::GrpTres, tres("cpu", 1)),
+        5 => (Field::GrpTres, tres("mem", 500)),
+        6 => (Field::MaxTres, tres("node", 1)),
+        7 => (Field::GrpTresMins, tres("cpu", 2)),
+        8 => (Field::GrpTresRunMins, tres("cpu", 1)),
+        9 => (Field::MaxWall, Value::Count(count)),
+        10 => (Field::GrpWall, Value::Count(count)),
+        _ => (Field::GrpTres, tres("gres/gpu", 1)),
+    };
+    Edit { field, value }
+}
+
+fn limit_of_qos(dice: &mut Dice) -> Edit {
+    let amount = dice.maybe(2, 12).map(u64::from);
+    let cpus = Value::Tres(vec![("cpu".to_string(), amount)]);
+    let (field, value) = match dice.below(8) {
+        0 => (Field::MaxTresUser, cpus),
+        1 => (Field::MaxTresAccount, cpus),
+        2 => (Field::UsageFactor, Value::Count(dice.maybe(2, 3000))),
+        3 => (Field::Flags, Value::Names(NamedValue::Set(flags(dice)))),
+        4 => (Field::MinTres, Value::Tres(vec![("cpu".to_string(), dice.maybe(2, 3).map(u64::from))])),
+        _ => return limit(dice),
+    };
+    Edit { field, value }
+}
+
+fn flags(dice: &mut Dice) -> std::collections::BTreeSet<String> {
+    let all = ["DenyOnLimit", "NoDecay", "OverPartQOS"];
+    all.into_iter().filter(|_| dice.one_in(2)).map(String::from).collect()
+}

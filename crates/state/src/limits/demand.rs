@@ -1,0 +1,107 @@
+//! What a start would take, for limits to judge: from what is asked, or from what a plan grants.
+use model::accounts::Amounts;
+use model::amount::Amount;
+use model::plan::{Grant, Start};
+use model::spec::Memory;
+use model::{Job, JobSpec, Partition};
+
+use super::charge::ENDLESS;
+use crate::Cluster;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Demand {
+    pub amounts: Amounts,
+    /// The most on one node.
+    pub on_a_node: Amounts,
+    pub limit_secs: u64,
+    /// Jobs: of an array all tasks.
+    pub n_jobs: u64,
+}
+
+impl Demand {
+    /// The least that would do.
+    pub fn asked(cluster: &Cluster, spec: &JobSpec) -> Demand {
+        let partition = spec.partitions.first().and_then(|name| cluster.config.partition(name));
+        let asked = spec.asked();
+        let each = spread(&asked);
+        let licenses = if spec.licenses.any_is_enough { &[][..] } else { &spec.licenses.list };
+        Demand {
+            amounts: billed(partition, Amounts::new(&asked, licenses)),
+            on_a_node: billed(partition, Amounts::new(&each, &[])),
+            limit_secs: limit_secs(spec, None),
+            n_jobs: spec.array.as_ref().map_or(1, |array| array.tasks.len().into()),
+        }
+    }
+
+    /// What the plan gives.
+    pub fn granted(cluster: &Cluster, job: &Job, start: &Start) -> Demand {
+        Demand::of_grants(cluster, job, &start.partition, &start.nodes, start.time_limit)
+    }
+
+    pub fn of_grants(
+        cluster: &Cluster,
+        job: &Job,
+        partition: &str,
+        grants: &[Grant],
+        time_limit: Option<model::spec::TimeLimit>,
+    ) -> Demand {
+        let spec = &job.spec;
+        let partition = cluster.config.partition(partition);
+        let licenses = if spec.licenses.any_is_enough { &[][..] } else { &spec.licenses.list };
+        let mut all = Amount::default();
+        let mut most: Amounts = Amounts::default();
+        for grant in grants {
+            let one = granted_on(cluster, spec, grant);
+            most.merge(&billed(partition, Amounts::new(&one, &[])), |most, amount| *most = (*most).max(amount));
+            all.add(&one);
+        }
+        all.buffers = spec.asked().buffers;
+        Demand {
+            amounts: billed(partition, Amounts::new(&all, licenses)),
+            on_a_node: most,
+            limit_secs: limit_secs(spec, time_limit),
+            n_jobs: 1,
+        }
+    }
+}
+
+fn granted_on(cluster: &Cluster, spec: &JobSpec, grant: &Grant) -> Amount {
+    let whole_node = matches!(spec.size.memory, Memory::WholeNode) && grant.memory_mb == 0;
+    let memory_mb = match cluster.node(grant.node.as_str()).filter(|_| whole_node) {
+        Some(node) => node.config.memory_mb,
+        None => grant.memory_mb,
+    };
+    let mut amount = Amount { n_nodes: 1, n_cpus: grant.n_cpus, n_tasks: grant.n_tasks, memory_mb, ..Default::default() };
+    for gres in spec.size.gres_for(grant.n_tasks) {
+        amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count));
+    }
+    amount
+}
+
+/// The largest part that a node must have if the job is spread evenly.
+fn spread(asked: &Amount) -> Amount {
+    let nodes = asked.n_nodes.max(1);
+    Amount {
+        n_nodes: 1,
+        n_cpus: asked.n_cpus.div_ceil(nodes),
+        n_tasks: asked.n_tasks.div_ceil(nodes),
+        memory_mb: asked.memory_mb.div_ceil(nodes.into()),
+        gres: asked.gres.iter().map(|(name, count)| (name.clone(), count.div_ceil(nodes.into()))).collect(),
+        buffers: Vec::new(),
+    }
+}
+
+fn limit_secs(spec: &JobSpec, shorter: Option<model::spec::TimeLimit>) -> u64 {
+    shorter.or(spec.time_limit).and_then(|limit| limit.span()).unwrap_or(ENDLESS).secs()
+}
+
+/// What a job that has nodes holds.
+pub(super) fn held(cluster: &Cluster, job: &Job) -> Amounts {
+    let amount = Amount { buffers: job.spec.asked().buffers, ..Amount::of_shares(&job.allocation.nodes) };
+    billed(cluster.config.partition(&job.partition), Amounts::new(&amount, &job.licenses))
+}
+
+/// With what the partition charges for it: by default the CPUs.
+fn billed(_partition: Option<&Partition>, amounts: Amounts) -> Amounts {
+    Amounts { billing: amounts.cpu, ..amounts }
+}

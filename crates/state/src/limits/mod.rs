@@ -1,0 +1,82 @@
+//! Who may use how much: what is counted for accounts and qualities of service, and what their limits allow.
+//!
+//! ```text
+//! job ──charge──▶ tally (counts of each party, kept as jobs come and go)
+//! accounts ──resolve──▶ rules (what binds this job, in the order of precedence) ──refusal(tally, demand)──▶ Reason
+//! ```
+//! The same rules are asked at submission, by the scheduler, and when a plan is adopted.
+mod charge;
+mod count;
+mod decay;
+mod demand;
+mod rules;
+mod tally;
+mod words;
+
+pub use charge::{Charge, Party};
+pub use count::Count;
+pub use decay::Decay;
+pub use demand::Demand;
+pub use rules::{Rules, Who};
+pub use tally::Tally;
+pub(crate) use tally::{check, keep, keep_all, settle_meters};
+
+use model::plan::Start;
+use model::{Job, JobSpec, Partition, Reason, Reject};
+
+use crate::Cluster;
+
+impl Cluster {
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What binds the job in this partition.
+    pub fn rules_for(&self, spec: &JobSpec, association: u32, partition: Option<&Partition>) -> Rules {
+        let partition_qos = partition.map_or("", |partition| partition.qos.as_str());
+        let who = Who { association, user: &spec.user, account: &spec.account, qos: &spec.qos, partition_qos };
+        Rules::resolve(&self.accounts, self.config.accounting.enforce, &who)
+    }
+
+    pub fn decay(&self) -> Decay<'_> {
+        Decay::new(&self.config, &self.accounts)
+    }
+}
+
+/// Refuses a job that would be one too many, or, where a QOS denies what cannot be, one that could never start.
+pub(crate) fn admit(cluster: &Cluster, spec: &JobSpec, association: u32) -> Result<(), Reject> {
+    let rules = cluster.rules_for(spec, association, first_partition(cluster, spec));
+    let demand = Demand::asked(cluster, spec);
+    let refusal = rules.submission(&cluster.tally, &demand).or_else(|| rules.alone(cluster.decay(), &demand));
+    refusal.map_or(Ok(()), |reason| Err(Reject::Limit(reason)))
+}
+
+/// As `admit`, for a job that is there and counted already.
+pub(crate) fn still_admits(cluster: &Cluster, spec: &JobSpec, association: u32) -> Result<(), Reject> {
+    let rules = cluster.rules_for(spec, association, first_partition(cluster, spec));
+    let refusal = rules.alone(cluster.decay(), &Demand::asked(cluster, spec));
+    refusal.map_or(Ok(()), |reason| Err(Reject::Limit(reason)))
+}
+
+/// The time that a job gets which names none.
+pub(crate) fn max_wall_mins(cluster: &Cluster, spec: &JobSpec, association: u32) -> Option<u32> {
+    cluster.rules_for(spec, association, first_partition(cluster, spec)).max_wall_mins()
+}
+
+fn first_partition<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Option<&'a Partition> {
+    spec.partitions.first().and_then(|name| cluster.config.partition(name))
+}
+
+/// What keeps the job from starting as the plan has it.
+pub(crate) fn refusal(cluster: &Cluster, job: &Job, start: &Start) -> Option<Reason> {
+    if !binds(cluster, job) {
+        return None;
+    }
+    let rules = cluster.rules_for(&job.spec, job.association, cluster.config.partition(&start.partition));
+    rules.start(&cluster.tally, cluster.decay(), cluster.now, &Demand::granted(cluster, job, start))
+}
+
+/// Whether any limit could concern the job.
+pub fn binds(cluster: &Cluster, job: &Job) -> bool {
+    cluster.config.accounting.enforce.limits && (job.association != 0 || !cluster.accounts.qos.is_empty())
+}

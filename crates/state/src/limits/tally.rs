@@ -1,0 +1,135 @@
+//! The counts of all parties, kept equal to the sum over the jobs. The only writer of both.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use model::accounts::Accounts;
+use model::{JobId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{Charge, Count, Decay, Party};
+use crate::Cluster;
+
+/// Cheap to copy: the scheduler adds to a copy what it starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    counts: OrdMap<Party, Arc<Count>>,
+    /// What each job is counted with now.
+    charges: OrdMap<JobId, Arc<Charge>>,
+}
+
+impl Tally {
+    pub fn count(&self, party: &Party) -> Option<&Count> {
+        self.counts.get(party).map(|count| &**count)
+    }
+
+    pub fn counts(&self) -> impl Iterator<Item = (&Party, &Count)> {
+        self.counts.iter().map(|(party, count)| (party, &**count))
+    }
+
+    pub fn add(&mut self, accounts: &Accounts, decay: Decay, now: Timestamp, charge: &Charge) {
+        self.change(accounts, decay, now, charge, Count::add);
+    }
+
+    fn change(
+        &mut self,
+        accounts: &Accounts,
+        decay: Decay,
+        now: Timestamp,
+        charge: &Charge,
+        change: fn(&mut Count, &Charge),
+    ) {
+        for party in charge.parties(accounts) {
+            let half_life = decay.of(&party);
+            let count = Arc::make_mut(self.counts.entry(party.clone()).or_default());
+            count.settle(now, half_life);
+            change(count, charge);
+            if count.is_idle() {
+                self.counts.remove(&party);
+            }
+        }
+    }
+}
+
+/// Counts the job as it is now: after anything of it has changed, or once it is gone.
+pub(crate) fn keep(cluster: &mut Cluster, id: JobId) {
+    let charge = cluster.jobs.get(&id).and_then(|job| Charge::of(cluster, job));
+    let before = cluster.tally.charges.get(&id);
+    if before.map(|before| &**before) == charge.as_ref() {
+        return;
+    }
+    let (before, now) = (before.cloned(), cluster.now);
+    let (accounts, config) = (cluster.accounts.clone(), cluster.config.clone());
+    let decay = Decay::new(&config, &accounts);
+    if let Some(before) = before {
+        cluster.tally.change(&accounts, decay, now, &before, Count::subtract);
+        cluster.tally.charges.remove(&id);
+    }
+    if let Some(charge) = charge {
+        cluster.tally.add(&accounts, decay, now, &charge);
+        cluster.tally.charges.insert(id, Arc::new(charge));
+    }
+}
+
+/// Brings everything that was used up to now, before the pace at which it is forgotten changes.
+pub(crate) fn settle_meters(cluster: &mut Cluster) {
+    let (accounts, config, now) = (cluster.accounts.clone(), cluster.config.clone(), cluster.now);
+    let decay = Decay::new(&config, &accounts);
+    let parties: Vec<Party> = cluster.tally.counts.keys().cloned().collect();
+    for party in parties {
+        let half_life = decay.of(&party);
+        if let Some(count) = cluster.tally.counts.get_mut(&party) {
+            Arc::make_mut(count).settle(now, half_life);
+        }
+    }
+}
+
+/// Counts all jobs anew: whom they count for may have changed. What was used stays with those who used it.
+pub(crate) fn keep_all(cluster: &mut Cluster) {
+    let is_there = |party: &Party| match party {
+        Party::Association(id) => cluster.accounts.associations.contains_key(id),
+        Party::Qos(qos) | Party::QosUser(qos, _) | Party::QosAccount(qos, _) => cluster.accounts.qos.contains_key(qos),
+    };
+    let kept = cluster.tally.counts.iter().filter(|(party, _)| is_there(party));
+    let kept = kept.map(|(party, count)| (party.clone(), Count::clone(count).without_jobs()));
+    let counts = kept.filter(|(_, count)| !count.is_idle()).map(|(party, count)| (party, Arc::new(count)));
+    cluster.tally = Tally { counts: counts.collect(), charges: OrdMap::new() };
+    let ids: Vec<JobId> = cluster.jobs.keys().copied().collect();
+    ids.into_iter().for_each(|id| keep(cluster, id));
+}
+
+/// The counts are what the jobs come to.
+pub(crate) fn check(cluster: &Cluster) -> Result<(), String> {
+    let mut sums: BTreeMap<Party, Count> = BTreeMap::new();
+    for job in cluster.jobs() {
+        let charge = Charge::of(cluster, job);
+        let counted = cluster.tally.charges.get(&job.id).map(|charge| &**charge);
+        if counted != charge.as_ref() {
+            return Err(format!("job {} is counted as {counted:?}, not as {charge:?}", job.id));
+        }
+        let Some(charge) = charge else { continue };
+        for party in charge.parties(&cluster.accounts) {
+            sums.entry(party).or_default().add(&charge);
+        }
+    }
+    let n_charges = cluster.tally.charges.keys().filter(|id| !cluster.jobs.contains_key(*id)).count();
+    if n_charges > 0 {
+        return Err(format!("{n_charges} jobs are counted that are gone"));
+    }
+    for (party, count) in cluster.tally.counts() {
+        let sum = sums.remove(party).unwrap_or_default();
+        let counted = Count { used: Default::default(), wall: 0.0, at: Timestamp(0), ..count.clone() };
+        if counted != sum {
+            return Err(format!("{party:?} is counted as {counted:?}, the jobs come to {sum:?}"));
+        }
+        let is_sound = |amount: f64| amount.is_finite() && amount >= 0.0;
+        if !(is_sound(count.wall) && count.used.iter().all(|(_, amount)| is_sound(amount))) {
+            return Err(format!("{party:?} has used {:?} in {} s", count.used, count.wall));
+        }
+    }
+    match sums.first_key_value() {
+        Some((party, sum)) => Err(format!("{party:?} is not counted, the jobs come to {sum:?}")),
+        None => Ok(()),
+    }
+}
