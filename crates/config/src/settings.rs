@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use model::config::{
-    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, Enforce, PartitionLimits, SchedulerConfig, SuspendCpus,
+    AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, Enforce, PartitionLimits, SchedulerConfig,
+    SuspendCpus,
 };
 use model::license::LicenseCount;
 use model::priority::{PriorityConfig, PriorityKind};

@@ -156,9 +156,7 @@ impl fmt::Display for Reject {
             Reject::BadTimeMin => "Invalid time-min specification (exceeds job's time or other limits)",
             Reject::UnknownPartition(_) => "Invalid partition name specified",
             Reject::BadWckey => "Invalid wckey specification",
-            Reject::Limit(_) => {
-                "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
-            }
+            Reject::Limit(_) => "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)

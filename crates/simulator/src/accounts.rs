@@ -22,12 +22,7 @@ pub fn first() -> Vec<Command> {
         Change::AddQos { names: vec!["fast".into(), "slow".into(), "part".into()], edits: Vec::new() },
         Change::AddAccounts { names: vec!["a".into()], parent: "root".into(), edits: Vec::new() },
         Change::AddAccounts { names: vec!["b".into()], parent: "a".into(), edits: Vec::new() },
-        Change::AddUsers {
-            names: users,
-            accounts,
-            partitions: Vec::new(),
-            edits: edit(Field::Qos, Value::Names(qos)),
-        },
+        Change::AddUsers { names: users, accounts, partitions: Vec::new(), edits: edit(Field::Qos, Value::Names(qos)) },
     ]
     .map(command)
     .into()

@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn half_is_left_after_each_half_life() {
         assert_eq!(left_after(0.0), 1.0);
-        for (n, left) in [(1.0, 0.5), (2.0, 0.25), (10.0, 1.0 / 1024.0), (0.5, 0.5f64.sqrt()), (3.75, 2f64.powf(-3.75))] {
+        for (n, left) in [(1.0, 0.5), (2.0, 0.25), (10.0, 1.0 / 1024.0), (0.5, 0.5f64.sqrt()), (3.75, 2f64.powf(-3.75))]
+        {
             assert!((left_after(n) - left).abs() < 1e-15 * left.max(1e-3), "{n}: {}", left_after(n));
         }
         assert_eq!(left_after(5000.0), 0.0);

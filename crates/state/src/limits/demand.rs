@@ -71,7 +71,8 @@ fn granted_on(cluster: &Cluster, spec: &JobSpec, grant: &Grant) -> Amount {
         Some(node) => node.config.memory_mb,
         None => grant.memory_mb,
     };
-    let mut amount = Amount { n_nodes: 1, n_cpus: grant.n_cpus, n_tasks: grant.n_tasks, memory_mb, ..Default::default() };
+    let mut amount =
+        Amount { n_nodes: 1, n_cpus: grant.n_cpus, n_tasks: grant.n_tasks, memory_mb, ..Default::default() };
     for gres in spec.size.gres_for(grant.n_tasks) {
         amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count));
     }

@@ -121,9 +121,7 @@ impl Rules {
         match &rule.bound {
             Bound::Jobs => count.jobs >= most,
             Bound::Submitted => count.submitted >= most,
-            Bound::Wall => {
-                demand.limit_secs / 60 > most || (count.wall_at(now, half_life()) / 60.0) as u64 >= most
-            }
+            Bound::Wall => demand.limit_secs / 60 > most || (count.wall_at(now, half_life()) / 60.0) as u64 >= most,
             Bound::Held(name) => {
                 let wanted = demand.amounts.get(name);
                 wanted > 0 && count.held.get(name).saturating_add(wanted) > most
@@ -215,8 +213,12 @@ impl<'a> Resolution<'a> {
         self.decided.each_minutes =
             self.tres_rules(Form::QosJobMinutes, |limits| &limits.max_tres_mins_per_job, None, Bound::EachMinutes);
         self.decided.held = self.tres_rules(Form::QosGroup, |limits| &limits.grp_tres, party(all), Bound::Held);
-        self.decided.running =
-            self.tres_rules(Form::QosGroupRunMinutes, |limits| &limits.grp_tres_run_mins, party(all), Bound::RunMinutes);
+        self.decided.running = self.tres_rules(
+            Form::QosGroupRunMinutes,
+            |limits| &limits.grp_tres_run_mins,
+            party(all),
+            Bound::RunMinutes,
+        );
         self.decided.each = self.tres_rules(Form::QosJob, |limits| &limits.max_tres_per_job, None, Bound::Each);
         self.decided.node = self.tres_rules(Form::QosNode, |limits| &limits.max_tres_per_node, None, Bound::EachNode);
         self.tres_rules(Form::QosLeast, |limits| &limits.min_tres_per_job, None, Bound::EachLeast);

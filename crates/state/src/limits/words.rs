@@ -86,15 +86,26 @@ mod tests {
                 ["QOSGrpCPUMinutesLimit", "QOSGrpMemoryMinutes", "QOSGrpNodeMinutes", "QOSGrpGRESMinutes"],
             ),
             (Form::QosJob, ["QOSMaxCpuPerJobLimit", "QOSMaxMemoryPerJob", "QOSMaxNodePerJobLimit", "QOSMaxGRESPerJob"]),
-            (Form::QosUser, ["QOSMaxCpuPerUserLimit", "QOSMaxMemoryPerUser", "QOSMaxNodePerUserLimit", "QOSMaxGRESPerUser"]),
+            (
+                Form::QosUser,
+                ["QOSMaxCpuPerUserLimit", "QOSMaxMemoryPerUser", "QOSMaxNodePerUserLimit", "QOSMaxGRESPerUser"],
+            ),
             (Form::QosAccount, ["MaxCpuPerAccount", "MaxMemoryPerAccount", "MaxNodePerAccount", "MaxGRESPerAccount"]),
             (Form::QosLeast, ["QOSMinCpuNotSatisfied", "QOSMinMemory", "QOSMinNode", "QOSMinGRES"]),
             (Form::Group, ["AssocGrpCpuLimit", "AssocGrpMemLimit", "AssocGrpNodeLimit", "AssocGrpGRES"]),
             (
                 Form::GroupRunMinutes,
-                ["AssocGrpCPURunMinutesLimit", "AssocGrpMemRunMinutes", "AssocGrpNodeRunMinutes", "AssocGrpGRESRunMinutes"],
+                [
+                    "AssocGrpCPURunMinutesLimit",
+                    "AssocGrpMemRunMinutes",
+                    "AssocGrpNodeRunMinutes",
+                    "AssocGrpGRESRunMinutes",
+                ],
             ),
-            (Form::Job, ["AssocMaxCpuPerJobLimit", "AssocMaxMemPerJob", "AssocMaxNodePerJobLimit", "AssocMaxGRESPerJob"]),
+            (
+                Form::Job,
+                ["AssocMaxCpuPerJobLimit", "AssocMaxMemPerJob", "AssocMaxNodePerJobLimit", "AssocMaxGRESPerJob"],
+            ),
             (
                 Form::JobMinutes,
                 [
