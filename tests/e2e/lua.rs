@@ -413,3 +413,32 @@ fn a_script_that_cannot_serve_keeps_the_controller_from_starting() {
         fs::remove_dir_all(&dir).unwrap();
     }
 }
+
+#[test]
+fn many_jobs_share_few_workers() {
+    let site = Site::new("hooks = 2");
+    site.write("bare.sh", BARE);
+    site.control("slurm_bb_data_in.sleep", "0.05");
+    site.cluster.ok("for i in $(seq 20); do sbatch -Q -o /dev/null bare.sh || exit; done");
+    let controller = site.cluster.controller_pid();
+    let most = std::cell::Cell::new(0);
+    site.cluster.wait_until("scontrol show burst; squeue -h", |said| {
+        most_workers(controller, &most);
+        said.code == 0 && !said.out.contains("JobID=") && said.out.lines().all(|line| !line.contains("bare.sh"))
+    });
+    let most = most.get();
+    assert!((1..=10).contains(&most), "{most} hooks at once, of two a stage");
+    assert_eq!(site.told("calls.log").lines().filter(|line| line.starts_with("job_teardown ")).count(), 20);
+}
+
+/// Hooks of this controller that are under way; the highest count is kept.
+fn most_workers(controller: i32, most: &std::cell::Cell<usize>) {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let is_hook = |dir: &fs::DirEntry| {
+        let name = fs::read(dir.path().join("cmdline")).unwrap_or_default();
+        let stat = fs::read_to_string(dir.path().join("stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        name.starts_with(b"spurhook\0") && parent == Some(controller)
+    };
+    most.set(most.get().max(processes.filter(is_hook).count()));
+}

@@ -38,7 +38,8 @@ impl Subject {
         let space = self.buffer.spaces.last();
         match config.plugin {
             Plugin::Lua | Plugin::Native => {
-                let pool = space.map_or("", |space| space.pool.as_str()).to_owned();
+                // As Slurm says that the job named none.
+                let pool = space.map_or("(null)", |space| space.pool.as_str()).to_owned();
                 let bytes = self.buffer.bytes().to_string();
                 let words = [self.token(), uid, gid, pool, bytes, self.files.script.clone()];
                 self.lua("slurm_bb_setup", words, config.other_timeout)

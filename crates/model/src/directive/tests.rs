@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::buffer::{TransferKind, When};
-use crate::pool::{Pool, PoolKind};
+use crate::pool::{Plugin, Pool, PoolKind};
 use crate::staging::{Access, Direction};
 
 fn config() -> BurstBufferConfig {
@@ -185,4 +185,81 @@ proptest! {
             }
         }
     }
+}
+
+fn of_plugin(plugin: Plugin) -> BurstBufferConfig {
+    BurstBufferConfig { plugin, is_loaded: true, ..config() }
+}
+
+#[test]
+fn lua_looks_at_two_words_and_leaves_the_rest_to_the_script() {
+    let config = of_plugin(Plugin::Lua);
+    let read = |text: &str| request(&config, Sources { script: text, ..Default::default() });
+    let asked = read("#!/bin/sh\n#BB_LUA\n").unwrap().unwrap();
+    assert!(asked.spaces.is_empty() && asked.is_used_by_job() && asked.text == "#BB_LUA");
+    let asked = read("#!/bin/sh\n#BB_LUA pool=flash capacity=1 xpool=no\n#BB_LUA capacity=5K pool=nvme words words\n")
+        .unwrap()
+        .unwrap();
+    let spaces: Vec<(&str, u64)> = asked.spaces.iter().map(|space| (space.pool.as_str(), space.bytes)).collect();
+    assert_eq!(spaces, [("flash", 10 << 30), ("nvme", 1 << 30)], "each pool is charged by itself");
+    assert_eq!(read("#!/bin/sh\n#BB_LUAX capacity=1\n#DW jobdw capacity=1\n").unwrap(), None);
+    for wrong in [
+        "capacity=1",
+        "capacity=0 pool=flash",
+        "capacity=1.5T pool=flash",
+        "capacity=1 pool=no",
+        "capacity=99999999P pool=flash",
+    ] {
+        assert!(read(&format!("#!/bin/sh\n#BB_LUA {wrong}\n")).is_err(), "{wrong}");
+    }
+    let option = |text: &str| request(&config, Sources { option: text, ..Default::default() });
+    assert!(option("capacity=1G pool=flash").is_err(), "only directives");
+    assert!(option("#DW jobdw capacity=1G").is_err());
+    assert!(option("#BB_LUA pool=flash").unwrap().is_some());
+    let own = BurstBufferConfig { directive: "SITE".into(), ..config.clone() };
+    assert!(request(&own, Sources { script: "#!/bin/sh\n#SITE\n", ..Default::default() }).unwrap().is_some());
+}
+
+#[test]
+fn datawarp_checks_sizes_names_and_pools_and_passes_on_the_rest() {
+    let config = of_plugin(Plugin::DataWarp);
+    let read = |text: &str| request(&config, Sources { script: &format!("#!/bin/sh\n{text}\n"), ..Default::default() });
+    let asked =
+        read("#DW jobdw capacity=11GiB type=cache access_mode=ldbalance pfs=/x\n#DW stage_out frob\n#DW future")
+            .unwrap()
+            .unwrap();
+    assert_eq!((asked.spaces[0].bytes, asked.spaces[0].pool.as_str(), asked.stages_out), (20 << 30, "flash", true));
+    let asked = read("#BB create_persistent name=a capacity=1 access=striped type=scratch pool=nvme").unwrap().unwrap();
+    let made = &asked.creates[0];
+    assert_eq!(
+        (made.bytes, made.pool.as_str(), made.access.as_str(), made.kind.as_str()),
+        (1 << 30, "nvme", "striped", "scratch")
+    );
+    assert!(!asked.is_used_by_job());
+    assert!(read("#DW persistentdw name=a").unwrap().unwrap().is_used_by_job());
+    let option = |text: &str| request(&config, Sources { option: text, ..Default::default() });
+    let asked = option("swap=5 capacity=1000MB access=striped pool=flash type=scratch").unwrap().unwrap();
+    assert_eq!(
+        asked.text,
+        "#DW swap 5GiB pool=flash\n#DW jobdw capacity=1GB access_mode=striped pool=flash type=scratch"
+    );
+    assert_eq!(asked.swap.unwrap().bytes, 5 << 30);
+    for wrong in [
+        "#DW jobdw",
+        "#DW jobdw capacity=0",
+        "#DW jobdw capacity=2N",
+        "#DW jobdw capacity=1 pool=no",
+        "#DW swap",
+        "#DW swap x",
+        "#DW stage_in a",
+        "#BB create_persistent name=1a capacity=1",
+        "#BB create_persistent capacity=1",
+        "#BB create_persistent name=a",
+        "#BB destroy_persistent",
+    ] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+    let denied = read("#DW create_persistent name=a capacity=1").unwrap_err();
+    assert_eq!(denied.kind, ProblemKind::NotPermitted);
+    assert!(option("frob=1").is_err() && option("capacity=1G frob").is_err());
 }
