@@ -10,6 +10,7 @@ mod history;
 mod kill;
 mod limits;
 mod lua;
+mod machines;
 mod memory;
 mod operate;
 mod preempt;

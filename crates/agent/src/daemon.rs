@@ -12,6 +12,7 @@ use wire::proto::agent_server::AgentServer;
 
 use crate::attach::Door;
 use crate::killed::Killed;
+use crate::relay::Relay;
 use crate::spool::Spool;
 use crate::staging::{self, Staging};
 use crate::table::{Agent, Table};
@@ -69,6 +70,9 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
     adopt::adopt_all(&agent)?;
+    if let Some(remote) = agent.options.remote.clone() {
+        tokio::spawn(wire::tls::renewal::keep_fresh(remote.keyring, remote.addresses));
+    }
     let listener = listen(&agent.options)?;
     let door = AgentServer::new(Door::new(agent.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -76,6 +80,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     let server = tonic::transport::Server::builder()
         .initial_stream_window_size(1 << 20)
         .add_service(door)
+        .add_service(Relay::new(agent.options.remote.clone()))
         .serve_with_incoming(UnixListenerStream::new(listener));
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: running jobs are left alone"),

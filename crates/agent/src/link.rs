@@ -1,6 +1,5 @@
 //! The one stream to the controller: kept, and made again whenever it breaks.
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +10,13 @@ use model::node::Machine;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::transport::Channel;
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::controller_client::ControllerClient;
 use wire::proto::{FromAgent, ToAgent};
+use wire::tls::connect::Expected;
 
+use crate::Options;
 use crate::table::Agent;
 use crate::{orders, staging};
 
@@ -32,8 +34,7 @@ pub async fn keep(agent: Arc<Agent>) -> Infallible {
     let mut turn = 0;
     loop {
         let mut is_welcome = false;
-        let controllers = &agent.options.controllers;
-        let end = attend(&agent, &controllers[turn % controllers.len()], &mut is_welcome).await;
+        let end = attend(&agent, turn, &mut is_welcome).await;
         turn += 1;
         agent.table().link = None;
         if is_welcome {
@@ -48,17 +49,30 @@ pub async fn keep(agent: Arc<Agent>) -> Infallible {
         }
         was_connected = is_welcome;
         tokio::time::sleep(jittered(back_off)).await;
-        let back_off_max = if agent.options.controllers.len() > 1 { BACK_OFF_SEVERAL } else { BACK_OFF_MAX };
+        let back_off_max = match &agent.options {
+            options if options.controllers.len() > 1 || options.remote.is_some() => BACK_OFF_SEVERAL,
+            _ => BACK_OFF_MAX,
+        };
         back_off = (back_off * 2).min(back_off_max);
     }
 }
 
-async fn attend(agent: &Arc<Agent>, controller: &Path, is_welcome: &mut bool) -> anyhow::Result<()> {
-    let channel = match agent.options.controllers.len() {
-        1 => wire::channel::connect(controller).await?,
+/// One controller after the other.
+async fn connect(options: &Options, turn: usize) -> Result<Channel, wire::CallError> {
+    if let Some(remote) = &options.remote {
+        let address = &remote.addresses[turn % remote.addresses.len()];
+        return wire::tls::connect::connect(address, remote.keyring.clone(), Expected::AnyController).await;
+    }
+    let controller = &options.controllers[turn % options.controllers.len()];
+    match options.controllers.len() {
+        1 => wire::channel::connect(controller).await,
         // One that stands still must not keep the agent from the others.
-        _ => wire::channel::connect_watchful(controller).await?,
-    };
+        _ => wire::channel::connect_watchful(controller).await,
+    }
+}
+
+async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyhow::Result<()> {
+    let channel = connect(&agent.options, turn).await?;
     let mut client = ControllerClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);

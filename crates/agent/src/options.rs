@@ -1,15 +1,27 @@
 //! What an agent must be told.
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::NodeName;
 use model::pool::Pool;
+use wire::tls::identity::Keyring;
+
+/// Controllers on other machines.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Any of them will do.
+    pub addresses: Vec<String>,
+    pub keyring: Arc<Keyring>,
+}
 
 #[derive(Clone, Debug)]
 pub struct Options {
     pub node: NodeName,
     /// Any of them will do: they pass on what they cannot answer.
     pub controllers: Vec<PathBuf>,
+    /// They are elsewhere.
+    pub remote: Option<Remote>,
     /// Where `srun` reaches this agent.
     pub socket: PathBuf,
     /// Belongs to this agent alone; records of runs, results, scripts.

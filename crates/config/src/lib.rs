@@ -127,7 +127,8 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     }
     let mut seen = BTreeMap::new();
     let nodes = top.sections("nodes");
-    if nodes.is_empty() {
+    // Where other machines are heard, nodes join by themselves.
+    if nodes.is_empty() && config.controller.listen.is_empty() {
         notes.add(0, "no nodes: add a [[nodes]] table with `names`, `cpus` and `memory_mb`");
     }
     for section in nodes {

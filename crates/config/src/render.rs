@@ -54,6 +54,10 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("max_job_count", controller.max_job_count);
     text.strings("admins", &controller.admins);
     text.value("return_to_service", controller.return_to_service);
+    text.string("listen", &controller.listen);
+    text.string("address", &controller.address);
+    text.value("root_squash", controller.root_squash);
+    text.value("certificate_lifetime", seconds(controller.certificate_lifetime));
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);
 }
@@ -79,6 +83,8 @@ fn agent(text: &mut Text, config: &Config) {
     text.value("constrain_cores", agent.constrain_cores);
     text.value("constrain_devices", agent.constrain_devices);
     text.value("suspend_grace", seconds(agent.suspend_grace));
+    text.strings("controllers", &agent.controllers);
+    text.string("tls_dir", &agent.tls_dir);
 }
 
 fn preemption(text: &mut Text, rules: &PreemptionConfig) {

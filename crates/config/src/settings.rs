@@ -31,6 +31,10 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
         address.ip().is_loopback().then(|| address.to_string())
     });
     controller.metrics_address = address.unwrap_or_default();
+    section.text("listen", &mut controller.listen);
+    section.text("address", &mut controller.address);
+    section.flag("root_squash", &mut controller.root_squash);
+    section.seconds("certificate_lifetime", &mut controller.certificate_lifetime);
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);
     if controller.first_job_id > controller.max_job_id {
@@ -52,6 +56,11 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     section.flag("constrain_cores", &mut agent.constrain_cores);
     section.flag("constrain_devices", &mut agent.constrain_devices);
     section.seconds("suspend_grace", &mut agent.suspend_grace);
+    let controllers = section.read("controllers", "a list of addresses, like [\"head:6817\"]", |item| {
+        item.as_array()?.iter().map(|value| value.as_str().map(str::to_string)).collect::<Option<Vec<_>>>()
+    });
+    set(&mut agent.controllers, controllers);
+    section.text("tls_dir", &mut agent.tls_dir);
     for (key, path) in [("socket", &agent.socket), ("spool_dir", &agent.spool_dir), ("pid_file", &agent.pid_file)] {
         if !path.is_empty() && !path.contains("%n") {
             let at = section.take(key).map_or(section.at, |found| found.at);

@@ -17,6 +17,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::controller_server::ControllerServer;
+use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
 use crate::api::Api;
@@ -42,6 +43,8 @@ pub struct Ground {
     pub state_dir: PathBuf,
     /// The state's own time when the journal was opened.
     pub opened_at: Timestamp,
+    /// What it shows to other machines, if there are any.
+    pub keyring: Option<Arc<Keyring>>,
     /// What this controller says of itself.
     pub own: MemberView,
     pub hand_overs: mpsc::Sender<HandOver>,
@@ -68,6 +71,7 @@ impl Leading {
                 Err(refusal) => anyhow::bail!("the configuration could not be written: {refusal}"),
             }
         }
+        crate::tls::hand_in_authority(ground, &door).await;
         // What was read from the log is not counted.
         ground.published.statistics.reset(door.now());
         let mut loops = JoinSet::new();

@@ -25,8 +25,10 @@ mod options;
 mod plugin;
 mod progress;
 mod router;
+mod rules;
 mod serve;
 mod statistics;
+pub mod tls;
 
 pub use members::{Place, on_this_machine};
 pub use options::Options;

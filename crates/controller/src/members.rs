@@ -15,6 +15,9 @@ use wire::origin::{From, Origin};
 use wire::proto::member_client::MemberClient;
 use wire::proto::member_server::Member;
 use wire::proto::{Nothing, PingReply, RaftMessage};
+use wire::tls;
+use wire::tls::connect::Expected;
+use wire::tls::identity::Keyring;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 
@@ -30,17 +33,22 @@ pub fn unix_address(socket: &str) -> String {
 }
 
 /// Open connections to the other members.
-#[derive(Default)]
 pub struct Connections {
     open: Mutex<HashMap<String, Channel>>,
+    /// What is shown to members on other machines.
+    keyring: Option<Arc<Keyring>>,
 }
 
 impl Connections {
+    pub fn new(keyring: Option<Arc<Keyring>>) -> Connections {
+        Connections { open: Mutex::default(), keyring }
+    }
+
     pub async fn to(&self, address: &str) -> io::Result<Channel> {
         if let Some(channel) = self.lock().get(address) {
             return Ok(channel.clone());
         }
-        let connecting = tokio::time::timeout(CONNECT_PATIENCE, connect(address));
+        let connecting = tokio::time::timeout(CONNECT_PATIENCE, connect(address, self.keyring.as_ref()));
         let channel = connecting.await.map_err(|_| io::Error::other(format!("{address} does not answer")))??;
         self.lock().insert(address.to_owned(), channel.clone());
         Ok(channel)
@@ -56,11 +64,16 @@ impl Connections {
     }
 }
 
-async fn connect(address: &str) -> io::Result<Channel> {
-    let Some(path) = address.strip_prefix("unix:") else {
-        return Err(io::Error::other(format!("{address} is no address of a controller")));
-    };
-    wire::channel::connect_watchful(Path::new(path)).await.map_err(io::Error::other)
+async fn connect(address: &str, keyring: Option<&Arc<Keyring>>) -> io::Result<Channel> {
+    match (address.strip_prefix("unix:"), keyring) {
+        (Some(path), _) => wire::channel::connect_watchful(Path::new(path)).await.map_err(io::Error::other),
+        (None, Some(keyring)) => {
+            tls::connect::connect(address, keyring.clone(), Expected::AnyController).await.map_err(io::Error::other)
+        }
+        (None, None) => {
+            Err(io::Error::other(format!("{address} is on another machine, and this one has no certificate")))
+        }
+    }
 }
 
 fn member_client(channel: Channel) -> MemberClient<Channel> {
@@ -119,7 +132,7 @@ impl Member for MemberApi {
 
 fn only_controllers<T>(request: &Request<T>) -> Result<(), Status> {
     let is_controller = Origin::of_call(request).is_some_and(|origin| match &origin.from {
-        From::Controller => true,
+        From::Controller(_) => true,
         // SAFETY: geteuid cannot fail.
         From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
         From::Node(_) | From::Stranger => false,

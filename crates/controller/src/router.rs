@@ -16,19 +16,21 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
-use tonic::codegen::http::{HeaderValue, Request, Response};
+use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
-use wire::origin::{self, Origin};
-use wire::reach::AGAIN_HEADER;
+use wire::origin::{From, Origin};
+use wire::passing::{again, pass_on};
+use wire::tls::listen::Caller;
 
 use crate::leading::Leading;
+use crate::machine::Published;
 use crate::members::{ClusterJournal, Connections};
+use crate::rules;
 
 /// A call waits so long for somebody to lead; then its sender must ask again.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a call has been passed on; more than a few times means nobody knows who leads.
-const HOPS_HEADER: &str = "spur-hops";
-const HOPS_MAX: u32 = 4;
+/// Who root of another machine is here.
+const NOBODY: u32 = 65_534;
 
 /// What this controller is now; none: it does not lead.
 pub type Lead = watch::Receiver<Option<Arc<Leading>>>;
@@ -38,6 +40,7 @@ pub struct Router {
     pub journal: ClusterJournal,
     pub connections: Arc<Connections>,
     pub lead: Lead,
+    pub published: Published,
 }
 
 impl NamedService for Router {
@@ -54,9 +57,9 @@ impl Service<Request<Body>> for Router {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let Some(origin) = Origin::of(&request) else {
-            let status = Status::unauthenticated("the caller's identity is unknown");
-            return futures::future::ready(Ok(status.into_http())).boxed();
+        let origin = match self.known(&request) {
+            Ok(origin) => origin,
+            Err(status) => return futures::future::ready(Ok(status.into_http())).boxed(),
         };
         request.extensions_mut().insert(origin.clone());
         let leading = self.lead.borrow().clone();
@@ -69,6 +72,28 @@ impl Service<Request<Body>> for Router {
 }
 
 impl Router {
+    /// Who calls, if such a caller is heard.
+    fn known(&self, request: &Request<Body>) -> Result<Origin, Status> {
+        let origin = Origin::of(request);
+        let mut origin = origin.ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
+        rules::check(&origin, request.uri().path())?;
+        if let Some(caller) = request.extensions().get::<Caller>() {
+            let cluster = self.published.now();
+            if cluster.trust().is_revoked(&caller.fingerprint) {
+                return Err(Status::permission_denied("this certificate was taken back"));
+            }
+            // SAFETY: geteuid cannot fail.
+            let is_ours = |uid: u32| uid == 0 || uid == unsafe { libc::geteuid() };
+            if let (From::Node(_), Some(user)) = (&origin.from, &mut origin.user)
+                && is_ours(user.uid)
+                && cluster.config().controller.root_squash
+            {
+                (user.uid, user.gid) = (NOBODY, NOBODY);
+            }
+        }
+        Ok(origin)
+    }
+
     async fn route(mut self, request: Request<Body>, origin: Origin) -> Response<Body> {
         let give_up = Instant::now() + PATIENCE;
         let mut leadership = self.journal.leadership();
@@ -76,7 +101,7 @@ impl Router {
             let now = *leadership.borrow_and_update();
             let leading = self.lead.borrow_and_update().clone();
             if let Some(leading) = leading {
-                if writes(request.uri().path()) || self.is_confirmed().await {
+                if !rules::only_asks(request.uri().path()) || self.is_confirmed().await {
                     return leading.answer(request).await.unwrap_or_else(|never| match never {});
                 }
             } else if let Leadership::Follower { leader: Some(leader) } = now {
@@ -84,7 +109,13 @@ impl Router {
                 if let Some(member) = members.into_iter().find(|member| member.id == leader)
                     && let Ok(channel) = self.connections.to(&member.address).await
                 {
-                    return self.pass_on(channel, &member.address, request, &origin).await;
+                    return match pass_on(channel, request, &origin).await {
+                        Ok(answer) => answer,
+                        Err(error) => {
+                            self.connections.forget(&member.address);
+                            again(&format!("the leading controller is gone: {error}"))
+                        }
+                    };
                 }
             }
             // Somebody may win an election that we hear of late: look again even if nothing seems to happen.
@@ -105,63 +136,4 @@ impl Router {
     async fn is_confirmed(&self) -> bool {
         matches!(tokio::time::timeout(PATIENCE, self.journal.confirm()).await, Ok(Ok(())))
     }
-
-    async fn pass_on(
-        &self,
-        mut channel: tonic::transport::Channel,
-        address: &str,
-        mut request: Request<Body>,
-        origin: &Origin,
-    ) -> Response<Body> {
-        let headers = request.headers_mut();
-        let n_hops = headers.get(HOPS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0u32) + 1;
-        if n_hops > HOPS_MAX {
-            return again("the controllers do not agree who leads");
-        }
-        headers.insert(HOPS_HEADER, n_hops.into());
-        match HeaderValue::from_str(&origin.written()) {
-            Ok(value) => headers.insert(origin::HEADER, value),
-            Err(_) => return again("the caller has an unusual name"),
-        };
-        let answer = async {
-            std::future::poll_fn(|context| channel.poll_ready(context)).await?;
-            channel.call(request).await
-        };
-        match answer.await {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.connections.forget(address);
-                again(&format!("the leading controller is gone: {error}"))
-            }
-        }
-    }
-}
-
-/// An answer that says: nothing is known to have been done here, ask again.
-pub fn again(why: &str) -> Response<Body> {
-    let mut answer = Status::unavailable(why).into_http();
-    answer.headers_mut().insert(AGAIN_HEADER, HeaderValue::from_static("1"));
-    answer
-}
-
-/// What only proposes needs no confirmation: the log itself knows who leads.
-fn writes(path: &str) -> bool {
-    const QUESTIONS: &[&str] = &[
-        "Jobs",
-        "WatchJobs",
-        "History",
-        "Nodes",
-        "Configuration",
-        "Reservations",
-        "Licenses",
-        "Diagnose",
-        "Blob",
-        "Burst",
-        "WatchStaging",
-        "Why",
-        "Accounts",
-        "Members",
-    ];
-    let call = path.rsplit('/').next().unwrap_or(path);
-    !QUESTIONS.contains(&call)
 }

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::UnixListenerStream;
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::member_server::MemberServer;
+use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
 use crate::door::Door;
@@ -22,7 +23,7 @@ use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
 use crate::members::{Carrier, ClusterJournal, Connections, MemberApi};
 use crate::router::{self, Router};
-use crate::{Options, metrics};
+use crate::{Options, metrics, tls};
 
 /// How often a leader of several is heard; the others elect after 12 to 16 times this silence.
 const HEARTBEAT: Duration = Duration::from_millis(100);
@@ -40,7 +41,12 @@ pub fn run(options: Options) -> Result<()> {
 async fn serve(options: Options) -> Result<()> {
     let settings = options.own;
     let (machine, published) = ClusterMachine::new();
-    let connections = Arc::new(Connections::default());
+    let tls_dir = tls::dir(Path::new(&settings.state_dir));
+    let keyring = match tls_dir.join("identity.pem").exists() {
+        true => Some(Arc::new(Keyring::open(&tls_dir).with_context(|| tls_dir.display().to_string())?)),
+        false => None,
+    };
+    let connections = Arc::new(Connections::new(keyring.clone()));
     let mut journal_options =
         journal::Options::new(Path::new(&settings.state_dir).join("journal"), options.place.member);
     journal_options.wait_for_lock = WAIT_FOR_PREDECESSOR;
@@ -69,6 +75,7 @@ async fn serve(options: Options) -> Result<()> {
         config_file: options.config_file,
         started,
         state_dir: settings.state_dir.clone().into(),
+        keyring: keyring.clone(),
         own: own.clone(),
         hand_overs: hand_overs.clone(),
     });
@@ -88,12 +95,23 @@ async fn serve(options: Options) -> Result<()> {
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
-    let served = tonic::transport::Server::builder()
-        .initial_stream_window_size(4 << 20)
-        .initial_connection_window_size(16 << 20)
-        .add_service(Router { journal: journal.clone(), connections, lead })
-        .add_service(member)
-        .serve_with_incoming(UnixListenerStream::new(listener));
+    let router = Router { journal: journal.clone(), connections, lead, published: ground.published.clone() };
+    let server = || {
+        tonic::transport::Server::builder()
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(16 << 20)
+            .add_service(router.clone())
+            .add_service(member.clone())
+    };
+    if !settings.listen.is_empty() {
+        let address = &settings.listen;
+        let keyring = keyring.context("`listen` needs a certificate: make the cluster with `spur init`")?;
+        let listener = TcpListener::bind(address).await.with_context(|| format!("listen {address}"))?;
+        tracing::info!(address, "the controller answers other machines");
+        tokio::spawn(server().serve_with_incoming(wire::tls::listen::incoming(listener, keyring.clone())));
+        tokio::spawn(wire::tls::renewal::keep_fresh(keyring, vec![settings.address.clone()]));
+    }
+    let served = server().serve_with_incoming(UnixListenerStream::new(listener));
     tokio::select! {
         served = served => served.context("the socket failed")?,
         () = stop_in_order(&journal, &hand_overs) => {}

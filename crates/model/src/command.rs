@@ -6,6 +6,7 @@ use crate::het::StepPart;
 use crate::node::{Machine, Run};
 use crate::pool::{Plugin, Pool, PoolReport};
 use crate::staging::{Access, StageResult};
+use crate::trust::TrustChange;
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
     BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Owner, Plan, Reject, StepId,
@@ -172,6 +173,8 @@ pub enum Command {
         name: String,
     },
     Tick,
+    /// Machines join and leave.
+    Trust(TrustChange),
     /// A command whose sender may send it again because it heard no answer: carried out once, answered as often as it comes.
     Once {
         request: RequestId,

@@ -146,6 +146,14 @@ pub struct ControllerConfig {
     pub mail_program: String,
     /// Where metrics are served over HTTP, an address of this machine such as `127.0.0.1:9341`; empty: nowhere.
     pub metrics_address: String,
+    /// Where controllers and agents of other machines are heard, over TLS; empty: nowhere.
+    pub listen: String,
+    /// Where others reach this controller.
+    pub address: String,
+    /// Root of another machine is nobody here.
+    pub root_squash: bool,
+    /// Certificates hold so long; they are renewed when two thirds of it have passed.
+    pub certificate_lifetime: Span,
     /// So many controllers run on this machine, from this file.
     pub local_members: u32,
     /// How long commands try again where their controller does not answer; 0: not at all.
@@ -169,6 +177,10 @@ pub struct AgentConfig {
     pub constrain_devices: bool,
     /// Between SIGTSTP and the freeze of a suspended job.
     pub suspend_grace: Span,
+    /// Controllers of other machines, `host:port`; empty: they are on this one.
+    pub controllers: Vec<String>,
+    /// Where the agent keeps its certificate.
+    pub tls_dir: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -371,6 +383,10 @@ impl Default for ControllerConfig {
             return_to_service: true,
             mail_program: "/usr/bin/mail".into(),
             metrics_address: String::new(),
+            listen: String::new(),
+            address: String::new(),
+            root_squash: true,
+            certificate_lifetime: Span::from_secs(30 * 24 * 3600),
             local_members: 1,
             patience_secs: 0,
         }
@@ -390,6 +406,8 @@ impl Default for AgentConfig {
             constrain_cores: false,
             constrain_devices: false,
             suspend_grace: Span::from_secs(2),
+            controllers: Vec::new(),
+            tls_dir: String::new(),
         }
     }
 }

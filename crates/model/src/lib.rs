@@ -61,6 +61,7 @@ pub mod staging;
 pub mod step;
 pub mod time;
 pub mod topology;
+pub mod trust;
 pub mod update;
 pub mod usage;
 pub mod when;

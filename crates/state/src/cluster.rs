@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use model::accounts::Accounts;
+use model::node::NodeConfig;
 use model::request::NodeView;
 use model::reservation::Flag;
+use model::trust::Trust;
 use model::{
     Array, BlobId, Buffer, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer, Phase,
     Reservation, Step, StepId, Timestamp, Wake,
@@ -63,6 +65,10 @@ pub struct Cluster {
     pub(crate) license_use: OrdMap<String, u32>,
     /// Jobs that hold licences.
     pub(crate) license_holders: OrdSet<JobId>,
+    /// Who belongs to the cluster.
+    pub(crate) trust: Arc<Trust>,
+    /// Nodes that have joined and that no file names.
+    pub(crate) joined: OrdMap<NodeName, NodeConfig>,
     /// What was answered to requests that may come again.
     pub(crate) requests: Requests,
     /// Jobs the command in hand has touched. Empty between commands.
@@ -101,6 +107,10 @@ impl Cluster {
 
     pub fn accounts(&self) -> &Arc<Accounts> {
         &self.accounts
+    }
+
+    pub fn trust(&self) -> &Arc<Trust> {
+        &self.trust
     }
 
     /// The id the next job will probably get.

@@ -22,12 +22,14 @@ pub async fn connect(socket: &Path) -> Result<Channel, CallError> {
 
 /// As [`connect`]; the connection breaks when the other end stands still.
 pub async fn connect_watchful(socket: &Path) -> Result<Channel, CallError> {
-    let endpoint =
-        endpoint().http2_keep_alive_interval(SIGN_OF_LIFE).keep_alive_timeout(SIGN_OF_LIFE).keep_alive_while_idle(true);
-    connect_with(endpoint, socket).await
+    connect_with(watchful(endpoint()), socket).await
 }
 
-fn endpoint() -> Endpoint {
+pub(crate) fn watchful(endpoint: Endpoint) -> Endpoint {
+    endpoint.http2_keep_alive_interval(SIGN_OF_LIFE).keep_alive_timeout(SIGN_OF_LIFE).keep_alive_while_idle(true)
+}
+
+pub(crate) fn endpoint() -> Endpoint {
     // The name is never resolved: the connector always opens the socket.
     Endpoint::from_static("http://spur.local")
         .initial_stream_window_size(4 << 20)

@@ -6,9 +6,11 @@ use model::diagnosis::Diagnosis;
 use model::history::{HistoryPage, HistoryQuery};
 use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
+use model::trust::{JoinRequest, Joined, Role};
 use model::why::Why;
-use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, Reply, Reservation, StepId, Timestamp, codec};
+use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
+use tonic::transport::Channel;
 
 use crate::channel::MAX_MESSAGE_BYTES;
 use crate::proto::controller_client::ControllerClient;
@@ -42,6 +44,31 @@ impl Controller {
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         Ok(Controller { client })
+    }
+
+    /// Over a connection that was made already.
+    pub fn over(channel: Channel) -> Self {
+        let client = ControllerClient::new(Reach::Direct(channel))
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        Controller { client }
+    }
+
+    pub async fn join(&mut self, request: &JoinRequest) -> Result<Joined, CallError> {
+        let request = CommandRequest { command: codec::encode(request).into() };
+        read(&self.client.join(request).await?.into_inner().reply)
+    }
+
+    /// A token for a machine that is to join, and where controllers are reached.
+    pub async fn make_token(&mut self, role: Role) -> Result<(String, Vec<String>), CallError> {
+        let request = CommandRequest { command: codec::encode(&role).into() };
+        let reply = self.client.make_token(request).await?.into_inner();
+        Ok((reply.token, reply.controllers))
+    }
+
+    pub async fn remove_node(&mut self, node: &NodeName) -> Result<(), CallError> {
+        self.client.remove_node(CommandRequest { command: codec::encode(node).into() }).await?;
+        Ok(())
     }
 
     pub async fn submit(&mut self, spec: &JobSpec, blobs: &[Blob]) -> Result<JobId, CallError> {
@@ -99,6 +126,7 @@ impl Controller {
             | Command::Begin { .. }
             | Command::PoolsReported { .. }
             | Command::Once { .. }
+            | Command::Trust(_)
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)

@@ -13,10 +13,12 @@ pub mod client;
 pub mod host;
 pub mod node;
 pub mod origin;
+pub mod passing;
 pub mod peer;
 pub mod random;
 pub mod reach;
 pub mod refusal;
+pub mod tls;
 
 pub use client::Controller;
 pub use node::NodeAgent;

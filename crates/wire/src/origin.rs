@@ -7,6 +7,8 @@ use tonic::codegen::http;
 use tonic::transport::server::UdsConnectInfo;
 
 use crate::peer::Peer;
+use crate::tls::Principal;
+use crate::tls::listen::Caller;
 
 pub const HEADER: &str = "spur-origin";
 
@@ -21,7 +23,7 @@ pub struct Origin {
 pub enum From {
     /// A process on this machine, or on that of the controller that passed its call on.
     Local,
-    Controller,
+    Controller(u64),
     Node(String),
     /// Nobody we know: it has no certificate.
     Stranger,
@@ -32,6 +34,11 @@ impl Origin {
     pub fn of<B>(request: &http::Request<B>) -> Option<Origin> {
         let said = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
         Origin::judged(said, request.extensions())
+    }
+
+    /// By the kernel's word alone.
+    pub fn of_local<B>(request: &http::Request<B>) -> Option<Origin> {
+        Origin::judged(None, request.extensions())
     }
 
     /// As [`Origin::of`], for a request that has gone through no router.
@@ -45,7 +52,7 @@ impl Origin {
         let connection = Origin::of_connection(extensions)?;
         Some(match (&connection.from, said) {
             (From::Local, Some(said)) if connection.user.is_some_and(|user| is_own(user.uid)) => said,
-            (From::Controller, Some(said)) => said,
+            (From::Controller(_), Some(said)) => said,
             (From::Node(name), Some(said)) if said.from == From::Local => {
                 Origin { from: From::Node(name.clone()), user: said.user }
             }
@@ -54,6 +61,14 @@ impl Origin {
     }
 
     fn of_connection(extensions: &http::Extensions) -> Option<Origin> {
+        if let Some(caller) = extensions.get::<Caller>() {
+            let from = match &caller.principal {
+                Some(Principal::Controller(member)) => From::Controller(*member),
+                Some(Principal::Node(name)) => From::Node(name.clone()),
+                None => From::Stranger,
+            };
+            return Some(Origin { from, user: None });
+        }
         let credentials = extensions.get::<UdsConnectInfo>()?.peer_cred?;
         let user = Peer { uid: credentials.uid(), gid: credentials.gid(), pid: credentials.pid() };
         Some(Origin { from: From::Local, user: Some(user) })
@@ -63,7 +78,7 @@ impl Origin {
     pub fn written(&self) -> String {
         let from = match &self.from {
             From::Local => "local".to_owned(),
-            From::Controller => "controller".to_owned(),
+            From::Controller(member) => format!("controller:{member}"),
             From::Node(name) => format!("node:{name}"),
             From::Stranger => "stranger".to_owned(),
         };
@@ -77,9 +92,11 @@ impl Origin {
         let mut words = text.split(' ');
         let from = match words.next()? {
             "local" => From::Local,
-            "controller" => From::Controller,
             "stranger" => From::Stranger,
-            node => From::Node(node.strip_prefix("node:")?.to_owned()),
+            word => match word.strip_prefix("controller:") {
+                Some(member) => From::Controller(member.parse().ok()?),
+                None => From::Node(word.strip_prefix("node:")?.to_owned()),
+            },
         };
         let user = match words.next() {
             Some(uid) => Some(Peer { uid: uid.parse().ok()?, gid: words.next()?.parse().ok()?, pid: None }),
@@ -102,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_written_reads_the_same() {
         let user = Some(Peer { uid: 1000, gid: 100, pid: None });
-        for from in [From::Local, From::Controller, From::Node("n1".into()), From::Stranger] {
+        for from in [From::Local, From::Controller(3), From::Node("n1".into()), From::Stranger] {
             for user in [None, user] {
                 let origin = Origin { from: from.clone(), user };
                 assert_eq!(Origin::read(&origin.written()), Some(origin));

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     let options = agent::Options {
         node: node.as_str().into(),
         controllers: vec![controller.into()],
+        remote: None,
         socket: dir.join("agent.sock"),
         spool_dir: dir.join("spool"),
         pid_file: Some(dir.join("agent.pid")),

@@ -116,6 +116,10 @@ impl Controller for Post {
         drop_buffer: CommandRequest => CommandReply,
         why: WhyRequest => WhyReply,
         ping: Nothing => PingReply,
+        join: CommandRequest => CommandReply,
+        renew: CommandRequest => CommandReply,
+        make_token: CommandRequest => wire::proto::TokenReply,
+        remove_node: CommandRequest => Nothing,
         members: Nothing => wire::proto::MembersReply,
         change_members: CommandRequest => Nothing,
     }
@@ -192,6 +196,7 @@ impl World {
         agent::Options {
             node: "n1".into(),
             controllers: vec![self.dir.join("controller.sock")],
+            remote: None,
             socket: self.dir.join("agent.sock"),
             spool_dir: self.dir.join("spool"),
             pid_file: None,

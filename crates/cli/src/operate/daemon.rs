@@ -37,6 +37,13 @@ pub struct Daemon {
 impl Role {
     pub fn all(config: &Config) -> Vec<Role> {
         let agents = config.nodes.iter().map(|node| Role::Agent(node.name.clone()));
+        // On a machine that has joined there is only its agent; where controllers hear other machines, agents join like any other.
+        if !config.agent.controllers.is_empty() {
+            return agents.collect();
+        }
+        if !config.controller.listen.is_empty() {
+            return vec![Role::Controller];
+        }
         let members = (2..=config.controller.local_members).map(Role::Member);
         [Role::Controller].into_iter().chain(members).chain(agents).collect()
     }

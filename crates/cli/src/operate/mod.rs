@@ -14,6 +14,7 @@ mod env;
 mod folder;
 mod interrupt;
 mod machine_wide;
+mod machines;
 mod manual;
 mod mover;
 mod settle;
@@ -85,6 +86,36 @@ const VERBS: &[Verb] = &[
         usage: sim::USAGE,
         summary: "run a workload (SWF, or rows of sacct) through the scheduler on a simulated clock",
         run: sim::run,
+    },
+    Verb {
+        name: "init",
+        usage: "init [--dir DIR] [--listen ADDRESS[:PORT]] [--address HOST[:PORT]] [--cluster NAME]",
+        summary: "begin a cluster that other machines can join, with this one as its first controller",
+        run: machines::init,
+    },
+    Verb {
+        name: "join",
+        usage: "join TOKEN@HOST[:PORT] [--node NAME] [--cpus C] [--memory M] [--dir DIR] | join --controller TOKEN@HOST [--listen ADDRESS] [--address HOST]",
+        summary: "make this machine a node, or a controller, of the cluster that the token is of",
+        run: machines::join,
+    },
+    Verb {
+        name: "token",
+        usage: "token [--controller] [--dir DIR]",
+        summary: "print the line that makes another machine join; it works once, for an hour",
+        run: machines::token,
+    },
+    Verb {
+        name: "node",
+        usage: "node remove NAME [--dir DIR]",
+        summary: "take a machine that has joined out of the cluster, and its certificate back",
+        run: machines::node,
+    },
+    Verb {
+        name: "controller",
+        usage: "controller add | list | remove NUMBER | lead NUMBER [--dir DIR]",
+        summary: "add, show and remove controllers; let another one lead",
+        run: machines::controller,
     },
     Verb {
         name: "config",

@@ -12,6 +12,7 @@ use super::folder::{Folder, cannot};
 use crate::getopt::Parsed;
 
 /// What the caller of `spur up` asked for.
+#[derive(Default)]
 pub struct Wanted {
     pub nodes: Option<u32>,
     pub cpus: Option<u32>,

@@ -98,7 +98,9 @@ fn as_text(view: &View, dir: &Path) -> String {
             let pid = view.controller_pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             let age = duration::show_short(told.up_secs);
             text.push_str(&format!("controller  up for {age}{pid}, version {}\n", told.version));
-            text.push_str(&members_as_text(&told.members));
+            if told.members.members.len() > 1 {
+                text.push_str(&members_as_text(&told.members));
+            }
             let nodes: Vec<String> = told
                 .nodes
                 .iter()
@@ -126,10 +128,7 @@ fn as_text(view: &View, dir: &Path) -> String {
 }
 
 /// One line each, where there are several.
-fn members_as_text(members: &Members) -> String {
-    if members.members.len() < 2 {
-        return String::new();
-    }
+pub(super) fn members_as_text(members: &Members) -> String {
     let line = |member: &model::members::MemberView| {
         let role = match (member.is_leader, member.is_voter) {
             (true, _) => "leads",

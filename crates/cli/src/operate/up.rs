@@ -61,7 +61,7 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     // Of several, whichever leads keeps to what all agreed on until it is told to read the file.
     let was_running = n_controllers > 1 || !started.iter().any(|(role, _)| role.is_controller());
     let waited = block_on(async {
-        if was_running {
+        if was_running && config.agent.controllers.is_empty() {
             tell_of_changes(&config, &conf).await?;
         }
         wait_for_nodes(&config, &mut started, began).await
@@ -159,7 +159,7 @@ async fn wait_for_nodes(config: &Config, started: &mut [(Role, Child)], began: T
             }
             Some(nodes) => {
                 let missing = missing(config, nodes, &since);
-                let n_nodes = config.nodes.len();
+                let n_nodes = config.nodes.len().max(missing.len());
                 line.show(&format!("{} of {}", n_nodes - missing.len(), count(n_nodes, "node")));
                 Some(missing)
             }
@@ -210,7 +210,11 @@ fn missing(config: &Config, nodes: &[NodeView], since: &Since) -> Vec<String> {
             view.node.name.as_str() == name && is_settled && since.is_fresh(view)
         })
     };
-    config.nodes.iter().map(|node| node.name.to_string()).filter(|name| !is_there(name)).collect()
+    let here = Role::all(config).into_iter().filter_map(|role| match role {
+        Role::Agent(node) => Some(node.to_string()),
+        Role::Controller | Role::Member(_) => None,
+    });
+    here.filter(|name| !is_there(name)).collect()
 }
 
 fn gave_up(missing: Option<Vec<String>>, config: &Config) -> String {

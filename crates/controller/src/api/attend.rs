@@ -20,12 +20,16 @@ use crate::leader::stager;
 use crate::machine::Published;
 use crate::progress::ProgressTable;
 
-pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>) -> Answer<Streamed<ToAgent>> {
+/// `named` is the node that the agent's certificate is for.
+pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<String>) -> Answer<Streamed<ToAgent>> {
     let (orders, outgoing) = mpsc::unbounded_channel();
     let first = reports.next().await.ok_or_else(|| Status::invalid_argument("an agent says hello first"))??;
     let Report::Hello { node, machine, runs } = read(&first.report)? else {
         return Err(Status::invalid_argument("an agent says hello first"));
     };
+    if named.is_some_and(|named| named != node.as_str()) {
+        return Err(Status::permission_denied("the certificate is another node's"));
+    }
     let register = Command::RegisterNode { node: node.clone(), machine, runs };
     match api.door.propose(Caller::SYSTEM, register).await {
         Ok(_) => {

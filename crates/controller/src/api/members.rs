@@ -1,7 +1,8 @@
 //! Changing who the controllers are, and which of them leads.
 use journal::{MembersError, ProposeError};
 use model::members::Wish;
-use model::{Caller, Reject};
+use model::trust::TrustChange;
+use model::{Caller, Command, Reject};
 use tokio::sync::oneshot;
 use tonic::{Response, Status};
 use wire::proto::Nothing;
@@ -19,7 +20,14 @@ pub async fn change(api: &Api, by: Caller, wish: Wish) -> Answer<Nothing> {
         Wish::Remove { id } if api.journal.standing().id == id && !api.journal.is_lone() => {
             hand_over(api, None).await.and(Err(MembersError::Leads(id)))
         }
-        Wish::Remove { id } => api.journal.remove_member(id).await,
+        Wish::Remove { id } => {
+            let removed = api.journal.remove_member(id).await;
+            if removed.is_ok() {
+                let change = Command::Trust(TrustChange::RemoveController { member: id });
+                api.door.propose(by, change).await.map_err(|refusal| super::refused(&refusal))?;
+            }
+            removed
+        }
         Wish::Lead { id } => hand_over(api, id).await,
     };
     match changed {

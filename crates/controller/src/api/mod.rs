@@ -7,6 +7,7 @@ mod members;
 mod reservations;
 mod signal;
 mod submit;
+mod trust;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -21,12 +22,13 @@ use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
+use wire::origin::{From, Origin};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
     CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
     JobsReply, JobsRequest, LicensesReply, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
-    SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, WhyReply, WhyRequest,
+    SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply, WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
@@ -343,17 +345,42 @@ impl Controller for Api {
         Ok(Response::new(MembersReply { members: codec::encode(&members).into() }))
     }
 
-    async fn change_members(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
+    async fn join(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        trust::join(self, read(&request.get_ref().command)?).await
+    }
+
+    async fn renew(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        let origin = origin(&request)?;
+        trust::renew(self, &origin, &request.get_ref().command).await
+    }
+
+    async fn make_token(&self, request: Request<CommandRequest>) -> Answer<TokenReply> {
         let by = self.caller(&request)?;
+        trust::make_token(self, by, read(&request.get_ref().command)?).await
+    }
+
+    async fn remove_node(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
+        let by = self.caller(&request)?;
+        trust::remove_node(self, by, read(&request.get_ref().command)?).await
+    }
+
+    async fn change_members(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
+        // A controller that has just joined asks for itself.
+        let by = match origin(&request)?.from {
+            From::Controller(_) => Caller::SYSTEM,
+            From::Local | From::Node(_) | From::Stranger => self.caller(&request)?,
+        };
         members::change(self, by, read(&request.get_ref().command)?).await
     }
 
     async fn attend(&self, request: Request<Streaming<FromAgent>>) -> Answer<Self::AttendStream> {
-        let by = self.caller(&request)?;
-        if !by.is_admin {
-            return Err(to_status(&model::Reject::NotPermitted));
-        }
-        attend::attend(self, request.into_inner()).await
+        let named = match origin(&request)? {
+            // By its certificate it can only be this one.
+            Origin { from: From::Node(name), user: None } => Some(name),
+            _ if self.caller(&request)?.is_admin => None,
+            _ => return Err(to_status(&model::Reject::NotPermitted)),
+        };
+        attend::attend(self, request.into_inner(), named).await
     }
 }
 
@@ -377,4 +404,9 @@ fn again(why: String) -> Status {
 
 fn request_id<T>(request: &Request<T>) -> Option<RequestId> {
     wire::reach::read_request_id(request.metadata().get(REQUEST_HEADER)?.to_str().ok()?)
+}
+
+fn origin<T>(request: &Request<T>) -> Result<Origin, Status> {
+    let origin = request.extensions().get::<Origin>().cloned();
+    origin.ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))
 }

@@ -5,10 +5,14 @@ mod prepare;
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::config::ControllerConfig;
 use model::pool::PoolKind;
 use model::{Config, NodeName};
+
+use wire::tls::Principal;
+use wire::tls::identity::{Identity, Keyring};
 
 use given::{Given, Wish};
 
@@ -59,8 +63,24 @@ fn control(name: &str, given: &Given) -> Result<(), String> {
         0 | 1 => Vec::new(),
         _ => controller::on_this_machine(config.controller.sockets().all().map(PathBuf::from)),
     };
-    let place = controller::Place { member: member.into(), members, joins: false };
+    let place = place(&own, member, members)?;
     controller::run(controller::Options { config_file, config, own, place }).map_err(|error| format!("{error:#}"))
+}
+
+/// Which controller this is: by its certificate, or by its number among those of this machine.
+fn place(own: &ControllerConfig, member: u32, members: Vec<(u64, String)>) -> Result<controller::Place, String> {
+    let dir = controller::tls::dir(Path::new(&own.state_dir));
+    if !dir.join("identity.pem").exists() {
+        return Ok(controller::Place { member: member.into(), members, joins: false });
+    }
+    let identity = Identity::load(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    match identity.principal {
+        Principal::Controller(1) => {
+            Ok(controller::Place { member: 1, members: vec![(1, own.address.clone())], joins: false })
+        }
+        Principal::Controller(member) => Ok(controller::Place { member, members: Vec::new(), joins: true }),
+        Principal::Node(node) => Err(format!("the certificate in {} is that of node {node}", dir.display())),
+    }
 }
 
 /// Where a controller keeps its things; the first of a machine where the file says, the others beside that.
@@ -83,7 +103,7 @@ fn attend(name: &str, given: &Given) -> Result<(), String> {
         (Some(node), true) => node.clone(),
         _ => own_node(given.node.as_ref(), &config)?,
     };
-    let options = agent_options(&config, node);
+    let options = agent_options(&config, node)?;
     let log = given.log_file.clone().unwrap_or_else(|| config.agent.log_file.clone());
     let log = Config::for_node(&log, options.node.as_str());
     if given.clears {
@@ -128,9 +148,18 @@ fn own_node(named: Option<&NodeName>, config: &Config) -> Result<NodeName, Strin
     })
 }
 
-fn agent_options(config: &Config, node: NodeName) -> agent::Options {
+fn agent_options(config: &Config, node: NodeName) -> Result<agent::Options, String> {
     let place = |pattern: &str| PathBuf::from(Config::for_node(pattern, node.as_str()));
-    agent::Options {
+    let remote = match config.agent.controllers.is_empty() {
+        true => None,
+        false => {
+            let dir = Path::new(&config.agent.tls_dir);
+            let keyring = Keyring::open(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+            Some(agent::Remote { addresses: config.agent.controllers.clone(), keyring: Arc::new(keyring) })
+        }
+    };
+    Ok(agent::Options {
+        remote,
         controllers: config.controller.sockets().all().map(PathBuf::from).collect(),
         socket: place(&config.agent.socket),
         spool_dir: place(&config.agent.spool_dir),
@@ -139,7 +168,7 @@ fn agent_options(config: &Config, node: NodeName) -> agent::Options {
         heartbeat: std::time::Duration::from_micros(config.agent.heartbeat.0),
         pools: pools_of(config, &node),
         node,
-    }
+    })
 }
 
 /// The pools this agent has to do with: those of nodes, and the shared ones that it moves data for.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use model::{Config, Event, JobId, Phase, Plugin, Reply, Wake};
 
-use super::{Answer, node};
+use super::{Answer, node, trust};
 use crate::network::Derived;
 use crate::settle::{forget_wait, wake};
 use crate::{Cluster, buffers, history, limits};
@@ -19,6 +19,7 @@ pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
 }
 
 fn adopt_file(cluster: &mut Cluster, config: &Config, effective: Config) -> Answer {
+    let effective = trust::with_joined(cluster, effective);
     if *cluster.config == effective && *cluster.file_config == *config {
         return Ok(Reply::Ok);
     }

@@ -13,6 +13,7 @@ pub(crate) mod step;
 pub(crate) mod submit;
 pub(crate) mod suspend;
 pub(crate) mod tick;
+pub(crate) mod trust;
 pub(crate) mod update_job;
 
 use model::command::JobResult;

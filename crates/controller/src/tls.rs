@@ -1,0 +1,36 @@
+//! The controller's own certificate: made with the cluster, shown to others.
+use std::path::{Path, PathBuf};
+
+use model::trust::TrustChange;
+use model::{Caller, Command, Timestamp};
+
+use crate::leading::Ground;
+
+/// Where a controller keeps what it shows; beside its journal.
+pub fn dir(state_dir: &Path) -> PathBuf {
+    state_dir.join("tls")
+}
+
+/// The key of the authority lies here only until the state has it.
+pub const AUTHORITY_KEY: &str = "ca.key";
+
+/// Puts the authority that `spur init` made into the state, where all controllers find it.
+pub async fn hand_in_authority(ground: &Ground, door: &crate::door::Door) {
+    let Some(keyring) = &ground.keyring else { return };
+    let file = keyring.dir.join(AUTHORITY_KEY);
+    if ground.published.now().trust().ca_key.is_empty()
+        && let Ok(ca_key) = std::fs::read_to_string(&file)
+    {
+        let own = keyring.now();
+        let (ca_certificate, fingerprint) = (own.ca_pem.clone(), own.fingerprint.clone());
+        let until = Timestamp::from_secs(own.until_secs);
+        let change = TrustChange::Found { ca_certificate, ca_key, fingerprint, until };
+        if let Err(refusal) = door.propose(Caller::SYSTEM, Command::Trust(change)).await {
+            tracing::error!(?refusal, "the authority could not be handed in");
+            return;
+        }
+    }
+    if !ground.published.now().trust().ca_key.is_empty() {
+        let _ = std::fs::remove_file(file);
+    }
+}

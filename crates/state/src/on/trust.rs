@@ -1,0 +1,138 @@
+//! Machines join and leave: tokens are used up, certificates are known and taken back, nodes come and go with them.
+use std::sync::Arc;
+
+use model::config::{Config, NamedNode};
+use model::trust::{Certificate, Role, Trust, TrustChange, controller_label, node_label};
+use model::{Caller, NodeName, Reject, Reply, Timestamp};
+
+use super::{Answer, config, node};
+use crate::Cluster;
+
+pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    let now = cluster.now;
+    match change {
+        TrustChange::Found { ca_certificate, ca_key, fingerprint, until } => {
+            let trust = trust_mut(cluster);
+            if trust.ca_key.is_empty() {
+                (trust.ca_certificate, trust.ca_key) = (ca_certificate.clone(), ca_key.clone());
+                trust.last_member = 1;
+                give(trust, controller_label(1), fingerprint, *until, now);
+            }
+        }
+        TrustChange::KeepJwtKey { key } => {
+            let trust = trust_mut(cluster);
+            if trust.jwt_key.is_empty() {
+                trust.jwt_key.clone_from(key);
+            }
+        }
+        TrustChange::AddToken { hash, token } => {
+            let trust = trust_mut(cluster);
+            trust.tokens.retain(|_, token| token.until > now);
+            trust.tokens.insert(hash.clone(), token.clone());
+        }
+        TrustChange::Enroll { hash, role, member, node, fingerprint, until } => {
+            let token = cluster.trust.tokens.get(hash).filter(|token| token.until > now && token.role == *role);
+            if token.is_none() {
+                return Err(Reject::InvalidValue(
+                    "the join token: it was used, has expired, or is for something else".into(),
+                ));
+            }
+            let label = match (role, node) {
+                (Role::Node, Some(node)) => node_label(node.name.as_str()),
+                (Role::Controller, _) if *member > cluster.trust.last_member => controller_label(*member),
+                _ => return Err(Reject::Stale),
+            };
+            let trust = trust_mut(cluster);
+            trust.tokens.remove(hash);
+            trust.last_member = trust.last_member.max(*member);
+            give(trust, label, fingerprint, *until, now);
+            if let Some(node) = node {
+                add_node(cluster, node);
+            }
+        }
+        TrustChange::Renew { name, fingerprint, until } => {
+            give(trust_mut(cluster), name.clone(), fingerprint, *until, now)
+        }
+        TrustChange::RemoveNode { node } => return remove_node(cluster, node),
+        TrustChange::RemoveController { member } => revoke(trust_mut(cluster), &controller_label(*member)),
+    }
+    Ok(Reply::Ok)
+}
+
+fn trust_mut(cluster: &mut Cluster) -> &mut Trust {
+    Arc::make_mut(&mut cluster.trust)
+}
+
+fn give(trust: &mut Trust, name: String, fingerprint: &str, until: Timestamp, now: Timestamp) {
+    trust.certificates.retain(|_, certificate| certificate.until > now);
+    trust.revoked.retain(|_, until| *until > now);
+    trust.certificates.insert(fingerprint.to_owned(), Certificate { name, until });
+}
+
+fn revoke(trust: &mut Trust, name: &str) {
+    let gone: Vec<String> = trust
+        .certificates
+        .iter()
+        .filter(|(_, one)| one.name == name)
+        .map(|(fingerprint, _)| fingerprint.clone())
+        .collect();
+    for fingerprint in gone {
+        if let Some(certificate) = trust.certificates.remove(&fingerprint) {
+            trust.revoked.insert(fingerprint, certificate.until);
+        }
+    }
+}
+
+/// A node that the file does not name is the cluster's all the same.
+fn add_node(cluster: &mut Cluster, named: &NamedNode) {
+    let is_configured = cluster.file_config.nodes.iter().any(|node| node.name == named.name);
+    if !is_configured {
+        cluster.joined.insert(named.name.clone(), named.config.clone());
+        renew_config(cluster);
+    }
+}
+
+fn remove_node(cluster: &mut Cluster, name: &NodeName) -> Answer {
+    let Some(node) = cluster.nodes.get(name) else { return Err(Reject::NoSuchNode(name.to_string())) };
+    if !node.jobs.is_empty() {
+        return Err(Reject::NodesBusy(name.to_string()));
+    }
+    revoke(trust_mut(cluster), &node_label(name.as_str()));
+    if cluster.joined.remove(name).is_some() {
+        renew_config(cluster);
+    }
+    Ok(Reply::Ok)
+}
+
+fn renew_config(cluster: &mut Cluster) {
+    let mut effective = (*cluster.config).clone();
+    let from_file = |name: &NodeName| cluster.file_config.nodes.iter().any(|node| node.name == *name);
+    effective.nodes.retain(|node| from_file(&node.name));
+    for partition in &mut effective.partitions {
+        partition.nodes.retain(|name| from_file(name));
+    }
+    let effective = with_joined(cluster, effective);
+    config::adopt(cluster, effective);
+    node::configure(cluster);
+}
+
+/// The nodes that have joined are part of every configuration; they are in the partitions of all nodes, or in the usual one.
+pub(crate) fn with_joined(cluster: &Cluster, mut config: Config) -> Config {
+    let has_all = config.partitions.iter().any(|partition| partition.nodes_text == "ALL");
+    for (name, node) in &cluster.joined {
+        if config.nodes.iter().any(|known| known.name == *name) {
+            continue;
+        }
+        config.nodes.push(NamedNode { name: name.clone(), config: node.clone() });
+        for partition in &mut config.partitions {
+            let takes = if has_all { partition.nodes_text == "ALL" } else { partition.is_default };
+            if takes && !partition.nodes.contains(name) {
+                partition.nodes.push(name.clone());
+            }
+        }
+    }
+    config
+}

@@ -1,0 +1,40 @@
+//! Passing a call on to another daemon as it came, with a note of where it came from.
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{HeaderValue, Request, Response};
+use tonic::transport::Channel;
+use tonic::{Status, transport};
+
+use crate::origin::{self, Origin};
+use crate::reach::AGAIN_HEADER;
+
+/// How often a call has been passed on; more than a few times means nobody knows who leads.
+const HOPS_HEADER: &str = "spur-hops";
+const HOPS_MAX: u32 = 5;
+
+/// The answer, also when it says that the sender must ask again; an error is a connection that broke.
+pub async fn pass_on(
+    mut channel: Channel,
+    mut request: Request<Body>,
+    origin: &Origin,
+) -> Result<Response<Body>, transport::Error> {
+    let headers = request.headers_mut();
+    let n_hops = headers.get(HOPS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0u32) + 1;
+    if n_hops > HOPS_MAX {
+        return Ok(again("the controllers do not agree who leads"));
+    }
+    headers.insert(HOPS_HEADER, n_hops.into());
+    match HeaderValue::from_str(&origin.written()) {
+        Ok(value) => headers.insert(origin::HEADER, value),
+        Err(_) => return Ok(again("the caller has an unusual name")),
+    };
+    std::future::poll_fn(|context| channel.poll_ready(context)).await?;
+    channel.call(request).await
+}
+
+/// An answer that says: nothing is known to have been done here, ask again.
+pub fn again(why: &str) -> Response<Body> {
+    let mut answer = Status::unavailable(why).into_http();
+    answer.headers_mut().insert(AGAIN_HEADER, HeaderValue::from_static("1"));
+    answer
+}

@@ -1,0 +1,140 @@
+//! What a daemon shows of itself: its certificate and key, and the authority it believes. Replaced while it runs.
+//!
+//! ```text
+//!  DIR/ca.pem         the authority's certificate
+//!  DIR/identity.pem   # from SECONDS until SECONDS, own certificate, own key; replaced whole
+//! ```
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+use rcgen::{KeyPair, PKCS_ED25519};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use super::Principal;
+
+/// A key that has no certificate yet.
+pub struct NewKey {
+    pair: KeyPair,
+}
+
+impl NewKey {
+    pub fn make() -> io::Result<NewKey> {
+        Ok(NewKey { pair: KeyPair::generate_for(&PKCS_ED25519).map_err(io::Error::other)? })
+    }
+
+    pub fn public(&self) -> Vec<u8> {
+        self.pair.public_key_raw().to_vec()
+    }
+
+    /// Writes what this machine shows from now on.
+    pub fn keep(&self, dir: &Path, ca_pem: &str, certificate_pem: &str, from: u64, until: u64) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        replace(&dir.join("ca.pem"), ca_pem)?;
+        let text = format!("# from {from} until {until}\n{certificate_pem}{}", self.pair.serialize_pem());
+        replace(&dir.join("identity.pem"), &text)
+    }
+}
+
+/// Readers see the old file or the new one; only the owner sees any.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    let _ = fs::remove_file(&fresh);
+    let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)
+}
+
+pub struct Identity {
+    pub principal: Principal,
+    pub fingerprint: String,
+    pub from_secs: u64,
+    pub until_secs: u64,
+    pub ca_pem: String,
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) client: Arc<ClientConfig>,
+}
+
+impl Identity {
+    pub fn load(dir: &Path) -> io::Result<Identity> {
+        let ca_pem = fs::read_to_string(dir.join("ca.pem"))?;
+        let own = fs::read_to_string(dir.join("identity.pem"))?;
+        let certificate = CertificateDer::from_pem_slice(own.as_bytes()).map_err(io::Error::other)?;
+        let key = || PrivateKeyDer::from_pem_slice(own.as_bytes()).map_err(io::Error::other);
+        let authority = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(io::Error::other)?;
+        let principal = Principal::of(&certificate).ok_or_else(|| io::Error::other("a certificate of nobody"))?;
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.clone()).map_err(io::Error::other)?;
+        let roots = Arc::new(roots);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        // Those without a certificate may only ask to join.
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(io::Error::other)?;
+        let chain = vec![certificate.clone(), authority];
+        let mut server = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain.clone(), key()?)
+            .map_err(io::Error::other)?;
+        server.alpn_protocols = vec![b"h2".to_vec()];
+        let mut client = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key()?)
+            .map_err(io::Error::other)?;
+        client.alpn_protocols = vec![b"h2".to_vec()];
+        let (from_secs, until_secs) = lifetime(&own).unwrap_or((0, 0));
+        Ok(Identity {
+            principal,
+            fingerprint: super::fingerprint(&certificate),
+            from_secs,
+            until_secs,
+            ca_pem,
+            server: Arc::new(server),
+            client: Arc::new(client),
+        })
+    }
+}
+
+fn lifetime(text: &str) -> Option<(u64, u64)> {
+    let (from, until) = text.lines().next()?.strip_prefix("# from ")?.split_once(" until ")?;
+    Some((from.parse().ok()?, until.parse().ok()?))
+}
+
+/// The identity that counts now.
+pub struct Keyring {
+    pub dir: PathBuf,
+    current: RwLock<Arc<Identity>>,
+}
+
+impl std::fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyring").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl Keyring {
+    pub fn open(dir: &Path) -> io::Result<Keyring> {
+        Ok(Keyring { dir: dir.into(), current: RwLock::new(Arc::new(Identity::load(dir)?)) })
+    }
+
+    pub fn now(&self) -> Arc<Identity> {
+        self.current.read().expect("nobody panics with it").clone()
+    }
+
+    /// New connections show what the files hold now.
+    pub fn reload(&self) -> io::Result<()> {
+        *self.current.write().expect("nobody panics with it") = Arc::new(Identity::load(&self.dir)?);
+        Ok(())
+    }
+}

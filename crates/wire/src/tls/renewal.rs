@@ -1,0 +1,52 @@
+//! Certificates renew themselves: when two thirds of their life have passed, whoever leads gives the next one.
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use model::codec;
+use model::trust::Joined;
+
+use super::connect::{Expected, connect};
+use super::identity::{Keyring, NewKey};
+use crate::channel::MAX_MESSAGE_BYTES;
+use crate::proto::CommandRequest;
+use crate::proto::controller_client::ControllerClient;
+use crate::refusal::CallError;
+
+/// How often a certificate's age is looked at, at least.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Never ends. Any of the addresses will do.
+pub async fn keep_fresh(keyring: Arc<Keyring>, addresses: Vec<String>) {
+    let mut turn = 0;
+    loop {
+        let own = keyring.now();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let life = own.until_secs.saturating_sub(own.from_secs);
+        let due = own.from_secs + life * 2 / 3;
+        if now < due || addresses.is_empty() {
+            tokio::time::sleep(Duration::from_secs(due.saturating_sub(now).max(1)).min(LOOK)).await;
+            continue;
+        }
+        match renew(&keyring, &addresses[turn % addresses.len()]).await {
+            Ok(until) => tracing::info!(until, "the certificate was renewed"),
+            Err(error) => {
+                tracing::error!("the certificate could not be renewed: {error}");
+                turn += 1;
+                tokio::time::sleep(Duration::from_secs(life / 30 + 1).min(LOOK)).await;
+            }
+        }
+    }
+}
+
+async fn renew(keyring: &Arc<Keyring>, address: &str) -> Result<u64, CallError> {
+    let other = |error: std::io::Error| CallError::Other(error.to_string());
+    let channel = connect(address, keyring.clone(), Expected::AnyController).await?;
+    let key = NewKey::make().map_err(other)?;
+    let mut client = ControllerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let reply = client.renew(CommandRequest { command: key.public().into() }).await?.into_inner();
+    let joined: Joined = codec::decode(&reply.reply).map_err(|error| CallError::Other(error.to_string()))?;
+    key.keep(&keyring.dir, &joined.ca_certificate, &joined.certificate, joined.from_secs, joined.until_secs)
+        .map_err(other)?;
+    keyring.reload().map_err(other)?;
+    Ok(joined.until_secs)
+}

@@ -1,0 +1,95 @@
+//! Many machines, played by one: every machine has its own directory and reaches the others over TLS on the loopback only.
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use crate::cluster::{Cluster, kill_9, new_dir};
+
+/// A port that nobody has; the kernel gives out others first before it gives this one again.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A machine that is to be stopped when the test is over.
+struct Machine(Cluster);
+
+impl Machine {
+    fn new(dir: PathBuf) -> Machine {
+        Machine(Cluster { dir })
+    }
+}
+
+fn token(head: &Cluster, options: &str) -> String {
+    let line = head.ok(&format!("spur token {options} --dir {}", head.dir.display()));
+    line.rsplit_once(' ').unwrap().1.to_owned()
+}
+
+fn join(word: &str, options: &str) -> Machine {
+    let machine = Machine::new(new_dir());
+    machine.0.ok(&format!("spur join {word} {options} --dir {}", machine.0.dir.display()));
+    machine
+}
+
+#[test]
+fn machines_join_over_tls_run_jobs_and_leave() {
+    let head = Cluster { dir: new_dir() };
+    let said = head.ok(&format!("spur init --dir {} --listen 127.0.0.1:{}", head.dir.display(), free_port()));
+    let word = said.rsplit_once(' ').unwrap().1.to_owned();
+    let node = join(&word, "--node a1 --cpus 4 --memory 1G");
+    assert!(!head.dir.join("state/tls/ca.key").exists(), "the authority's key is in the state, and nowhere else");
+    assert_eq!(head.ok("sinfo -h -o '%N %c %T'"), "a1 4 idle");
+    // From the node's machine, through its agent; root of another machine is nobody, and may not submit as root.
+    assert_eq!(node.0.ok("sinfo -h -o %T"), "idle");
+    let job = head.sbatch("-D / -o /dev/null --wrap 'echo ran > \"$SLURM_SUBMIT_DIR\"/../..; true'");
+    head.wait_state(&job, "COMPLETED");
+    if unsafe { libc::geteuid() } == 0 {
+        let refused = node.0.run("scontrol update nodename=a1 state=drain reason=x");
+        assert_ne!(refused.code, 0, "root of a node is no administrator: {refused:?}");
+    }
+
+    let again = Machine::new(new_dir());
+    let refused = again.0.run(&format!("spur join {word} --node a2 --dir {}", again.0.dir.display()));
+    assert!(refused.code != 0 && refused.err.contains("token"), "a token is good once: {refused:?}");
+    let (secret, host) = word.split_once('@').unwrap();
+    let other_pin: String = secret[..30].to_owned() + &"A".repeat(secret.len() - 30);
+    let refused = again.0.run(&format!("spur join {other_pin}@{host} --node a2 --dir {}", again.0.dir.display()));
+    assert!(refused.code != 0 && refused.err.contains("not the cluster of the token"), "{refused:?}");
+
+    // Plain text gets nowhere.
+    assert_ne!(
+        head.run(&format!(
+            "timeout 5 bash -c 'exec 3<>/dev/tcp/{}; echo hello >&3; read -t 3 -u 3 line && [ \"$line\" = hello ]'",
+            host.replace(':', "/")
+        ))
+        .code,
+        0
+    );
+
+    head.ok(&format!("spur node remove a1 --dir {}", head.dir.display()));
+    assert_eq!(head.ok("sinfo -h -N -o %N"), "");
+    let refused = node.0.run("timeout 3 sinfo -h");
+    assert_ne!(refused.code, 0, "a certificate that was taken back opens nothing: {refused:?}");
+}
+
+#[test]
+fn three_controllers_of_three_machines_survive_the_first() {
+    let head = Cluster { dir: new_dir() };
+    let listen = || format!("--listen 127.0.0.1:{}", free_port());
+    head.ok(&format!("spur init --dir {} {}", head.dir.display(), listen()));
+    let second = join(&token(&head, "--controller"), &format!("--controller {}", listen()));
+    let third = join(&token(&head, "--controller"), &format!("--controller {}", listen()));
+    let said = third.0.ok("scontrol ping");
+    assert_eq!(said.matches("is UP").count(), 3, "{said}");
+    let node = join(&token(&second.0, ""), "--node a1 --cpus 4 --memory 1G");
+    let long = head.sbatch("-D / -o /dev/null --wrap 'sleep 600'");
+    second.0.wait_state(&long, "RUNNING");
+    kill_9(head.controller_pid());
+    let job = third.0.sbatch("-D / -o /dev/null --wrap true");
+    third.0.wait_state(&job, "COMPLETED");
+    second.0.wait_state(&long, "RUNNING");
+    assert_eq!(node.0.ok(&format!("squeue -h -j {long} -o %T")), "RUNNING", "the node's commands find their way");
+    second.0.ok(&format!("scancel {long}"));
+    second.0.ok(&format!("spur controller remove 1 --dir {}", second.0.dir.display()));
+    let said = second.0.ok("scontrol ping");
+    assert_eq!(said.matches("is UP").count(), 2, "{said}");
+    assert!(Path::new(&head.dir).exists());
+}
