@@ -38,6 +38,9 @@ impl Principal {
             return member.parse().ok().map(Principal::Controller);
         }
         let digits: String = name.strip_suffix(".node.spur")?.split('.').collect();
+        if digits.len() % 2 != 0 {
+            return None;
+        }
         let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
         let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
         String::from_utf8(bytes?).ok().filter(|name| !name.is_empty()).map(Principal::Node)
