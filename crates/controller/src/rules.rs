@@ -69,6 +69,8 @@ pub const RULES: &[Rule] = &[
     asks("Burst", USERS),
     asks("WatchStaging", USERS),
     asks("Why", USERS),
+    asks("BurstStatus", USERS),
+    does("DropBuffer", USERS),
     does("Ping", ALL_OF_US),
     asks("Members", ALL_OF_US),
     does("ChangeMembers", &[Kind::User, Kind::Controller]),
