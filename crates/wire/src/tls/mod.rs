@@ -38,7 +38,7 @@ impl Principal {
             return member.parse().ok().map(Principal::Controller);
         }
         let digits: String = name.strip_suffix(".node.spur")?.split('.').collect();
-        if digits.len() % 2 != 0 {
+        if !digits.len().is_multiple_of(2) {
             return None;
         }
         let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
