@@ -18,7 +18,7 @@ fn suspended_processes_stand_still_and_go_on() {
     cluster.ok(&format!("scontrol suspend {job}"));
     cluster.wait_state(&job, "SUSPENDED");
     let pid = cluster.file("pid").trim().to_string();
-    cluster.wait_until(&format!("cut -d' ' -f3 /proc/{pid}/stat"), |said| said.out.trim() == "T");
+    cluster.wait_until(&format!("cut -d' ' -f3 /proc/{pid}/stat"), |said| matches!(said.out.trim(), "T" | "D"));
     cluster.ok(&format!("scontrol resume {job}"));
     let before = cluster.file("beat");
     cluster.wait_file("beat", |text| !text.is_empty() && text != before);

@@ -14,7 +14,7 @@ fn conf(mode: &str, grace: u32) -> String {
 
 #[test]
 fn a_preempted_job_is_told_and_ends_as_preempted() {
-    let cluster = Cluster::configured(&conf("CANCEL", 1));
+    let cluster = Cluster::configured(&conf("CANCEL", 4));
     // The step hears the call, the script does not; what ignores it is ended when the grace is over.
     let script = "trap 'echo shell >> heard' TERM; srun --overlap sh -c \"trap 'echo step >> heard' TERM; \
                   touch ready; while :; do sleep 0.05; done\" & while :; do sleep 0.05; done";
@@ -50,4 +50,63 @@ fn a_requeued_job_runs_again_when_the_other_is_gone_also_after_a_crash() {
     cluster.wait_file("runs", |text| text.lines().count() == 2);
     let rows = cluster.ok(&format!("sacct -X -D -n -P -j {low} -o State"));
     assert_eq!(rows, "PREEMPTED\nRUNNING");
+}
+
+fn beats(cluster: &Cluster, name: &str) -> usize {
+    std::fs::read_to_string(cluster.dir.join("work").join(name)).unwrap_or_default().len()
+}
+
+/// One writes on, the other does not.
+fn only_one_beats(cluster: &Cluster, runs: &str, still: &str) {
+    cluster.wait_until("true", |_| {
+        let (before, mark) = (beats(cluster, still), beats(cluster, runs));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        beats(cluster, still) == before && beats(cluster, runs) > mark
+    });
+}
+
+#[test]
+fn a_job_stands_still_for_a_more_important_one_and_goes_on_by_itself_also_after_a_crash() {
+    let cluster = Cluster::configured(&conf("SUSPEND,GANG", 0));
+    let beat = |name: &str| format!("--wrap 'while :; do echo x >> {name}; sleep 0.02; done'");
+    let low = cluster.sbatch(&format!("-N2 -c2 -t 10 {}", beat("low")));
+    cluster.wait_file("low", |text| !text.is_empty());
+    let high = cluster.sbatch(&format!("-p high -c1 -t 10 {}", beat("high")));
+    cluster.wait_state(&high, "RUNNING");
+    cluster.wait_for(&format!("squeue -h -j {low} -o %t"), "S");
+    only_one_beats(&cluster, "high", "low");
+    kill_9(cluster.controller_pid());
+    cluster.start("");
+    only_one_beats(&cluster, "high", "low");
+    let shown = cluster.ok(&format!("scontrol show job {low}"));
+    assert!(shown.contains("JobState=SUSPENDED") && !shown.contains("Priority=0 "), "{shown}");
+    assert_eq!(cluster.ok("sinfo -h -p low -N -n n1 -o %t"), "alloc");
+    cluster.ok(&format!("scancel {high}"));
+    cluster.wait_state(&low, "RUNNING");
+    let before = beats(&cluster, "low");
+    cluster.wait_file("low", |text| text.len() > before);
+}
+
+#[test]
+fn jobs_on_the_same_cpus_take_turns() {
+    let text = "cluster_name = \"turns\"\n\
+         [scheduler]\npreempt_mode = \"GANG\"\ntime_slice = 1\n\
+         [agent]\nkill_wait = 2\nsuspend_grace = 0\n\
+         [[nodes]]\nnames = \"n1\"\ncpus = 2\nmemory_mb = 1000\n\
+         [[partitions]]\nname = \"low\"\nnodes = \"ALL\"\ndefault = true\noversubscribe = \"FORCE:2\"\n";
+    let cluster = Cluster::configured(text);
+    let beat = |name: &str| format!("-c2 -t 10 --wrap 'while :; do echo x >> {name}; sleep 0.02; done'");
+    let first = cluster.sbatch(&beat("first"));
+    cluster.wait_state(&first, "RUNNING");
+    let second = cluster.sbatch(&beat("second"));
+    let third = cluster.sbatch(&beat("third"));
+    cluster.wait_until("squeue -h -o %t", |said| said.out.contains('S'));
+    assert_eq!(cluster.ok(&format!("squeue -h -j {third} -o %t")), "PD", "two at most");
+    for (runs, still) in [("second", "first"), ("first", "second"), ("second", "first")] {
+        only_one_beats(&cluster, runs, still);
+    }
+    let times = cluster.ok(&format!("scontrol show job {first}"));
+    assert!(times.contains("SuspendTime=20"), "{times}");
+    cluster.ok(&format!("scancel {second}"));
+    cluster.wait_until(&format!("squeue -h -j {third} -o %t"), |said| said.out.trim() != "PD");
 }

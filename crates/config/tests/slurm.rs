@@ -207,11 +207,29 @@ fn what_has_no_effect_is_named_once() {
     );
     warnings(
         "SlurmctldHost=a\nSlurmctldHost=b\nKillWait=1\nKillWait=2\nPartitionName=q Nodes=n1 OverSubscribe=FORCE:2",
-        &[
-            "c:6:1: b has no effect here: there is one controller",
-            "c:8:1: `KillWait` was 1 in line 7: this one holds",
-            "c:9:26: OverSubscribe=FORCE:2 has no effect here: CPUs are not shared",
-        ],
+        &["c:6:1: b has no effect here: there is one controller", "c:8:1: `KillWait` was 1 in line 7: this one holds"],
+    );
+}
+
+#[test]
+fn preemption_is_read_and_checked() {
+    let config = good(
+        "SelectType=select/cons_tres\nPreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\nSchedulerTimeSlice=10\n\
+         PreemptExemptTime=00:05:00\nPreemptParameters=youngest_first,min_exempt_priority=7,suspend_grace_time=1\n\
+         NodeName=n1\nPartitionName=p Nodes=ALL PreemptMode=REQUEUE GraceTime=20\n",
+    );
+    let rules = &config.scheduler.preemption;
+    assert_eq!((rules.kind.word(), rules.mode_text().as_str()), ("partition_prio", "GANG,SUSPEND"));
+    assert_eq!((rules.time_slice.secs(), rules.exempt_time.secs()), (10, 300));
+    assert!(rules.youngest_first && rules.min_exempt_priority == Some(7));
+    assert_eq!(config.agent.suspend_grace.secs(), 1);
+    assert_eq!(config.partitions[0].grace_time.secs(), 20);
+    check("PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND", &["c:6:1: PreemptMode=SUSPEND requires GANG too"]);
+    check("PreemptMode=CANCEL", &["c:5:1: PreemptType and PreemptMode values incompatible"]);
+    check("PreemptType=preempt/qos", &["c:5:1: PreemptType and PreemptMode values incompatible"]);
+    warnings(
+        "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nPreemptParameters=reorder_count=3",
+        &["c:7:1: reorder_count=3 has no effect here: the fewest are looked for anyway"],
     );
 }
 

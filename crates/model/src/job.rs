@@ -67,6 +67,8 @@ record! {
         pub n_switches: u32,
         /// Suspended by the scheduler, which resumes it, and not by somebody.
         pub is_parked: bool,
+        /// Its place among those that take turns: the lowest is the next.
+        pub turn: u64,
         /// Others may use its CPUs while it is suspended (`suspend_cpus = "release"`).
         pub lends_cpus: bool,
         /// Its processes were stopped by a signal (`scancel -s STOP`); its clock goes on.

@@ -32,7 +32,7 @@ record! {
         pub jobs: BTreeSet<JobId>,
         /// The job that has the whole node.
         pub exclusive_job: Option<JobId>,
-        /// Some CPUs are held by two jobs: one was suspended and lent them, and has been resumed.
+        /// Some CPUs are held by several jobs, which share them, take turns, or stand still for each other.
         pub shares_cpus: bool,
         /// The users of the jobs here, and how many jobs of each want to be alone with their user.
         pub users: BTreeMap<u32, Tenancy>,

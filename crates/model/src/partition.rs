@@ -62,7 +62,7 @@ record! {
     }
 }
 
-/// Whether jobs share CPUs. Only `No` and `Exclusive` change what happens; the others are kept and shown.
+/// Whether jobs share CPUs, and how many one CPU: those that ask for it, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OverSubscribe {
     #[default]

@@ -28,6 +28,12 @@ record! {
         pub time_limit: Option<TimeLimit>,
         /// Empty: outside all reservations.
         pub reservation: String,
+        /// Which of several licences it gets, where one is enough; empty: whichever is free.
+        pub license: String,
+        /// It may have CPUs that others hold, as its partition's OverSubscribe has it.
+        pub shares_cpus: bool,
+        /// It may have the CPUs of these, which then stand still.
+        pub parks: Vec<JobId>,
     }
 
     pub struct StageStart {

@@ -100,7 +100,10 @@ impl Counts {
         for job in cluster.license_holders() {
             let until = cluster.expected_end(job).map_or(Slot::NEVER, |at| clock.slot(at).max(Slot(1)));
             let held: Vec<Wanted> = job.licenses.iter().map(Wanted::of).collect();
-            counts.take(job.id, &held, Interval { from: Slot::NOW, until }, &job.reservation);
+            // One that is still there after its reservation's time (it is being ended, or suspended) holds what others may have by now.
+            let is_its_time = cluster.reservation(&job.reservation).is_some_and(|one| one.is_active(cluster.now()));
+            let reservation = if is_its_time { job.reservation.as_str() } else { "" };
+            counts.take(job.id, &held, Interval { from: Slot::NOW, until }, reservation);
         }
         counts
     }

@@ -8,6 +8,7 @@ use model::{Job, JobId, Plan, Reason, Start, Timestamp, hostlist};
 use state::Cluster;
 
 use self::preempt::Preemptees;
+use self::share::Way;
 use crate::Outlook;
 use crate::allowance::Allowance;
 use crate::depth::Depth;
@@ -20,6 +21,7 @@ use crate::room::{PoolId, Room};
 use crate::timeline::{self, Clock, Length, Slot};
 
 mod preempt;
+mod share;
 mod together;
 
 /// What jobs have used is forgotten, and what they may still use gets less, with time.
@@ -34,6 +36,8 @@ pub(crate) struct Pass<'a> {
     order: Order<'a>,
     pub(crate) room: Room<'a>,
     failed: Failed<'a>,
+    /// Those that found no place even beside others.
+    failed_beside: Failed<'a>,
     reasons: Reasons<'a>,
     pub(crate) depth: Depth,
     allowance: Allowance<'a>,
@@ -56,6 +60,7 @@ impl<'a> Pass<'a> {
             order: Order::new(cluster),
             room: Room::new(cluster, &clock),
             failed: Failed::default(),
+            failed_beside: Failed::default(),
             reasons: Reasons::new(cluster),
             depth: Depth::new(backfill),
             allowance: Allowance::new(cluster),
@@ -74,7 +79,7 @@ impl<'a> Pass<'a> {
             while being_staged.last().is_some_and(|first| self.cluster.queue_key(first) < self.cluster.queue_key(job)) {
                 self.keep_a_place(being_staged.pop().expect("just seen"));
             }
-            if self.room.is_full() && !self.depth.may_promise() && !self.preemptees.may_help() {
+            if self.room.is_full() && !self.depth.may_promise() && !self.may_start_when_full() {
                 n_when_full += 1;
                 if n_when_full > N_LOOKED_AT_WHEN_FULL {
                     break;
@@ -214,15 +219,32 @@ impl<'a> Pass<'a> {
                 if self.breaks_limit(*pool, request, &grants, None) {
                     continue;
                 }
-                self.place(*pool, request, task, grants, None);
+                self.place(*pool, request, task, grants, Way::default());
                 return true;
             }
             if let Some((shorter, grants)) = self.fits_shortened(*pool, request) {
-                let limit = shorter.length.0.map(|span| TimeLimit::Secs(span.secs()));
-                if self.breaks_limit(*pool, request, &grants, limit) {
+                let time_limit = shorter.length.0.map(|span| TimeLimit::Secs(span.secs()));
+                if self.breaks_limit(*pool, request, &grants, time_limit) {
                     continue;
                 }
-                self.place(*pool, &shorter, task, grants, limit);
+                self.place(*pool, &shorter, task, grants, Way { time_limit, ..Way::default() });
+                return true;
+            }
+            if let Some(grants) = self.fits_beside(*pool, request) {
+                if self.breaks_limit(*pool, request, &grants, None) {
+                    continue;
+                }
+                self.place(*pool, request, task, grants, Way { shares_cpus: true, ..Way::default() });
+                return true;
+            }
+        }
+        if self.refused.is_some() {
+            return false;
+        }
+        for pool in pools.iter().filter(|pool| passes || !self.reasons.is_blocked(**pool)).copied().collect::<Vec<_>>()
+        {
+            if let Some((grants, parks)) = self.fits_instead(pool, request) {
+                self.place(pool, request, task, grants, Way { parks, ..Way::default() });
                 return true;
             }
         }
@@ -286,21 +308,18 @@ impl<'a> Pass<'a> {
         Some((shorter, grants))
     }
 
-    fn place(
-        &mut self,
-        pool: PoolId,
-        request: &Request<'a>,
-        task: Option<u32>,
-        nodes: Vec<Grant>,
-        time_limit: Option<TimeLimit>,
-    ) {
+    fn place(&mut self, pool: PoolId, request: &Request<'a>, task: Option<u32>, nodes: Vec<Grant>, way: Way) {
         let interval = self.clock.interval(Slot::NOW, request.length);
         self.room.give(pool, &nodes, request, interval);
         let partition = self.room.partition(pool).name.clone();
         let is_exclusive = request.size.wants_whole_nodes();
         let reservation = request.reservation.to_string();
         let job = request.job.id;
-        let start = Start { job, task, partition, nodes, is_exclusive, time_limit, reservation };
+        let Way { time_limit, shares_cpus, parks } = way;
+        let has_choice = request.spec().licenses.any_is_enough;
+        let license = request.counts.first().filter(|_| has_choice).map(|one| one.name.clone()).unwrap_or_default();
+        let start =
+            Start { job, task, partition, nodes, is_exclusive, time_limit, reservation, license, shares_cpus, parks };
         self.allowance.started(request.job, &start);
         self.plan.starts.push(start);
     }

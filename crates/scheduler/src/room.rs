@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
-use model::{Job, JobId, Node, NodeName, Partition, Timestamp};
+use model::{CpuSet, Job, JobId, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
 use topology::Shape;
@@ -122,20 +122,30 @@ impl<'a> Room<'a> {
         let mut ids: Vec<model::JobId> = self.spots.iter().flat_map(|spot| spot.node.jobs.iter().copied()).collect();
         ids.sort_unstable();
         ids.dedup();
-        for id in ids {
-            let Some(job) = cluster.job(id) else { continue };
-            let ends_at = cluster.expected_end(job);
+        let mut jobs: Vec<(&Job, Option<Timestamp>)> =
+            ids.into_iter().filter_map(|id| cluster.job(id)).map(|job| (&**job, cluster.expected_end(job))).collect();
+        // The last to end first: a CPU that several hold is given back by the last of them.
+        jobs.sort_by_key(|(_, ends_at)| std::cmp::Reverse(ends_at.unwrap_or(Timestamp(u64::MAX))));
+        let mut seen: BTreeMap<SpotId, CpuSet> = BTreeMap::new();
+        for (job, ends_at) in jobs {
+            let id = job.id;
             // What lies beyond the window is taken to end with it, so that nobody waits behind it without a place.
             let until = ends_at.map_or(clock.end(), |at| clock.slot(at).clamp(Slot(1), clock.end()));
             let interval = Interval { from: Slot::NOW, until };
             for share in &job.allocation.nodes {
                 let Some(spot) = self.find(&share.node) else { continue };
+                let cpus = match self.spots[spot as usize].node.shares_cpus {
+                    _ if job.lends_cpus => 0,
+                    false if job.allocation.is_exclusive => u32::MAX,
+                    false => share.cpus.len(),
+                    true => first_seen(seen.entry(spot).or_default(), &share.cpus),
+                };
                 let spot = &mut self.spots[spot as usize];
                 spot.hold(Use {
                     job: id,
                     interval,
                     ends_at,
-                    cpus: if job.allocation.is_exclusive { u32::MAX } else { share.cpus.len() },
+                    cpus,
                     memory_mb: share.memory_mb,
                     gres: share.gres.clone(),
                     uid: job.spec.uid,
@@ -366,6 +376,13 @@ impl<'a> Room<'a> {
     fn of(&self, pool: PoolId) -> &Pool<'a> {
         &self.pool_list[pool.0 as usize]
     }
+}
+
+/// How many of the CPUs were not seen before; they are now.
+fn first_seen(seen: &mut CpuSet, cpus: &CpuSet) -> u32 {
+    let n_before = seen.len();
+    cpus.iter().for_each(|cpu| seen.insert(cpu));
+    seen.len() - n_before
 }
 
 fn find(names: &[(&NodeName, SpotId)], name: &NodeName) -> Option<SpotId> {

@@ -20,6 +20,10 @@ pub(crate) struct Spot<'a> {
     /// Who has what, and until when. Of running jobs only after `Room::load`.
     pub uses: Uses,
     pub is_empty: bool,
+    /// Jobs that this plan starts here.
+    pub n_started: u32,
+    /// This plan has started one here that shares CPUs.
+    pub is_shared: bool,
     pub whole: Free,
     pub weight: u32,
     /// As with `gres`: more than the node's own record says.
@@ -39,6 +43,8 @@ impl<'a> Spot<'a> {
             stairs: Stairs { steps: Vec::new(), for_ever: cpus },
             uses: Uses::default(),
             is_empty: node.jobs.is_empty(),
+            n_started: 0,
+            is_shared: false,
             whole: Free { cpus: node.config.cpus, memory_mb: node.config.memory_mb },
             weight: node.config.weight,
             users: None,
@@ -117,7 +123,9 @@ impl<'a> Spot<'a> {
             in_use.extend(gres.iter().cloned());
             self.gres = Some(in_use);
         }
-        self.now.cpus -= grant.n_cpus;
+        self.is_shared |= grant.n_cpus > self.now.cpus;
+        self.n_started += 1;
+        self.now.cpus = self.now.cpus.saturating_sub(grant.n_cpus);
         self.now.memory_mb = self.now.memory_mb.saturating_sub(grant.memory_mb);
         self.is_empty = false;
         self.hold(part(job.id, uid, grant, size, gres, interval));

@@ -11,7 +11,7 @@ const N_ROUNDS: u32 = 3_000;
 
 pub fn heal(world: &mut World) {
     world.is_healing = true;
-    let mut config = Box::new(setting::config());
+    let mut config = Box::new(setting::config(world.seed));
     // What limits keep would wait for ever.
     config.accounting.enforce = model::config::Enforce::NOTHING;
     let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });

@@ -82,7 +82,11 @@ fn is_wholly_adopted(world: &World, plan: &Plan) -> Result<(), String> {
     let entry = Entry { at: world.cluster.now(), by: Caller::SYSTEM, command: Command::AdoptPlan(plan.clone()) };
     match state::apply(&mut copy, &entry).reply {
         Ok(Reply::Adopted { n_stale: 0, .. }) => Ok(()),
-        other => Err(format!("a new plan is answered with {other:?}: {plan:?}")),
+        other => {
+            let waits = |job: &JobId| copy.job(*job).is_some_and(|job| !job.holds_nodes());
+            let stale: Vec<JobId> = plan.starts.iter().map(|start| start.job).filter(waits).collect();
+            Err(format!("a new plan is answered with {other:?}, {stale:?} still wait: {plan:?}"))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use model::dependency::{Dependency, Kind, Term};
 use model::gres::{Gres, GresRequest};
 use model::license;
 use model::node::NodeConfig;
-use model::partition::PreemptMode;
+use model::partition::{OverSubscribe, PreemptMode};
 use model::preemption::PreemptKind;
 use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
 use model::time::{Span, Timestamp};
@@ -24,7 +24,8 @@ pub fn node_name(number: u32) -> NodeName {
 }
 
 /// Six nodes, two of them with devices, in two partitions.
-pub fn config() -> Config {
+/// What becomes of jobs that give way differs from seed to seed.
+pub fn config(seed: u64) -> Config {
     let node = |number: u32| {
         let gres = Gres { name: "gpu".into(), count: 2, ..Default::default() };
         let config = NodeConfig {
@@ -56,13 +57,21 @@ pub fn config() -> Config {
     config.scheduler.preemption.kind = PreemptKind::PartitionTier;
     config.scheduler.preemption.mode = PreemptMode::Requeue;
     config.partitions[0].grace_time = Span::from_secs(10);
+    match seed % 4 {
+        0 => suspends(&mut config, false),
+        1 => suspends(&mut config, true),
+        _ => (),
+    }
     config
 }
 
 /// As somebody might edit the file: fewer or smaller nodes, other rules.
-pub fn edited_config(dice: &mut Dice) -> Config {
-    let mut config = config();
-    match dice.below(12) {
+pub fn edited_config(seed: u64, dice: &mut Dice) -> Config {
+    let mut config = config(seed);
+    match dice.below(16) {
+        12 => suspends(&mut config, false),
+        13 | 14 => suspends(&mut config, true),
+        15 => config.partitions[1].oversubscribe = OverSubscribe::Yes(2),
         7 => config.scheduler.preemption.mode = PreemptMode::Cancel,
         8 => config.partitions[0].grace_time = Span(0),
         9 => config.scheduler.preemption.exempt_time = Span::from_secs(5),
@@ -80,6 +89,15 @@ pub fn edited_config(dice: &mut Dice) -> Config {
         _ => (),
     }
     config
+}
+
+/// Jobs of `debug` stand still for those of `short`, or all take turns.
+fn suspends(config: &mut Config, takes_turns: bool) {
+    let rules = &mut config.scheduler.preemption;
+    (rules.mode, rules.is_gang, rules.time_slice) = (PreemptMode::Suspend, true, Span::from_secs(5));
+    if takes_turns {
+        config.partitions[0].oversubscribe = OverSubscribe::Force(3);
+    }
 }
 
 pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob>) {
@@ -135,7 +153,7 @@ fn size(dice: &mut Dice) -> Size {
         tasks_per_node: dice.maybe(6, 3),
         cpus_per_task: dice.maybe(4, 3),
         memory: dice.pick(&[Memory::Default, Memory::PerNodeMb(1000), Memory::PerCpuMb(300), Memory::WholeNode]),
-        sharing: dice.pick(&[Sharing::Default, Sharing::Default, Sharing::Default, Sharing::WholeNodes]),
+        sharing: dice.pick(&[Sharing::Default, Sharing::Default, Sharing::Oversubscribe, Sharing::WholeNodes]),
         ..Default::default()
     };
     match dice.below(12) {

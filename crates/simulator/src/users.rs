@@ -42,7 +42,7 @@ fn command(world: &mut World) -> (Caller, Command) {
         26 | 27 => return (admin, change_reservation(world)),
         28 | 29 => return (admin, crate::accounts::change(&mut world.dice)),
         23 => {
-            let config = setting::edited_config(&mut world.dice);
+            let config = setting::edited_config(world.seed, &mut world.dice);
             return (Caller::SYSTEM, Command::Reconfigure { config: Box::new(config) });
         }
         24 => return submit_together(world, id),

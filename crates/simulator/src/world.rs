@@ -48,7 +48,7 @@ impl World {
             is_healing: false,
             last_number: 0,
         };
-        let config = Box::new(setting::config());
+        let config = Box::new(setting::config(seed));
         let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });
         if world.dice.one_in(2) {
             crate::accounts::first().into_iter().for_each(|command| drop(world.propose(Caller::SYSTEM, command)));

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
-use crate::{Cluster, blobs, buffers, het, history, ledger, licenses, limits, on, settle};
+use crate::{Cluster, blobs, buffers, gang, het, history, ledger, licenses, limits, on, settle};
 
 pub fn check(cluster: &Cluster) -> Result<(), String> {
     ensure(cluster.unsettled.is_empty(), || "unsettled jobs are left between commands".into())?;
@@ -20,6 +20,7 @@ pub fn check(cluster: &Cluster) -> Result<(), String> {
     buffers::check::check(cluster)?;
     check_licenses(cluster)?;
     limits::check(cluster)?;
+    gang::check(cluster)?;
     check_settled(cluster)
 }
 
@@ -49,13 +50,24 @@ fn check_settled(cluster: &Cluster) -> Result<(), String> {
     settle::settle_all(&mut settled);
     let mut again = settled.clone();
     again.unsettled.extend(settled.jobs.keys());
+    again.sharing_changed = true;
     settle::settle_all(&mut again);
     settled.events.clear();
     again.events.clear();
     let differs = || {
         let changed = settled.jobs().find(|job| again.jobs.get(&job.id) != Some(job));
         let changed = changed.map(|job| (job, again.jobs.get(&job.id)));
-        format!("a job should have been looked at again: {changed:?}")
+        let others = [
+            ("queue", settled.queue != again.queue),
+            ("waiters", settled.waiters != again.waiters),
+            ("duties", settled.duties != again.duties),
+            ("turns", (settled.slice_ends, &settled.parked) != (again.slice_ends, &again.parked)),
+            ("nodes", settled.nodes != again.nodes),
+            ("history", settled.history != again.history),
+            ("counts of limits", settled.tally != again.tally),
+        ];
+        let others: Vec<&str> = others.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+        format!("a job should have been looked at again: {changed:?}, {others:?}")
     };
     ensure(settled == again, differs)
 }
@@ -82,6 +94,9 @@ pub fn is_empty(cluster: &Cluster) -> bool {
         && cluster.buffer_places.is_empty()
         && cluster.license_use.is_empty()
         && cluster.license_holders.is_empty()
+        && cluster.parked.is_empty()
+        && cluster.shared_nodes.is_empty()
+        && cluster.slice_ends.is_none()
 }
 
 /// What is in use is what the jobs hold, of licences that there are enough of.
@@ -118,7 +133,7 @@ fn check_nodes(cluster: &Cluster) -> Result<(), String> {
         ensure(node.users.is_empty() || n_jobs as usize == node.jobs.len(), || {
             format!("{name}: users are miscounted: {:?}", node.users)
         })?;
-        ensure(node.exclusive_job.is_none() || node.jobs.len() == 1, || {
+        ensure(node.exclusive_job.is_none() || node.jobs.len() == 1 || node.shares_cpus, || {
             format!("{name}: an exclusive node is shared")
         })?;
     }

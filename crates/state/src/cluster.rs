@@ -19,7 +19,7 @@ use crate::history::{self, History};
 use crate::limits::Tally;
 use crate::network::Derived;
 use crate::requests::Requests;
-use crate::{het, reservations};
+use crate::{gang, het, reservations};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -71,6 +71,17 @@ pub struct Cluster {
     pub(crate) joined: OrdMap<NodeName, NodeConfig>,
     /// What was answered to requests that may come again.
     pub(crate) requests: Requests,
+    /// Jobs that stand still for others.
+    pub(crate) parked: OrdSet<JobId>,
+    /// Nodes with CPUs that several jobs hold.
+    pub(crate) shared_nodes: OrdSet<NodeName>,
+    /// Turns given so far.
+    pub(crate) last_turn: u64,
+    /// When the turn of those who run is over; none while nobody waits for it.
+    pub(crate) slice_ends: Option<Timestamp>,
+    /// The command in hand has changed who holds which shared CPUs. False between commands.
+    #[serde(skip)]
+    pub(crate) sharing_changed: bool,
     /// Jobs the command in hand has touched. Empty between commands.
     #[serde(skip)]
     pub(crate) unsettled: BTreeSet<JobId>,
@@ -270,7 +281,7 @@ impl Cluster {
             _ => None,
         };
         let of_reservations = reservations::next_deadline(self);
-        of_jobs.into_iter().chain(of_reservations).min()
+        of_jobs.into_iter().chain(of_reservations).chain(gang::next_deadline(self)).min()
     }
 
     /// Every job that a user's words name, or none if there is no such job. Tasks that still wait together

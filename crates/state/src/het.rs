@@ -5,7 +5,7 @@ use model::het::{MAX_COMPONENTS, StepPart};
 use model::{Caller, HetPlace, Job, JobId, JobSpec, NodeName, Outcome, Phase, Reason, Reject, Reply, StepId};
 
 use crate::on::{Answer, submit};
-use crate::{Cluster, job_life, step_life};
+use crate::{Cluster, job_life, limits, step_life};
 
 /// All components, or none of them.
 pub(crate) fn submit(cluster: &mut Cluster, by: Caller, specs: &[JobSpec], brought: &[Blob]) -> Answer {
@@ -149,6 +149,8 @@ pub(crate) fn end_with_the_others(cluster: &mut Cluster, id: JobId, outcome: Out
         let job = cluster.job_mut(id);
         (job.exit, job.requeue, job.held, job.cancelled_by) = (exit, requeue, held, cancelled_by);
         job.reason_text = reason_text;
+        // What is to run again counts on.
+        limits::keep(cluster, id);
     }
 }
 

@@ -15,7 +15,7 @@ use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
 
 use crate::buffers::life;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, arrays, blobs, het, history, ledger, limits, step_life};
+use crate::{Cluster, arrays, blobs, gang, het, history, ledger, limits, step_life};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -84,12 +84,14 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     }
     match step {
         Step::Place => {
+            gang::give_turn(cluster, id);
             arrays::task_started(cluster, id);
             life::place(cluster, id);
         }
         Step::End => {
             ledger::reclaim_cpus(cluster, id);
             cluster.job_mut(id).is_parked = false;
+            cluster.parked.remove(&id);
             step_life::end_all(cluster, id);
             forget_name(cluster, id);
             het::ended(cluster, id);
@@ -107,10 +109,14 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
             het::requeued(cluster, id);
         }
         Step::Suspend => ledger::lend_cpus(cluster, id),
-        Step::Resume => ledger::reclaim_cpus(cluster, id),
+        Step::Resume => {
+            cluster.parked.remove(&id);
+            ledger::reclaim_cpus(cluster, id);
+        }
         Step::Launched | Step::Forget => (),
     }
     limits::keep(cluster, id);
+    cluster.sharing_changed |= !cluster.shared_nodes.is_empty() || !cluster.parked.is_empty();
     moved(cluster, id);
     cluster.tell(Event::JobChanged { job: id, from, to, at });
     true
@@ -119,12 +125,15 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
 /// Ends the job with `outcome`. The first outcome stands.
 pub(crate) fn end(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Option<Reason>) -> bool {
     let outcome = crate::preemption::outcome_of(&cluster.jobs[&id], outcome);
-    if !take(cluster, id, Step::End) {
+    if next(cluster.jobs[&id].phase, Step::End).is_none() {
         return false;
     }
+    if outcome == Outcome::Preempted && cluster.jobs[&id].preempt_requeues {
+        cluster.job_mut(id).requeue = true;
+    }
+    take(cluster, id, Step::End);
     let job = cluster.job_mut(id);
     job.outcome.get_or_insert(outcome);
-    job.requeue |= job.outcome == Some(Outcome::Preempted) && job.preempt_requeues;
     job.reason = if job.outcome == Some(Outcome::Preempted) { None } else { reason };
     true
 }

@@ -8,7 +8,7 @@ use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
 use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare};
 
-use crate::{Cluster, licenses, network, reservations};
+use crate::{Cluster, licenses, network, reservations, sharing};
 
 /// The grants are there to be taken, and are what the job asks for now.
 pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
@@ -27,7 +27,7 @@ pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
         && start.is_exclusive == size.wants_whole_nodes()
         && size.nodes.iter().all(|name| names.contains(name))
         && start.nodes.iter().all(|grant| match cluster.nodes.get(&grant.node) {
-            Some(node) => node_has(cluster, node, size, grant) && node.admits(spec.uid, size.sharing),
+            Some(node) => node_has(cluster, node, size, grant, start) && node.admits(spec.uid, size.sharing),
             None => false,
         })
         && (!size.contiguous || are_neighbours(cluster, start))
@@ -48,20 +48,37 @@ fn licenses_for(cluster: &Cluster, spec: &JobSpec, start: &Start) -> Option<Vec<
         return Some(Vec::new());
     }
     let until = cluster.end_if_started(start.time_limit.or(spec.time_limit), &start.reservation);
-    spec.licenses.pick(&cluster.free_licenses(&start.reservation, until))
+    let free = cluster.free_licenses(&start.reservation, until);
+    if start.license.is_empty() || !spec.licenses.any_is_enough {
+        return spec.licenses.pick(&free);
+    }
+    let is_free = |one: &&LicenseCount| free.get(&one.name).is_some_and(|count| one.count <= *count);
+    let chosen = spec.licenses.list.iter().find(|one| one.name == start.license);
+    chosen.filter(is_free).map(|one| vec![one.clone()])
 }
 
-fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant) -> bool {
+/// CPUs of the node that the job may have though others hold them.
+fn shareable(cluster: &Cluster, node: &Node, size: &Size, start: &Start) -> Vec<u32> {
+    let Some(partition) = cluster.config.partition(&start.partition) else { return Vec::new() };
+    if !start.shares_cpus && start.parks.is_empty() {
+        return Vec::new();
+    }
+    let most = if start.shares_cpus { sharing::degree(partition, size) } else { 1 };
+    sharing::shareable(cluster, node, partition, most, &start.parks.iter().copied().collect())
+}
+
+fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant, start: &Start) -> bool {
     let part = size.part_of(&node.config, grant.n_tasks);
+    let stands_still = |job: JobId| start.parks.contains(&job);
     let memory_fits = !cluster.config.scheduler.tracks_memory || grant.memory_mb <= node.free_memory_mb();
     node.is_usable()
-        && node.exclusive_job.is_none()
+        && node.exclusive_job.is_none_or(stands_still)
         && node.blocked_by.is_none()
-        && (!size.wants_whole_nodes() || node.jobs.is_empty())
+        && (!size.wants_whole_nodes() || node.jobs.iter().copied().all(stands_still))
         && (grant.n_cpus, grant.memory_mb) == (part.n_cpus, part.memory_mb)
         && size.tasks_per_node.is_none_or(|most| grant.n_tasks <= most)
         && 0 < grant.n_cpus
-        && grant.n_cpus <= node.free_cpus()
+        && grant.n_cpus <= node.free_cpus() + shareable(cluster, node, size, start).len() as u32
         && memory_fits
         && node.suits(size)
         && node.has_free_gres(&size.gres_for(grant.n_tasks))
@@ -80,8 +97,13 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     licenses::take(cluster, id, licenses);
     let mut shares = Vec::with_capacity(start.nodes.len());
     for grant in &start.nodes {
+        let shared = shareable(cluster, &cluster.nodes[&grant.node], &spec.size, start);
         let node = cluster.node_mut(grant.node.as_str());
-        let cpus = lowest_free(node, grant.n_cpus);
+        let mut cpus = lowest_free(node, grant.n_cpus);
+        let missing = grant.n_cpus.saturating_sub(cpus.len()) as usize;
+        shared.into_iter().take(missing).for_each(|cpu| cpus.insert(cpu));
+        node.shares_cpus |= missing > 0;
+        let is_shared = node.shares_cpus;
         let gres =
             node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks)).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
@@ -95,6 +117,7 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
             node.exclusive_job = Some(id);
         }
         let n_tasks = grant.n_tasks;
+        note_shared(cluster, &grant.node, is_shared);
         shares.push(NodeShare { node: grant.node.clone(), cpus, memory_mb: grant.memory_mb, gres, n_tasks });
     }
     cluster.job_mut(id).allocation = Allocation { nodes: shares, is_exclusive: start.is_exclusive };
@@ -123,8 +146,13 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
         let node = cluster.node_mut(share.node.as_str());
         node.last_busy = Some(now);
         if node.exclusive_job == Some(id) {
-            node.exclusive_job = None;
+            let still = |other: &&JobId| {
+                cluster.jobs.get(*other).is_some_and(|job| job.is_parked && job.allocation.is_exclusive)
+            };
+            let next = cluster.nodes[&share.node].jobs.iter().find(still).copied();
+            cluster.node_mut(share.node.as_str()).exclusive_job = next;
         }
+        let node = &cluster.nodes[&share.node];
         if node.is_removed && node.jobs.is_empty() {
             cluster.nodes.remove(&share.node);
         }
@@ -162,6 +190,8 @@ pub(crate) fn reclaim_cpus(cluster: &mut Cluster, id: JobId) {
         if allocation.is_exclusive && node.jobs.len() == 1 {
             node.exclusive_job = Some(id);
         }
+        let is_shared = node.shares_cpus;
+        note_shared(cluster, &share.node, is_shared);
     }
 }
 
@@ -184,6 +214,16 @@ fn give_back_cpus(cluster: &mut Cluster, id: JobId, share: &NodeShare) {
     let node = cluster.node_mut(share.node.as_str());
     node.used.cpus = cpus;
     node.shares_cpus = is_shared;
+    note_shared(cluster, &share.node, is_shared);
+}
+
+/// Who shares what has changed.
+fn note_shared(cluster: &mut Cluster, node: &NodeName, is_shared: bool) {
+    let was_shared = match is_shared {
+        true => cluster.shared_nodes.insert(node.clone()).is_some(),
+        false => cluster.shared_nodes.remove(node).is_some(),
+    };
+    cluster.sharing_changed |= is_shared || was_shared;
 }
 
 fn leave(node: &mut Node, spec: &JobSpec) {

@@ -17,6 +17,7 @@ pub mod buffers;
 pub mod check;
 mod cluster;
 mod features;
+mod gang;
 mod het;
 pub mod history;
 mod job_life;
@@ -29,6 +30,7 @@ pub mod preemption;
 mod requests;
 mod reservations;
 mod settle;
+pub mod sharing;
 mod step_layout;
 mod step_life;
 
@@ -60,6 +62,7 @@ fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
 }
 
 fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Reply, Reject> {
+    gang::heed(cluster, command);
     match command {
         Command::Submit { spec, blobs } => on::submit::submit(cluster, by, spec, blobs),
         Command::SubmitTogether { specs, blobs } => het::submit(cluster, by, specs, blobs),

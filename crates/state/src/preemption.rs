@@ -1,4 +1,5 @@
 //! Who may take whose place, and how: the one answer that scheduler, adoption and display share.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::accounts::Qos;
@@ -71,6 +72,43 @@ pub(crate) fn outranks(cluster: &Cluster, by: &Job, partition: &Partition, victi
             })
         }
     }
+}
+
+/// How strong jobs are against each other: whoever goes before another is stronger.
+pub(crate) struct Strengths {
+    by_qos: Option<BTreeMap<String, u32>>,
+}
+
+impl Strengths {
+    pub fn of(&self, cluster: &Cluster, job: &Job) -> u32 {
+        match &self.by_qos {
+            Some(by_qos) => by_qos.get(&job.spec.qos).copied().unwrap_or(0),
+            None => rank(cluster, job),
+        }
+    }
+}
+
+pub(crate) fn strengths(cluster: &Cluster) -> Strengths {
+    if cluster.config.scheduler.preemption.kind != PreemptKind::Qos {
+        return Strengths { by_qos: None };
+    }
+    // One more than the strongest it goes before; a circle of QOS ends somewhere.
+    let all = &cluster.accounts.qos;
+    let mut by_qos: BTreeMap<String, u32> = all.keys().map(|name| (name.clone(), 0)).collect();
+    for _ in 0..all.len() {
+        for (name, qos) in all {
+            let below = qos.preempt.iter().filter_map(|other| by_qos.get(other)).max();
+            let strength = below.map_or(0, |below| (below + 1).min(all.len() as u32));
+            by_qos.insert(name.clone(), strength);
+        }
+    }
+    Strengths { by_qos: Some(by_qos) }
+}
+
+/// It may be made to stand still for another.
+pub fn may_stand_still(job: &Job) -> bool {
+    let stands = job.phase == Phase::Suspended && job.is_parked;
+    (matches!(job.phase, Phase::Starting | Phase::Running) || stands) && job.het.is_none() && job.preempt_ends.is_none()
 }
 
 /// The job could go before somebody in that partition, when the lowest of those that run has this rank.

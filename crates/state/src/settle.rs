@@ -3,13 +3,20 @@ use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wak
 
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
-use crate::{Cluster, buffers, het, history, limits};
+use crate::{Cluster, buffers, gang, het, history, limits};
 
 /// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
 pub(crate) fn settle_all(cluster: &mut Cluster) {
-    while let Some(id) = cluster.unsettled.pop_first() {
-        if cluster.jobs.contains_key(&id) {
-            settle(cluster, id);
+    loop {
+        while let Some(id) = cluster.unsettled.pop_first() {
+            if cluster.jobs.contains_key(&id) {
+                settle(cluster, id);
+            }
+        }
+        // When all have moved on as far as they can, those who share CPUs are looked at together.
+        gang::settle(cluster);
+        if cluster.unsettled.is_empty() {
+            return;
         }
     }
 }

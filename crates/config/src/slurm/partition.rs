@@ -1,5 +1,4 @@
 //! `PartitionName` lines.
-use model::partition::OverSubscribe;
 use model::partition_field::{self, Mistake};
 use model::spec::TimeLimit;
 use model::{NodeName, Partition};
@@ -130,10 +129,5 @@ fn check(values: &Values, partition: &mut Partition, notes: &Notes) {
         && partition.max_nodes.is_some_and(|max| max < partition.min_nodes)
     {
         notes.wrong(&pair.at, "`MaxNodes` is smaller than `MinNodes`");
-    }
-    if let Some(pair) = values.get("OverSubscribe")
-        && matches!(partition.oversubscribe, OverSubscribe::Yes(2..) | OverSubscribe::Force(2..))
-    {
-        notes.warn(&pair.at, format!("OverSubscribe={} has no effect here: CPUs are not shared", pair.value));
     }
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use model::partition::PreemptMode;
-use model::plan::Preemption;
+use model::plan::{Grant, Preemption};
 use model::{Job, JobId, Timestamp};
 use state::Cluster;
 use state::preemption::{self, Terms};
@@ -67,7 +67,30 @@ impl<'a> Preemptees<'a> {
         let leaving = holders.iter().filter(|job| job.preempt_ends.is_some());
         self.made_room_for = leaving.filter_map(|job| job.preempted_by).collect();
         self.lowest = holders.iter().map(|job| preemption::rank(cluster, job)).min().unwrap_or(u32::MAX);
-        self.running = Some(holders.into_iter().filter(|job| preemption::may_be_told(job)).collect());
+        let may = |job: &&Job| preemption::may_be_told(job) || preemption::may_stand_still(job);
+        self.running = Some(holders.into_iter().filter(may).collect());
+    }
+}
+
+/// What becomes of those who give way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// They are cancelled, or wait again.
+    Going,
+    /// They keep all but their CPUs, and go on afterwards.
+    StandingStill,
+}
+
+impl How {
+    fn is_meant_by(self, terms: &Terms) -> bool {
+        (terms.mode == PreemptMode::Suspend) == (self == How::StandingStill)
+    }
+
+    fn may_be_asked(self, job: &Job) -> bool {
+        match self {
+            How::Going => preemption::may_be_told(job),
+            How::StandingStill => preemption::may_stand_still(job),
+        }
     }
 }
 
@@ -103,17 +126,39 @@ impl<'a> Pass<'a> {
         }
         self.preemptees.n_low = 0;
         for pool in pools {
-            let victims = self.victims(*pool, job);
+            let victims = self.victims(*pool, job, How::Going);
             if victims.is_empty() {
                 continue;
             }
             self.preemptees.n_tried += 1;
             for request in requests {
-                if let Some(chosen) = self.fewest(*pool, request, &victims) {
+                if let Some(chosen) = self.fewest(*pool, request, &victims, How::Going) {
                     return self.tell(job, chosen);
                 }
             }
         }
+    }
+
+    /// Nodes for the job on CPUs of others, who stand still instead.
+    pub(super) fn fits_instead(&mut self, pool: PoolId, request: &Request<'a>) -> Option<(Vec<Grant>, Vec<JobId>)> {
+        let job = request.job;
+        if !self.preemptees.may_help() || request.size.network.owns_units || job.het.is_some() {
+            return None;
+        }
+        self.preemptees.load(self.cluster);
+        if !preemption::goes_before_some(self.cluster, job, self.room.partition(pool), self.preemptees.lowest) {
+            return None;
+        }
+        let victims = self.victims(pool, job, How::StandingStill);
+        let Some(chosen) = self.fewest(pool, request, &victims, How::StandingStill) else {
+            self.preemptees.n_tried += u32::from(!victims.is_empty());
+            return None;
+        };
+        let parks: BTreeSet<JobId> = chosen.iter().flat_map(|victim| victim.ids()).collect();
+        let grants = self.fits_over(pool, request, 1, &parks)?;
+        // Whoever stands still for one job is not asked by another before the next plan.
+        self.preemptees.told.extend(&parks);
+        Some((grants, parks.into_iter().collect()))
     }
 
     fn tell(&mut self, job: &Job, chosen: Vec<&Victim<'a>>) {
@@ -130,7 +175,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Who would give way to the job in that partition, the first to go first.
-    fn victims(&mut self, pool: PoolId, job: &Job) -> Vec<Victim<'a>> {
+    fn victims(&mut self, pool: PoolId, job: &Job, how: How) -> Vec<Victim<'a>> {
         let (cluster, partition) = (self.cluster, self.room.partition(pool));
         let members: BTreeSet<u32> = self.room.members(pool).iter().copied().collect();
         let mut victims = Vec::new();
@@ -141,7 +186,7 @@ impl<'a> Pass<'a> {
                 continue;
             }
             let Some(terms) = preemption::terms(cluster, job, partition, one) else { continue };
-            if terms.mode == PreemptMode::Suspend {
+            if !how.is_meant_by(&terms) || (how == How::StandingStill && one.het.is_some()) {
                 continue;
             }
             let ids = one.het.as_ref().map_or(vec![one.id], |het| het.ids.clone());
@@ -149,7 +194,7 @@ impl<'a> Pass<'a> {
             let jobs: Vec<&Job> = jobs.into_iter().filter(|job| job.holds_nodes()).collect();
             let gives_way = |one: &&Job| {
                 let alike = preemption::terms(cluster, job, partition, one);
-                preemption::may_be_told(one) && alike.is_some_and(|other| other.mode != PreemptMode::Suspend)
+                how.may_be_asked(one) && alike.is_some_and(|other| how.is_meant_by(&other))
             };
             let helps = |one: &&Job| {
                 let mut spots = one.allocation.names().filter_map(|name| self.room.find(name));
@@ -171,17 +216,26 @@ impl<'a> Pass<'a> {
         victims
     }
 
-    /// The job would start here now if these had gone.
-    fn starts_without(&mut self, pool: PoolId, request: &Request<'a>, gone: &[&Victim<'a>]) -> bool {
+    /// The job would start here now if these had gone, or stood still.
+    fn starts_without(&mut self, pool: PoolId, request: &Request<'a>, gone: &[&Victim<'a>], how: How) -> bool {
         let interval = self.clock.interval(Slot::NOW, request.length);
         let gone: BTreeSet<JobId> = gone.iter().flat_map(|victim| victim.ids()).collect();
+        if how == How::StandingStill {
+            let found = self.fits_over(pool, request, 1, &gone);
+            return found.is_some_and(|grants| self.is_allowed(pool, request, &grants));
+        }
         if !self.room.counts.has_without(&request.counts, interval, request.reservation, &gone) {
             return false;
         }
         let lifted = self.room.lift(&gone);
-        let starts = pick::pick(&Offer::now(&self.room, pool, interval.until, request)).is_some();
+        let found = pick::pick(&Offer::now(&self.room, pool, interval.until, request));
         self.room.restore(lifted);
-        starts
+        found.is_some_and(|grants| self.is_allowed(pool, request, &grants))
+    }
+
+    /// No limit keeps the job from having these.
+    fn is_allowed(&mut self, pool: PoolId, request: &Request<'a>, grants: &[Grant]) -> bool {
+        self.allowance.refusal_of(request.job, self.room.partition(pool), grants, None).is_none()
     }
 
     fn fewest<'v>(
@@ -189,9 +243,10 @@ impl<'a> Pass<'a> {
         pool: PoolId,
         request: &Request<'a>,
         victims: &'v [Victim<'a>],
+        how: How,
     ) -> Option<Vec<&'v Victim<'a>>> {
         let all: Vec<&Victim> = victims.iter().collect();
-        if !self.starts_without(pool, request, &all) {
+        if all.is_empty() || !self.starts_without(pool, request, &all, how) {
             return None;
         }
         if !self.cluster.config().scheduler.preemption.strict_order {
@@ -204,13 +259,13 @@ impl<'a> Pass<'a> {
                 n_left -= n_sets;
                 for set in sets(all.len(), size) {
                     let some: Vec<&Victim> = set.iter().map(|at| all[*at]).collect();
-                    if self.starts_without(pool, request, &some) {
+                    if self.starts_without(pool, request, &some, how) {
                         return Some(some);
                     }
                 }
             }
         }
-        Some(self.lowest(pool, request, all))
+        Some(self.lowest(pool, request, all, how))
     }
 
     /// As few of the lowest as will do, and of those nobody who need not go.
@@ -219,11 +274,12 @@ impl<'a> Pass<'a> {
         pool: PoolId,
         request: &Request<'a>,
         mut chosen: Vec<&'v Victim<'a>>,
+        how: How,
     ) -> Vec<&'v Victim<'a>> {
         let (mut too_few, mut enough) = (0, chosen.len());
         while too_few + 1 < enough {
             let middle = too_few.midpoint(enough);
-            match self.starts_without(pool, request, &chosen[..middle]) {
+            match self.starts_without(pool, request, &chosen[..middle], how) {
                 true => enough = middle,
                 false => too_few = middle,
             }
@@ -237,7 +293,7 @@ impl<'a> Pass<'a> {
                 let begin = end.saturating_sub(stretch);
                 let mut fewer = chosen.clone();
                 fewer.drain(begin..end);
-                if !fewer.is_empty() && self.starts_without(pool, request, &fewer) {
+                if !fewer.is_empty() && self.starts_without(pool, request, &fewer, how) {
                     chosen = fewer;
                 }
                 end = begin.min(chosen.len());

@@ -4,6 +4,7 @@ use model::spec::Size;
 use model::{HetPlace, Job, JobId, NodeName, Reason, Start};
 
 use super::Pass;
+use super::share::Way;
 use crate::counts::Wanted;
 use crate::pick::{self, Offer};
 use crate::request::Request;
@@ -44,7 +45,7 @@ impl<'a> Pass<'a> {
         match found {
             Some(found) => {
                 for Found { pool, request, grants } in found {
-                    self.place(pool, &request, None, grants, None);
+                    self.place(pool, &request, None, grants, Way::default());
                 }
             }
             None => wanted.iter().for_each(|(pools, request)| self.keep(pools, request)),

@@ -10,8 +10,10 @@ use topology::Unfit;
 mod flat;
 mod network;
 mod offer;
+mod over;
 
 pub(crate) use offer::Offer;
+pub(crate) use over::{Overs, overs};
 
 /// Nodes for the job with what it gets of each, in the order of their ranks in the job; none if it cannot have them then.
 pub(crate) fn pick(offer: &Offer) -> Option<Vec<Grant>> {

@@ -5,6 +5,8 @@ use model::spec::Size;
 use model::topology::TopologyRules;
 use topology::Shape;
 
+use super::Overs;
+use super::over::Over;
 use crate::request::Request;
 use crate::room::{Idle, PoolId, Room, SpotId};
 use crate::spot::Spot;
@@ -19,6 +21,8 @@ pub(crate) struct Offer<'r, 'a> {
     suits_all: bool,
     /// What is free during an interval that begins later: CPUs, weight, spot, the fullest first. Now is kept indexed by the room.
     later: Option<Vec<(u32, u32, SpotId)>>,
+    /// CPUs that others hold, but may be had.
+    overs: Option<&'r Overs>,
 }
 
 impl<'r, 'a> Offer<'r, 'a> {
@@ -39,9 +43,30 @@ impl<'r, 'a> Offer<'r, 'a> {
         Offer { later: Some(free), ..Offer::of_spots(room, pool, interval, request) }
     }
 
+    /// From now on, with CPUs that others hold.
+    pub fn over(room: &'r Room<'a>, pool: PoolId, until: Slot, request: &'r Request<'r>, overs: &'r Overs) -> Self {
+        let free = overs.iter().filter_map(|(id, over)| {
+            let spot = room.spot(*id);
+            let cpus = spot.now.cpus + over.n_cpus;
+            (cpus >= request.least_cpus).then_some((cpus, spot.weight, *id))
+        });
+        let mut free: Vec<(u32, u32, SpotId)> = free.collect();
+        free.sort_unstable();
+        Offer { later: Some(free), overs: Some(overs), ..Offer::now(room, pool, until, request) }
+    }
+
     /// To ask of single nodes only.
     pub fn of_spots(room: &'r Room<'a>, pool: PoolId, interval: Interval, request: &'r Request<'r>) -> Self {
-        Offer { room, pool, interval, request, size: request.size, suits_all: request.suits_all, later: None }
+        Offer {
+            room,
+            pool,
+            interval,
+            request,
+            size: request.size,
+            suits_all: request.suits_all,
+            later: None,
+            overs: None,
+        }
     }
 
     /// The same, for nodes that must have more.
@@ -147,6 +172,11 @@ impl<'r, 'a> Offer<'r, 'a> {
         if is_full || self.room.closures.bars(id, self.request, self.interval) {
             return None;
         }
+        if let Some(overs) = self.overs {
+            // What is promised to somebody is shared with nobody.
+            let over = overs.get(&id).filter(|_| spot.is_as_now(self.interval))?;
+            return self.fitting_beside(id, spot, *over);
+        }
         match spot.is_as_now(self.interval) {
             true => self.fitting_now(id, spot),
             false => self.fitting_over(id, spot),
@@ -160,6 +190,19 @@ impl<'r, 'a> Offer<'r, 'a> {
             return None;
         }
         self.fitting(id, spot, spot.now, spot.gres_in_use())
+    }
+
+    fn fitting_beside(&self, id: SpotId, spot: &Spot, over: Over) -> Option<u32> {
+        let uid = self.request.spec().uid;
+        let is_admitted = !self.room.has_lone_users || node::admits(spot.users(), uid, self.size.sharing);
+        let free = Free { cpus: spot.now.cpus + over.n_cpus, memory_mb: spot.now.memory_mb };
+        if free.cpus == 0 || !is_admitted || (self.size.wants_whole_nodes() && !over.is_empty) {
+            return None;
+        }
+        let n_tasks = self.fitting(id, spot, free, spot.gres_in_use())?;
+        // A whole node's memory goes with all its CPUs, though others keep some of it.
+        let memory_mb = self.size.part_of(&spot.node.config, n_tasks).memory_mb;
+        (!self.room.tracks_memory || memory_mb <= free.memory_mb).then_some(n_tasks)
     }
 
     fn fitting_over(&self, id: SpotId, spot: &Spot) -> Option<u32> {

@@ -77,6 +77,8 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     limits::keep_all(cluster);
     cluster.network = Derived::default();
     wake(cluster, Wake::Partitions);
+    // Who goes before whom may be another matter now.
+    cluster.sharing_changed = true;
     let at = cluster.now;
     cluster.tell(Event::Reconfigured { at });
 }

@@ -133,7 +133,7 @@ pub(crate) fn requeue(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hold: 
         if job.phase == Phase::Pending {
             return Err(Reject::JobPending);
         }
-        let was_suspended = job.phase == Phase::Suspended;
+        let was_suspended = job.is_suspended_by_hand();
         let job = cluster.job_mut(id);
         if hold {
             job.held = Some(HeldBy::Requeue);

@@ -260,7 +260,7 @@ fn fail_jobs(cluster: &mut Cluster, name: &NodeName) {
 fn node_failed(cluster: &mut Cluster, id: JobId) {
     let job = &cluster.jobs[&id];
     let requeues = job.spec.is_batch() && job.spec.requeue.unwrap_or(cluster.config.scheduler.requeues);
-    let was_suspended = job.phase == Phase::Suspended;
+    let was_suspended = job.is_suspended_by_hand();
     if !job_life::end(cluster, id, Outcome::NodeFail, Some(Reason::NodeDown)) {
         return;
     }

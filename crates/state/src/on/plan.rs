@@ -12,7 +12,7 @@ use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, buffers, het, ledger, limits, network, preemption, reservations, step_life};
+use crate::{Cluster, arrays, buffers, gang, het, ledger, limits, network, preemption, reservations, step_life};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -120,6 +120,8 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && limit_is_right(&job.spec, start)
         && has_private_room(cluster, job, start)
         && reservations::allow(cluster, job, start)
+        && partition
+            .is_some_and(|partition| start.parks.iter().all(|one| gang::may_park(cluster, job, partition, *one)))
         && ledger::fits(cluster, job, start)
         && limits::refusal(cluster, job, start).is_none()
 }

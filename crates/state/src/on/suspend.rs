@@ -4,8 +4,8 @@ use model::{Caller, JobId, JobRef, Phase, Reject, Reply};
 
 use super::job::touched;
 use super::{Answer, each_whole};
-use crate::Cluster;
 use crate::job_life::{self, Step};
+use crate::{Cluster, gang, ledger};
 
 pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
     let owners_may = cluster.config.scheduler.allow_owner_suspend;
@@ -13,6 +13,15 @@ pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
         may(by, owners_may)?;
         match cluster.jobs[&id].phase {
             Phase::Pending => return Err(Reject::JobPending),
+            // It stood still for another; from now on it does so for whoever asks.
+            Phase::Suspended if cluster.jobs[&id].is_parked => {
+                cluster.job_mut(id).is_parked = false;
+                cluster.parked.remove(&id);
+                ledger::lend_cpus(cluster, id);
+                cluster.sharing_changed = true;
+                touched(cluster, id);
+                return Ok(());
+            }
             Phase::Suspended => return Err(Reject::AlreadySuspended),
             Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
             // The launch is still done first; then what it started is frozen.
@@ -36,6 +45,8 @@ pub(crate) fn resume(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answ
             Phase::Pending => return Err(Reject::JobPending),
             Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
             Phase::Starting | Phase::Running => return Err(Reject::NotSuspended),
+            // It goes on when its CPUs are free, or its turn comes.
+            Phase::Suspended if job.is_parked => return Ok(()),
             Phase::Suspended => (),
         }
         let down = |name: &&model::NodeName| {
@@ -45,6 +56,7 @@ pub(crate) fn resume(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answ
             return Err(Reject::NodesBusy(node.to_string()));
         }
         job_life::take(cluster, id, Step::Resume);
+        gang::give_turn(cluster, id);
         cluster.unsettled.insert(id);
         Ok(())
     })

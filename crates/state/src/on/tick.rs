@@ -3,7 +3,7 @@ use model::{Reply, Timestamp, Wake};
 
 use super::Answer;
 use crate::settle::wake;
-use crate::{Cluster, reservations};
+use crate::{Cluster, gang, reservations};
 
 pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     let due: Vec<Timestamp> = cluster
@@ -18,5 +18,6 @@ pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
         wake(cluster, Wake::At(at));
     }
     reservations::tick(cluster);
+    gang::tick(cluster);
     Ok(Reply::Ok)
 }
