@@ -1,5 +1,5 @@
 //! What commands say of their work, and that it goes on when nobody can hear them.
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, is_alive};
 
 #[test]
 fn a_command_that_nobody_hears_still_ends_its_job_when_it_is_told_to() {
@@ -51,4 +51,31 @@ fn what_srun_says_of_cpus_and_counts_decides_where_its_tasks_go() {
     assert!(said.err.contains("allocation failure: Requested node configuration is not available"), "{said:?}");
     let said = cluster.run("salloc -p nosuch,other true");
     assert!(said.err.contains("salloc: error: invalid partition specified: nosuch\n"), "{said:?}");
+}
+
+#[test]
+fn scontrol_shutdown_ends_the_daemons_and_leaves_jobs_alone() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    let job =
+        cluster.sbatch("-N2 --wrap 'srun sleep 0.1; touch begun; while [ ! -e go ]; do sleep 0.05; done; echo done'");
+    cluster.wait_until("ls begun", |said| said.code == 0);
+    assert!(
+        cluster.ok("scontrol listpids | awk 'NR == 2 {print $1}' | xargs scontrol pidinfo").contains("Slurm JobId=1 ")
+    );
+    assert_eq!(cluster.run("scontrol shutdown nonsense").code, 1);
+    let daemons = [cluster.controller_pid(), cluster.agent_pid("n1"), cluster.agent_pid("n2")];
+    cluster.ok("scontrol shutdown");
+    cluster.wait_until("true", |_| !daemons.iter().any(|pid| is_alive(*pid)));
+    assert_eq!(cluster.run("squeue").code, 1);
+    cluster.start("");
+    cluster.ok("touch go");
+    cluster.wait_state(&job, "COMPLETED");
+    assert_eq!(cluster.file(&format!("slurm-{job}.out")), "done\n");
+}
+
+#[test]
+fn who_has_a_node_alone_has_its_devices() {
+    let conf = "cluster_name = \"c\"\n[[nodes]]\nnames = \"n1\"\ncpus = 2\nmemory_mb = 1000\ngres = \"gpu:2\"\n";
+    let cluster = Cluster::configured(conf);
+    assert_eq!(cluster.ok("srun --exclusive printenv CUDA_VISIBLE_DEVICES"), "0,1");
 }

@@ -27,6 +27,7 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         }
         Order::Thaw { number, run } => ask_all(agent, number, &run, |number| ToSupervisor::Thaw { number }),
         Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),
+        Order::Stop => stop(),
         Order::Notify { run, text } => notify_run(agent, &run, &text),
         Order::Acknowledge { sequences } => {
             let mut table = agent.table();
@@ -126,4 +127,11 @@ fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope) {
         };
         let _ = table.runs[&id].to.send(ToSupervisor::Signal { signal, whom });
     }
+}
+
+/// As if an administrator had told it to here.
+fn stop() {
+    tracing::info!("the controller ends this agent");
+    // SAFETY: a plain system call on this very process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
 }

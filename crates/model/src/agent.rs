@@ -44,6 +44,8 @@ pub enum Order {
         number: u64,
         run: Run,
     },
+    /// The agent ends; what it runs goes on.
+    Stop,
     /// Delivered at once or not at all; not answered.
     Signal {
         run: Run,

@@ -2,8 +2,9 @@
 use std::collections::BTreeSet;
 
 use model::config::SuspendCpus;
+use model::gres::{Gres, GresRequest};
 use model::license::LicenseCount;
-use model::node::Used;
+use model::node::{NodeConfig, Used};
 use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
 use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare};
@@ -90,6 +91,11 @@ fn are_neighbours(cluster: &Cluster, start: &Start) -> bool {
     ranks.windows(2).all(|pair| pair[1] == pair[0] + 1)
 }
 
+fn all_gres(config: &NodeConfig) -> Vec<GresRequest> {
+    let request = |gres: &Gres| GresRequest { name: gres.name.clone(), kind: gres.kind.clone(), count: gres.count };
+    config.gres.iter().map(request).collect()
+}
+
 /// Gives the job what the plan granted; picks the CPUs and units, lowest first.
 pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     let spec = cluster.jobs[&id].spec.clone();
@@ -104,8 +110,11 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
         shared.into_iter().take(missing).for_each(|cpu| cpus.insert(cpu));
         node.shares_cpus |= missing > 0;
         let is_shared = node.shares_cpus;
-        let gres =
-            node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks)).expect("fits was asked first");
+        // Who has the node alone has its devices too, asked for or not.
+        let all = (spec.size.sharing == Sharing::WholeNodes).then(|| all_gres(&node.config));
+        let asked = || node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks));
+        let whole = all.and_then(|all| node.config.pick_gres(&node.used.gres, &all));
+        let gres = whole.or_else(asked).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
         node.used.memory_mb += grant.memory_mb;
         node.used.gres.extend(gres.iter().cloned());

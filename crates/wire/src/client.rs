@@ -205,6 +205,12 @@ impl Controller {
         Ok(())
     }
 
+    /// Ends the controller, and with `agents` those of all nodes.
+    pub async fn shutdown(&mut self, agents: bool) -> Result<(), CallError> {
+        self.client.shutdown(crate::proto::ShutdownRequest { agents }).await?;
+        Ok(())
+    }
+
     /// All pages of one snapshot, as they come.
     pub async fn jobs(
         &mut self,

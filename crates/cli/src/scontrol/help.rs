@@ -33,6 +33,8 @@ scontrol [<OPTION>] [<COMMAND>]      without a command: commands are read from s
   wait_job ID                  returns when the job's nodes are ready
   write batch_script ID [FILE] a job's script, into slurm-ID.sh, FILE or - for stdout
   reconfigure                  has the controller read its configuration again
+  shutdown [slurmctld]         ends the daemons, or only the controller
+  pidinfo PID                  the job of a process
   ping                         says whether the controller answers
   version                      says which Slurm this behaves as, and which Spur it is
   help, quit

@@ -27,6 +27,8 @@ pub enum Keyword {
     Delete,
     Completing,
     WaitJob,
+    Shutdown,
+    PidInfo,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -50,7 +52,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("listpids", 1, Keyword::ListPids),
     ("notify", 1, Keyword::Notify),
     ("oneliner", 1, Keyword::OneLiner),
-    ("pidinfo", 3, Keyword::Unsupported("pidinfo")),
+    ("pidinfo", 3, Keyword::PidInfo),
     ("ping", 3, Keyword::Ping),
     ("quiet", 4, Keyword::Quiet),
     ("quit", 4, Keyword::Quit),
@@ -65,7 +67,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("setdebug", 2, Keyword::Unsupported("setdebug")),
     ("setdebugflags", 9, Keyword::Unsupported("setdebugflags")),
     ("show", 3, Keyword::Show),
-    ("shutdown", 4, Keyword::Unsupported("shutdown")),
+    ("shutdown", 4, Keyword::Shutdown),
     ("suspend", 2, Keyword::Job(Verb::Suspend)),
     ("takeover", 8, Keyword::Takeover),
     ("token", 3, Keyword::Unsupported("token")),

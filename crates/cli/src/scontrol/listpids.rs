@@ -30,10 +30,10 @@ pub fn list(rest: &[String]) -> Reply {
         }
         Ok(match (runs.is_empty(), wanted) {
             (true, Some((job, Some(step)))) => {
-                Reply::failed(&format!("scontrol: error: Job step {job}.{step} does not exist on this node."))
+                Reply::failed(&format!("scontrol: error: StepId={job}.{step} does not exist on this node."))
             }
             (true, Some((job, None))) => {
-                Reply::failed(&format!("scontrol: error: Job {job} does not exist on this node."))
+                Reply::failed(&format!("scontrol: error: JobId={job} does not exist on this node."))
             }
             _ => Reply::text(table(&runs)),
         })

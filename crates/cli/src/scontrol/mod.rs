@@ -22,6 +22,7 @@ mod jobs;
 mod keyword;
 mod listpids;
 mod members;
+mod pidinfo;
 mod record;
 pub mod reservation;
 mod script;
@@ -32,6 +33,7 @@ mod show_job;
 mod show_node;
 pub mod show_reservation;
 mod show_topology;
+mod shutdown;
 pub mod update;
 mod update_job;
 
@@ -137,6 +139,7 @@ pub fn run(arguments: &[String]) -> i32 {
 /// Reads commands until `quit` or the end of input; the exit code is that of the worst.
 fn converse(mode: &mut Mode) -> i32 {
     let mut worst = 0;
+    let mut last: Vec<String> = Vec::new();
     let is_terminal = std::io::stdin().is_terminal();
     let prompt = |line: &str| print(&format!("scontrol: {line}"));
     if is_terminal {
@@ -148,8 +151,12 @@ fn converse(mode: &mut Mode) -> i32 {
             prompt(&format!("{line}\n"));
         }
         let words = words(&line);
-        if !words.is_empty() {
-            match execute(&words, mode) {
+        // `!!` is the same once more.
+        if words != ["!!"] {
+            last = words;
+        }
+        if !last.is_empty() {
+            match execute(&last, mode) {
                 Some(code) => worst = worst.max(code),
                 None => break,
             }
@@ -227,6 +234,8 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
         Keyword::ListPids => listpids::list(rest),
+        Keyword::Shutdown => shutdown::shutdown(rest),
+        Keyword::PidInfo => pidinfo::tell(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }

@@ -18,7 +18,7 @@ use super::files;
 use super::output::{self, Lines};
 use super::plan::Plan;
 use super::signals::{Heard, Signals};
-use super::tasks::Tasks;
+use super::tasks::{Tasks, describe};
 use super::{input, terminal};
 use crate::watch::Watch;
 
@@ -212,6 +212,9 @@ impl<'a> Session<'a> {
                 let is_new = self.tasks.ended(&name, own_rank, exit, Instant::now());
                 if is_new {
                     chatter::ended(&self.name, &name, rank, exit).iter().for_each(|line| self.debug(line));
+                    if self.is_unwanted && !exit.is_success() {
+                        self.debug(&format!("launch/slurm: _task_finish: {name}: task {rank}: {}", describe(exit)));
+                    }
                 }
                 let ends_all = self.plan.options.kill_on_bad_exit == Some(true);
                 if is_new && ends_all && !exit.is_success() && !self.is_terminating && !self.tasks.all_ended() {

@@ -122,7 +122,7 @@ fn named(ranks: &TaskSet) -> String {
     if ranks.len() == 1 { format!("task {ranks}") } else { format!("tasks {ranks}") }
 }
 
-fn describe(exit: ExitStatus) -> String {
+pub(super) fn describe(exit: ExitStatus) -> String {
     match exit.signal {
         _ if exit == ExitStatus::OUT_OF_MEMORY => "Out Of Memory".to_owned(),
         0 => format!("Exited with exit code {}", exit.code),

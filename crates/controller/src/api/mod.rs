@@ -5,6 +5,7 @@ mod buffers;
 mod jobs;
 mod members;
 mod reservations;
+mod shutdown;
 mod signal;
 mod submit;
 mod trust;
@@ -28,7 +29,8 @@ use wire::proto::{
     AccountsReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
     CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
     JobsReply, JobsRequest, LicensesReply, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
-    SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply, WhyReply, WhyRequest,
+    ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply,
+    WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
@@ -241,6 +243,15 @@ impl Controller for Api {
             config::load(&self.config_file).map_err(|problems| Status::invalid_argument(problems.to_string()))?;
         let command = Command::Reconfigure { config: Box::new(config) };
         self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        Ok(Response::new(Nothing {}))
+    }
+
+    async fn shutdown(&self, request: Request<ShutdownRequest>) -> Answer<Nothing> {
+        let by = self.caller(&request)?;
+        if !by.is_admin {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        shutdown::begin(self.agents.clone(), request.get_ref().agents);
         Ok(Response::new(Nothing {}))
     }
 

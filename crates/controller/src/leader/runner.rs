@@ -386,6 +386,7 @@ fn numbered(order: Order, new: u64) -> Order {
         Order::Welcome
         | Order::Refuse { .. }
         | Order::Signal { .. }
+        | Order::Stop
         | Order::Notify { .. }
         | Order::Acknowledge { .. }
         | Order::Ping

@@ -15,7 +15,9 @@ pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
     if plugin(&cluster.config) != plugin(config) && (is_external(&cluster.config) || is_external(config)) {
         effective.burst_buffer = cluster.config.burst_buffer.clone();
     }
-    adopt_file(cluster, config, effective)
+    adopt_file(cluster, config, effective)?;
+    node::forget_changes(cluster);
+    Ok(Reply::Ok)
 }
 
 fn adopt_file(cluster: &mut Cluster, config: &Config, effective: Config) -> Answer {

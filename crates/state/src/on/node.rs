@@ -289,6 +289,20 @@ fn changed(cluster: &mut Cluster, name: &NodeName) {
     cluster.tell(Event::NodeChanged { node: name.clone(), at });
 }
 
+/// What was changed of nodes at run time (features, weights, devices) is as the configuration has it again.
+pub(crate) fn forget_changes(cluster: &mut Cluster) {
+    let config = cluster.config.clone();
+    for named in &config.nodes {
+        let Some(node) = cluster.nodes.get(&named.name) else { continue };
+        if node.config != named.config || node.active_features.is_some() {
+            let node = cluster.node_mut(named.name.as_str());
+            node.config = named.config.clone();
+            node.active_features = None;
+            changed(cluster, &named.name);
+        }
+    }
+}
+
 /// Makes the nodes those of the configuration; nodes that are gone from it stay until their last job has left.
 pub(crate) fn configure(cluster: &mut Cluster) {
     let config = cluster.config.clone();
