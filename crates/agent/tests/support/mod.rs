@@ -103,6 +103,7 @@ impl Controller for Post {
         licenses: Nothing => LicensesReply,
         diagnose: DiagnoseRequest => DiagnoseReply,
         reconfigure: Nothing => Nothing,
+        shutdown: wire::proto::ShutdownRequest => Nothing,
         signal: SignalRequest => CommandReply,
         jobs: JobsRequest => Self::JobsStream,
         history: HistoryRequest => Self::HistoryStream,
