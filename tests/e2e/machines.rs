@@ -93,3 +93,30 @@ fn three_controllers_of_three_machines_survive_the_first() {
     assert_eq!(said.matches("is UP").count(), 2, "{said}");
     assert!(Path::new(&head.dir).exists());
 }
+
+#[test]
+fn a_backup_brings_a_lost_cluster_back_and_one_member_is_enough_after_a_disaster() {
+    let cluster = Cluster::up("--nodes 1 --controllers 3");
+    let done = cluster.sbatch("-o /dev/null --wrap true");
+    cluster.wait_state(&done, "COMPLETED");
+    let held = cluster.sbatch("-H -J kept --wrap true");
+    let (dir, copy) = (cluster.dir.display().to_string(), cluster.dir.join("copy"));
+    cluster.ok(&format!("spur backup {} --dir {dir}", copy.display()));
+    let late = cluster.sbatch("-H -J late --wrap true");
+    cluster.ok(&format!("spur down --dir {dir}"));
+    cluster.ok(&format!("spur restore {} --dir {dir}", copy.display()));
+    assert_eq!(cluster.ok("squeue -h -o '%i %j'").trim(), format!("{held} kept"));
+    let next = cluster.sbatch("-H -J next --wrap true");
+    assert_ne!(next, held, "ids go on");
+    assert!(next >= late, "history remembers ids that the backup does not: {next} after {late}");
+
+    // Two of three are lost: what the third has on its disk is made a cluster again.
+    cluster.ok(&format!("spur down --dir {dir}"));
+    let rescued = cluster.dir.join("rescued");
+    cluster.ok(&format!("spurctld --config {dir}/spur.conf --member 2 --backup {}", rescued.display()));
+    let said = cluster.run(&format!("spur restore {}/spur.conf --dir {dir}", cluster.dir.display()));
+    assert_ne!(said.code, 0, "what is no backup is refused");
+    cluster.run(&format!("spur down --dir {dir}"));
+    cluster.ok(&format!("spur restore {} --dir {dir}", rescued.display()));
+    assert_eq!(cluster.ok("squeue -h -o %j | sort").split_whitespace().collect::<Vec<_>>(), ["kept", "next"]);
+}

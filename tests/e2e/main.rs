@@ -23,3 +23,4 @@ mod steps;
 mod suspend;
 mod talk;
 mod topology;
+mod torture;

@@ -62,6 +62,7 @@ impl Leading {
     /// Takes up what a leader does; fails if not even the configuration can be written.
     pub async fn begin(ground: &Ground) -> Result<Arc<Leading>> {
         let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone()));
+        crate::backup::take_up(&ground.state_dir, &door).await?;
         // Of several controllers, each with its own file, the one that happens to lead does not change what all agreed on.
         if ground.journal.is_lone() || ground.published.now().config().nodes.is_empty() {
             let configure = Command::Begin { config: Box::new(ground.config.clone()) };

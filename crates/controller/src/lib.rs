@@ -10,6 +10,7 @@
 //! ```
 mod agents;
 mod api;
+pub mod backup;
 mod counted;
 mod door;
 mod history;

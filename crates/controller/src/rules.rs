@@ -71,6 +71,7 @@ pub const RULES: &[Rule] = &[
     asks("Why", USERS),
     asks("BurstStatus", USERS),
     does("DropBuffer", USERS),
+    asks("Backup", USERS),
     does("Ping", ALL_OF_US),
     asks("Members", ALL_OF_US),
     does("ChangeMembers", &[Kind::User, Kind::Controller]),

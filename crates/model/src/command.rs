@@ -175,6 +175,11 @@ pub enum Command {
     Tick,
     /// Machines join and leave.
     Trust(TrustChange),
+    /// The state of a backup, for a cluster that has none of its own yet.
+    Restore {
+        #[serde(with = "crate::bytes")]
+        state: Vec<u8>,
+    },
     /// A command whose sender may send it again because it heard no answer: carried out once, answered as often as it comes.
     Once {
         request: RequestId,

@@ -102,6 +102,7 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::Recorded { up_to } => on::history::recorded(cluster, *up_to),
         Command::ContinueIds { after } => on::history::continue_ids(cluster, *after),
         Command::Tick => on::tick::tick(cluster),
+        Command::Restore { state } => on::config::restore(cluster, by, state),
         Command::Trust(change) => on::trust::change(cluster, by, change),
         Command::Once { request, command } => requests::once(cluster, by, *request, command),
     }

@@ -127,6 +127,7 @@ impl Controller {
             | Command::PoolsReported { .. }
             | Command::Once { .. }
             | Command::Trust(_)
+            | Command::Restore { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -298,6 +299,16 @@ impl Controller {
     pub async fn why(&mut self, job: &JobRef) -> Result<Option<Why>, CallError> {
         let request = WhyRequest { job: codec::encode(job).into() };
         read(&self.client.why(request).await?.into_inner().why)
+    }
+
+    /// The whole state, in a form that can be restored.
+    pub async fn backup(&mut self) -> Result<Vec<u8>, CallError> {
+        let mut pieces = self.client.backup(Nothing {}).await?.into_inner();
+        let mut whole = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            whole.extend_from_slice(&piece?.piece);
+        }
+        Ok(whole)
     }
 
     /// The controllers: who leads, how far each is.

@@ -45,6 +45,7 @@ impl Controller for Post {
     type JobsStream = Streamed<JobsReply>;
     type WatchJobsStream = Streamed<JobsReply>;
     type HistoryStream = Streamed<HistoryReply>;
+    type BackupStream = Streamed<wire::proto::BackupReply>;
     type WatchStagingStream = Streamed<wire::proto::StagingReply>;
     type AttendStream = Streamed<ToAgent>;
 
@@ -117,6 +118,7 @@ impl Controller for Post {
         drop_buffer: CommandRequest => CommandReply,
         why: WhyRequest => WhyReply,
         ping: Nothing => PingReply,
+        backup: Nothing => Streamed<wire::proto::BackupReply>,
         join: CommandRequest => CommandReply,
         renew: CommandRequest => CommandReply,
         make_token: CommandRequest => wire::proto::TokenReply,

@@ -6,12 +6,14 @@ macro_rules! say {
     }};
 }
 
+mod backup;
 mod check;
 mod daemon;
 mod demo;
 mod down;
 mod env;
 mod folder;
+mod install;
 mod interrupt;
 mod machine_wide;
 mod machines;
@@ -116,6 +118,24 @@ const VERBS: &[Verb] = &[
         usage: "controller add | list | remove NUMBER | lead NUMBER [--dir DIR]",
         summary: "add, show and remove controllers; let another one lead",
         run: machines::controller,
+    },
+    Verb {
+        name: "backup",
+        usage: "backup FILE [--dir DIR]",
+        summary: "write the whole state of the cluster to a file, while it runs",
+        run: backup::backup,
+    },
+    Verb {
+        name: "restore",
+        usage: "restore FILE [--dir DIR]",
+        summary: "start the cluster, which must be down, from a backup; what it had is put aside",
+        run: backup::restore,
+    },
+    Verb {
+        name: "install",
+        usage: "install [--root DIR]",
+        summary: "put this binary, its names and the systemd units where the system expects them",
+        run: install::run,
     },
     Verb {
         name: "config",

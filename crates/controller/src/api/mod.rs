@@ -26,7 +26,7 @@ use tonic::{Request, Response, Status, Streaming};
 use wire::origin::{From, Origin};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
+    AccountsReply, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
     CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
     JobsReply, JobsRequest, LicensesReply, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
     ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply,
@@ -45,6 +45,9 @@ use crate::members::{ClusterJournal, Connections};
 use crate::names::Names;
 use crate::plugin::Site;
 use crate::progress::ProgressTable;
+
+/// A backup crosses the socket in pieces of this size.
+const BACKUP_PIECE: usize = 1 << 20;
 
 type Answer<T> = Result<Response<T>, Status>;
 pub type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -95,6 +98,7 @@ impl Controller for Api {
     type HistoryStream = Streamed<HistoryReply>;
     type WatchStagingStream = Streamed<StagingReply>;
     type AttendStream = Streamed<ToAgent>;
+    type BackupStream = Streamed<BackupReply>;
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
         let by = self.caller(&request)?;
@@ -354,6 +358,16 @@ impl Controller for Api {
     async fn members(&self, _: Request<Nothing>) -> Answer<MembersReply> {
         let members = crate::members::view(&self.journal, &self.connections, &self.own).await;
         Ok(Response::new(MembersReply { members: codec::encode(&members).into() }))
+    }
+
+    async fn backup(&self, request: Request<Nothing>) -> Answer<Self::BackupStream> {
+        if !self.caller(&request)?.is_admin {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        let whole = crate::backup::wrap(&codec::encode(&*self.published.now()));
+        let pieces: Vec<_> =
+            whole.chunks(BACKUP_PIECE).map(|piece| Ok(BackupReply { piece: piece.to_vec().into() })).collect();
+        Ok(Response::new(Box::pin(futures::stream::iter(pieces))))
     }
 
     async fn join(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {

@@ -6,6 +6,8 @@ use model::{Config, NodeName};
 
 pub const CONTROLLER: &[Flag] = &[
     flag("config", Some('f'), Value::Required),
+    // Writes what the journal holds to a file, and ends.
+    flag("backup", None, Value::Required),
     // Which of the controllers that share this machine.
     flag("member", None, Value::Required),
     flag("foreground", Some('D'), Value::None),
@@ -40,6 +42,7 @@ pub struct Given {
     pub config: Option<PathBuf>,
     pub node: Option<NodeName>,
     pub member: Option<u32>,
+    pub backup: Option<PathBuf>,
     pub log_file: Option<String>,
     pub foreground: bool,
     pub n_verbose: usize,
@@ -76,6 +79,7 @@ impl Given {
         Ok(Wish::Run(Given {
             config: parsed.value("config").map(PathBuf::from),
             node: parsed.value("node").map(NodeName::from),
+            backup: parsed.value("backup").map(PathBuf::from),
             member: match parsed.value("member").map(str::parse) {
                 None => None,
                 Some(Ok(member)) if (1..=9).contains(&member) => Some(member),

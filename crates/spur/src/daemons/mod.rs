@@ -46,7 +46,14 @@ fn control(name: &str, given: &Given) -> Result<(), String> {
         return Err(format!("the configuration has {} controllers on this machine", config.controller.local_members));
     }
     let own = own_places(&config.controller, member);
+    if let Some(file) = &given.backup {
+        let copied = controller::backup::of_journal_at_rest(Path::new(&own.state_dir));
+        let copied = copied.map_err(|error| format!("{error:#}"))?;
+        return wire::tls::identity::replace_bytes(file, &copied)
+            .map_err(|error| format!("{}: {error}", file.display()));
+    }
     prepare::controller(&own, &config)?;
+    controller::backup::prepare_identity(Path::new(&own.state_dir)).map_err(|error| format!("{error:#}"))?;
     if given.ignores_errors {
         tracing::warn!("-i changes nothing: a journal that is damaged is refused, not guessed at");
     }

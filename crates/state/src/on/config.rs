@@ -1,7 +1,7 @@
 //! The configuration is state: all replicas judge alike, and a reconfiguration is one entry.
 use std::sync::Arc;
 
-use model::{Config, Event, JobId, Phase, Plugin, Reply, Wake};
+use model::{Caller, Config, Event, JobId, Phase, Plugin, Reject, Reply, Wake, codec};
 
 use super::{Answer, node, trust};
 use crate::network::Derived;
@@ -83,4 +83,19 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     cluster.sharing_changed = true;
     let at = cluster.now;
     cluster.tell(Event::Reconfigured { at });
+}
+
+/// Everything is as the backup has it. A cluster that has had jobs keeps what it has.
+pub(crate) fn restore(cluster: &mut Cluster, by: Caller, state: &[u8]) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    if cluster.last_job != JobId::default() || !cluster.jobs.is_empty() {
+        return Err(Reject::NotSupported);
+    }
+    let restored: Cluster =
+        codec::decode(state).map_err(|error| Reject::InvalidValue(format!("the backup: {error}")))?;
+    let now = cluster.now.max(restored.now);
+    *cluster = Cluster { now, ..restored };
+    Ok(Reply::Ok)
 }

@@ -43,10 +43,14 @@ impl NewKey {
 
 /// Readers see the old file or the new one; only the owner sees any.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    replace_bytes(path, text.as_bytes())
+}
+
+pub fn replace_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension("new");
     let _ = fs::remove_file(&fresh);
     let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&fresh, path)
 }

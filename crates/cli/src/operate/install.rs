@@ -1,0 +1,105 @@
+//! `spur install`: the binary, its names and the systemd units, where a system expects them.
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::folder::{cannot, replace_link};
+use super::{Call, options};
+use crate::getopt::{Value, flag};
+
+const BIN: &str = "usr/local/bin";
+const UNITS: &str = "etc/systemd/system";
+
+/// Jobs outlive their agent: only the daemon itself is ended with its unit.
+const AGENT_UNIT: &str = "\
+[Unit]
+Description=Spur agent: runs the jobs of this node
+After=network-online.target
+Wants=network-online.target
+ConditionPathExists=/etc/spur/spur.conf
+
+[Service]
+ExecStart=/usr/local/bin/spurd --config /etc/spur/spur.conf
+KillMode=process
+Delegate=yes
+Restart=always
+RestartSec=1
+RuntimeDirectory=spur
+RuntimeDirectoryPreserve=yes
+LimitNOFILE=1048576
+LimitMEMLOCK=infinity
+LimitSTACK=infinity
+TasksMax=infinity
+
+[Install]
+WantedBy=multi-user.target
+";
+
+const CONTROLLER_UNIT: &str = "\
+[Unit]
+Description=Spur controller
+After=network-online.target
+Wants=network-online.target
+ConditionPathExists=/etc/spur/spur.conf
+
+[Service]
+ExecStart=/usr/local/bin/spurctld --config /etc/spur/spur.conf
+Restart=always
+RestartSec=1
+TimeoutStopSec=20
+RuntimeDirectory=spur
+RuntimeDirectoryPreserve=yes
+StateDirectory=spur
+LimitNOFILE=1048576
+
+[Install]
+WantedBy=multi-user.target
+";
+
+pub fn run(call: &Call) -> Result<i32, String> {
+    let parsed = options(&[flag("root", None, Value::Required)], call.arguments)?;
+    let root = PathBuf::from(parsed.value("root").unwrap_or("/"));
+    let bin = root.join(BIN);
+    make(&bin)?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = bin.join("spur");
+    let is_there = own.canonicalize().ok() == target.canonicalize().ok();
+    if !is_there {
+        // A running binary cannot be overwritten, but replaced: upgrades need no stop.
+        let fresh = bin.join("spur.new");
+        fs::copy(&own, &fresh).map_err(|error| cannot("write", &fresh, error))?;
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))
+            .map_err(|error| cannot("write", &fresh, error))?;
+        fs::rename(&fresh, &target).map_err(|error| cannot("write", &target, error))?;
+    }
+    let mut foreign = Vec::new();
+    for name in call.command_names.iter().filter(|name| **name != "spur") {
+        let link = bin.join(name);
+        match fs::symlink_metadata(&link) {
+            Ok(found) if !found.is_symlink() => foreign.push(*name),
+            _ => replace_link(Path::new("spur"), &link)?,
+        }
+    }
+    let units = root.join(UNITS);
+    make(&units)?;
+    for (name, text) in [("spurctld.service", CONTROLLER_UNIT), ("spurd.service", AGENT_UNIT)] {
+        fs::write(units.join(name), text).map_err(|error| cannot("write", &units.join(name), error))?;
+    }
+    make(&root.join("etc/spur"))?;
+    say!(
+        "{} and {} names for it; units spurctld.service and spurd.service",
+        target.display(),
+        call.command_names.len() - 1 - foreign.len()
+    );
+    if !foreign.is_empty() {
+        say!("left alone, because other programs have these names: {}", foreign.join(" "));
+    }
+    say!(
+        "next: put the configuration at /etc/spur/spur.conf, then  systemctl daemon-reload && systemctl enable --now spurctld (or spurd)"
+    );
+    Ok(0)
+}
+
+fn make(dir: &Path) -> Result<(), String> {
+    fs::create_dir_all(dir).map_err(|error| cannot("make", dir, error))
+}
