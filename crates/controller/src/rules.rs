@@ -56,6 +56,7 @@ pub const RULES: &[Rule] = &[
     does("UpdateReservation", USERS),
     does("DeleteReservation", USERS),
     does("Reconfigure", USERS),
+    does("Shutdown", USERS),
     does("Signal", USERS),
     asks("Jobs", USERS),
     asks("WatchJobs", USERS),
