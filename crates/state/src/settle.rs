@@ -114,7 +114,7 @@ pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
 
 /// It waits for space, or for its turn to have its data staged in.
 fn queue_for_staging(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
-    wait(cluster, id, Some(Reason::BurstBufferResources), Vec::new(), look_again);
+    wait(cluster, id, Some(Reason::BurstBufferResources), vec![Wake::Partitions], look_again);
     let key = cluster.queue_key(&cluster.jobs[&id]);
     cluster.staging_queue.insert(key);
 }

@@ -8,7 +8,8 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
     if job.spec.buffer.is_none() {
         return Hold::Free;
     }
-    let mut wakes = vec![Wake::Buffer(job.id)];
+    // What was looked at before the buffer may come first again.
+    let mut wakes = vec![Wake::Buffer(job.id), Wake::Partitions];
     wakes.extend(buffers::settle::deadline(cluster, job).map(Wake::At));
     match (job.phase, job.buffer) {
         (Phase::Pending, None) if buffers::is_staged_ahead(&job.spec) => Hold::Stage,

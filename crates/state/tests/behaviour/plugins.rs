@@ -524,3 +524,15 @@ fn reserved_space_is_kept_from_others() {
     lab.stage(other);
     assert_eq!(lab.word(other), "staging-in");
 }
+
+#[test]
+fn a_partition_that_goes_down_is_told_before_the_buffer() {
+    let mut lab = lab_of(Plugin::Lua, |_| ());
+    let (waiting, staging) = (lab.in_state(Plugin::Lua, "pending"), lab.in_state(Plugin::Lua, "staging-in"));
+    let mut config = (**lab.cluster.config()).clone();
+    config.partitions[0].state = model::partition::PartitionState::Down;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    for job in [waiting, staging] {
+        assert_eq!(lab.job(job).reason, Some(Reason::PartitionDown));
+    }
+}
