@@ -1,5 +1,5 @@
-//! `sshare`: the tree of accounts and users with their shares.
-use model::accounts::{Accounts, Association, Shares};
+//! `sshare`: the shares of accounts and users, what they have used, and what that makes of their priority.
+use model::accounts::{Accounts, Amounts, Association, Place, Shares, Standing};
 
 use crate::getopt::{self, Flag, Operands, Parsed, Value, flag};
 use crate::output::print;
@@ -14,6 +14,7 @@ const FLAGS: &[Flag] = &[
     flag("clusters", Some('M'), Value::Required),
     flag("format", Some('o'), Value::Required),
     flag("help", None, Value::None),
+    flag("helpformat", Some('e'), Value::None),
     flag("long", Some('l'), Value::None),
     flag("noheader", Some('n'), Value::None),
     flag("parsable", Some('p'), Value::None),
@@ -30,6 +31,7 @@ const HELP: &str = "\
 sshare [OPTIONS]
   -A, --accounts=LIST   these accounts only
   -a, --all             all users
+  -e, --helpformat      the names of all columns
   -l, --long            more columns
   -m, --partition       the partitions of associations too
   -n, --noheader        no heading
@@ -42,10 +44,21 @@ sshare [OPTIONS]
 ";
 
 struct Row<'a> {
-    all: &'a Accounts,
     cluster: &'a str,
     one: &'a Association,
+    place: &'a Place,
     depth: usize,
+}
+
+impl Row<'_> {
+    fn is_root(&self) -> bool {
+        self.one.parent == 0
+    }
+
+    /// What the root, to which all belongs, has nothing to say about.
+    fn unless_root(&self, text: String) -> String {
+        if self.is_root() { String::new() } else { text }
+    }
 }
 
 struct Field {
@@ -54,46 +67,48 @@ struct Field {
     show: fn(&Row) -> String,
 }
 
-/// The sum over an association and its siblings of a kind: users among users, accounts among accounts.
-fn norm_shares(row: &Row) -> f64 {
-    let mut share = 1.0;
-    for one in row.all.lineage(row.one.id) {
-        let Some(parent) = row.all.associations.get(&one.parent) else { break };
-        let Shares::Number(own) = one.shares else { continue };
-        let total: u64 = row
-            .all
-            .associations
-            .values()
-            .filter(|sibling| sibling.parent == parent.id)
-            .map(|sibling| match sibling.shares {
-                Shares::Number(number) => u64::from(number),
-                Shares::Parent => 0,
-            })
-            .sum();
-        share *= if total == 0 { 0.0 } else { f64::from(own) / total as f64 };
-    }
-    share
-}
-
 #[rustfmt::skip]
 static FIELDS: &[Field] = &[
     Field { name: "Account", width: -20, show: |row| format!("{}{}", " ".repeat(row.depth), row.one.account) },
     Field { name: "Cluster", width: 10, show: |row| row.cluster.into() },
+    Field { name: "EffectvUsage", width: 13, show: |row| format!("{:.6}", row.place.usage_effective) },
+    Field { name: "FairShare", width: 10, show: |row| row.place.fair_share.map(|factor| format!("{factor:.6}")).unwrap_or_default() },
+    Field { name: "GrpTRESMins", width: 30, show: |row| row.one.limits.grp_tres_mins.to_string() },
+    Field { name: "GrpTRESRaw", width: 30, show: |row| minutes(&row.place.now.used.map(|secs| secs as u64)) },
     Field { name: "ID", width: 6, show: |row| row.one.id.to_string() },
-    Field { name: "NormShares", width: 11, show: |row| format!("{:.6}", norm_shares(row)) },
+    Field { name: "LevelFS", width: 10, show: |row| row.unless_root(row.place.level_fs.map_or("inf".into(), |level| format!("{level:.6}"))) },
+    Field { name: "NormShares", width: 11, show: |row| format!("{:.6}", row.place.shares_norm) },
+    Field { name: "NormUsage", width: 11, show: |row| row.unless_root(format!("{:.6}", row.place.usage_norm)) },
     Field { name: "Partition", width: 12, show: |row| row.one.partition.clone() },
-    Field { name: "RawShares", width: 10, show: |row| match row.one.shares {
+    Field { name: "RawShares", width: 10, show: |row| row.unless_root(match row.one.shares {
         Shares::Number(number) => number.to_string(),
         Shares::Parent => "parent".into(),
-    } },
+    }) },
+    Field { name: "RawUsage", width: 11, show: |row| format!("{}", row.place.now.used.billing as u64) },
+    Field { name: "TRESRunMins", width: 30, show: |row| minutes(&row.place.now.run_secs) },
     Field { name: "User", width: 10, show: |row| row.one.user.clone() },
-    Field { name: "GrpTRESMins", width: 30, show: |row| row.one.limits.grp_tres_mins.to_string() },
 ];
 
-/// Columns that need the usage of a job's resources over time, which is not kept yet.
-const LATER: &[&str] = &["rawusage", "normusage", "effectvusage", "fairshare", "levelfs", "grptresraw", "tresrunmins"];
-const USUAL: &str = "Account,User,RawShares,NormShares";
-const WITH_PARTITIONS: &str = "Account,User,Partition,RawShares,NormShares";
+const USUAL: &str = "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare";
+const LONG: &str =
+    "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,GrpTRESMins,TRESRunMins";
+
+/// `cpu=78,mem=7853,energy=0,…`: every resource that Slurm counts, in minutes.
+pub fn minutes(secs: &Amounts) -> String {
+    let fixed = [
+        ("cpu", secs.cpu),
+        ("mem", secs.mem),
+        ("energy", 0),
+        ("node", secs.node),
+        ("billing", secs.billing),
+        ("fs/disk", 0),
+        ("vmem", 0),
+        ("pages", 0),
+    ];
+    let others = secs.others.iter().map(|(name, amount)| (name.as_str(), *amount));
+    let all = fixed.into_iter().chain(others).map(|(name, amount)| format!("{name}={}", amount / 60));
+    all.collect::<Vec<_>>().join(",")
+}
 
 pub fn run(arguments: &[String]) -> i32 {
     let parsed = match getopt::parse(FLAGS, Operands::Mixed, arguments) {
@@ -111,11 +126,16 @@ pub fn run(arguments: &[String]) -> i32 {
         print(HELP);
         return 0;
     }
+    if parsed.has("helpformat") {
+        print(&names());
+        return 0;
+    }
     let shown = context::block_on(async {
         let (_, mut controller) = trouble::connect().await?;
         let accounts = controller.accounts().await?;
+        let standing = controller.standing().await?;
         let cluster = controller.configuration().await?.config.cluster_name;
-        Ok::<_, Trouble>(render(&accounts, &cluster, &parsed))
+        Ok::<_, Trouble>(render(&accounts, &standing, &cluster, &parsed))
     });
     match shown {
         Ok(Ok(text)) => {
@@ -129,9 +149,20 @@ pub fn run(arguments: &[String]) -> i32 {
     }
 }
 
-fn render(all: &Accounts, cluster: &str, parsed: &Parsed) -> Result<String, String> {
-    let usual = if parsed.has("partition") { WITH_PARTITIONS } else { USUAL };
-    let fields = chosen(parsed.value("format").unwrap_or(usual))?;
+fn names() -> String {
+    let mut text = String::new();
+    for four in FIELDS.chunks(4) {
+        let line: Vec<String> = four.iter().map(|field| format!("{:<17}", field.name)).collect();
+        text.push_str(&line.join(" "));
+        text.push('\n');
+    }
+    text
+}
+
+fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -> Result<String, String> {
+    let usual = if parsed.has("long") { LONG } else { USUAL };
+    let usual = if parsed.has("partition") { usual.replacen("User,", "User,Partition,", 1) } else { usual.into() };
+    let fields = chosen(parsed.value("format").unwrap_or(&usual))?;
     let (fields, columns): (Vec<&Field>, Vec<Column>) = fields.into_iter().unzip();
     let style = match (parsed.has("parsable"), parsed.has("parsable2")) {
         (_, true) => Style::Between("|".into()),
@@ -151,20 +182,25 @@ fn render(all: &Accounts, cluster: &str, parsed: &Parsed) -> Result<String, Stri
     let wanted_users = match (parsed.has("all"), list("users")) {
         (true, _) => None,
         (false, Some(users)) => Some(users),
-        (false, None) if accounts.is_some() => None,
         (false, None) => Some(vec![wire::accounts::user_name(users::own_uid()).unwrap_or_default()]),
     };
-    for (id, depth) in sacctmgr::tree(all) {
-        let one = &all.associations[&id];
+    let only_users = parsed.has("Users");
+    let nobody = Place::default();
+    let is_shown = |one: &Association| {
+        let is_in = accounts.as_ref().is_none_or(|accounts| accounts.contains(&one.account));
         let is_wanted = match one.is_account() {
-            true => !parsed.has("Users"),
+            true => !only_users,
             false => wanted_users.as_ref().is_none_or(|users| users.contains(&one.user)),
         };
-        let is_in = accounts.as_ref().is_none_or(|accounts| accounts.contains(&one.account));
-        if !is_wanted || !is_in {
+        is_in && is_wanted
+    };
+    for (id, _) in sacctmgr::tree(all) {
+        let one = &all.associations[&id];
+        if !is_shown(one) {
             continue;
         }
-        let row = Row { all, cluster, one, depth };
+        let depth = all.lineage(id).skip(1).filter(|above| is_shown(above)).count();
+        let row = Row { cluster, one, place: standing.associations.get(&id).unwrap_or(&nobody), depth };
         let texts: Vec<String> = fields.iter().map(|field| (field.show)(&row)).collect();
         table.row(texts.iter().map(String::as_str), &mut text);
     }
@@ -180,9 +216,6 @@ fn chosen(format: &str) -> Result<Vec<(&'static Field, Column)>, String> {
                 None => (word, None),
             };
             let begins = |known: &str| known.len() >= name.len() && known[..name.len()].eq_ignore_ascii_case(name);
-            if LATER.iter().any(|known| begins(known)) && !FIELDS.iter().any(|field| begins(field.name)) {
-                return Err(format!("{name}: usage is not kept by this version yet"));
-            }
             let field =
                 FIELDS.iter().find(|field| begins(field.name)).ok_or(format!("Invalid field requested: \"{name}\""))?;
             Ok((field, Column::new(field.name, width.unwrap_or(field.width))))

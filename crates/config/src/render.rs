@@ -130,6 +130,9 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("weight_qos", priority.weight_qos);
     text.value("priority_max_age", seconds(priority.max_age));
     text.value("priority_favors_small", priority.favors_small);
+    text.value("priority_half_life", seconds(priority.half_life));
+    text.value("priority_calc_period", seconds(priority.calc_period));
+    text.string("priority_usage_reset", priority.usage_reset.word());
     text.value("priority_always_accrues", priority.always_accrues);
     preemption(text, &scheduler.preemption);
     let suspend_cpus = match scheduler.suspend_cpus {

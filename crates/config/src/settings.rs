@@ -7,7 +7,7 @@ use model::config::{
     SuspendCpus,
 };
 use model::license::LicenseCount;
-use model::priority::{PriorityConfig, PriorityKind};
+use model::priority::{PriorityConfig, PriorityKind, UsageReset};
 
 use crate::section::{Section, set};
 
@@ -198,5 +198,10 @@ fn priority(section: &mut Section, priority: &mut PriorityConfig) {
     section.number("weight_qos", 0..=u32::MAX, &mut priority.weight_qos);
     section.seconds("priority_max_age", &mut priority.max_age);
     section.flag("priority_favors_small", &mut priority.favors_small);
+    section.seconds("priority_half_life", &mut priority.half_life);
+    section.seconds("priority_calc_period", &mut priority.calc_period);
+    let expected = "\"NONE\", \"DAILY\", \"WEEKLY\", \"MONTHLY\", \"QUARTERLY\" or \"YEARLY\"";
+    let reset = section.read("priority_usage_reset", expected, |item| UsageReset::parse(item.as_str()?));
+    set(&mut priority.usage_reset, reset);
     section.flag("priority_always_accrues", &mut priority.always_accrues);
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::{BufferPhase, BufferState};
 use crate::dependency::Dependency;
 use crate::license::LicenseCount;
+use crate::priority::AccountFactors;
 use crate::time::{Span, Timestamp};
 use crate::{Allocation, ExitStatus, HetPlace, JobId, JobSpec, NodeName, Outcome, Reason, Task, TaskSet, Usage};
 
@@ -41,6 +42,8 @@ record! {
         pub priority_grows: bool,
         /// Everything but age; may be less than nothing.
         pub priority_base: i64,
+        /// What its association and QOS add, as it was weighed last.
+        pub account_factors: AccountFactors,
         /// Added by the site (`scontrol update SiteFactor=`).
         pub site_factor: i32,
         /// The partition it runs in, or would be considered in first.

@@ -1,6 +1,7 @@
 //! Who is more important: the factors of a job's priority, and what they add up to.
 use serde::{Deserialize, Serialize};
 
+use crate::calendar::{UTC, Zone};
 use crate::config::Config;
 use crate::time::{Span, Timestamp};
 use crate::{Job, JobSpec};
@@ -33,6 +34,74 @@ pub struct PriorityConfig {
     pub always_accrues: bool,
     /// In this time half of what was used is forgotten; 0: nothing is.
     pub half_life: Span,
+    /// How often priorities follow what was used.
+    pub calc_period: Span,
+    pub usage_reset: UsageReset,
+}
+
+/// When everything that was used is forgotten at once: at the beginning of each of these, in UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UsageReset {
+    #[default]
+    Never,
+    Daily,
+    Weekly,
+    Monthly,
+    Quarterly,
+    Yearly,
+}
+
+impl UsageReset {
+    pub fn parse(text: &str) -> Option<UsageReset> {
+        Some(match text.to_uppercase().as_str() {
+            "NONE" => UsageReset::Never,
+            "DAILY" => UsageReset::Daily,
+            "WEEKLY" => UsageReset::Weekly,
+            "MONTHLY" => UsageReset::Monthly,
+            "QUARTERLY" => UsageReset::Quarterly,
+            "YEARLY" => UsageReset::Yearly,
+            _ => return None,
+        })
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            UsageReset::Never => "NONE",
+            UsageReset::Daily => "DAILY",
+            UsageReset::Weekly => "WEEKLY",
+            UsageReset::Monthly => "MONTHLY",
+            UsageReset::Quarterly => "QUARTERLY",
+            UsageReset::Yearly => "YEARLY",
+        }
+    }
+
+    /// The first beginning after that moment.
+    pub fn next(self, after: Timestamp) -> Option<Timestamp> {
+        const DAY_SECS: u64 = 86_400;
+        let begins = |day: u64| {
+            let date = UTC.to_local((day * DAY_SECS) as i64);
+            match self {
+                UsageReset::Never => false,
+                UsageReset::Daily => true,
+                // The first of January 1970 was a Thursday; weeks begin on Sundays.
+                UsageReset::Weekly => (day + 4).is_multiple_of(7),
+                UsageReset::Monthly => date.day == 1,
+                UsageReset::Quarterly => date.day == 1 && date.month % 3 == 1,
+                UsageReset::Yearly => date.day == 1 && date.month == 1,
+            }
+        };
+        let tomorrow = after.secs() / DAY_SECS + 1;
+        (tomorrow..tomorrow + 367).find(|day| begins(*day)).map(|day| Timestamp::from_secs(day * DAY_SECS))
+    }
+}
+
+/// What a job's association and QOS add to its priority, each from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccountFactors {
+    pub association: f64,
+    pub fair_share: f64,
+    pub qos: f64,
 }
 
 impl Default for PriorityConfig {
@@ -49,6 +118,8 @@ impl Default for PriorityConfig {
             favors_small: false,
             always_accrues: false,
             half_life: Span::from_secs(7 * 24 * 3600),
+            calc_period: Span::from_secs(300),
+            usage_reset: UsageReset::Never,
         }
     }
 }
@@ -57,27 +128,25 @@ impl Default for PriorityConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Factors {
     pub age: f64,
-    /// Filled by accounts.
     pub association: f64,
-    /// Filled by accounts.
     pub fair_share: f64,
     pub job_size: f64,
     pub partition: f64,
-    /// Filled by accounts.
     pub qos: f64,
 }
 
 impl Factors {
     /// Of the job at this moment, were it considered in this partition.
     pub fn of(config: &Config, job: &Job, partition: &str, now: Timestamp) -> Factors {
-        Factors { age: age(config, job, now), ..Factors::lasting(config, &job.spec, partition) }
+        Factors { age: age(config, job, now), ..Factors::lasting(config, job, partition) }
     }
 
     /// Those that do not change while the job waits.
-    fn lasting(config: &Config, spec: &JobSpec, partition: &str) -> Factors {
+    fn lasting(config: &Config, job: &Job, partition: &str) -> Factors {
         let weights = &config.scheduler.priority;
-        let job_size = if weights.weight_job_size == 0 { 0.0 } else { job_size(config, spec) };
-        Factors { job_size, partition: partition_factor(config, partition), ..Factors::default() }
+        let job_size = if weights.weight_job_size == 0 { 0.0 } else { job_size(config, &job.spec) };
+        let AccountFactors { association, fair_share, qos } = job.account_factors;
+        Factors { job_size, partition: partition_factor(config, partition), association, fair_share, qos, age: 0.0 }
     }
 
     fn weighed(&self, weights: &PriorityConfig) -> f64 {
@@ -113,7 +182,7 @@ pub fn is_given(config: &Config, job: &Job) -> bool {
 /// What of the priority does not come from age, in the best of the job's partitions.
 pub fn without_age(config: &Config, job: &Job) -> i64 {
     let partitions = job.spec.partitions.iter();
-    let priorities = partitions.map(|name| sum(config, job, &Factors::lasting(config, &job.spec, name)));
+    let priorities = partitions.map(|name| sum(config, job, &Factors::lasting(config, job, name)));
     priorities.max().unwrap_or(1)
 }
 

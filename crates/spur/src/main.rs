@@ -25,6 +25,7 @@ const TABLE: &[(&str, Run)] = &[
     ("sinfo", cli::sinfo::run),
     ("sprio", cli::sprio::run),
     ("squeue", cli::squeue::run),
+    ("sreport", cli::sreport::run),
     ("srun", cli::srun::run),
     ("sshare", cli::sshare::run),
     ("sstat", cli::sstat::run),

@@ -15,11 +15,12 @@ use model::{
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::StoredBlob;
+use crate::fair_share::FairShare;
 use crate::history::{self, History};
 use crate::limits::Tally;
 use crate::network::Derived;
 use crate::requests::Requests;
-use crate::{gang, het, reservations};
+use crate::{fair_share, gang, het, reservations};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +57,7 @@ pub struct Cluster {
     pub(crate) accounts: Arc<Accounts>,
     /// What jobs count for, and for whom.
     pub(crate) tally: Tally,
+    pub(crate) fair_share: FairShare,
     /// What is still to be recorded.
     pub(crate) history: History,
     pub(crate) reservations: OrdMap<String, Arc<Reservation>>,
@@ -281,7 +283,9 @@ impl Cluster {
             _ => None,
         };
         let of_reservations = reservations::next_deadline(self);
-        of_jobs.into_iter().chain(of_reservations).chain(gang::next_deadline(self)).min()
+        let of_shares = fair_share::next_deadline(self);
+        let of_gangs = gang::next_deadline(self);
+        of_jobs.into_iter().chain(of_shares).chain(of_reservations).chain(of_gangs).min()
     }
 
     /// Every job that a user's words name, or none if there is no such job. Tasks that still wait together

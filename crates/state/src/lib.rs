@@ -16,6 +16,7 @@ mod blobs;
 pub mod buffers;
 pub mod check;
 mod cluster;
+mod fair_share;
 mod features;
 mod gang;
 mod het;

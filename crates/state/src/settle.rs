@@ -94,6 +94,10 @@ fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
 /// How important the job is from now on; what age adds comes by itself until the age is full.
 pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
     let (now, config) = (cluster.now, cluster.config.clone());
+    let factors = cluster.account_factors(&cluster.jobs[&id]);
+    if cluster.jobs[&id].account_factors != factors {
+        cluster.job_mut(id).account_factors = factors;
+    }
     let job = &cluster.jobs[&id];
     if priority::is_given(&config, job) {
         if job.priority_grows {

@@ -11,12 +11,19 @@ pub struct Account {
     pub uid: u32,
     pub gid: u32,
     pub name: String,
+    /// Up to the first comma, as `finger` shows it.
+    pub full_name: String,
     pub home: String,
     pub shell: String,
 }
 
 pub fn account(uid: u32) -> Option<Account> {
     find_user(|entry, buffer, length, found| unsafe { libc::getpwuid_r(uid, entry, buffer, length, found) })
+}
+
+/// What the user database says of somebody besides the name.
+pub fn full_name(user: &str) -> Option<String> {
+    Some(named(user)?.full_name)
 }
 
 pub fn user_name(uid: u32) -> Option<String> {
@@ -94,6 +101,7 @@ fn find_user(ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc:
         uid: entry.pw_uid,
         gid: entry.pw_gid,
         name: text(entry.pw_name),
+        full_name: text(entry.pw_gecos).split(',').next().unwrap_or_default().to_string(),
         home: text(entry.pw_dir),
         shell: text(entry.pw_shell),
     })

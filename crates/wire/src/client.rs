@@ -1,5 +1,5 @@
 //! The controller as commands see it: nouns in, nouns out.
-use model::accounts::{Accounts, Change};
+use model::accounts::{Accounts, Change, Standing};
 use model::command::{Blob, JobResult};
 use model::config::Sockets;
 use model::diagnosis::Diagnosis;
@@ -145,6 +145,11 @@ impl Controller {
 
     pub async fn accounts(&mut self) -> Result<Accounts, CallError> {
         read(&self.client.accounts(Nothing {}).await?.into_inner().accounts)
+    }
+
+    /// Where everybody stands now: use, shares, fair-share factors.
+    pub async fn standing(&mut self) -> Result<Standing, CallError> {
+        read(&self.client.standing(Nothing {}).await?.into_inner().standing)
     }
 
     /// As `command`, for those that answer for each job.

@@ -95,6 +95,7 @@ impl Controller for Post {
         update_partition: CommandRequest => CommandReply,
         change_accounts: CommandRequest => CommandReply,
         accounts: Nothing => AccountsReply,
+        standing: Nothing => wire::proto::StandingReply,
         create_partition: CommandRequest => CommandReply,
         delete_partition: CommandRequest => CommandReply,
         create_reservation: CommandRequest => CommandReply,

@@ -20,6 +20,7 @@ mod machines;
 mod manual;
 mod mover;
 mod settle;
+mod share;
 mod sim;
 mod status;
 mod topo;
@@ -56,6 +57,12 @@ const VERBS: &[Verb] = &[
         usage: "env [--dir DIR]",
         summary: "print shell lines that put the commands on PATH: eval \"$(spur env)\"",
         run: env::run,
+    },
+    Verb {
+        name: "share",
+        usage: "share --explain [USER] [--account ACCOUNT]",
+        summary: "say why somebody's fair-share factor is what it is, and when it will recover",
+        run: |call| Ok(share::run(call.arguments)),
     },
     Verb { name: "status", usage: "status [--dir DIR] [--json]", summary: "show how the cluster is", run: status::run },
     Verb {

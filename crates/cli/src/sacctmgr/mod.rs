@@ -1,5 +1,6 @@
 //! `sacctmgr`: accounts, users, associations and qualities of service, shown and changed.
 mod columns;
+mod dump;
 mod help;
 mod show;
 mod tell;
@@ -7,9 +8,9 @@ mod tell;
 mod tests;
 mod words;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
-use model::accounts::{Change, Field};
+use model::accounts::{Accounts, Change, Field};
 use wire::{CallError, Controller};
 
 use crate::getopt::{self, Flag, Operands, Value, flag};
@@ -176,7 +177,8 @@ fn one_command(words: &[String], options: &Options) -> i32 {
             print(&version::line());
             return 0;
         }
-        "archive" | "dump" | "load" | "clear" | "reconfigure" | "shutdown" | "ping" => {
+        "dump" | "load" => return dump_or_load(&first, &words[1..], options),
+        "archive" | "clear" | "reconfigure" | "shutdown" | "ping" => {
             eprintln!(
                 "sacctmgr: error: {first}: there is no accounting daemon here; this command is not supported by this version"
             );
@@ -231,6 +233,103 @@ fn one_command(words: &[String], options: &Options) -> i32 {
     }
 }
 
+/// `dump CLUSTER [FILE=…]` writes the tree, `load FILE` makes it so.
+fn dump_or_load(verb: &str, words: &[String], options: &Options) -> i32 {
+    let named = |word: &&String| word.to_lowercase().starts_with("file=");
+    let file = words.iter().find(named).and_then(|word| word.split_once('=')).map(|(_, file)| file.to_string());
+    let plain = words.iter().find(|word| !word.contains('=')).cloned();
+    let outcome = context::block_on(async {
+        let (_, mut controller) = trouble::connect().await?;
+        let all = controller.accounts().await?;
+        let cluster = controller.configuration().await?.config.cluster_name;
+        match verb {
+            "dump" => Ok(dump_to(&all, &cluster, plain, file)),
+            _ => load(&mut controller, &all, file.or(plain), options).await,
+        }
+    });
+    match outcome {
+        Ok(code) => code,
+        Err(Trouble::NoCluster(text) | Trouble::Call(text)) => {
+            eprintln!("sacctmgr: error: {text}");
+            1
+        }
+    }
+}
+
+fn dump_to(all: &Accounts, cluster: &str, wanted: Option<String>, file: Option<String>) -> i32 {
+    let Some(wanted) = wanted else {
+        eprintln!(" We need a cluster to dump.");
+        return 1;
+    };
+    if wanted.to_lowercase() != cluster.to_lowercase() {
+        eprintln!(" This cluster '{wanted}' doesn't exist. Contact your admin to add it to accounting.");
+        return 1;
+    }
+    let file = file.unwrap_or_else(|| {
+        print(&format!(" No filename given, using ./{cluster}.cfg.\n"));
+        format!("./{cluster}.cfg")
+    });
+    dump::lines(all, cluster).iter().for_each(|line| eprintln!("sacctmgr: {line}"));
+    match std::fs::write(&file, dump::file(all, cluster)) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("sacctmgr: error: Can't open file {file}: {error}");
+            1
+        }
+    }
+}
+
+/// Change after change; the first that is refused ends it.
+async fn load(
+    controller: &mut Controller,
+    all: &Accounts,
+    file: Option<String>,
+    options: &Options,
+) -> Result<i32, Trouble> {
+    if options.is_readonly {
+        eprintln!("sacctmgr: error: Can't run this command in readonly mode.");
+        return Ok(1);
+    }
+    let Some(file) = file else {
+        eprintln!(" No filename given.");
+        return Ok(1);
+    };
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("sacctmgr: error: Unable to read \"{file}\": {error}");
+            return Ok(1);
+        }
+    };
+    let changes = match dump::changes(all, &text) {
+        Ok(changes) => changes,
+        Err(why) => {
+            eprintln!("sacctmgr: error: {why}");
+            return Ok(1);
+        }
+    };
+    if changes.is_empty() {
+        print(" Nothing new added.\n");
+        return Ok(0);
+    }
+    print(&format!(" {} changes\n", changes.len()));
+    if !options.is_immediate && !agrees() {
+        print(" Changes Discarded\n");
+        return Ok(0);
+    }
+    for change in &changes {
+        match controller.change_accounts(change).await {
+            Ok(()) => (),
+            Err(CallError::Refused(reject)) => {
+                eprintln!(" Error with request: {reject}\n What comes after it in the file was not loaded.");
+                return Ok(1);
+            }
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Ok(0)
+}
+
 fn find<T: Copy>(table: &[(&str, usize, T)], word: &str) -> Option<T> {
     let fits = |(name, least, _): &&(&str, usize, T)| word.len() >= *least && name.starts_with(word);
     table.iter().find(fits).map(|(_, _, found)| *found)
@@ -270,7 +369,7 @@ async fn act(
     match planned {
         Ok((change, text)) => commit(controller, change, &text, options).await,
         Err((text, code)) => {
-            if code == 0 {
+            if code == 0 || text.starts_with(" Nothing") {
                 print(&text);
             } else {
                 eprint!("{text}");
@@ -299,11 +398,15 @@ async fn commit(controller: &mut Controller, change: Change, text: &str, options
 }
 
 fn agrees() -> bool {
-    print(" Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ");
+    print("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ");
     let _ = std::io::stdout().flush();
     let mut answer = String::new();
     let ready = answer_is_there();
-    ready && std::io::stdin().read_line(&mut answer).is_ok() && answer.trim_start().to_lowercase().starts_with('y')
+    let is_read = ready && std::io::stdin().read_line(&mut answer).is_ok();
+    if !std::io::stdin().is_terminal() {
+        print("\n");
+    }
+    is_read && answer.trim_start().to_lowercase().starts_with('y')
 }
 
 /// Waits for a line, or the end of the input, as long as was promised.

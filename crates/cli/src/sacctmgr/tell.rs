@@ -1,7 +1,7 @@
 //! What is going to be changed, and the words in which the user is told before it is.
 use std::fmt::Write;
 
-use model::accounts::{Accounts, AssociationId, Change, Field, Value};
+use model::accounts::{Accounts, AdminLevel, AssociationId, Change, Field, Value};
 
 use super::Entity;
 use super::show::ClusterFacts;
@@ -18,10 +18,9 @@ fn refused(text: &str) -> Told {
     Err((format!("{text}\n"), 1))
 }
 
-fn settings(words: &Words, text: &mut String) {
-    for (key, value) in &words.told {
-        line(text, format_args!("  {key:<13} = {value}"));
-    }
+/// Slurm's spelling of a key that may have been cut short.
+fn titled(key: &str) -> String {
+    super::words::title(key).unwrap_or(key).to_string()
 }
 
 fn line(text: &mut String, content: std::fmt::Arguments) {
@@ -41,7 +40,10 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 && all.account_association(&words.parent).is_none()
                 && !(all.are_unused() && words.parent == "root")
             {
-                return refused(&format!(" Parent account '{}' doesn't exist.", words.parent));
+                return refused(&format!(
+                    " Parent account '{}' doesn't exist on cluster {}\n        Contact your admin to add this account.\n No associations created.",
+                    words.parent, cluster.name
+                ));
             }
             let new: Vec<String> = names.into_iter().filter(|name| !all.accounts.contains_key(name)).collect();
             if new.is_empty() {
@@ -60,7 +62,17 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 _ => line(&mut text, format_args!("  Organization    = Parent/Account Name")),
             }
             line(&mut text, format_args!(" Associations"));
-            new.iter().for_each(|name| line(&mut text, format_args!("  A = {name:<10} C = {:<10}", cluster.name)));
+            new.iter()
+                .for_each(|name| line(&mut text, format_args!("  A = {name:<10.10} C = {:<10.10}", cluster.name)));
+            let is_said = |(key, _): &&(String, String)| {
+                let key = key.to_lowercase();
+                !"description".starts_with(&key) && !"organization".starts_with(&key)
+            };
+            let said: Vec<&(String, String)> = words.told.iter().filter(is_said).collect();
+            if !said.is_empty() {
+                line(&mut text, format_args!(" Settings"));
+                said.iter().for_each(|(key, value)| line(&mut text, format_args!("  {:<13} = {value}", titled(key))));
+            }
             Ok((Change::AddAccounts { names: new, parent: words.parent.clone(), edits }, text))
         }
         Entity::User => {
@@ -73,7 +85,7 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 accounts.push(account.clone());
             }
             let is_known = |name: &String| all.users.contains_key(name);
-            if accounts.is_empty() && !names.iter().all(is_known) {
+            if accounts.is_empty() {
                 return refused(" Need name of account to add user to.");
             }
             if let Some(unknown) = accounts.iter().find(|account| all.account_association(account).is_none()) {
@@ -95,10 +107,16 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                         if is_there {
                             continue;
                         }
-                        let partition = if partition.is_empty() { String::new() } else { format!(" P = {partition}") };
+                        let partition = match partition.as_str() {
+                            "" => String::new(),
+                            partition => format!(" P = {partition:<10.10}"),
+                        };
                         line(
                             &mut associations,
-                            format_args!("  U = {name:<9} A = {account:<10} C = {:<10}{partition}", cluster.name),
+                            format_args!(
+                                "  U = {name:<9.9} A = {account:<10.10} C = {:<10.10}{partition}",
+                                cluster.name
+                            ),
                         );
                     }
                 }
@@ -110,18 +128,34 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             if !new.is_empty() {
                 line(&mut text, format_args!(" Adding User(s)"));
                 new.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
-                line(&mut text, format_args!(" Settings ="));
-                let first = default.map(|edit| &edit.value);
-                let account = match first {
-                    Some(Value::Text(account)) => account.clone(),
-                    _ => accounts.first().cloned().unwrap_or_default(),
+                let of_user = [
+                    ("defaultaccount", "Default Account"),
+                    ("defaultwckey", "Default WCKey"),
+                    ("adminlevel", "Admin Level"),
+                ];
+                let said = |(name, title): &(&str, &'static str)| {
+                    let given =
+                        words.told.iter().find(|(key, _)| key.len() > 1 && name.starts_with(&key.to_lowercase()))?;
+                    let level = AdminLevel::parse(&given.1).map(|level| level.name().to_string());
+                    Some((*title, if *name == "adminlevel" { level.unwrap_or_default() } else { given.1.clone() }))
                 };
-                line(&mut text, format_args!("  Default Account = {account}"));
+                let said: Vec<(&str, String)> = of_user.iter().filter_map(said).collect();
+                if !said.is_empty() {
+                    line(&mut text, format_args!(" Settings ="));
+                    said.iter().for_each(|(title, value)| line(&mut text, format_args!("  {title:<15} = {value}")));
+                }
             }
             line(&mut text, format_args!(" Associations ="));
             text.push_str(&associations);
             line(&mut text, format_args!(" Non Default Settings"));
-            settings(words, &mut text);
+            let of_user = |key: &str| {
+                ["defaultaccount", "defaultwckey", "adminlevel"]
+                    .iter()
+                    .any(|name| name.starts_with(&key.to_lowercase()))
+            };
+            for (key, value) in words.told.iter().filter(|(key, _)| !of_user(key)) {
+                line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
+            }
             Ok((Change::AddUsers { names, accounts, partitions, edits }, text))
         }
         Entity::Qos => {
@@ -132,7 +166,16 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             line(&mut text, format_args!(" Adding QOS(s)"));
             new.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
             line(&mut text, format_args!(" Settings"));
-            settings(words, &mut text);
+            let description = words.edits.iter().find(|edit| edit.field == Field::Description);
+            let description = match description.map(|edit| &edit.value) {
+                Some(Value::Text(text)) => text.clone(),
+                _ => new.join(","),
+            };
+            line(&mut text, format_args!("  {:<14} = {description}", "Description"));
+            let mut said: Vec<(String, &String)> = words.told.iter().map(|(key, value)| (titled(key), value)).collect();
+            said.retain(|(title, _)| title != "Description");
+            said.sort();
+            said.iter().for_each(|(title, value)| line(&mut text, format_args!("  {title:<24} = {value}")));
             Ok((Change::AddQos { names: new, edits }, text))
         }
         Entity::Coordinator => {
@@ -165,8 +208,15 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if chosen.is_empty() {
                 return nothing();
             }
-            line(&mut text, format_args!(" Modified account associations..."));
-            places(all, cluster, &chosen, &mut text);
+            let of_account = |field: Field| matches!(field, Field::Description | Field::Organization);
+            if edits.iter().any(|edit| of_account(edit.field)) {
+                line(&mut text, format_args!(" Modified accounts..."));
+                chosen.iter().for_each(|id| line(&mut text, format_args!("  {}", all.associations[id].account)));
+            }
+            if edits.iter().any(|edit| !of_account(edit.field)) {
+                line(&mut text, format_args!(" Modified account associations..."));
+                places(all, cluster, &chosen, &mut text);
+            }
             Ok((Change::ModifyAccounts { filter, edits }, text))
         }
         Entity::User => {
@@ -202,7 +252,13 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if !filter.names.is_empty() && !filter.names.contains(&cluster.name.to_lowercase()) {
                 return nothing();
             }
-            line(&mut text, format_args!(" Modified cluster defaults for associations...\n  {}", cluster.name));
+            line(&mut text, format_args!(" Setting\n  Default Limits:"));
+            for (key, value) in &words.told {
+                let value = if value == "-1" { "NONE" } else { value };
+                line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
+            }
+            line(&mut text, format_args!(" Modified cluster defaults for associations..."));
+            line(&mut text, format_args!("  C = {:<10} A = root", cluster.name));
             Ok((Change::ModifyCluster { edits }, text))
         }
         Entity::Association | Entity::Coordinator | Entity::Tres | Entity::Wckey => {
@@ -213,7 +269,7 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
 
 pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words) -> Told {
     let filter = words.filter.clone();
-    let nothing = || Err((" Nothing deleted\n".to_string(), 0));
+    let nothing = || Err((" Nothing deleted\n".to_string(), 1));
     if filter.is_empty() {
         return refused(" No conditions given to remove, not executing.");
     }
@@ -240,7 +296,22 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
                 users.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
             } else {
                 line(&mut text, format_args!(" Deleting user associations..."));
-                places(all, cluster, &chosen, &mut text);
+                for id in &chosen {
+                    let one = &all.associations[id];
+                    line(
+                        &mut text,
+                        format_args!("  C = {:<10} A = {:<10} U = {:<9}", cluster.name, one.account, one.user),
+                    );
+                }
+                let stays =
+                    |user: &str| all.associations.values().any(|one| one.user == user && !chosen.contains(&one.id));
+                let mut gone: Vec<&str> = chosen.iter().map(|id| all.associations[id].user.as_str()).collect();
+                gone.dedup();
+                gone.retain(|user| !stays(user));
+                if !gone.is_empty() {
+                    line(&mut text, format_args!(" Deleting users (No Associations)..."));
+                    gone.iter().for_each(|user| line(&mut text, format_args!("  {user}")));
+                }
             }
             Ok((Change::DeleteUsers { filter }, text))
         }
@@ -262,6 +333,10 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             users.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
             line(&mut text, format_args!(" From Account(s)"));
             accounts.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
+            line(&mut text, format_args!(" Removed Coordinators (sub accounts not listed)..."));
+            for user in &users {
+                accounts.iter().for_each(|name| line(&mut text, format_args!("  U = {user:<9} A = {name:<10}")));
+            }
             Ok((Change::DeleteCoordinators { accounts, users }, text))
         }
         Entity::Wckey => Ok((Change::DeleteWckeys { names: list(&filter.names), users: list(&filter.users) }, text)),
@@ -272,8 +347,19 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
 fn places(all: &Accounts, cluster: &ClusterFacts, chosen: &[AssociationId], text: &mut String) {
     for id in chosen {
         let one = &all.associations[id];
-        let user = if one.is_account() { String::new() } else { format!(" U = {:<9}", one.user) };
-        let place = format!("  C = {:<10} A = {:<20}{user}", cluster.name, one.account);
-        line(text, format_args!("{}", place.trim_end()));
+        let parent = all.associations.get(&one.parent).map(|parent| format!(" of {}", parent.account));
+        match one.is_account() {
+            true => {
+                line(text, format_args!("  C = {:<10} A = {}{}", cluster.name, one.account, parent.unwrap_or_default()))
+            }
+            false => {
+                let partition =
+                    if one.partition.is_empty() { String::new() } else { format!(" P = {}", one.partition) };
+                line(
+                    text,
+                    format_args!("  C = {:<10} A = {:<20} U = {:<9}{partition}", cluster.name, one.account, one.user),
+                );
+            }
+        }
     }
 }

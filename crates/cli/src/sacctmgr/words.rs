@@ -336,18 +336,7 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
 
 /// What would be kept but have no effect is refused.
 fn is_obeyed(field: Field) -> bool {
-    !matches!(
-        field,
-        Field::Priority
-            | Field::GrpJobsAccrue
-            | Field::MaxJobsAccrue
-            | Field::MaxJobsAccrueAccount
-            | Field::Preempt
-            | Field::PreemptMode
-            | Field::GraceTime
-            | Field::PreemptExemptTime
-            | Field::UsageThreshold
-    )
+    !matches!(field, Field::GrpJobsAccrue | Field::MaxJobsAccrue | Field::MaxJobsAccrueAccount | Field::UsageThreshold)
 }
 
 /// `a,b` instead of what was; `+a,-b` and `+=`, `-=` change it.
@@ -383,9 +372,19 @@ pub const QOS_FLAGS: &[&str] = &[
     "UsageFactorSafe",
 ];
 
+/// Those that have an effect.
+const OBEYED_FLAGS: &[&str] = &["DenyOnLimit", "NoDecay", "OverPartQOS"];
+
 fn flag(name: &str) -> Result<String, String> {
     let known = QOS_FLAGS.iter().find(|known| known.eq_ignore_ascii_case(name));
-    known.map(|known| known.to_string()).ok_or_else(|| format!(" Bad QOS flag '{name}'"))
+    let known = known.ok_or_else(|| {
+        let valid = QOS_FLAGS.join(",");
+        format!(" Unknown QOS flag used in:\n  '{name}'\n Valid QOS flags are\n  '{valid}'")
+    })?;
+    match OBEYED_FLAGS.contains(known) {
+        true => Ok(known.to_string()),
+        false => Err(format!(" the QOS flag {known} is not supported by this version yet")),
+    }
 }
 
 fn preempt_mode(text: &str) -> Option<String> {
@@ -426,4 +425,58 @@ fn thousandths(text: &str) -> Option<Option<u32>> {
     }
     let number: f64 = text.parse().ok()?;
     (0.0..4_000_000.0).contains(&number).then(|| Some((number * 1000.0).round() as u32))
+}
+
+/// Slurm's spelling of a key, as it tells of what was set.
+pub fn title(key: &str) -> Option<&'static str> {
+    const TITLES: &[&str] = &[
+        "AdminLevel",
+        "Comment",
+        "DefaultAccount",
+        "DefaultQOS",
+        "DefaultWCKey",
+        "Description",
+        "Fairshare",
+        "Flags",
+        "GraceTime",
+        "GrpJobs",
+        "GrpJobsAccrue",
+        "GrpSubmitJobs",
+        "GrpTRES",
+        "GrpTRESMins",
+        "GrpTRESRunMins",
+        "GrpWall",
+        "LimitFactor",
+        "MaxJobs",
+        "MaxJobsPerAccount",
+        "MaxJobsPerUser",
+        "MaxSubmitJobs",
+        "MaxSubmitJobsPerAccount",
+        "MaxSubmitJobsPerUser",
+        "MaxTRESPerAccount",
+        "MaxTRESPerJob",
+        "MaxTRESPerNode",
+        "MaxTRESPerUser",
+        "MaxTRESMinsPerJob",
+        "MaxWall",
+        "MinPrioThresh",
+        "MinTRESPerJob",
+        "Organization",
+        "Parent",
+        "Preempt",
+        "PreemptExemptTime",
+        "PreemptMode",
+        "Priority",
+        "QOS",
+        "UsageFactor",
+        "UsageThreshold",
+    ];
+    let short = [("pu", "PerUser"), ("pa", "PerAccount"), ("pj", "PerJob"), ("pn", "PerNode")];
+    let lower = key.to_lowercase();
+    let lower = short
+        .iter()
+        .find_map(|(end, whole)| lower.strip_suffix(end).map(|begin| format!("{begin}{}", whole.to_lowercase())))
+        .unwrap_or(lower);
+    let exact = TITLES.iter().find(|title| title.to_lowercase() == lower);
+    exact.or_else(|| TITLES.iter().find(|title| title.to_lowercase().starts_with(&lower))).copied()
 }

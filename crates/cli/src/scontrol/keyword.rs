@@ -92,6 +92,7 @@ impl Keyword {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
     Aliases,
+    Associations,
     BurstBuffer,
     BurstStatus,
     Config,
@@ -113,7 +114,7 @@ pub enum Entity {
 
 const ENTITIES: &[(&str, usize, Entity)] = &[
     ("aliases", 1, Entity::Aliases),
-    ("assoc_mgr", 2, Entity::Unsupported("assoc_mgr")),
+    ("assoc_mgr", 2, Entity::Associations),
     ("bbstat", 2, Entity::BurstStatus),
     ("burstbuffer", 2, Entity::BurstBuffer),
     ("config", 1, Entity::Config),

@@ -27,6 +27,7 @@ mod record;
 pub mod reservation;
 mod script;
 pub mod show;
+mod show_assoc_mgr;
 mod show_burst;
 mod show_config;
 mod show_job;
@@ -516,6 +517,16 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             })
         });
     }
+    if entity == Entity::Associations {
+        let words: Vec<String> = glued.into_iter().chain(rest[1..].iter().cloned()).collect();
+        return asking("slurm_load_assoc_mgr_info error", async |controller, _| {
+            let accounts = controller.accounts().await?;
+            let standing = controller.standing().await?;
+            let cluster = controller.configuration().await?.config.cluster_name;
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            Ok(show_assoc_mgr::show(&words, &accounts, &standing, &cluster, mode.style))
+        });
+    }
     if matches!(entity, Entity::Topology | Entity::Topoconf) {
         return show_network(entity, &rest[1..], glued);
     }
@@ -566,7 +577,7 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         Entity::Licenses => asking("slurm_load_licenses error", async |controller, _| {
             Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style))
         }),
-        Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
+        Entity::Associations | Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
         Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
             let page = controller.burst().await?;
             if mode.json {

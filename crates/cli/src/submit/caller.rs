@@ -51,6 +51,7 @@ impl Caller {
 
     pub fn account(&self) -> &Account {
         let unknown = || Account {
+            full_name: String::new(),
             uid: self.uid,
             gid: self.gid,
             name: self.uid.to_string(),

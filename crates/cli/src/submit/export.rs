@@ -166,8 +166,15 @@ mod tests {
 
     fn check(program: Program, export: Option<&str>, expected: &str) {
         let caller = Caller {
-            account: crate::users::Account { uid: 1, gid: 1, name: "u".into(), home: "/h".into(), shell: "/s".into() }
-                .into(),
+            account: crate::users::Account {
+                uid: 1,
+                gid: 1,
+                name: "u".into(),
+                home: "/h".into(),
+                shell: "/s".into(),
+                ..Default::default()
+            }
+            .into(),
             work_dir: "/w".into(),
             host: "login".into(),
             ..Caller::default()

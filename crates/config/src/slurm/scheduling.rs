@@ -1,6 +1,6 @@
 //! What a slurm.conf says about who goes first and how far the scheduler looks ahead.
 use model::config::{BackfillConfig, Config};
-use model::priority::PriorityKind;
+use model::priority::{PriorityKind, UsageReset};
 use model::time::Span;
 
 use super::lines::Pair;
@@ -88,6 +88,15 @@ fn priority(values: &Values, config: &mut Config, notes: &Notes) {
     if let Some(age) = values.time("PriorityMaxAge", notes) {
         priority.max_age = age;
     }
+    if let Some(half_life) = values.time("PriorityDecayHalfLife", notes) {
+        priority.half_life = half_life;
+    }
+    if let Some(period) = values.time("PriorityCalcPeriod", notes) {
+        priority.calc_period = period.max(Span::from_secs(1));
+    }
+    let expected = "NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY";
+    let reset = values.read("PriorityUsageResetPeriod", expected, notes, UsageReset::parse);
+    priority.usage_reset = reset.unwrap_or_default();
     if let Some(pair) = values.get("PriorityFlags") {
         for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word.to_uppercase().as_str() {

@@ -217,6 +217,13 @@ impl Controller for Api {
         Ok(Response::new(AccountsReply { accounts }))
     }
 
+    async fn standing(&self, _: Request<Nothing>) -> Answer<wire::proto::StandingReply> {
+        let cluster = self.published.now();
+        let at = self.door.now().max(cluster.now());
+        let standing = codec::encode(&cluster.standing(at)).into();
+        Ok(Response::new(wire::proto::StandingReply { standing }))
+    }
+
     async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         self.command(request, |command| matches!(command, Command::DropBuffer { .. })).await
     }

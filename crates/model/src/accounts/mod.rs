@@ -10,12 +10,14 @@ mod amounts;
 mod change;
 mod limits;
 mod qos;
+mod standing;
 pub mod tres;
 
 pub use amounts::Amounts;
 pub use change::{Change, Edit, EntityFilter, Field, NamedValue, Value};
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};
+pub use standing::{Place, QosUse, Standing, Use};
 pub use tres::Tres;
 
 /// The account at the top of the tree. It is always there.

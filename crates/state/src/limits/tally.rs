@@ -85,6 +85,21 @@ pub(crate) fn settle_meters(cluster: &mut Cluster) {
     }
 }
 
+/// Everything that was used is forgotten; what runs counts from now.
+pub(crate) fn forget_use(cluster: &mut Cluster) {
+    let now = cluster.now;
+    let parties: Vec<Party> = cluster.tally.counts.keys().cloned().collect();
+    for party in parties {
+        if let Some(count) = cluster.tally.counts.get_mut(&party) {
+            let count = Arc::make_mut(count);
+            (count.used, count.wall, count.at) = (Default::default(), 0.0, now);
+        }
+        if cluster.tally.counts[&party].is_idle() {
+            cluster.tally.counts.remove(&party);
+        }
+    }
+}
+
 /// Counts all jobs anew: whom they count for may have changed. What was used stays with those who used it.
 pub(crate) fn keep_all(cluster: &mut Cluster) {
     let is_there = |party: &Party| match party {

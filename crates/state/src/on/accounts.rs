@@ -9,7 +9,7 @@ use model::accounts::{
 use model::{Caller, Job, Reject, Reply};
 
 use super::Answer;
-use crate::{Cluster, limits};
+use crate::{Cluster, fair_share, limits};
 
 pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &Change) -> Answer {
     may_change(&cluster.accounts, by, by_name, change)?;
@@ -51,6 +51,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &
     if is_another_tree {
         limits::keep_all(cluster);
     }
+    fair_share::refresh(cluster);
     Ok(Reply::Ok)
 }
 

@@ -6,7 +6,7 @@ use model::{Caller, Config, Event, JobId, Phase, Plugin, Reject, Reply, Wake, co
 use super::{Answer, node, trust};
 use crate::network::Derived;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, buffers, history, limits};
+use crate::{Cluster, buffers, fair_share, history, limits};
 
 /// The file decides: what was changed at run time is as the file has it again.
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
@@ -77,6 +77,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     cluster.config = Arc::new(config);
     history::configured(cluster, recorded_before);
     limits::keep_all(cluster);
+    fair_share::refresh(cluster);
     cluster.network = Derived::default();
     wake(cluster, Wake::Partitions);
     // Who goes before whom may be another matter now.

@@ -1,4 +1,5 @@
 //! What the state does, driven through `apply`; every entry is followed by the invariants.
+mod accounts;
 mod arrays;
 mod buffers;
 mod dependencies;

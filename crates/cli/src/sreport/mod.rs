@@ -1,0 +1,237 @@
+//! `sreport`: who used how much, from history.
+use std::io::{BufRead, Write};
+
+use model::Timestamp;
+use tokio_stream::StreamExt;
+
+use crate::getopt::{self, Flag, Operands, Value, flag};
+use crate::output::print;
+use crate::trouble::{self, Trouble};
+use crate::zone::Clock;
+use crate::{context, version};
+
+mod options;
+mod reports;
+mod show;
+mod usage;
+
+use options::{Options, Unit};
+use reports::{Scene, Sizes};
+
+#[rustfmt::skip]
+const FLAGS: &[Flag] = &[
+    flag("all_clusters", Some('a'), Value::None),
+    flag("cluster", Some('M'), Value::Required),
+    flag("help", Some('h'), Value::None),
+    flag("local", None, Value::None),
+    flag("noheader", Some('n'), Value::None),
+    flag("parsable", Some('p'), Value::None),
+    flag("parsable2", Some('P'), Value::None),
+    flag("quiet", Some('Q'), Value::None),
+    flag("time", Some('t'), Value::Required),
+    flag("tres", Some('T'), Value::Required),
+    flag("usage", None, Value::None),
+    flag("verbose", Some('v'), Value::None),
+    flag("version", Some('V'), Value::None),
+];
+
+const HELP: &str = "\
+sreport [OPTIONS] TYPE REPORT [WORDS]
+  cluster      AccountUtilizationByUser, UserUtilizationByAccount, UserUtilizationByWckey, Utilization, WCKeyUtilizationByUser
+  job          SizesByAccount, SizesByAccountAndWckey, SizesByWckey
+  reservation  Utilization
+  user         TopUsage
+Options
+  -n, --noheader        no heading
+  -p, --parsable        fields with a '|' after each
+  -P, --parsable2       fields with a '|' between
+  -t, --time=FORMAT     Seconds, Minutes, Hours, Percent, SecPer, MinPer, HourPer
+  -T, --tres=LIST       these resources, or ALL
+  -V, --version         the version
+Words
+  Start=, End=, Format=, Accounts=, Users=, WCKeys=, Names=, Tree, Group, TopCount=, Grouping=, PrintJobCount, FlatView, AcctAsParent
+Without a report, commands are read from the standard input; `quit` ends.
+";
+
+pub fn run(arguments: &[String]) -> i32 {
+    let parsed = match getopt::parse(FLAGS, Operands::Mixed, arguments) {
+        Ok(parsed) => parsed,
+        Err(text) => {
+            eprintln!("sreport: {text}\nTry \"sreport --help\" for more information");
+            return 1;
+        }
+    };
+    if parsed.has("version") {
+        print(&version::line());
+        return 0;
+    }
+    if parsed.has("help") || parsed.has("usage") {
+        print(HELP);
+        return 0;
+    }
+    let mut options = Options { top_count: 10, ..Options::default() };
+    options.no_heading = parsed.has("noheader");
+    options.parsable = parsed.has("parsable");
+    options.parsable2 = parsed.has("parsable2");
+    if let Some(text) = parsed.value("time") {
+        match Unit::parse(text) {
+            Some(unit) => options.unit = unit,
+            None => eprint!("unknown time format {text}"),
+        }
+    }
+    options.tres = parsed
+        .value("tres")
+        .map(|list| list.split(',').map(|one| one.trim().to_lowercase()).filter(|one| !one.is_empty()).collect());
+    if parsed.operands.is_empty() { converse(options) } else { command(&parsed.operands, &mut options.clone()) }
+}
+
+/// One command a line, until there are no more.
+fn converse(mut options: Options) -> i32 {
+    let mut code = 0;
+    loop {
+        print("sreport: ");
+        // A prompt that cannot be written has nobody to read it.
+        let _ = std::io::stdout().flush();
+        let mut line = String::new();
+        if !matches!(std::io::stdin().lock().read_line(&mut line), Ok(1..)) {
+            print("\n");
+            return code;
+        }
+        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+        match words.first().map(|word| word.to_lowercase()).as_deref() {
+            None => (),
+            Some("quit" | "exit" | "q") => return code,
+            Some("help") => drop(print(HELP)),
+            Some("version") => drop(print(&version::line())),
+            Some("parsable") => (options.parsable, options.parsable2) = (true, false),
+            Some("parsable2") => (options.parsable, options.parsable2) = (false, true),
+            Some("nonparsable") => (options.parsable, options.parsable2) = (false, false),
+            Some("time") => match words.get(1).and_then(|text| Unit::parse(text)) {
+                Some(unit) => options.unit = unit,
+                None => eprintln!("unknown time format {}", words.get(1).map_or("", String::as_str)),
+            },
+            Some(_) => code = command(&words, &mut options.clone()),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Report {
+    Utilization,
+    ByAccount,
+    ByUser,
+    UserByWckey,
+    WckeyByUser,
+    Sizes(Sizes),
+    Reservations,
+    Top,
+}
+
+/// The report that the words name, or what is wrong with them.
+fn find(kind: &str, name: &str) -> Result<Report, String> {
+    let begins =
+        |of: &str, text: &str, least: usize| text.len() >= least && of.to_lowercase().starts_with(&text.to_lowercase());
+    let all: &[(&str, Report)] = match kind.to_lowercase().as_str() {
+        _ if begins("cluster", kind, 1) => &[
+            ("AccountUtilizationByUser", Report::ByAccount),
+            ("UserUtilizationByAccount", Report::ByUser),
+            ("UserUtilizationByWckey", Report::UserByWckey),
+            ("Utilization", Report::Utilization),
+            ("WCKeyUtilizationByUser", Report::WckeyByUser),
+        ],
+        _ if begins("job", kind, 1) => &[
+            ("SizesByAccount", Report::Sizes(Sizes::Account)),
+            ("SizesByAccountAndWckey", Report::Sizes(Sizes::AccountAndWckey)),
+            ("SizesByWckey", Report::Sizes(Sizes::Wckey)),
+        ],
+        _ if begins("reservation", kind, 1) => &[("Utilization", Report::Reservations)],
+        _ if begins("user", kind, 1) => &[("TopUsage", Report::Top)],
+        _ => return Err(format!("invalid keyword: {kind}")),
+    };
+    let exact = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let found = exact.or_else(|| all.iter().find(|(known, _)| begins(known, name, 1)));
+    found.map(|(_, report)| *report).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        let list = match &names[..] {
+            [only] => only.clone(),
+            [rest @ .., last] => format!("{}, and {last}", rest.join(", ")),
+            [] => String::new(),
+        };
+        format!("Not valid report {name}\nValid {} reports are, {list}", kind.to_lowercase())
+    })
+}
+
+fn command(words: &[String], options: &mut Options) -> i32 {
+    let report = match find(&words[0], words.get(1).map_or("", String::as_str)) {
+        Ok(report) => report,
+        Err(text) => {
+            eprintln!("{text}");
+            return 1;
+        }
+    };
+    let now = Timestamp::from_secs(
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    );
+    let clock = Clock::local(std::env::var("SLURM_TIME_FORMAT").ok().as_deref(), now);
+    words.iter().skip(2).for_each(|word| options.word(word, &clock));
+    if matches!(report, Report::Sizes(_)) && options.tres.as_ref().is_some_and(|list| list.len() > 1) {
+        eprintln!(" Job report only supports a single --tres type.\n Generate a separate report for each TRES type.");
+        return 1;
+    }
+    match context::block_on(make(report, options, &clock)) {
+        Ok(Ok(text)) => drop(print(&text)),
+        Ok(Err(text)) => {
+            let (shown, complaint) = text.split_once('\0').unwrap_or((&text, ""));
+            print(shown);
+            eprintln!("{complaint}");
+            options.failed = true;
+        }
+        Err(Trouble::NoCluster(text) | Trouble::Call(text)) => {
+            eprintln!("sreport: error: {text}");
+            return 1;
+        }
+    }
+    options.complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
+    i32::from(options.failed)
+}
+
+async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result<String, String>, Trouble> {
+    let (_, mut controller) = trouble::connect().await?;
+    let config = controller.configuration().await?.config;
+    if !config.accounting.records {
+        return Err(Trouble::Call("Slurm accounting storage is disabled".into()));
+    }
+    let accounts = controller.accounts().await?;
+    let reservations = match report {
+        Report::Reservations => controller.reservations().await?,
+        _ => Vec::new(),
+    };
+    let period = options.period(clock);
+    let mut parts = Vec::new();
+    {
+        let mut pages = std::pin::pin!(controller.history(&reports::query(period, options)).await?);
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            parts.extend(usage::parts(&page.runs, period, page.now));
+        }
+    }
+    let scene = Scene {
+        options,
+        config: &config,
+        accounts: &accounts,
+        reservations: &reservations,
+        parts: &parts,
+        period,
+        clock,
+    };
+    Ok(match report {
+        Report::Utilization => scene.utilization(),
+        Report::ByAccount => scene.by_account(),
+        Report::ByUser => scene.by_user(),
+        Report::UserByWckey => scene.by_wckey(true),
+        Report::WckeyByUser => scene.by_wckey(false),
+        Report::Sizes(by) => scene.sizes(by),
+        Report::Reservations => scene.reservations(),
+        Report::Top => scene.top(),
+    })
+}

@@ -1,0 +1,140 @@
+//! The options of `sreport` and the words after a report.
+use model::Timestamp;
+use model::when::{self, Lean};
+
+use super::usage::Period;
+use crate::zone::Clock;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    #[default]
+    Minutes,
+    Hours,
+    Percent,
+    SecondsAndPercent,
+    MinutesAndPercent,
+    HoursAndPercent,
+}
+
+impl Unit {
+    /// Any beginning of Slurm's words.
+    pub fn parse(text: &str) -> Option<Unit> {
+        let text = text.to_lowercase();
+        let all = [
+            ("secper", 4, Unit::SecondsAndPercent),
+            ("minper", 4, Unit::MinutesAndPercent),
+            ("hourper", 5, Unit::HoursAndPercent),
+            ("seconds", 1, Unit::Seconds),
+            ("minutes", 1, Unit::Minutes),
+            ("hours", 1, Unit::Hours),
+            ("percent", 1, Unit::Percent),
+        ];
+        let is_it = |word: &str, least: usize| text.len() >= least && word.starts_with(&text);
+        all.into_iter().find(|(word, least, _)| is_it(word, *least)).map(|(_, _, unit)| unit)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    pub no_heading: bool,
+    pub parsable: bool,
+    pub parsable2: bool,
+    pub unit: Unit,
+    /// Names of resources; None: CPUs, with energy beside them.
+    pub tres: Option<Vec<String>>,
+    pub format: Option<String>,
+    pub start: Option<Timestamp>,
+    pub end: Option<Timestamp>,
+    pub accounts: Vec<String>,
+    pub users: Vec<String>,
+    pub wckeys: Vec<String>,
+    pub names: Vec<String>,
+    pub partitions: Vec<String>,
+    pub is_tree: bool,
+    pub groups_accounts: bool,
+    pub top_count: usize,
+    pub grouping: Vec<u32>,
+    pub prints_job_count: bool,
+    pub is_flat: bool,
+    pub account_as_parent: bool,
+    /// What is wrong, told after the report.
+    pub complaints: Vec<String>,
+    pub failed: bool,
+}
+
+impl Options {
+    /// Takes one word after the report's name.
+    pub fn word(&mut self, word: &str, clock: &Clock) {
+        let (key, value) = match word.split_once('=') {
+            Some((key, value)) => (key.to_lowercase(), value.trim_matches(['"', '\'']).to_string()),
+            None => (word.to_lowercase(), String::new()),
+        };
+        let begins = |of: &str, least: usize| key.len() >= least && of.starts_with(&key);
+        let list = || value.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty());
+        let lower = || list().map(|one| one.to_lowercase());
+        match key.as_str() {
+            "where" => (),
+            _ if begins("all_clusters", 1) && !begins("accounts", 2) => (),
+            _ if begins("accounts", 2) => self.accounts.extend(lower()),
+            _ if begins("acctasparent", 3) => self.account_as_parent = true,
+            _ if begins("clusters", 1) => (),
+            _ if begins("start", 1) => self.start = self.moment(&value, clock).or(self.start),
+            _ if begins("end", 1) => self.end = self.moment(&value, clock).or(self.end),
+            _ if begins("flatview", 2) => self.is_flat = true,
+            _ if begins("format", 1) => self.format = Some(value.clone()),
+            "grouping" => self.grouping = list().filter_map(|one| one.parse().ok()).collect(),
+            _ if begins("group", 1) => self.groups_accounts = true,
+            _ if begins("names", 1) => self.names.extend(list()),
+            _ if begins("partitions", 2) => self.partitions.extend(list()),
+            _ if begins("printjobcount", 2) => self.prints_job_count = true,
+            _ if begins("tree", 2) => self.is_tree = true,
+            _ if begins("topcount", 2) => self.top_count = value.parse().unwrap_or(self.top_count),
+            _ if begins("tres", 2) => self.tres = Some(lower().collect()),
+            _ if begins("users", 1) => self.users.extend(list()),
+            _ if begins("wckeys", 1) => self.wckeys.extend(list()),
+            _ => {
+                self.complaints.push(format!(" Unknown condition: {word}\nUse keyword set to modify value"));
+                self.failed = true;
+            }
+        }
+    }
+
+    fn moment(&mut self, text: &str, clock: &Clock) -> Option<Timestamp> {
+        let now = clock.now().secs() as i64;
+        match when::parse(text, now, clock, Lean::Past) {
+            Some(secs) => Some(Timestamp::from_secs(secs.max(0) as u64)),
+            None => {
+                self.complaints.push(format!("Invalid time specification (pos=0): {text}"));
+                None
+            }
+        }
+    }
+
+    /// The day before today, unless it was said; nothing is known of the future.
+    pub fn period(&self, clock: &Clock) -> Period {
+        let now = clock.now();
+        let midnight = when::parse("00:00:00", now.secs() as i64, clock, Lean::Past).unwrap_or(0).max(0) as u64;
+        let today = Timestamp::from_secs(midnight);
+        let start = self.start.unwrap_or(Timestamp::from_secs(midnight.saturating_sub(86_400)));
+        let end = match (self.end, self.start) {
+            (Some(end), _) => end,
+            (None, Some(start)) if start >= today => now,
+            (None, _) => today,
+        };
+        let end = end.min(Timestamp::from_secs(now.secs()));
+        Period { start, end: end.max(start) }
+    }
+
+    pub fn wanted_tres(&self, known: &super::usage::Amounts) -> Vec<String> {
+        match &self.tres {
+            None => vec!["cpu".into()],
+            Some(list) if list.iter().any(|one| one == "all") => {
+                let first = ["cpu", "mem", "node", "billing"].map(String::from);
+                let others = known.keys().filter(|name| !first.contains(name)).cloned();
+                first.iter().cloned().chain(others).collect()
+            }
+            Some(list) => list.clone(),
+        }
+    }
+}

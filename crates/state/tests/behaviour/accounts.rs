@@ -1,0 +1,128 @@
+//! What was used, who has used less than their share, and what that makes of priorities.
+use model::accounts::{Change, Edit, Field, NamedValue, Shares, Value};
+use model::priority::PriorityKind;
+use model::spec::{JobSpec, TimeLimit};
+use model::time::Span;
+use model::{Command, ExitStatus, Timestamp, codec};
+use state::Cluster;
+
+use crate::lab::{Lab, ROOT, batch, config};
+
+fn change(lab: &mut Lab, change: Change) {
+    lab.ok(ROOT, Command::ChangeAccounts { change: Box::new(change), by_name: "root".into() });
+}
+
+fn shares(number: u32) -> Vec<Edit> {
+    vec![Edit { field: Field::Shares, value: Value::Shares(Shares::Number(number)) }]
+}
+
+fn accounts(lab: &mut Lab, names: &[&str], parent: &str, number: u32) {
+    let names = names.iter().map(|name| name.to_string()).collect();
+    change(lab, Change::AddAccounts { names, parent: parent.into(), edits: shares(number) });
+}
+
+fn user(lab: &mut Lab, name: &str, account: &str, number: u32) {
+    let (names, accounts) = (vec![name.to_string()], vec![account.to_string()]);
+    change(lab, Change::AddUsers { names, accounts, partitions: Vec::new(), edits: shares(number) });
+}
+
+/// root > a1 > (a11: nobody 3, ann 1; a12: ann), a2: (daemon 3, ann 1), physics without users.
+fn tree(half_life: Span) -> Lab {
+    let mut lab = Lab::new();
+    let mut config = config();
+    config.scheduler.priority.kind = PriorityKind::Multifactor;
+    config.scheduler.priority.weight_fair_share = 10_000;
+    config.scheduler.priority.weight_qos = 1000;
+    config.scheduler.priority.half_life = half_life;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    accounts(&mut lab, &["a1", "a2"], "root", 1);
+    accounts(&mut lab, &["physics"], "root", 10);
+    accounts(&mut lab, &["a11", "a12"], "a1", 2);
+    for (name, account, number) in
+        [("ann", "a11", 1), ("ann", "a12", 1), ("ann", "a2", 1), ("nobody", "a11", 3), ("daemon", "a2", 3)]
+    {
+        user(&mut lab, name, account, number);
+    }
+    lab
+}
+
+fn job_in(account: &str) -> JobSpec {
+    let mut spec = batch();
+    (spec.user, spec.account) = ("ann".into(), account.into());
+    spec.size.n_tasks = Some(2);
+    spec.time_limit = Some(TimeLimit::Secs(3600));
+    spec
+}
+
+fn used(lab: &Lab, user: &str, account: &str, at: u64) -> f64 {
+    let all = lab.cluster.accounts();
+    let one = all.associations.values().find(|one| one.user == user && one.account == account).unwrap();
+    lab.cluster.standing(Timestamp::from_secs(at)).associations[&one.id].now.used.billing
+}
+
+/// Two CPUs for a hundred seconds, from second 1000 on.
+fn hundred_seconds(lab: &mut Lab) {
+    let job = lab.running(job_in("a11"), "n1");
+    lab.at(1100);
+    lab.exit(job, ExitStatus::exited(0)).unwrap();
+}
+
+#[test]
+fn the_tree_ranks_users_as_slurm_does() {
+    let mut lab = tree(Span(0));
+    hundred_seconds(&mut lab);
+    assert_eq!(used(&lab, "ann", "a11", 1100), 200.0);
+    assert_eq!(used(&lab, "", "a1", 5000), 200.0);
+    let standing = lab.cluster.standing(Timestamp::from_secs(1100));
+    let all = lab.cluster.accounts();
+    let factor = |user: &str, account: &str| {
+        let one = all.associations.values().find(|one| one.user == user && one.account == account).unwrap();
+        standing.associations[&one.id].fair_share.unwrap() * 6.0
+    };
+    // The root account's own user is one of six, and first; the rest is in the order a 22.05 gives them.
+    let line = [("root", "root"), ("daemon", "a2"), ("ann", "a2"), ("ann", "a12"), ("nobody", "a11"), ("ann", "a11")];
+    let ranks: Vec<u32> = line.iter().map(|(user, account)| factor(user, account).round() as u32).collect();
+    assert_eq!(ranks, [6, 5, 5, 3, 2, 1]);
+    let a1 = all.account_association("a1").unwrap();
+    let place = &standing.associations[&a1.id];
+    assert_eq!((place.usage_norm, place.usage_effective), (1.0, 1.0));
+    // The users of the root account share its level too.
+    assert_eq!(place.shares_norm, 1.0 / 13.0);
+}
+
+#[test]
+fn what_was_used_is_halved_in_every_half_life_whatever_happens_in_between() {
+    let mut lab = tree(Span::from_secs(1000));
+    hundred_seconds(&mut lab);
+    let before = used(&lab, "ann", "a11", 1100);
+    assert!(before < 200.0 && before > 190.0, "{before}");
+    let later = used(&lab, "ann", "a11", 3100);
+    assert!((later - before / 4.0).abs() < 1e-9, "{later}");
+    // Entries in between, and a snapshot, change nothing of it.
+    for secs in [1350, 1777, 2500] {
+        lab.at(secs);
+        lab.submit(job_in("a12"));
+    }
+    let copy: Cluster = codec::decode(&codec::encode(&lab.cluster)).unwrap();
+    assert_eq!(copy, lab.cluster);
+    assert!((used(&lab, "ann", "a11", 3100) - later).abs() < 1e-9);
+}
+
+#[test]
+fn those_who_used_less_go_first_and_a_qos_adds_its_priority() {
+    let mut lab = tree(Span(0));
+    hundred_seconds(&mut lab);
+    let over = lab.submit(job_in("a11"));
+    let under = lab.submit(job_in("a2"));
+    lab.at(1500);
+    let order: Vec<_> = lab.cluster.queue().map(|job| job.id).collect();
+    assert_eq!(order, [under, over]);
+    assert_eq!(lab.job(under).priority, 8333);
+    let priority = vec![Edit { field: Field::Priority, value: Value::Count(Some(10)) }];
+    change(&mut lab, Change::AddQos { names: vec!["high".into()], edits: priority });
+    let qos = Value::Names(NamedValue::Set(["normal".to_string(), "high".to_string()].into()));
+    let filter = model::accounts::EntityFilter { names: ["ann".to_string()].into(), ..Default::default() };
+    change(&mut lab, Change::ModifyUsers { filter, edits: vec![Edit { field: Field::Qos, value: qos }] });
+    let high = lab.submit(JobSpec { qos: "high".into(), ..job_in("a11") });
+    assert_eq!(lab.job(high).priority - lab.job(over).priority, 1000);
+}
