@@ -59,6 +59,7 @@ pub fn job(config: &Config, job: &Job) -> JobRecord {
         ended: job.ended,
         suspended: job.total_suspended,
         suspended_since: job.suspended_at,
+        pauses: job.pauses.clone(),
         time_limit: spec.time_limit,
         priority: if job.held.is_some() { 0 } else { job.priority },
         asked: job.asked(),

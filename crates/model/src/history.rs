@@ -82,6 +82,8 @@ record! {
         pub suspended: Span,
         /// Set while it is suspended.
         pub suspended_since: Option<Timestamp>,
+        /// The suspensions that make up `suspended`; empty in rows of earlier releases.
+        pub pauses: Vec<crate::job::Pause>,
         pub time_limit: Option<TimeLimit>,
         pub priority: u32,
         pub asked: Amount,

@@ -91,6 +91,8 @@ record! {
         pub suspend_changed: Option<Timestamp>,
         pub run_before_suspend: Span,
         pub total_suspended: Span,
+        /// When it was suspended before; the oldest are joined where they are many.
+        pub pauses: Vec<Pause>,
         /// Since when it waits for few switches: the scheduler first found only more.
         pub switch_wait_since: Option<Timestamp>,
         /// The scheduler's estimate.
@@ -131,6 +133,12 @@ record! {
         pub reservation: String,
         /// Whatever its limit, it ends then: with its reservation.
         pub must_end_by: Option<Timestamp>,
+    }
+
+    /// One time that a job was suspended.
+    pub struct Pause {
+        pub from: Timestamp,
+        pub until: Timestamp,
     }
 
     /// One line of SystemComment.
@@ -201,7 +209,19 @@ pub enum Wake {
     Reservation(String),
 }
 
+/// More are not kept apart.
+const MOST_PAUSES: usize = 100;
+
 impl Job {
+    /// Notes a suspension that is over. Of very many the two oldest are joined, so that the sum stays right.
+    pub fn note_pause(&mut self, pause: Pause) {
+        self.pauses.push(pause);
+        if self.pauses.len() > MOST_PAUSES {
+            let second = self.pauses.remove(1);
+            self.pauses[0].until = self.pauses[0].until + (second.until - second.from);
+        }
+    }
+
     /// It has ended and will not run again.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ending | Phase::Finishing | Phase::Done) && !self.requeue

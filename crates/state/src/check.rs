@@ -159,6 +159,9 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     ensure(job.phase != Phase::Done || job.outcome.is_some(), || "done without an outcome".into())?;
     ensure(!job.lends_cpus || job.is_suspended_by_hand(), || "lends CPUs though it is not suspended".into())?;
     ensure(job.suspended_at.is_some() == (job.phase == Phase::Suspended), || "suspended_at is set wrongly".into())?;
+    // A state of an earlier release knows only the sum.
+    let pauses = job.pauses.iter().fold(model::time::Span(0), |sum, pause| sum + (pause.until - pause.from));
+    ensure(job.pauses.is_empty() || pauses == job.total_suspended, || "suspensions do not add up".into())?;
     let queued = cluster.is_eligible(job);
     ensure(!queued || job.held.is_none(), || "queued though held".into())?;
     let is_over = matches!(job.phase, Phase::Ending | Phase::Finishing | Phase::Done);

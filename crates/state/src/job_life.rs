@@ -10,6 +10,7 @@
 //!    ├──Requeue──▶ Pending
 //!    └──Finish──▶ Done ──Forget──▶ (gone)
 //! ```
+use model::job::Pause;
 use model::time::Span;
 use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
 
@@ -216,6 +217,7 @@ fn end_run(job: &mut Job, from: Phase, at: model::Timestamp) {
 fn close_suspension(job: &mut Job, at: model::Timestamp) {
     if let Some(since) = job.suspended_at.take() {
         job.total_suspended = job.total_suspended + (at - since);
+        job.note_pause(Pause { from: since, until: at });
     }
 }
 
@@ -240,6 +242,7 @@ fn restart(job: &mut Job, at: model::Timestamp) {
     job.suspend_changed = None;
     job.run_before_suspend = Span(0);
     job.total_suspended = Span(0);
+    job.pauses.clear();
     job.is_frozen = false;
     job.n_switches = 0;
     job.launched = false;

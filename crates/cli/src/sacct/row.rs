@@ -157,8 +157,13 @@ impl<'a> Row<'a> {
             (None, Some(since)) => since,
             (None, None) => self.scene.clock.now(),
         };
-        let suspended = if job.suspended_since.is_some() { Span(0) } else { self.closed_suspension() };
-        (until.secs().saturating_sub(started.secs())).saturating_sub(suspended.secs())
+        let closed = match job.pauses.is_empty() {
+            // What lies after the end (it was ended while suspended) took nothing of its time.
+            false => self.pauses_within(started, until),
+            true if job.suspended_since.is_some() => Span(0),
+            true => self.closed_suspension(),
+        };
+        ((until - started) - closed).secs()
     }
 
     fn closed_suspension(&self) -> Span {
@@ -168,8 +173,20 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// With the suspension that lasts.
+    /// How long the job was suspended between two moments, as far as those suspensions are over.
+    fn pauses_within(&self, from: Timestamp, until: Timestamp) -> Span {
+        let within = self.job().pauses.iter().map(|pause| pause.until.min(until) - pause.from.max(from));
+        within.fold(Span(0), |sum, one| sum + one)
+    }
+
+    /// With the suspension that lasts. All of it counts for a job; for a step, and where times are cut (`-T`), what lies within.
     pub fn suspended_secs(&self) -> u64 {
+        let is_part = matches!(self.part, Part::Step(_)) || self.scene.options.truncates;
+        if let (true, false, Some(from)) = (is_part, self.job().pauses.is_empty(), self.started()) {
+            let until = self.ended().unwrap_or(self.scene.clock.now());
+            let since = self.job().suspended_since.map_or(until, |since| since.max(from));
+            return (self.pauses_within(from, until) + (until - since)).secs();
+        }
         let open = match (self.job().suspended_since, self.job().ended) {
             (Some(since), None) => self.scene.clock.now() - since,
             _ => Span(0),

@@ -61,14 +61,44 @@ fn run() -> RunHistory {
 }
 
 fn shown(line: &str) -> String {
+    shown_of(&run(), line)
+}
+
+fn shown_of(run: &RunHistory, line: &str) -> String {
     let options = asked(line).unwrap();
     let clock = Clock::utc(Timestamp::from_secs(NOW));
     let config = Config::default();
     let scene = row::Scene { clock: &clock, config: &config, options: &options };
     let mut text = String::new();
     layout::heading(&options.layout, &mut text);
-    row::rows(&run(), &scene, |row| layout::row(&options.layout, row, &mut text));
+    row::rows(run, &scene, |row| layout::row(&options.layout, row, &mut text));
     text
+}
+
+#[test]
+fn what_was_suspended_is_no_part_of_the_time_that_passed() {
+    // Started at 0, suspended from 3 to 12 and from 20 on; ended from outside at 60, so for its users at 20.
+    let at = |secs: u64| Timestamp::from_secs(NOW - 100 + secs);
+    let pause = |from, until| model::job::Pause { from: at(from), until: at(until) };
+    let times = |job: JobRecord, options: &str| {
+        let run = RunHistory { job: JobRecord { job: JobId(7), ..job }, ..Default::default() };
+        let text = shown_of(&run, &format!("-X -n -P -o Elapsed,Suspended {options}"));
+        text.trim().to_string()
+    };
+    let job = JobRecord { started: Some(at(0)), suspended_since: None, ..Default::default() };
+    let seconds = model::time::Span::from_secs;
+    let again =
+        JobRecord { suspended_since: Some(at(20)), pauses: vec![pause(3, 12)], suspended: seconds(9), ..job.clone() };
+    assert_eq!(times(again, ""), "00:00:11|00:01:29");
+    let ended = JobRecord {
+        ended: Some(at(20)),
+        pauses: vec![pause(3, 12), pause(20, 60)],
+        suspended: seconds(49),
+        ..job.clone()
+    };
+    assert_eq!(times(ended, ""), "00:00:11|00:00:49");
+    let resumed = JobRecord { pauses: vec![pause(3, 12)], suspended: seconds(9), ..job };
+    assert_eq!(times(resumed, ""), "00:01:31|00:00:09");
 }
 
 #[test]

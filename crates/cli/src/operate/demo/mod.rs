@@ -2,6 +2,7 @@
 mod data;
 mod scripts;
 mod stage;
+mod still;
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,10 @@ fn tell(stage: &mut Stage, names: &[&str]) -> Result<Story, String> {
     let jobs = began.elapsed();
     check_answer(stage)?;
 
-    say!("\n3. A job with data: staged into a buffer on each of its {} nodes, and its results back", data::NODES);
+    say!("\n3. A job stands still, and its clock with it");
+    still::tell(stage)?;
+
+    say!("\n4. A job with data: staged into a buffer on each of its {} nodes, and its results back", data::NODES);
     data::tell(stage)?;
     Ok(Story { up, jobs })
 }
@@ -165,7 +169,7 @@ fn check_answer(stage: &Stage) -> Result<(), String> {
 }
 
 fn end(story: &Story) {
-    say!("\n4. Everything is stopped and removed again.");
+    say!("\n5. Everything is stopped and removed again.");
     say!(
         "   Cluster up in {:.2} s; {} batch jobs and a {NODES}-node step, each submission on disk before it was acknowledged, in {:.2} s.",
         story.up.as_secs_f64(),

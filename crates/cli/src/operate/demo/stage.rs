@@ -73,10 +73,15 @@ impl Stage {
 
     /// Runs a command and shows what it prints, indented.
     pub fn show(&self, name: &str, arguments: &[&str]) -> Result<(), String> {
+        self.show_text(name, arguments).map(|_| ())
+    }
+
+    /// As `show`; gives back what was printed.
+    pub fn show_text(&self, name: &str, arguments: &[&str]) -> Result<String, String> {
         let text = self.run(name, arguments)?;
         self.say_command(&words(name, arguments));
         text.lines().for_each(|line| say!("   {}", line.trim_end()));
-        Ok(())
+        Ok(text)
     }
 
     /// `sbatch`; the new job's number.
@@ -148,7 +153,8 @@ impl Drop for Stage {
 }
 
 fn words(name: &str, arguments: &[&str]) -> String {
-    [&[name], arguments].concat().join(" ")
+    let quoted = |word: &&str| if word.contains(' ') { format!("'{word}'") } else { word.to_string() };
+    [&[name], arguments].concat().iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Lines of a file as it grows.
