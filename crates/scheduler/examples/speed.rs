@@ -1,4 +1,4 @@
-//! How long a pass takes: `cargo run --release -p scheduler --example speed [nodes] [jobs]`.
+//! How long a pass takes: `cargo run --release -p scheduler --example speed [nodes] [jobs] [repeats]`.
 #![allow(clippy::disallowed_types, reason = "measures time; not part of the scheduler")]
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use model::{Caller, Command, Config, Entry, Partition, Timestamp};
 use state::{Cluster, apply};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u32>().expect("a number"));
+    let mut arguments = std::env::args().skip(1).take(2).map(|text| text.parse::<u32>().expect("a number"));
     let n_nodes = arguments.next().unwrap_or(10_000);
     let n_jobs = arguments.next().unwrap_or(10_000);
     let one_task = |_: u32| Size { n_tasks: Some(1), ..Default::default() };
@@ -49,6 +49,9 @@ fn main() {
     adopt(&mut backlog);
     show("the same, nothing new", &backlog);
     end_one(&mut backlog);
+    // For a profile of the plan that matters most.
+    let n_repeats: u32 = std::env::args().nth(3).map_or(0, |text| text.parse().expect("a number"));
+    (0..n_repeats).for_each(|_| drop(scheduler::plan(&backlog)));
     show("the same, after one job has ended", &backlog);
     let mut none = backlog.clone();
     reconfigure(&mut none, |config| config.scheduler.backfill.n_reservations = 0);
