@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::Grant;
+use model::resources::NodeShare;
 use model::spec::{Sharing, Size};
 use model::{CpuSet, Job, JobId, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
@@ -12,7 +13,7 @@ use crate::closures::Closures;
 use crate::counts::Counts;
 use crate::request::Request;
 use crate::spot::Spot;
-use crate::timeline::{Clock, Interval, Slot, Use};
+use crate::timeline::{Calendar, Clock, Interval, Slot, Use};
 
 /// A spot's place among all: natural order of names.
 pub(crate) type SpotId = u32;
@@ -36,6 +37,10 @@ struct Pool<'a> {
     idle: Vec<BTreeSet<SpotId>>,
     n_idle: Vec<u32>,
     has_one_weight: bool,
+    /// Spots on which something is promised.
+    promised: BTreeSet<SpotId>,
+    /// When something ends on its spots; kept once the future has been asked about.
+    calendar: Option<Calendar>,
 }
 
 /// Idle nodes, all alike to those who want whole nodes.
@@ -70,6 +75,16 @@ pub(crate) struct Room<'a> {
     pub has_lone_users: bool,
 }
 
+/// Looking at all nodes of a narrower job costs less than looking one up by name.
+const N_NODES_OF_A_NARROW_JOB: usize = 8;
+
+/// What a job holds of one node.
+struct Part<'c> {
+    job: &'c Job,
+    share: &'c NodeShare,
+    ends_at: Option<Timestamp>,
+}
+
 /// Spots, and shares of partitions, as they were before jobs were taken away.
 pub(crate) struct Lifted<'a> {
     before: Vec<(SpotId, Spot<'a>)>,
@@ -84,10 +99,13 @@ struct Buffers<'a> {
 
 impl<'a> Room<'a> {
     pub fn new(cluster: &'a Cluster, clock: &Clock) -> Self {
-        let mut nodes: Vec<&Node> = cluster.nodes().map(|node| &**node).filter(|node| node.is_usable()).collect();
-        nodes.sort_unstable_by_key(|node| node.rank);
-        let mut names: Vec<(&NodeName, SpotId)> = nodes.iter().map(|node| &node.name).zip(0..).collect();
-        names.sort_unstable();
+        // The state keeps nodes in the order of their names as strings.
+        let by_name: Vec<&Node> = cluster.nodes().map(|node| &**node).filter(|node| node.is_usable()).collect();
+        let mut order: Vec<u32> = (0..by_name.len() as u32).collect();
+        order.sort_unstable_by_key(|at| by_name[*at as usize].rank);
+        let nodes: Vec<&Node> = order.iter().map(|at| by_name[*at as usize]).collect();
+        let mut names: Vec<(&NodeName, SpotId)> = by_name.iter().map(|node| (&node.name, 0)).collect();
+        order.iter().zip(0..).for_each(|(at, spot)| names[*at as usize].1 = spot);
         let spots: Vec<Spot> = nodes.into_iter().map(Spot::new).collect();
         let closures = Closures::new(cluster, clock, spots.len() as SpotId, |name| find(&names, name));
         Room {
@@ -119,31 +137,49 @@ impl<'a> Room<'a> {
         if std::mem::replace(&mut self.is_loaded, true) {
             return;
         }
-        let mut ids: Vec<model::JobId> = self.spots.iter().flat_map(|spot| spot.node.jobs.iter().copied()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut jobs: Vec<(&Job, Option<Timestamp>)> =
-            ids.into_iter().filter_map(|id| cluster.job(id)).map(|job| (&**job, cluster.expected_end(job))).collect();
-        // The last to end first: a CPU that several hold is given back by the last of them.
-        jobs.sort_by_key(|(_, ends_at)| std::cmp::Reverse(ends_at.unwrap_or(Timestamp(u64::MAX))));
-        let mut seen: BTreeMap<SpotId, CpuSet> = BTreeMap::new();
-        for (job, ends_at) in jobs {
-            let id = job.id;
-            // What lies beyond the window is taken to end with it, so that nobody waits behind it without a place.
-            let until = ends_at.map_or(clock.end(), |at| clock.slot(at).clamp(Slot(1), clock.end()));
-            let interval = Interval { from: Slot::NOW, until };
+        // Narrow jobs are found from their nodes; the nodes of wide ones are looked up by name.
+        let mut parts: Vec<Vec<Part>> =
+            self.spots.iter().map(|spot| Vec::with_capacity(spot.node.jobs.len())).collect();
+        let mut wide: BTreeMap<JobId, &Job> = BTreeMap::new();
+        for (spot, parts) in self.spots.iter().zip(&mut parts) {
+            for job in spot.node.jobs.iter().filter_map(|id| cluster.job(*id)) {
+                match job.allocation.nodes.len() <= N_NODES_OF_A_NARROW_JOB {
+                    true => {
+                        let share = job.allocation.share(spot.node.name.as_str());
+                        parts.extend(share.map(|share| Part { job, share, ends_at: cluster.expected_end(job) }));
+                    }
+                    false => drop(wide.insert(job.id, job)),
+                }
+            }
+        }
+        for job in wide.into_values() {
+            let ends_at = cluster.expected_end(job);
             for share in &job.allocation.nodes {
-                let Some(spot) = self.find(&share.node) else { continue };
-                let cpus = match self.spots[spot as usize].node.shares_cpus {
+                if let Some(spot) = self.find(&share.node) {
+                    parts[spot as usize].push(Part { job, share, ends_at });
+                }
+            }
+        }
+        // What lies beyond the window is taken to end with it, so that nobody waits behind it without a place.
+        let until =
+            |ends_at: Option<Timestamp>| ends_at.map_or(clock.end(), |at| clock.slot(at).clamp(Slot(1), clock.end()));
+        let interval = |ends_at| Interval { from: Slot::NOW, until: until(ends_at) };
+        let mut owners: BTreeMap<JobId, &Job> = BTreeMap::new();
+        for (spot, mut parts) in self.spots.iter_mut().zip(parts) {
+            // The last to end first: a CPU that several hold is given back by the last of them.
+            parts.sort_by_key(|part| std::cmp::Reverse((part.ends_at.unwrap_or(Timestamp(u64::MAX)), part.job.id)));
+            let mut seen = CpuSet::default();
+            let mut uses = Vec::with_capacity(parts.len());
+            for Part { job, share, ends_at } in parts {
+                let cpus = match spot.node.shares_cpus {
                     _ if job.lends_cpus => 0,
                     false if job.allocation.is_exclusive => u32::MAX,
                     false => share.cpus.len(),
-                    true => first_seen(seen.entry(spot).or_default(), &share.cpus),
+                    true => first_seen(&mut seen, &share.cpus),
                 };
-                let spot = &mut self.spots[spot as usize];
-                spot.hold(Use {
-                    job: id,
-                    interval,
+                uses.push(Use {
+                    job: job.id,
+                    interval: interval(ends_at),
                     ends_at,
                     cpus,
                     memory_mb: share.memory_mb,
@@ -151,11 +187,21 @@ impl<'a> Room<'a> {
                     uid: job.spec.uid,
                     is_alone: job.spec.size.sharing == Sharing::OneUser,
                 });
+                if job.spec.size.network.owns_units {
+                    owners.insert(job.id, job);
+                }
             }
-            if job.spec.size.network.owns_units {
-                let blocked = self.spots.iter_mut().filter(|spot| spot.node.blocked_by == Some(id));
-                blocked.for_each(|spot| spot.hold(Use::whole(job, interval, ends_at)));
-            }
+            spot.uses.load(uses.into_iter().rev());
+        }
+        for job in owners.into_values() {
+            let ends_at = cluster.expected_end(job);
+            let blocked = self.spots.iter_mut().filter(|spot| spot.node.blocked_by == Some(job.id));
+            blocked.for_each(|spot| spot.hold(Use::whole(job, interval(ends_at), ends_at)));
+        }
+        for pool in &mut self.pool_list {
+            let releases = |id: &SpotId| self.spots[*id as usize].uses.releases.iter();
+            let ends = pool.members.iter().flat_map(|id| releases(id).map(|release| (release.at, *id)));
+            pool.calendar = Some(ends.collect());
         }
     }
 
@@ -194,6 +240,8 @@ impl<'a> Room<'a> {
             idle: vec![BTreeSet::new(); n_units],
             n_idle: vec![0; n_units],
             has_one_weight: members.iter().map(weight).min() == members.iter().map(weight).max(),
+            promised: BTreeSet::new(),
+            calendar: self.is_loaded.then(Calendar::new),
             by_free: BTreeMap::new(),
             until: BTreeMap::new(),
             n_free_cpus: 0,
@@ -213,6 +261,24 @@ impl<'a> Room<'a> {
         self.pool_list.push(pool);
         self.pools.insert(&partition.name, id);
         id
+    }
+
+    pub fn n_spots(&self) -> usize {
+        self.spots.len()
+    }
+
+    /// When something ends on the nodes of the partition; none before the future is loaded.
+    pub fn calendar(&self, pool: PoolId) -> Option<&Calendar> {
+        self.of(pool).calendar.as_ref()
+    }
+
+    pub fn promised(&self, pool: PoolId) -> &BTreeSet<SpotId> {
+        &self.of(pool).promised
+    }
+
+    /// Those with at least so many CPUs that nobody holds or is promised.
+    pub fn free_for_ever(&self, pool: PoolId, n_cpus: u32) -> impl Iterator<Item = SpotId> {
+        self.of(pool).by_free.range(n_cpus..).flat_map(|(_, spots)| spots.iter().map(|(_, spot)| *spot))
     }
 
     pub fn partition(&self, pool: PoolId) -> &'a Partition {
@@ -248,8 +314,7 @@ impl<'a> Room<'a> {
     /// Those with at least so many CPUs free from now until then: first gaps before promises, which nobody else can use for
     /// long, then the fullest nodes.
     pub fn fullest(&self, pool: PoolId, n_cpus: u32, until: Slot) -> impl Iterator<Item = SpotId> {
-        let for_ever = self.of(pool).by_free.range(n_cpus..).flat_map(|(_, spots)| spots.iter().map(|(_, spot)| *spot));
-        self.in_gaps(pool, n_cpus, until).chain(for_ever)
+        self.in_gaps(pool, n_cpus, until).chain(self.free_for_ever(pool, n_cpus))
     }
 
     /// As `fullest`, but the emptiest nodes first.
@@ -404,6 +469,12 @@ impl Pool<'_> {
         {
             self.n_idle[unit] += 1;
         }
+        if !spot.uses.promised.is_empty() {
+            self.promised.insert(id);
+        }
+        if let Some(calendar) = &mut self.calendar {
+            calendar.extend(spot.uses.releases.iter().map(|release| (release.at, id)));
+        }
         if spot.stairs.for_ever > 0 {
             self.by_free.entry(spot.stairs.for_ever).or_default().insert(place);
         }
@@ -419,6 +490,12 @@ impl Pool<'_> {
             && self.idle[unit].remove(&id)
         {
             self.n_idle[unit] -= 1;
+        }
+        self.promised.remove(&id);
+        if let Some(calendar) = &mut self.calendar {
+            for release in &spot.uses.releases {
+                calendar.remove(&(release.at, id));
+            }
         }
         drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
         for (until, _) in &spot.stairs.steps {

@@ -276,6 +276,15 @@ impl Cluster {
         job.phase == Phase::Pending && self.staging_queue.contains(&self.queue_key(job))
     }
 
+    /// Nothing that a job waits for by the clock comes later; no limit of a running job ends later either.
+    pub fn last_deadline(&self) -> Option<Timestamp> {
+        let first_other = (Wake::JobMoved(JobId(0)), JobId(0));
+        match self.waiters.range(..first_other).next_back() {
+            Some((Wake::At(at), _)) => Some(*at),
+            _ => None,
+        }
+    }
+
     /// When the leader must propose the next `Tick`.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let of_jobs = match self.waiters.get_min() {

@@ -33,7 +33,18 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     /// From a later mark on.
     pub fn later(room: &'r Room<'a>, pool: PoolId, interval: Interval, request: &'r Request<'r>) -> Self {
-        let free = room.members(pool).iter().filter_map(|id| {
+        Offer::later_among(room, pool, interval, request, room.members(pool))
+    }
+
+    /// The same, where only these nodes can have room.
+    pub fn later_among(
+        room: &'r Room<'a>,
+        pool: PoolId,
+        interval: Interval,
+        request: &'r Request<'r>,
+        spots: &[SpotId],
+    ) -> Self {
+        let free = spots.iter().filter_map(|id| {
             let spot = room.spot(*id);
             let free = spot.uses.free_over(spot.whole, interval);
             (free.cpus >= request.least_cpus).then_some((free.cpus, spot.weight, *id))

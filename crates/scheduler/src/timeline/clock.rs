@@ -47,9 +47,11 @@ pub(crate) struct Clock {
 impl Clock {
     /// Reaches at least as far as jobs now run by their limits: whoever waits for them has a place in time.
     pub fn of(cluster: &Cluster) -> Clock {
-        let running = cluster.nodes().flat_map(|node| &node.jobs).filter_map(|id| cluster.job(*id));
-        let last = running.filter_map(|job| cluster.expected_end(job)).max().unwrap_or_default();
-        Clock::new(cluster.now(), &cluster.config().scheduler.backfill, last)
+        let backfill = &cluster.config().scheduler.backfill;
+        let is_within = cluster.last_deadline().is_none_or(|last| last <= cluster.now() + backfill.window);
+        let running = cluster.nodes().filter(|_| !is_within).flat_map(|node| &node.jobs);
+        let ends = running.filter_map(|id| cluster.job(*id)).filter_map(|job| cluster.expected_end(job));
+        Clock::new(cluster.now(), backfill, ends.max().unwrap_or_default())
     }
 
     fn new(now: Timestamp, config: &BackfillConfig, last_end: Timestamp) -> Clock {

@@ -5,8 +5,10 @@ mod clock;
 mod earliest;
 mod stairs;
 mod uses;
+mod walk;
 
 pub(crate) use clock::{Clock, Interval, Length, Slot};
 pub(crate) use earliest::earliest;
 pub(crate) use stairs::Stairs;
 pub(crate) use uses::{Free, Use, Uses};
+pub(crate) use walk::Calendar;

@@ -44,6 +44,16 @@ pub(crate) struct Free {
     pub memory_mb: u64,
 }
 
+impl Free {
+    /// With what is given back, of a node that has `whole`.
+    pub fn plus(self, release: &Release, whole: Free) -> Free {
+        Free {
+            cpus: self.cpus.saturating_add(release.cpus).min(whole.cpus),
+            memory_mb: self.memory_mb.saturating_add(release.memory_mb).min(whole.memory_mb),
+        }
+    }
+}
+
 #[derive(Clone, Default)]
 pub(crate) struct Uses {
     /// From now on; the first to end first.
@@ -61,6 +71,13 @@ pub(crate) struct Release {
     pub memory_mb: u64,
 }
 
+impl Release {
+    fn join(&mut self, other: &Release) {
+        self.cpus = self.cpus.saturating_add(other.cpus);
+        self.memory_mb = self.memory_mb.saturating_add(other.memory_mb);
+    }
+}
+
 impl Uses {
     pub fn add(&mut self, one: Use) {
         match one.interval.from {
@@ -73,18 +90,28 @@ impl Uses {
         }
     }
 
+    /// Puts running jobs, the first to end first, before those that this plan has started.
+    pub fn load(&mut self, running: impl ExactSizeIterator<Item = Use>) {
+        let started = std::mem::replace(&mut self.held, Vec::with_capacity(running.len()));
+        self.releases = Vec::with_capacity(running.len());
+        for one in running {
+            let release = Release { at: one.interval.until, cpus: one.cpus, memory_mb: one.memory_mb };
+            match self.releases.last_mut().filter(|last| last.at == release.at) {
+                Some(last) => last.join(&release),
+                None => self.releases.push(release),
+            }
+            self.held.push(one);
+        }
+        started.into_iter().for_each(|one| self.add(one));
+    }
+
     fn release(&mut self, one: &Use) {
         let until = one.interval.until;
         let at = self.releases.partition_point(|release| release.at < until);
-        match self.releases.get_mut(at).filter(|release| release.at == until) {
-            Some(release) => {
-                release.cpus = release.cpus.saturating_add(one.cpus);
-                release.memory_mb = release.memory_mb.saturating_add(one.memory_mb);
-            }
-            None => {
-                let release = Release { at: until, cpus: one.cpus, memory_mb: one.memory_mb };
-                self.releases.insert(at, release);
-            }
+        let release = Release { at: until, cpus: one.cpus, memory_mb: one.memory_mb };
+        match self.releases.get_mut(at).filter(|known| known.at == until) {
+            Some(known) => known.join(&release),
+            None => self.releases.insert(at, release),
         }
     }
 
