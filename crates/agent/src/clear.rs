@@ -13,7 +13,7 @@ use model::time::Span;
 use crate::protocol::{FromSupervisor, ToSupervisor};
 use crate::spool::{Record, Spool, slot_name, socket_name};
 use crate::supervisor::{TAG, through};
-use crate::{Options, bounds, cgroup, daemon, frame, leftovers, staging};
+use crate::{Options, bounds, cgroup, daemon, frame, hooks, leftovers, staging};
 
 /// How long all of it may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,6 +37,7 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
             }
         }
     }
+    hooks::end_all(options);
     staging::end_all(options);
     running.iter().for_each(|record| sweep(parent.as_deref(), &spool, record, until));
     if let Some(parent) = parent {

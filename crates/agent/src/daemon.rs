@@ -65,6 +65,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         launched: tokio::sync::watch::channel(0).0,
         table: Mutex::new(Table::new(killed)),
         staging: Staging::default(),
+        hooks: Default::default(),
         spool,
         options,
     });

@@ -16,6 +16,7 @@ mod cgroup;
 mod clear;
 mod daemon;
 mod frame;
+mod hooks;
 mod killed;
 mod launcher;
 mod leftovers;
@@ -36,6 +37,7 @@ mod writing;
 
 pub use clear::clear;
 pub use daemon::run;
+pub use prolog::{NAME as PROLOG_NAME, serve as run_prolog};
 pub use mover::process::{NAME as MOVER_NAME, serve as move_data};
 pub use options::{Options, Remote};
 pub use supervisor::serve as supervise;

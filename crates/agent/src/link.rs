@@ -18,7 +18,7 @@ use wire::tls::connect::Expected;
 
 use crate::Options;
 use crate::table::Agent;
-use crate::{orders, staging};
+use crate::{hooks, orders, staging};
 
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 /// An end that is not acknowledged within this time (up to twice) is reported again.
@@ -78,7 +78,11 @@ async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyho
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let (say, reports) = unbounded_channel();
     let machine = Machine { pools: staging::pool_reports(agent).await, ..agent.machine.clone() };
-    let runs = agent.table().live_runs();
+    let mut runs = agent.table().live_runs();
+    // Nodes come back into use only when the epilogs of what ran there have.
+    runs.extend(hooks::runs(agent));
+    runs.sort_unstable_by_key(|run| (run.job, run.attempt));
+    runs.dedup();
     let hello = Report::Hello { node: agent.options.node.clone(), machine: Box::new(machine), runs };
     say.send(hello).context("the stream has just been made")?;
     let mut orders = client.attend(encoded(reports)).await?.into_inner();

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::protocol::{ToSupervisor, Whom};
 use crate::table::Agent;
-use crate::{run, staging};
+use crate::{hooks, run, staging};
 
 pub fn obey(agent: &Arc<Agent>, order: Order) {
     match order {
@@ -20,12 +20,15 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
             staging::send_inventory(agent);
         }
         Order::Refuse { why } => tracing::error!(why, "the controller does not want this agent"),
-        Order::Launch { number, launch } => launch_run(agent, number, *launch),
+        Order::Launch { number, mut launch } => match launch.prolog.take() {
+            Some(hook) => hooks::launch_after_prolog(agent, number, *launch, *hook),
+            None => launch_run(agent, number, *launch),
+        },
         Order::Kill { number, run, step, kill_wait, note } => kill(agent, number, run, step, kill_wait, note),
         Order::Freeze { number, run, grace } => {
-            ask_all(agent, number, &run, |number| ToSupervisor::Freeze { number, grace });
+            ask_all_in_turn(agent, number, run, move |number| ToSupervisor::Freeze { number, grace });
         }
-        Order::Thaw { number, run } => ask_all(agent, number, &run, |number| ToSupervisor::Thaw { number }),
+        Order::Thaw { number, run } => ask_all_in_turn(agent, number, run, |number| ToSupervisor::Thaw { number }),
         Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),
         Order::Stop => stop(),
         Order::Notify { run, text } => notify_run(agent, &run, &text),
@@ -36,11 +39,14 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         Order::Ping => agent.table().report(Report::Heartbeat),
         Order::Stage { number, work } => staging::stage(agent, number, *work),
         Order::Remove { number, removal } => staging::remove(agent, number, removal),
+        Order::Prolog { number, run, hook } => hooks::prolog(agent, number, run, *hook),
+        Order::Epilog { number, run, hook } => hooks::epilog(agent, number, run, *hook),
+        Order::ForgetHooks { run } => hooks::forget(agent, &run),
         Order::StopMover { home, attempt } => staging::stop_mover(agent, home, attempt),
     }
 }
 
-fn launch_run(agent: &Arc<Agent>, number: u64, launch: Launch) {
+pub fn launch_run(agent: &Arc<Agent>, number: u64, launch: Launch) {
     let result = match run::launch(agent, launch) {
         Ok(()) => DutyResult::Done,
         Err(why) => DutyResult::Failed { node: agent.options.node.clone(), why },
@@ -69,6 +75,21 @@ fn kill(agent: &Arc<Agent>, number: u64, run: Run, step: Option<StepId>, kill_wa
         }
     }
     answer_after(agent, number, waits);
+}
+
+/// What waits for a prolog is launched first: nothing slips through running.
+fn ask_all_in_turn(
+    agent: &Arc<Agent>,
+    number: u64,
+    run: Run,
+    message: impl Fn(u64) -> ToSupervisor + Send + 'static,
+) {
+    let Some(launched) = hooks::when_launched(agent, &run) else { return ask_all(agent, number, &run, message) };
+    let agent = agent.clone();
+    tokio::spawn(async move {
+        launched.await;
+        ask_all(&agent, number, &run, message);
+    });
 }
 
 fn ask_all(agent: &Arc<Agent>, number: u64, run: &Run, message: impl Fn(u64) -> ToSupervisor) {

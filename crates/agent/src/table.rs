@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
 use crate::Options;
+use crate::hooks::Hooks;
 use crate::killed::Killed;
 use crate::launcher;
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
@@ -32,6 +33,7 @@ pub struct Agent {
     pub launched: watch::Sender<u64>,
     pub table: Mutex<Table>,
     pub staging: Staging,
+    pub hooks: Hooks,
 }
 
 pub struct Table {

@@ -8,6 +8,7 @@ mod beside;
 mod burst_buffer;
 pub mod client;
 pub mod home;
+mod hooks;
 pub mod machine;
 mod nearest;
 mod node;
@@ -138,6 +139,9 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
         shared.into_iter().for_each(|(at, problem)| notes.add(at, problem));
     }
     config.burst_buffer = top.section("burst_buffer").map(|section| burst_buffer::read(section, &seen));
+    if let Some(section) = top.section("hooks") {
+        hooks::read(section, config);
+    }
     let networks = (top.section("topology"), top.sections("topologies"));
     let (partitions, has_partitions) = (top.sections("partitions"), top.has("partitions"));
     top.finish();

@@ -25,6 +25,7 @@ pub fn render(config: &Config) -> String {
     agent(&mut text, config);
     scheduler(&mut text, config);
     accounting(&mut text, config);
+    hooks::render(&mut text, config);
     licenses(&mut text, config);
     as_given(&mut text, config);
     nodes(&mut text, config);
@@ -34,6 +35,7 @@ pub fn render(config: &Config) -> String {
     text.0
 }
 
+mod hooks;
 mod network;
 
 fn controller(text: &mut Text, config: &Config) {

@@ -157,6 +157,7 @@ fn what_slurm_conf_says_is_kept_to_be_shown_but_for_passwords() {
 fn what_is_rendered_reads_the_same() {
     let text = format!(
         "cluster_name = \"ant\"\n[controller]\nsocket = \"/a \\\"b\\\"/c.sock\"\nmin_job_age = 2.5\nadmins = \"ann,bob\"\n\
+         [hooks]\nprolog = \"/etc/p.d/*\"\nepilog = [\"/e\", \"/f\"]\ntask_prolog = \"/t\"\nflags = [\"contain\"]\nprolog_timeout = 5\n\
          [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nrequeues = false\n\
          default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:4,fpga:1\"\nfeatures = [\"fast\", \"ib\"]\n\
          [[nodes]]\nnames = \"m[01-02]\"\nsockets = 2\ncores_per_socket = 4\nthreads_per_core = 2\nweight = 5\n\

@@ -79,7 +79,10 @@ impl Leading {
         let history =
             crate::history::start(&ground.config, ground.opened_at, door.clone(), ground.published.clone(), &mut loops)
                 .await;
-        let (runner, stager) = leader::start(door.clone(), ground.published.clone(), ground.agents.clone(), &mut loops);
+        let places =
+            leader::hooks::Places { config_file: ground.config_file.clone(), state_dir: ground.state_dir.clone() };
+        let (runner, stager) =
+            leader::start(door.clone(), ground.published.clone(), ground.agents.clone(), places, &mut loops);
         let plugin = crate::plugin::start(door.clone(), ground.published.clone(), ground.state_dir.clone(), &mut loops);
         let api = Api {
             started: ground.started,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{DutyResult, Exited};
+use crate::hooks::Hook;
 use crate::node::{Machine, Run};
 use crate::request::SignalScope;
 use crate::resources::NodeShare;
@@ -72,6 +73,22 @@ pub enum Order {
     Remove {
         number: u64,
         removal: Removal,
+    },
+    /// Runs the site's program, once a run, before anything else of the run; answered when it has ended.
+    Prolog {
+        number: u64,
+        run: Run,
+        hook: Box<Hook>,
+    },
+    /// As `Prolog`, when nothing of the run is left here. Without an environment: with that of the prolog.
+    Epilog {
+        number: u64,
+        run: Run,
+        hook: Box<Hook>,
+    },
+    /// What these programs did for the run is durable; not answered.
+    ForgetHooks {
+        run: Run,
     },
     /// Another agent has taken over what a mover here does.
     StopMover {
@@ -169,6 +186,11 @@ record! {
         pub het: Option<Box<HetFacts>>,
         /// What its processes are held to.
         pub bounds: Bounds,
+        /// What must have been run on the node before it.
+        pub prolog: Option<Box<Hook>>,
+        /// The site's programs around each task; empty: none.
+        pub task_prolog: String,
+        pub task_epilog: String,
     }
 
     /// What a run may use of its node; none where the site does not hold it to anything.

@@ -202,6 +202,11 @@ pub enum DutyResult {
         node: NodeName,
         why: String,
     },
+    /// The site's own program failed, there: a prolog or an epilog.
+    HookFailed {
+        nodes: Vec<NodeName>,
+        why: String,
+    },
 }
 
 /// How one directory's work ended.

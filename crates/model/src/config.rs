@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::hooks::HooksConfig;
 use crate::license::LicenseCount;
 use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
@@ -34,6 +35,7 @@ pub struct Config {
     /// What a slurm.conf says, by its names for it. Nothing is decided by it: `scontrol show config` tells it again.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub as_given: BTreeMap<String, String>,
+    pub hooks: HooksConfig,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -361,6 +363,7 @@ impl Default for Config {
             topologies: Vec::new(),
             topology: TopologyRules::default(),
             as_given: BTreeMap::new(),
+            hooks: HooksConfig::default(),
         }
     }
 }

@@ -58,4 +58,12 @@ pub enum Task {
     Destroy,
     /// Tells the job that it must make room soon: SIGCONT and SIGTERM, or the signal it asked for.
     Preempt,
+    /// Runs the site's program on the controller, before the nodes are prepared.
+    ControllerProlog,
+    /// Runs the site's program on every node of the job.
+    Prolog,
+    /// As `Prolog`, when nothing of the job is left on its nodes.
+    Epilog,
+    /// Runs the site's program on the controller, when the nodes are clear.
+    ControllerEpilog,
 }

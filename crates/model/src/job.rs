@@ -129,6 +129,10 @@ record! {
         pub remarks: Vec<Remark>,
         /// Held while `holds_nodes()`, kept for display afterwards.
         pub licenses: Vec<LicenseCount>,
+        /// The site's program that the job waits for now: it is configuring, or completing.
+        pub hook: Option<Task>,
+        /// Somebody has suspended it while its nodes were prepared: it is suspended as soon as it starts.
+        pub starts_suspended: bool,
         /// The reservation it runs in.
         pub reservation: String,
         /// Whatever its limit, it ends then: with its reservation.
@@ -181,6 +185,8 @@ pub enum HeldBy {
     BurstBuffer,
     /// Its reservation is gone.
     ReservationGone,
+    /// It could not be launched: a prolog failed.
+    LaunchFailed,
 }
 
 /// What ends a wait.

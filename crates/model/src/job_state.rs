@@ -2,7 +2,7 @@
 use std::str::FromStr;
 
 use crate::buffer::BufferPhase;
-use crate::{Job, Outcome, Phase};
+use crate::{Job, Outcome, Phase, Task};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobState {
@@ -109,12 +109,14 @@ impl Job {
             Phase::Starting if matches!(self.buffer, Some(BufferPhase::PreRun | BufferPhase::Deleting)) => {
                 JobState::Configuring
             }
+            Phase::Starting if self.hook == Some(Task::ControllerProlog) => JobState::Configuring,
             Phase::Starting => JobState::Running,
             Phase::Running if self.is_stopped => JobState::Stopped,
             Phase::Running => JobState::Running,
             Phase::Suspended => JobState::Suspended,
             Phase::Ending => JobState::Completing,
             Phase::Finishing if self.is_staging_out() => JobState::StageOut,
+            Phase::Finishing if self.hook.is_some() => JobState::Completing,
             Phase::Finishing | Phase::Done => self.base_state(),
         }
     }

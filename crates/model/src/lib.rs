@@ -30,6 +30,7 @@ pub mod fit;
 pub mod gres;
 pub mod het;
 pub mod history;
+pub mod hooks;
 pub mod hostlist;
 pub mod ids;
 pub mod job;

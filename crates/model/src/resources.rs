@@ -42,3 +42,19 @@ impl Allocation {
         self.nodes.first().map(|share| &share.node)
     }
 }
+
+/// `4,1(x2)`
+pub fn repeated(counts: impl Iterator<Item = u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for count in counts {
+        match runs.last_mut() {
+            Some((last, times)) if *last == count => *times += 1,
+            _ => runs.push((count, 1)),
+        }
+    }
+    let text = |(count, times): &(u32, u32)| match times {
+        1 => count.to_string(),
+        times => format!("{count}(x{times})"),
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(",")
+}

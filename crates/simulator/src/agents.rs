@@ -17,6 +17,10 @@ pub enum Order {
     Kill(RunId, Option<StepId>),
     Freeze(RunId),
     Thaw(RunId),
+    Prolog(RunId),
+    Epilog(RunId),
+    /// For a run that the controller has given up: only if its prolog was run here, and its epilog was not.
+    LateEpilog(RunId),
 }
 
 #[derive(Default)]
@@ -30,6 +34,9 @@ pub struct Agent {
     pub started: BTreeSet<Part>,
     pub killed: BTreeSet<(RunId, Option<StepId>)>,
     pub frozen: BTreeSet<RunId>,
+    /// Runs whose site programs were begun here; kept until the controller says that their ends are durable.
+    pub prologs: BTreeMap<RunId, DutyResult>,
+    pub epilogs: BTreeMap<RunId, DutyResult>,
     /// Results that the controller has not acknowledged.
     pub spool: BTreeMap<u64, Exited>,
     /// Orders on their way here; lost with the connection.
@@ -42,7 +49,8 @@ impl Agent {
     pub fn runs(&self) -> Vec<Run> {
         let living = self.processes.iter().map(|(job, attempt, _)| (*job, *attempt));
         let ended = self.spool.values().map(|exited| (exited.job, exited.attempt));
-        let runs: BTreeSet<RunId> = living.chain(ended).collect();
+        let prepared = self.prologs.keys().chain(self.epilogs.keys()).copied();
+        let runs: BTreeSet<RunId> = living.chain(ended).chain(prepared).collect();
         runs.into_iter().map(|(job, attempt)| Run { job, attempt }).collect()
     }
 
@@ -83,9 +91,11 @@ fn obey(world: &mut World, name: &NodeName) {
         // Only launches and kills overtake each other.
         let in_turn = match &order {
             Order::Freeze(run) | Order::Thaw(run) => Some(*run),
-            Order::Launch(_) | Order::Kill(..) => None,
+            Order::Launch(_) | Order::Kill(..) | Order::Prolog(_) | Order::Epilog(_) | Order::LateEpilog(_) => None,
         };
-        let must_wait = in_turn.is_some_and(|run| postponed.contains(&run));
+        // An epilog waits until nothing of its run is left.
+        let comes_last = matches!(&order, Order::Epilog(run) | Order::LateEpilog(run) if !world.agent(name).parts_of(*run, None).is_empty());
+        let must_wait = comes_last || in_turn.is_some_and(|run| postponed.contains(&run));
         if must_wait || (!world.is_healing && world.dice.one_in(3)) {
             postponed.extend(in_turn);
             world.agent(name).inbox.push((number, order));
@@ -137,6 +147,25 @@ fn carry_out(world: &mut World, name: &NodeName, order: &Order) -> DutyResult {
         }
         Order::Thaw(run) => {
             world.agent(name).frozen.remove(run);
+        }
+        Order::LateEpilog(run) if !world.agent(name).prologs.contains_key(run) => (),
+        Order::Prolog(run) | Order::Epilog(run) | Order::LateEpilog(run) => {
+            let is_prolog = matches!(order, Order::Prolog(_));
+            let agent = world.agent(name);
+            let records = if is_prolog { &mut agent.prologs } else { &mut agent.epilogs };
+            if let Some(result) = records.get(run) {
+                return result.clone();
+            }
+            let failure = DutyResult::HookFailed { nodes: vec![name.clone()], why: "exit status 1".into() };
+            let result = if fails { failure } else { DutyResult::Done };
+            records.insert(*run, result.clone());
+            let is_clear = agent.parts_of(*run, None).is_empty();
+            let begun = match is_prolog {
+                true => world.truth.prolog(name, *run),
+                false => world.truth.epilog(name, *run, is_clear),
+            };
+            world.ensure(begun);
+            return result;
         }
     }
     DutyResult::Done

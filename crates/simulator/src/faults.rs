@@ -57,6 +57,9 @@ fn wipe_machine(world: &mut World, name: &NodeName) {
     let unheard = results.map(|exited| (exited.job, exited.attempt, exited.step));
     let lost: Vec<Part> = std::mem::take(&mut agent.processes).into_iter().chain(unheard).collect();
     world.truth.forgotten(name, lost.into_iter());
+    world.agent(name).prologs.clear();
+    world.agent(name).epilogs.clear();
+    world.truth.wiped(name);
     forget_memory(world, name);
 }
 

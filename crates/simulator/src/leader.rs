@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use model::command::{DutyResult, Exited};
+use model::node::Run;
 use model::{Caller, Command, Duty, Entry, JobId, NodeName, Owner, Plan, Reject, Reply, Task};
 use state::Cluster;
 
@@ -97,12 +98,50 @@ pub fn commit(world: &mut World, command: Command) {
         Command::Exited(exited) if matches!(reply, Ok(_) | Err(Reject::Stale)) => acknowledge(world, &exited),
         Command::DutyDone { duty, .. } => {
             world.leader.work.remove(&duty.owner);
+            if reply.is_ok() {
+                forget_hooks(world, &duty);
+            }
         }
         Command::RegisterNode { node, .. } => match reply {
             Ok(_) => welcome(world, &node),
             Err(_) => world.disconnect(&node),
         },
         _ => (),
+    }
+}
+
+/// The job itself has its epilogs run.
+fn holds_nodes(cluster: &Cluster, run: &Run) -> bool {
+    cluster.job(run.job).is_some_and(|job| job.attempt == run.attempt && job.holds_nodes())
+}
+
+/// What the site's programs did is durable; the word may get lost, and then the agent tells of the run when it comes again.
+fn forget_hooks(world: &mut World, duty: &Duty) {
+    let names: Vec<NodeName> = world.agents.keys().cloned().collect();
+    for name in names {
+        let is_lost = !world.is_healing && world.dice.one_in(4);
+        let runs = world.agent(&name).runs();
+        let is_over = |run: &&Run| match &duty.owner {
+            Owner::Job(id) => duty.task == Task::Epilog && run.job == *id && run.attempt == duty.attempt,
+            Owner::Node(node) => *node == name && !holds_nodes(&world.cluster, run),
+            _ => false,
+        };
+        let over: Vec<Run> = runs.iter().filter(is_over).cloned().collect();
+        let agent = world.agent(&name);
+        if !agent.is_welcome || is_lost {
+            continue;
+        }
+        for run in over {
+            agent.prologs.remove(&(run.job, run.attempt));
+            agent.epilogs.remove(&(run.job, run.attempt));
+            // Orders that were sent before come before it.
+            let run = (run.job, run.attempt);
+            let is_before = |order: &Order| match order {
+                Order::Prolog(of) | Order::Epilog(of) | Order::LateEpilog(of) => *of == run,
+                Order::Launch(_) | Order::Kill(..) | Order::Freeze(_) | Order::Thaw(_) => false,
+            };
+            agent.inbox.retain(|(_, order)| !is_before(order));
+        }
     }
 }
 
@@ -165,8 +204,9 @@ fn hear_answers(world: &mut World) {
         }
         let Some(work) = world.leader.work.values_mut().find(|work| work.open.contains_key(&number)) else { continue };
         work.open.remove(&number);
-        if let DutyResult::Failed { .. } = result {
-            work.failure = Some(result);
+        match result {
+            DutyResult::Done => (),
+            DutyResult::Failed { .. } | DutyResult::HookFailed { .. } => work.failure = Some(result),
         }
     }
 }
@@ -176,7 +216,12 @@ fn take_up(world: &mut World) {
     let cluster = world.cluster.clone();
     world.leader.work.retain(|owner, work| cluster.duty(owner) == Some(&work.duty));
     let is_own = |duty: &&Duty| !matches!(duty.owner, Owner::Buffer(_) | Owner::Persistent(_));
-    for duty in cluster.duties().filter(is_own) {
+    // Nothing is launched before the job's nodes are prepared.
+    let is_ready = |duty: &&Duty| match &duty.owner {
+        Owner::Step(job, _) => duty.task != Task::Launch || cluster.job(*job).is_none_or(|job| job.hook.is_none()),
+        _ => true,
+    };
+    for duty in cluster.duties().filter(is_own).filter(is_ready) {
         if !world.leader.work.contains_key(&duty.owner) && (world.is_healing || !world.dice.one_in(3)) {
             begin(world, &cluster, duty);
         }
@@ -223,8 +268,13 @@ fn orders_for(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
         Owner::Buffer(_) | Owner::Persistent(_) => Vec::new(),
         Owner::Node(name) => {
             let node = cluster.node(name.as_str()).expect("duties have owners");
-            let kill = |run: &model::node::Run| (name.clone(), Order::Kill((run.job, run.attempt), None));
-            node.stale_runs.iter().map(kill).collect()
+            let has_hooks = cluster.config().hooks.on_nodes();
+            let orders = node.stale_runs.iter().flat_map(|run| {
+                let id = (run.job, run.attempt);
+                let epilog = (has_hooks && !holds_nodes(cluster, run)).then_some(Order::LateEpilog(id));
+                [Some(Order::Kill(id, None)), epilog].into_iter().flatten()
+            });
+            orders.map(|order| (name.clone(), order)).collect()
         }
     }
 }
@@ -246,6 +296,12 @@ fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order
         | Task::TearDown
         | Task::Create
         | Task::Destroy => return Vec::new(),
+        // On the controller itself: there is nobody to ask.
+        Task::ControllerProlog | Task::ControllerEpilog => return Vec::new(),
+        Task::Prolog | Task::Epilog => {
+            let order = if duty.task == Task::Prolog { Order::Prolog(run) } else { Order::Epilog(run) };
+            return job.allocation.names().map(|node| (node.clone(), order.clone())).collect();
+        }
         Task::Stop => Order::Freeze(run),
         Task::Continue => Order::Thaw(run),
         Task::Kill => Order::Kill(run, None),

@@ -28,6 +28,10 @@ impl Stopwatch {
                 *lap = Lap { attempt: job.attempt, ..Lap::default() };
             }
             match job.phase {
+                // Its nodes are ready now: it starts anew.
+                Phase::Starting if after.job(job.id).is_some_and(|later| later.started > job.started) => {
+                    lap.ran = Span(0);
+                }
                 Phase::Starting | Phase::Running => lap.ran = lap.ran + passed,
                 Phase::Suspended => lap.suspended = lap.suspended + passed,
                 Phase::Pending | Phase::Ending | Phase::Finishing | Phase::Done => (),

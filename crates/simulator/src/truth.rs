@@ -6,7 +6,7 @@ use model::node::Run;
 use model::{ExitStatus, Job, JobKind, NodeName, Outcome, Phase, StepId, StepPhase};
 
 use crate::World;
-use crate::agents::Part;
+use crate::agents::{Part, RunId};
 
 #[derive(Default)]
 pub struct Truth {
@@ -14,6 +14,10 @@ pub struct Truth {
     ended: BTreeMap<(NodeName, Part), ExitStatus>,
     /// Lost with the machine that knew it: it may be launched there again.
     forgotten: BTreeSet<(NodeName, Part)>,
+    prologs: BTreeSet<(NodeName, RunId)>,
+    epilogs: BTreeSet<(NodeName, RunId)>,
+    /// Machines that came back empty, and so may run the site's programs for a run again.
+    wiped: BTreeSet<NodeName>,
 }
 
 impl Truth {
@@ -39,9 +43,47 @@ impl Truth {
         self.forgotten.extend(parts.map(|part| (node.clone(), part)));
     }
 
+    pub fn wiped(&mut self, node: &NodeName) {
+        self.wiped.insert(node.clone());
+    }
+
+    /// The site's program has been begun on this node.
+    pub fn prolog(&mut self, node: &NodeName, run: RunId) -> Result<(), String> {
+        let is_late = self.launched.iter().any(|(at, part)| at == node && (part.0, part.1) == run);
+        if is_late && !self.wiped.contains(node) {
+            return Err(format!("{node} is prepared for {run:?} after something was launched"));
+        }
+        self.begun(node, run, Hooks::Prolog)
+    }
+
+    pub fn epilog(&mut self, node: &NodeName, run: RunId, is_clear: bool) -> Result<(), String> {
+        if !is_clear {
+            return Err(format!("the epilog of {run:?} runs on {node} beside its processes"));
+        }
+        self.begun(node, run, Hooks::Epilog)
+    }
+
+    fn begun(&mut self, node: &NodeName, run: RunId, which: Hooks) -> Result<(), String> {
+        let begun = match which {
+            Hooks::Prolog => &mut self.prologs,
+            Hooks::Epilog => &mut self.epilogs,
+        };
+        let is_first = begun.insert((node.clone(), run));
+        if is_first || self.wiped.contains(node) {
+            return Ok(());
+        }
+        Err(format!("the {which:?} of {run:?} runs on {node} for the second time"))
+    }
+
     fn exit(&self, node: &NodeName, part: Part) -> Option<ExitStatus> {
         self.ended.get(&(node.clone(), part)).copied()
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Hooks {
+    Prolog,
+    Epilog,
 }
 
 pub fn check(world: &World) -> Result<(), String> {

@@ -42,6 +42,9 @@ fn main() -> ExitCode {
     if name == hooks::WORKER_NAME {
         std::process::exit(hooks::work());
     }
+    if name == agent::PROLOG_NAME {
+        return agent::run_prolog();
+    }
     if name == "spurstepd" {
         return agent::supervise(std::env::args_os().skip(1));
     }

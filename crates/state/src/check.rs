@@ -177,6 +177,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
                 | HeldBy::MaxRequeue
                 | HeldBy::BurstBuffer
                 | HeldBy::ReservationGone
+                | HeldBy::LaunchFailed
         )
     });
     ensure(known_hold, || "unknown hold".into())

@@ -72,6 +72,9 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         job.priority_grows = false;
     }
     job.phase = to;
+    if job.hook.take().is_some() && from == Phase::Starting {
+        job.reason = None;
+    }
     job.done.clear();
     match step {
         Step::Place => place(job, at),
@@ -189,6 +192,7 @@ fn suspend(job: &mut Job, at: model::Timestamp) {
     job.suspended_at = Some(at);
     job.suspend_changed = Some(at);
     job.is_frozen = true;
+    job.starts_suspended = false;
     job.is_stopped = false;
     job.n_switches += 1;
 }
@@ -205,6 +209,7 @@ fn end_run(job: &mut Job, from: Phase, at: model::Timestamp) {
     job.ended = Some(job.suspended_at.unwrap_or(at));
     close_suspension(job, at);
     job.is_stopped = false;
+    job.starts_suspended = false;
     if from == Phase::Pending {
         job.alive = false;
         // It had nothing to run (`sbatch -N0`): its start was its end.

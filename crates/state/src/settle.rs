@@ -43,19 +43,42 @@ fn settle(cluster: &mut Cluster, id: JobId) {
                 let sequence = if matches!(task, Task::Stop | Task::Continue) { job.n_switches } else { 0 };
                 let duty = Duty { owner: Owner::Job(id), attempt: job.attempt, task, sequence };
                 cluster.duties.insert(Owner::Job(id), duty);
+                note_hook(cluster, id, task);
                 return wait(cluster, id, None, Vec::new(), look_again);
             }
             Hold::Stage => return queue_for_staging(cluster, id, look_again),
             Hold::End(outcome, reason) => het::end_with_the_others(cluster, id, outcome, reason),
             Hold::Free | Hold::FreeUntil(_) => match step_when_free(job) {
                 Some(step) => {
+                    let is_suspended = step == Step::Launched && job.starts_suspended;
                     job_life::take(cluster, id, step);
+                    if is_suspended {
+                        job_life::take(cluster, id, Step::Suspend);
+                    }
                     if !cluster.jobs.contains_key(&id) {
                         return;
                     }
                 }
                 None => return rest(cluster, id, look_again),
             },
+        }
+    }
+}
+
+/// What the job waits for is part of the state that its users see.
+fn note_hook(cluster: &mut Cluster, id: JobId, task: Task) {
+    let phase = cluster.jobs[&id].phase;
+    let is_hook = match task {
+        Task::ControllerProlog | Task::Prolog => phase == Phase::Starting,
+        Task::ControllerEpilog => phase == Phase::Finishing,
+        _ => false,
+    };
+    let hook = is_hook.then_some(task);
+    if cluster.jobs[&id].hook != hook {
+        let job = cluster.job_mut(id);
+        job.hook = hook;
+        if phase == Phase::Starting {
+            job.reason = hook.map(|_| Reason::Prolog);
         }
     }
 }
@@ -131,6 +154,9 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
         job.reason_text.clear();
         if job.held == Some(HeldBy::Requeue) && reason == Some(Reason::JobHeldUser) {
             job.reason_text.push_str("job requeued in held state");
+        }
+        if job.held == Some(HeldBy::LaunchFailed) {
+            job.reason_text.push_str("launch failed requeued held");
         }
         if reason == Some(Reason::BurstBufferOperation) {
             let is_held = job.held == Some(HeldBy::BurstBuffer);

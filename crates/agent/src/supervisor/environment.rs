@@ -5,6 +5,7 @@ use std::fmt::Display;
 use model::agent::Launch;
 use model::spec::{Distribution, Memory, OpenMode};
 use model::step::{CpuBind, StepSpec};
+use model::resources::repeated;
 use model::{NodeShare, StepId, hostlist};
 
 use super::het_environment;
@@ -476,21 +477,6 @@ fn joined(numbers: impl Iterator<Item = u32>) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// `4,1(x2)`
-pub fn repeated(counts: impl Iterator<Item = u32>) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for count in counts {
-        match runs.last_mut() {
-            Some((last, times)) if *last == count => *times += 1,
-            _ => runs.push((count, 1)),
-        }
-    }
-    let text = |(count, times): &(u32, u32)| match times {
-        1 => count.to_string(),
-        times => format!("{count}(x{times})"),
-    };
-    runs.iter().map(text).collect::<Vec<_>>().join(",")
-}
 
 #[cfg(test)]
 mod tests {

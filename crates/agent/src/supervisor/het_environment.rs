@@ -5,7 +5,9 @@ use std::fmt::Display;
 use model::agent::{HetComponent, HetFacts, HetStep};
 use model::spec::Memory;
 
-use super::environment::{Variables, node_list, repeated};
+use model::resources::repeated;
+
+use super::environment::{Variables, node_list};
 
 pub(super) fn add(own: &mut Variables, het: &HetFacts) {
     if het.components.is_empty() {

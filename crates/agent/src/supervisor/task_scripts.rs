@@ -1,8 +1,11 @@
-//! Programs run around a task, as its user (`--task-prolog`, `--task-epilog`): what the first prints changes the task's environment.
+//! Programs run around a task, as its user (TaskProlog, TaskEpilog, `--task-prolog`, `--task-epilog`): what the first prints changes the task's environment.
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
+
+use model::StepSpec;
+use model::agent::Launch;
 
 use super::notes;
 use super::task::{restore_signals, say};
@@ -16,10 +19,16 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Empty names are none.
-    pub fn new(prolog: &str, epilog: &str) -> Self {
-        let one = |name: &str| CString::new(name).ok().filter(|name| !name.is_empty()).into_iter().collect();
-        Scripts { before: one(prolog), after: one(epilog) }
+    /// The site's own are the first and the last. Empty names are none.
+    pub fn new(launch: &Launch, spec: &StepSpec) -> Self {
+        let some = |names: [&String; 2]| {
+            let names = names.into_iter().filter_map(|name| CString::new(name.as_str()).ok());
+            names.filter(|name| !name.is_empty()).collect()
+        };
+        Scripts {
+            before: some([&launch.task_prolog, &spec.task_prolog]),
+            after: some([&spec.task_epilog, &launch.task_epilog]),
+        }
     }
 
     pub fn is_empty(&self) -> bool {

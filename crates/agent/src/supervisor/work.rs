@@ -152,7 +152,7 @@ fn prepare_task(
         has_terminal: streams.is_terminal,
         is_batch: false,
         binding: Binding::of(start, spec, local_id),
-        scripts: Scripts::new(&spec.task_prolog, &spec.task_epilog),
+        scripts: Scripts::new(&start.launch, spec),
         line: None,
     };
     Ok(Prepared {

@@ -6,6 +6,7 @@
 //! Keys that Slurm knows and that mean nothing here are named in one warning; those that Slurm does not know are problems.
 pub(crate) mod burst;
 mod gres;
+mod hooks;
 mod keys;
 pub(crate) mod lines;
 mod network;

@@ -12,6 +12,7 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     files(values, config, notes);
     limits(values, config, notes);
     scheduling(values, config, notes);
+    super::hooks::read(values, config, notes);
     accounting(values, config, notes);
     config.as_given = values.told();
 }
@@ -36,8 +37,7 @@ fn accounting(values: &Values, config: &mut Config, notes: &Notes) {
     let flags = words("AccountingStoreFlags");
     accounting.keeps_scripts = flags.iter().any(|flag| flag == "job_script");
     accounting.keeps_environments = flags.iter().any(|flag| flag == "job_env");
-    let prolog = words("PrologFlags");
-    accounting.has_extern = prolog.iter().any(|flag| flag == "contain" || flag == "x11");
+    accounting.has_extern = config.hooks.flags.contain;
 }
 
 fn names(values: &Values, config: &mut Config, notes: &Notes) {

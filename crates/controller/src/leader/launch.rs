@@ -1,11 +1,11 @@
 //! Puts together what a supervisor needs to run a batch script or a step's tasks.
 use model::agent::{Bounds, Launch};
-use model::{Job, JobKind, NodeName, Phase, Step, StepId, resources::NodeShare};
+use model::{Job, JobKind, NodeName, Phase, Step, StepId, Task, resources::NodeShare};
 use state::Cluster;
 
-use super::het;
+use super::{het, hooks};
 
-pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
+pub fn of_batch(cluster: &Cluster, job: &Job, places: &hooks::Places) -> Option<(NodeName, Launch)> {
     let JobKind::Batch { script } = job.spec.kind else { return None };
     let first = job.allocation.nodes.first()?;
     let launch = Launch {
@@ -16,16 +16,16 @@ pub fn of_batch(cluster: &Cluster, job: &Job) -> Option<(NodeName, Launch)> {
         environment: cluster.blob(job.spec.environment).map(|content| content.to_vec()).unwrap_or_default(),
         step_shares: vec![first.clone()],
         n_tasks: 1,
-        ..of_job(cluster, job, &first.node)
+        ..of_job(cluster, job, &first.node, places)
     };
     Some((first.node.clone(), launch))
 }
 
 /// One launch for each node of the step where its tasks have not ended yet.
-pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Launch)> {
+pub fn of_step(cluster: &Cluster, job: &Job, step: &Step, places: &hooks::Places) -> Vec<(NodeName, Launch)> {
     let environment: Vec<u8> = cluster.blob(step.spec.environment).map(|content| content.to_vec()).unwrap_or_default();
-    let places = step.shares.iter().zip(step.ranks()).enumerate();
-    places
+    let parts = step.shares.iter().zip(step.ranks()).enumerate();
+    parts
         .filter(|(_, (share, _))| !step.ended_nodes.contains(&share.node))
         .map(|(node_index, (share, ranks)): (usize, (&NodeShare, Vec<u32>))| {
             let whole = het::of_step(cluster, step, node_index as u32);
@@ -42,7 +42,7 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step) -> Vec<(NodeName, Laun
                 node_index: node_index as u32,
                 ranks,
                 n_tasks: step.n_tasks,
-                ..of_job(cluster, job, &share.node)
+                ..of_job(cluster, job, &share.node, places)
             };
             if let Some((whole, _)) = whole {
                 launch.het.get_or_insert_default().step = Some(whole);
@@ -76,7 +76,9 @@ fn bounds(cluster: &Cluster, whole: &NodeShare, share: &NodeShare) -> Bounds {
     }
 }
 
-fn of_job(cluster: &Cluster, job: &Job, node: &NodeName) -> Launch {
+fn of_job(cluster: &Cluster, job: &Job, node: &NodeName, places: &hooks::Places) -> Launch {
+    let site = &cluster.config().hooks;
+    let prolog = || Box::new(hooks::on_node(cluster, job, node, Task::Prolog, places));
     let topology = address(cluster, job, node);
     let array = job.array.as_ref().and_then(|place| {
         let array = cluster.array(place.array)?;
@@ -95,7 +97,11 @@ fn of_job(cluster: &Cluster, job: &Job, node: &NodeName) -> Launch {
         started: job.started,
         ends: job.end_time(),
         is_rerun: job.restarts > 0,
-        is_suspended: job.phase == Phase::Suspended,
+        is_suspended: job.phase == Phase::Suspended || job.starts_suspended,
+        // Without programs of its own it leaves a record all the same, for the epilog.
+        prolog: site.on_nodes().then(prolog),
+        task_prolog: site.task_prolog.clone(),
+        task_epilog: site.task_epilog.clone(),
         het: het::facts(cluster, job),
         topology_address: topology.address,
         topology_pattern: topology.pattern,

@@ -1,5 +1,6 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
 mod het;
+pub mod hooks;
 mod launch;
 mod liveness;
 mod mailer;
@@ -22,6 +23,7 @@ pub fn start(
     door: Arc<Door>,
     published: Published,
     agents: Arc<Agents>,
+    places: hooks::Places,
     loops: &mut JoinSet<()>,
 ) -> (runner::Handle, stager::Handle) {
     loops.spawn(planner::run(door.clone(), published.clone()));
@@ -29,5 +31,5 @@ pub fn start(
     loops.spawn(ticker::run(door.clone(), published.clone()));
     loops.spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
     let stager = stager::start(door.clone(), published.clone(), agents.clone(), loops);
-    (runner::start(door, published, agents, loops), stager)
+    (runner::start(door, published, agents, places, loops), stager)
 }

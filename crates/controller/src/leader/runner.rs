@@ -13,7 +13,7 @@ use state::Cluster;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::launch;
+use super::{hooks, launch};
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
 use crate::machine::Published;
@@ -58,11 +58,18 @@ impl Handle {
     }
 }
 
-pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>, loops: &mut JoinSet<()>) -> Handle {
+pub fn start(
+    door: Arc<Door>,
+    published: Published,
+    agents: Arc<Agents>,
+    places: hooks::Places,
+    loops: &mut JoinSet<()>,
+) -> Handle {
+    hooks::forget_strangers(&published.now(), &places);
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices, awaited: Awaited::default() };
     let (work, numbers) = (HashMap::new(), HashMap::new());
-    let runner = Runner { door, published, agents, handle: handle.clone(), work, numbers, next: 0 };
+    let runner = Runner { door, published, agents, places, handle: handle.clone(), work, numbers, next: 0 };
     loops.spawn(runner.run(inbox));
     handle
 }
@@ -71,6 +78,7 @@ struct Runner {
     door: Arc<Door>,
     published: Published,
     agents: Arc<Agents>,
+    places: hooks::Places,
     handle: Handle,
     work: HashMap<Owner, Work>,
     /// Whose order a number is.
@@ -87,6 +95,20 @@ struct Work {
     open: HashMap<u64, NodeName>,
     failure: Option<DutyResult>,
     is_proposed: bool,
+}
+
+impl Work {
+    /// Every node where the site's program failed counts; otherwise the last failure does.
+    fn note_failure(&mut self, result: DutyResult) {
+        match (&mut self.failure, result) {
+            (_, DutyResult::Done) => (),
+            (Some(DutyResult::HookFailed { nodes, .. }), DutyResult::HookFailed { nodes: more, .. }) => {
+                nodes.extend(more);
+            }
+            (Some(DutyResult::HookFailed { .. }), DutyResult::Failed { .. }) => (),
+            (failure, result) => *failure = Some(result),
+        }
+    }
 }
 
 impl Runner {
@@ -120,9 +142,7 @@ impl Runner {
                 let Some(owner) = self.numbers.remove(&number) else { return };
                 let Some(work) = self.work.get_mut(&owner) else { return };
                 work.open.remove(&number);
-                if let DutyResult::Failed { .. } = result {
-                    work.failure = Some(result);
-                }
+                work.note_failure(result);
                 self.note_awaited(&owner);
                 self.propose_if_done(&owner);
             }
@@ -145,7 +165,12 @@ impl Runner {
         over.iter().for_each(|owner| self.forget(owner));
         // Burst buffers are the stager's.
         let is_own = |duty: &&Duty| !matches!(duty.owner, Owner::Buffer(_) | Owner::Persistent(_));
-        for duty in cluster.duties().filter(is_own) {
+        // Nothing is launched before the job's nodes are prepared.
+        let is_ready = |duty: &&Duty| match &duty.owner {
+            Owner::Step(job, _) => duty.task != Task::Launch || cluster.job(*job).is_none_or(|job| job.hook.is_none()),
+            _ => true,
+        };
+        for duty in cluster.duties().filter(is_own).filter(is_ready) {
             if !self.work.contains_key(&duty.owner) {
                 self.begin(cluster, duty);
             }
@@ -156,7 +181,18 @@ impl Runner {
     fn begin(&mut self, cluster: &Cluster, duty: &Duty) {
         let (registrations, open) = (Vec::new(), HashMap::new());
         let mut work = Work { duty: duty.clone(), registrations, open, failure: None, is_proposed: false };
-        for (node, order) in orders(cluster, duty) {
+        if let Some(job) = of_controller(cluster, duty) {
+            self.next += 1;
+            work.open.insert(self.next, cluster.config().controller.host.as_str().into());
+            self.numbers.insert(self.next, duty.owner.clone());
+            let (handle, number) = (self.handle.clone(), self.next);
+            let (cluster, job, task, places) = (cluster.clone(), job.clone(), duty.task, self.places.clone());
+            tokio::spawn(async move {
+                let result = hooks::run_here(&cluster, &job, task, places).await;
+                handle.tell(Notice::Answered { number, result });
+            });
+        }
+        for (node, order) in orders(cluster, duty, &self.places) {
             let known = cluster.node(node.as_str());
             if !known.is_some_and(|node| node.answers) && duty.task != Task::Launch {
                 continue;
@@ -193,7 +229,7 @@ impl Runner {
         let is_lost = |node: &NodeName| cluster.node(node.as_str()).is_none_or(|node| !node.answers);
         let mut eased = Vec::new();
         for (owner, work) in &mut self.work {
-            if work.duty.task == Task::Launch {
+            if matches!(work.duty.task, Task::Launch | Task::ControllerProlog | Task::ControllerEpilog) {
                 continue;
             }
             let n_open = work.open.len();
@@ -218,6 +254,7 @@ impl Runner {
         let result = work.failure.take().unwrap_or(DutyResult::Done);
         let (duty, registrations) = (work.duty.clone(), work.registrations.clone());
         let (door, handle, published) = (self.door.clone(), self.handle.clone(), self.published.clone());
+        let (agents, places) = (self.agents.clone(), self.places.clone());
         tokio::spawn(async move {
             if duty.task == Task::Launch && !failed {
                 tokio::time::sleep(CONFIRM_LAUNCH_AFTER).await;
@@ -229,8 +266,12 @@ impl Runner {
                     return handle.tell(Notice::Proposed(duty));
                 }
             }
+            let before = published.now();
             let command = Command::DutyDone { duty: duty.clone(), result };
             let proposed = door.propose(Caller::SYSTEM, command).await;
+            if proposed.is_ok() {
+                forget_hooks(&before, &duty, &agents, &places);
+            }
             if let Err(Refusal::NotWritten(why)) = &proposed {
                 tracing::warn!(?duty, why, "the result of a duty was not written");
             }
@@ -251,17 +292,54 @@ impl Runner {
     }
 }
 
+/// The job for which the controller itself has something to run.
+fn of_controller<'a>(cluster: &'a Cluster, duty: &Duty) -> Option<&'a Arc<Job>> {
+    match (&duty.owner, duty.task) {
+        (Owner::Job(id), Task::ControllerProlog | Task::ControllerEpilog) => cluster.job(*id),
+        _ => None,
+    }
+}
+
+/// How the site's programs ended is durable: nobody asks again. Should the word get lost, agents tell of such runs when they come.
+fn forget_hooks(before: &Cluster, duty: &Duty, agents: &Agents, places: &hooks::Places) {
+    match (&duty.owner, duty.task) {
+        (Owner::Job(job), Task::ControllerProlog | Task::ControllerEpilog) => {
+            hooks::forget_here(*job, duty.attempt, duty.task, places);
+        }
+        (Owner::Job(id), Task::Epilog) => {
+            let Some(job) = before.job(*id) else { return };
+            let run = run_of(job);
+            for node in job.allocation.names() {
+                agents.send(node, Order::ForgetHooks { run: run.clone() });
+            }
+        }
+        (Owner::Node(name), Task::Clear) => {
+            let Some(node) = before.node(name.as_str()) else { return };
+            // Where the job itself still waits for its epilogs, it tells.
+            for run in node.stale_runs.iter().filter(|run| !holds_nodes(before, run)) {
+                agents.send(name, Order::ForgetHooks { run: run.clone() });
+            }
+        }
+        _ => (),
+    }
+}
+
+/// The job is still there, and has its epilogs run itself.
+fn holds_nodes(cluster: &Cluster, run: &Run) -> bool {
+    cluster.job(run.job).is_some_and(|job| job.attempt == run.attempt && job.holds_nodes())
+}
+
 fn registration(cluster: &Cluster, node: &NodeName) -> u32 {
     cluster.node(node.as_str()).map_or(0, |node| node.attempt)
 }
 
-fn orders(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
+fn orders(cluster: &Cluster, duty: &Duty, places: &hooks::Places) -> Vec<(NodeName, Order)> {
     match &duty.owner {
-        Owner::Job(id) => cluster.job(*id).map(|job| job_orders(cluster, job, duty.task)).unwrap_or_default(),
+        Owner::Job(id) => cluster.job(*id).map(|job| job_orders(cluster, job, duty.task, places)).unwrap_or_default(),
         Owner::Step(id, step) => {
             let (Some(job), Some(step)) = (cluster.job(*id), cluster.step(*id, *step)) else { return Vec::new() };
             match duty.task {
-                Task::Launch => launch::of_step(cluster, job, step)
+                Task::Launch => launch::of_step(cluster, job, step, places)
                     .into_iter()
                     .map(|(node, launch)| (node, Order::Launch { number: 0, launch: Box::new(launch) }))
                     .collect(),
@@ -288,16 +366,22 @@ fn orders(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
                 kill_wait: cluster.config().agent.kill_wait,
                 note: KillNote::NodeFailure,
             };
-            node.stale_runs.iter().map(|run| (name.clone(), kill(run))).collect()
+            let late_epilog = |run: &Run| {
+                let is_late = cluster.config().hooks.on_nodes() && !holds_nodes(cluster, run);
+                let hook = Box::new(hooks::of_lost_run(cluster));
+                is_late.then(|| Order::Epilog { number: 0, run: run.clone(), hook })
+            };
+            let orders = node.stale_runs.iter().flat_map(|run| [Some(kill(run)), late_epilog(run)]);
+            orders.flatten().map(|order| (name.clone(), order)).collect()
         }
     }
 }
 
-fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)> {
+fn job_orders(cluster: &Cluster, job: &Job, task: Task, places: &hooks::Places) -> Vec<(NodeName, Order)> {
     let run = run_of(job);
     let order = match task {
         Task::Launch => {
-            let launch = launch::of_batch(cluster, job);
+            let launch = launch::of_batch(cluster, job, places);
             return launch
                 .map(|(node, launch)| (node, Order::Launch { number: 0, launch: Box::new(launch) }))
                 .into_iter()
@@ -305,6 +389,17 @@ fn job_orders(cluster: &Cluster, job: &Job, task: Task) -> Vec<(NodeName, Order)
         }
         Task::Warn => return warnings(job),
         Task::Preempt => return calls_to_make_room(cluster, job),
+        Task::Prolog | Task::Epilog => {
+            let order = |node: &NodeName| {
+                let hook = Box::new(hooks::on_node(cluster, job, node, task, places));
+                match task {
+                    Task::Prolog => Order::Prolog { number: 0, run: run.clone(), hook },
+                    _ => Order::Epilog { number: 0, run: run.clone(), hook },
+                }
+            };
+            return job.allocation.names().map(|node| (node.clone(), order(node))).collect();
+        }
+        Task::ControllerProlog | Task::ControllerEpilog => return Vec::new(),
         Task::Stop => Order::Freeze { number: 0, run, grace: cluster.config().agent.suspend_grace },
         Task::Continue => Order::Thaw { number: 0, run },
         Task::Kill => {
@@ -383,11 +478,14 @@ fn numbered(order: Order, new: u64) -> Order {
         Order::Kill { run, step, kill_wait, note, .. } => Order::Kill { number: new, run, step, kill_wait, note },
         Order::Freeze { run, grace, .. } => Order::Freeze { number: new, run, grace },
         Order::Thaw { run, .. } => Order::Thaw { number: new, run },
+        Order::Prolog { run, hook, .. } => Order::Prolog { number: new, run, hook },
+        Order::Epilog { run, hook, .. } => Order::Epilog { number: new, run, hook },
         Order::Welcome
         | Order::Refuse { .. }
         | Order::Signal { .. }
         | Order::Stop
         | Order::Notify { .. }
+        | Order::ForgetHooks { .. }
         | Order::Acknowledge { .. }
         | Order::Ping
         | Order::Stage { .. }

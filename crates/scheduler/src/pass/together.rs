@@ -11,6 +11,9 @@ use crate::request::Request;
 use crate::room::PoolId;
 use crate::timeline::Slot;
 
+/// Where one component may run, and in which ways: with other licences where it has the choice, the best first.
+type Ways<'a> = (Vec<PoolId>, Vec<Request<'a>>);
+
 /// What one component would get.
 struct Found<'a> {
     pool: PoolId,
@@ -30,7 +33,7 @@ impl<'a> Pass<'a> {
         // One that is held, or waits for something else, keeps the others.
         let Some(components) = het.ids.iter().map(eligible).collect::<Option<Vec<&'a Job>>>() else { return };
         let wanted = components.iter().map(|job| self.wanted(job)).collect::<Option<Vec<_>>>();
-        let Some(wanted): Option<Vec<(Vec<PoolId>, Request<'a>)>> = wanted else { return };
+        let Some(wanted): Option<Vec<Ways<'a>>> = wanted else { return };
         let is_behind = |pools: &Vec<PoolId>| pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_pass =
             self.cluster.config().scheduler.backfill.is_on || !wanted.iter().any(|(pools, _)| is_behind(pools));
@@ -48,7 +51,7 @@ impl<'a> Pass<'a> {
                     self.place(pool, &request, None, grants, Way::default());
                 }
             }
-            None => wanted.iter().for_each(|(pools, request)| self.keep(pools, request)),
+            None => wanted.iter().for_each(|(pools, requests)| self.keep(pools, &requests[0])),
         }
     }
 
@@ -71,23 +74,25 @@ impl<'a> Pass<'a> {
     }
 
     /// None if it may not run in its reservation now.
-    fn wanted(&mut self, job: &'a Job) -> Option<(Vec<PoolId>, Request<'a>)> {
+    fn wanted(&mut self, job: &'a Job) -> Option<Ways<'a>> {
         let pools = self.pools(job);
         self.room.look_for(&job.spec.size);
-        let mut requests = Request::all(self.cluster, &self.room.closures, job).into_iter();
-        let request = if job.spec.reservations.is_empty() { requests.next_back() } else { requests.next() };
-        Some((pools, request?))
+        let mut requests = Request::all(self.cluster, &self.room.closures, job);
+        let reservation = Request::waiting(&requests)?.reservation;
+        requests.retain(|request| request.reservation == reservation);
+        Some((pools, requests))
     }
 
     /// Places for all of them now, no node twice.
-    fn all_apart(&self, wanted: &[(Vec<PoolId>, Request<'a>)]) -> Option<Vec<Found<'a>>> {
+    fn all_apart(&self, wanted: &[Ways<'a>]) -> Option<Vec<Found<'a>>> {
         let (mut found, mut taken, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        for (pools, request) in wanted {
-            add(&mut counts, &request.counts);
-            let (pool, grants) = pools.iter().find_map(|pool| {
-                let grants = self.apart(*pool, request, &taken, &counts)?;
-                Some((*pool, grants))
+        for (pools, requests) in wanted {
+            let (pool, request, grants) = requests.iter().find_map(|request| {
+                let mut counts: Vec<Wanted> = counts.clone();
+                add(&mut counts, &request.counts);
+                pools.iter().find_map(|pool| Some((*pool, request, self.apart(*pool, request, &taken, &counts)?)))
             })?;
+            add(&mut counts, &request.counts);
             taken.extend(grants.iter().map(|grant| grant.node.clone()));
             found.push(Found { pool, request: request.clone(), grants });
         }

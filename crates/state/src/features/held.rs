@@ -8,6 +8,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
     let reason = match by {
         HeldBy::User | HeldBy::Requeue => Reason::JobHeldUser,
         HeldBy::Admin => Reason::JobHeldAdmin,
+        HeldBy::LaunchFailed => Reason::JobHeldUser,
         HeldBy::MaxRequeue => Reason::JobHoldMaxRequeue,
         HeldBy::BurstBuffer => Reason::BurstBufferOperation,
         HeldBy::ReservationGone => Reason::ReservationDeleted,

@@ -10,6 +10,7 @@ mod component;
 mod deadline;
 pub(crate) mod dependency;
 mod held;
+mod hooks;
 mod launch;
 mod partition;
 mod preemption;
@@ -48,12 +49,14 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     reservation::hold,
     partition::hold,
     burst_buffer::hold,
+    hooks::hold,
     launch::hold,
     preemption::end,
     suspend::hold,
     preemption::warning,
     warning::hold,
     time_limit::hold,
+    hooks::hold_none,
     retention::hold,
 ];
 
@@ -86,8 +89,9 @@ pub(crate) enum Failure {
 
 pub(crate) fn meaning_of_failure(task: Task) -> Failure {
     match task {
-        Task::Launch => Failure::EndRun,
-        Task::Warn | Task::Preempt => Failure::CarryOn,
+        Task::Launch | Task::ControllerProlog | Task::Prolog => Failure::EndRun,
+        // The job is over whatever an epilog says; where one failed, the node is drained.
+        Task::Warn | Task::Preempt | Task::Epilog | Task::ControllerEpilog => Failure::CarryOn,
         // A job is never left half frozen.
         Task::Stop | Task::Continue | Task::Kill | Task::Clear => Failure::Retry,
         // What becomes of buffers is told place by place.

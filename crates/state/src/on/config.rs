@@ -1,7 +1,7 @@
 //! The configuration is state: all replicas judge alike, and a reconfiguration is one entry.
 use std::sync::Arc;
 
-use model::{Caller, Config, Event, JobId, Phase, Plugin, Reject, Reply, Wake, codec};
+use model::{Caller, Config, Event, Job, JobId, Phase, Plugin, Reject, Reply, Wake, codec};
 
 use super::{Answer, node, trust};
 use crate::network::Derived;
@@ -72,6 +72,11 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     let done = cluster.jobs().filter(|job| job.phase == Phase::Done).map(|job| job.id);
     let done: Vec<JobId> = done.collect();
     cluster.unsettled.extend(done);
+    if cluster.config.hooks != config.hooks {
+        let is_between = |job: &&Arc<Job>| !matches!(job.phase, Phase::Pending | Phase::Suspended | Phase::Done);
+        let between: Vec<JobId> = cluster.jobs().filter(is_between).map(|job| job.id).collect();
+        cluster.unsettled.extend(between);
+    }
     limits::settle_meters(cluster);
     let recorded_before = cluster.config.accounting.records;
     cluster.config = Arc::new(config);

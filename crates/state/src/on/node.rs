@@ -272,6 +272,20 @@ fn node_failed(cluster: &mut Cluster, id: JobId) {
     cluster.unsettled.insert(id);
 }
 
+/// Nodes where the site's own program failed take no more jobs. Who drained one before has the better reason.
+pub(crate) fn drain_after(cluster: &mut Cluster, names: &[NodeName], text: &str) {
+    let at = cluster.now;
+    for name in names {
+        if cluster.nodes.get(name).is_none_or(|node| node.drain) {
+            continue;
+        }
+        let node = cluster.node_mut(name.as_str());
+        node.drain = true;
+        node.reason = Some(NodeReason { text: text.into(), by_uid: 0, at });
+        changed(cluster, name);
+    }
+}
+
 /// A node with stale runs has the duty to end them, as long as it answers.
 fn set_duty(cluster: &mut Cluster, name: &NodeName) {
     let node = &cluster.nodes[name];

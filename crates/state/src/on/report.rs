@@ -1,6 +1,9 @@
 //! What the nodes report: duties done, processes ended.
+use std::sync::Arc;
+
 use model::command::{DutyResult, Exited};
 use model::het::StepPart;
+use model::time::Span;
 use model::{
     Duty, Event, ExitStatus, HeldBy, JobId, JobKind, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task,
 };
@@ -10,23 +13,26 @@ use crate::features::{Failure, meaning_of_failure};
 use crate::job_life::{self, Step};
 use crate::{Cluster, het, on, step_life};
 
+/// As long as Slurm lets a requeued job rest.
+const REQUEUE_DELAY: Span = Span::from_secs(121);
+
 pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult) -> Answer {
     if cluster.duties.get(&duty.owner) != Some(duty) {
         return Err(Reject::Stale);
     }
     let failure = match result {
         DutyResult::Done => Failure::CarryOn,
-        DutyResult::Failed { .. } => meaning_of_failure(duty.task),
+        DutyResult::Failed { .. } | DutyResult::HookFailed { .. } => meaning_of_failure(duty.task),
     };
     if matches!(failure, Failure::Retry) {
         return Ok(Reply::Ok);
     }
-    let why = match result {
-        DutyResult::Done => "",
-        DutyResult::Failed { why, .. } => why,
-    };
+    if let DutyResult::HookFailed { nodes, .. } = result {
+        let text = if duty.task == Task::Epilog { "Epilog error" } else { "Prolog error" };
+        on::node::drain_after(cluster, nodes, text);
+    }
     match &duty.owner {
-        Owner::Job(id) => job_duty_done(cluster, *id, duty.task, failure, why),
+        Owner::Job(id) => job_duty_done(cluster, *id, duty.task, failure, result),
         Owner::Step(job, step) => step_duty_done(cluster, *job, *step, duty.task, failure),
         Owner::Node(node) => on::node::cleared(cluster, node),
         // Their results come place by place, with `Staged`.
@@ -35,8 +41,13 @@ pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult)
     Ok(Reply::Ok)
 }
 
-fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure, why: &str) {
+fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure, result: &DutyResult) {
     let told_by_own_signal = cluster.config.scheduler.preemption.sends_user_signal;
+    let now = cluster.now;
+    let why = match result {
+        DutyResult::Done => "",
+        DutyResult::Failed { why, .. } | DutyResult::HookFailed { why, .. } => why,
+    };
     let job = cluster.job_mut(id);
     job.done.insert(task);
     match task {
@@ -46,12 +57,22 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Launch => job.launched = true,
         Task::Preempt => job.warned |= told_by_own_signal,
         Task::Stop | Task::Clear => (),
+        // For its users it starts when its nodes are ready.
+        Task::ControllerProlog => job.started = Some(now),
+        Task::Prolog | Task::Epilog | Task::ControllerEpilog => (),
         // Buffers' tasks are no job's.
         Task::StageIn | Task::PreRun | Task::PostRun | Task::StageOut | Task::Trim => (),
         Task::TearDown | Task::Create | Task::Destroy => (),
     }
+    if task == Task::ControllerProlog {
+        job_life::moved(cluster, id);
+    }
     if matches!(failure, Failure::EndRun) {
-        launch_failed(cluster, id, why);
+        match (task, result) {
+            (Task::ControllerProlog, _) => controller_prolog_failed(cluster, id, why),
+            (_, DutyResult::HookFailed { .. }) => prolog_failed(cluster, id, why),
+            _ => launch_failed(cluster, id, why),
+        }
     }
     cluster.unsettled.insert(id);
 }
@@ -63,9 +84,35 @@ fn launch_failed(cluster: &mut Cluster, id: JobId, why: &str) {
         job.requeue = true;
         job.held = Some(HeldBy::Admin);
     }
-    // Nothing has run, so there is nothing to stage out.
-    job.hurry = true;
-    job_life::end(cluster, id, Outcome::Failed, Some(Reason::JobLaunchFailure));
+    never_started(cluster, id, Outcome::Failed, Some(Reason::JobLaunchFailure), why);
+}
+
+/// A node could not be prepared: whoever looks at it releases the job.
+fn prolog_failed(cluster: &mut Cluster, id: JobId, why: &str) {
+    let flags = cluster.config.hooks.flags;
+    let job = cluster.job_mut(id);
+    if job.spec.is_batch() && (job.spec.requeue.unwrap_or(true) || flags.force_requeue) {
+        job.requeue = true;
+        job.held = (!flags.no_hold_on_failure).then_some(HeldBy::LaunchFailed).or(job.held);
+    }
+    never_started(cluster, id, Outcome::Cancelled, None, why);
+}
+
+/// It is tried again, but not at once: the program may fail for long.
+fn controller_prolog_failed(cluster: &mut Cluster, id: JobId, why: &str) {
+    let later = cluster.now + REQUEUE_DELAY;
+    let job = cluster.job_mut(id);
+    if job.spec.is_batch() && job.spec.requeue.unwrap_or(true) {
+        job.requeue = true;
+        Arc::make_mut(&mut job.spec).begin = Some(later);
+    }
+    never_started(cluster, id, Outcome::Cancelled, None, why);
+}
+
+/// Nothing has run, so there is nothing to stage out.
+fn never_started(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Option<Reason>, why: &str) {
+    cluster.job_mut(id).hurry = true;
+    job_life::end(cluster, id, outcome, reason);
     cluster.job_mut(id).reason_text = why.to_string();
 }
 

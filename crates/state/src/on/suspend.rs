@@ -24,6 +24,13 @@ pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
             }
             Phase::Suspended => return Err(Reject::AlreadySuspended),
             Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
+            Phase::Starting if cluster.jobs[&id].starts_suspended => return Err(Reject::AlreadySuspended),
+            // Its nodes are prepared first.
+            Phase::Starting if cluster.jobs[&id].hook.is_some() => {
+                cluster.job_mut(id).starts_suspended = true;
+                touched(cluster, id);
+                return Ok(());
+            }
             // The launch is still done first; then what it started is frozen.
             Phase::Starting => {
                 job_life::take(cluster, id, Step::Launched);
@@ -44,6 +51,11 @@ pub(crate) fn resume(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answ
         match job.phase {
             Phase::Pending => return Err(Reject::JobPending),
             Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
+            Phase::Starting if job.starts_suspended => {
+                cluster.job_mut(id).starts_suspended = false;
+                touched(cluster, id);
+                return Ok(());
+            }
             Phase::Starting | Phase::Running => return Err(Reject::NotSuspended),
             // It goes on when its CPUs are free, or its turn comes.
             Phase::Suspended if job.is_parked => return Ok(()),

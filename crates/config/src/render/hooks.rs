@@ -1,0 +1,27 @@
+//! The section `[hooks]`, where there is anything in it.
+use model::Config;
+use model::time::Span;
+
+use super::{Text, seconds};
+use crate::hooks::FLAGS;
+
+pub(super) fn render(text: &mut Text, config: &Config) {
+    let mut hooks = config.hooks.clone();
+    if hooks == Default::default() {
+        return;
+    }
+    text.header("[hooks]");
+    text.strings("prolog", &hooks.prolog);
+    text.strings("epilog", &hooks.epilog);
+    text.strings("controller_prolog", &hooks.controller_prolog);
+    text.strings("controller_epilog", &hooks.controller_epilog);
+    text.string("task_prolog", &hooks.task_prolog);
+    text.string("task_epilog", &hooks.task_epilog);
+    text.string("srun_prolog", &hooks.srun_prolog);
+    text.string("srun_epilog", &hooks.srun_epilog);
+    let flags: Vec<String> =
+        FLAGS.iter().filter(|(_, flag)| *flag(&mut hooks.flags)).map(|(name, _)| name.to_string()).collect();
+    text.strings("flags", &flags);
+    text.value("prolog_timeout", seconds(hooks.prolog_timeout.unwrap_or(Span(0))));
+    text.value("epilog_timeout", seconds(hooks.epilog_timeout.unwrap_or(Span(0))));
+}

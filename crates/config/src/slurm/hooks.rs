@@ -1,0 +1,50 @@
+//! What a slurm.conf says about prologs and epilogs.
+use model::config::Config;
+use model::time::Span;
+
+use super::values::{Notes, Values};
+use crate::hooks;
+
+pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
+    let path = |key: &str| {
+        values.read(key, "a path from the root", notes, |text| text.starts_with('/').then(|| text.to_string()))
+    };
+    let paths = |key: &str| path(key).into_iter().collect();
+    let site = &mut config.hooks;
+    site.prolog = paths("Prolog");
+    site.epilog = paths("Epilog");
+    site.controller_prolog = paths("PrologSlurmctld");
+    site.controller_epilog = paths("EpilogSlurmctld");
+    site.task_prolog = path("TaskProlog").unwrap_or_default();
+    site.task_epilog = path("TaskEpilog").unwrap_or_default();
+    site.srun_prolog = path("SrunProlog").unwrap_or_default();
+    site.srun_epilog = path("SrunEpilog").unwrap_or_default();
+    let seconds = |key: &str| values.number(key, 0..=65_534, notes).map(|secs| Span::from_secs(secs.into()));
+    let both = seconds("PrologEpilogTimeout");
+    site.prolog_timeout = seconds("PrologTimeout").or(both);
+    site.epilog_timeout = seconds("EpilogTimeout").or(both);
+    let Some(pair) = values.get("PrologFlags") else { return };
+    for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        match word.to_lowercase().as_str() {
+            "none" => {}
+            "alloc" => site.flags.alloc = true,
+            "contain" => site.flags.contain = true,
+            "nohold" => site.flags.no_hold = true,
+            "serial" => site.flags.serial = true,
+            "forcerequeueonfail" => site.flags.force_requeue = true,
+            // A batch script never starts before all nodes of its job are prepared.
+            "deferbatch" => site.flags.alloc = true,
+            "x11" => {
+                site.flags.contain = true;
+                notes.warn(&pair.at, "X11: windows are not forwarded; the rest of it is as Contain");
+            }
+            "runinjob" => notes.warn(&pair.at, format!("{word} has no effect here")),
+            _ => notes.wrong(&pair.at, format!("`PrologFlags` does not know {word:?}")),
+        }
+    }
+    if let Err(why) = hooks::complete(&mut site.flags) {
+        notes.wrong(&pair.at, why);
+    }
+    let scheduling = values.text("SchedulerParameters").unwrap_or_default();
+    site.flags.no_hold_on_failure = scheduling.split(',').any(|word| word.eq_ignore_ascii_case("nohold_on_prolog_fail"));
+}
