@@ -14,6 +14,7 @@ mod machines;
 mod memory;
 mod operate;
 mod preempt;
+mod prolog;
 mod restart;
 mod rules;
 mod sharing;

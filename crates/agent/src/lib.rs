@@ -37,7 +37,7 @@ mod writing;
 
 pub use clear::clear;
 pub use daemon::run;
-pub use prolog::{NAME as PROLOG_NAME, serve as run_prolog};
 pub use mover::process::{NAME as MOVER_NAME, serve as move_data};
 pub use options::{Options, Remote};
+pub use prolog::{NAME as PROLOG_NAME, serve as run_prolog};
 pub use supervisor::serve as supervise;

@@ -78,12 +78,7 @@ fn kill(agent: &Arc<Agent>, number: u64, run: Run, step: Option<StepId>, kill_wa
 }
 
 /// What waits for a prolog is launched first: nothing slips through running.
-fn ask_all_in_turn(
-    agent: &Arc<Agent>,
-    number: u64,
-    run: Run,
-    message: impl Fn(u64) -> ToSupervisor + Send + 'static,
-) {
+fn ask_all_in_turn(agent: &Arc<Agent>, number: u64, run: Run, message: impl Fn(u64) -> ToSupervisor + Send + 'static) {
     let Some(launched) = hooks::when_launched(agent, &run) else { return ask_all(agent, number, &run, message) };
     let agent = agent.clone();
     tokio::spawn(async move {

@@ -101,7 +101,10 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     if behaviour.no_shell {
         return 0;
     }
-    let Granted { job, page, watch, .. } = granted;
+    let Granted { job, page, mut watch, .. } = granted;
+    if job.hook.is_some() && !await_nodes(&job, &mut watch, behaviour).await {
+        return error_code(1);
+    }
     let mut variables = match more.is_empty() {
         true => variables(&job, spec, &cluster.cluster_name),
         false => het_variables(&page.jobs, &cluster.cluster_name),
@@ -132,6 +135,28 @@ fn code(exit: ExitStatus) -> i32 {
         signal if i32::from(signal) == libc::SIGKILL => 0,
         _ => 1,
     }
+}
+
+/// The nodes are being prepared; false: that failed, and the allocation is gone.
+async fn await_nodes(job: &Job, watch: &mut Watch, behaviour: &Behaviour) -> bool {
+    say(behaviour, "Waiting for resource configuration");
+    loop {
+        let page = watch.next().await;
+        let now = page.ok().and_then(|page| page.jobs.into_iter().find(|known| known.id == job.id));
+        match now {
+            Some(now) if now.is_over() => break,
+            Some(now) if now.hook.is_none() => {
+                let nodes = hostlist::compress_in_order(now.allocation.names().map(|name| name.as_str()));
+                say(behaviour, &format!("Nodes {nodes} are ready for job"));
+                return true;
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    say(behaviour, &format!("Job allocation {} has been revoked.", job.id));
+    eprintln!("salloc: error: Job allocation {} has been revoked", job.id);
+    false
 }
 
 fn ring(bell: Bell, waited: Duration) {

@@ -22,18 +22,13 @@ pub(crate) fn read(mut section: Section, config: &mut Config) {
         });
         *programs = read.unwrap_or_default();
     }
-    for (key, program) in [
-        ("task_prolog", &mut hooks.task_prolog),
-        ("task_epilog", &mut hooks.task_epilog),
-        ("srun_prolog", &mut hooks.srun_prolog),
-        ("srun_epilog", &mut hooks.srun_epilog),
-    ] {
-        let read = section.read(key, "an absolute path", |item| {
-            item.as_str().filter(|path| path.starts_with('/')).map(String::from)
-        });
+    for (key, program) in [("task_prolog", &mut hooks.task_prolog), ("task_epilog", &mut hooks.task_epilog)] {
+        let read = section
+            .read(key, "an absolute path", |item| item.as_str().filter(|path| path.starts_with('/')).map(String::from));
         *program = read.unwrap_or_default();
     }
-    let expected = "a list of \"alloc\", \"contain\", \"no_hold\", \"serial\", \"force_requeue\", \"no_hold_on_failure\"";
+    let expected =
+        "a list of \"alloc\", \"contain\", \"no_hold\", \"serial\", \"force_requeue\", \"no_hold_on_failure\"";
     let words = section.read("flags", expected, |item| {
         let words = item.as_array()?.iter().map(|one| one.as_str().map(String::from)).collect::<Option<Vec<_>>>()?;
         words.iter().all(|word| FLAGS.iter().any(|(name, _)| name == word)).then_some(words)
@@ -42,7 +37,8 @@ pub(crate) fn read(mut section: Section, config: &mut Config) {
         let (_, flag) = FLAGS.iter().find(|(name, _)| *name == word).expect("all words are known");
         *flag(&mut hooks.flags) = true;
     }
-    for (key, timeout) in [("prolog_timeout", &mut hooks.prolog_timeout), ("epilog_timeout", &mut hooks.epilog_timeout)] {
+    for (key, timeout) in [("prolog_timeout", &mut hooks.prolog_timeout), ("epilog_timeout", &mut hooks.epilog_timeout)]
+    {
         let mut span = Span(0);
         section.seconds(key, &mut span);
         *timeout = (span.0 > 0).then_some(span);

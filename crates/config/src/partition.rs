@@ -117,6 +117,7 @@ fn nodes(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNod
 
 fn times(section: &mut Section, partition: &mut Partition) {
     partition.max_time = section.time_limit("max_time");
+    partition.over_time_limit = section.time_limit("over_time_limit");
     partition.default_time = section.time_limit("default_time");
     let secs = |limit: Option<TimeLimit>| match limit {
         Some(TimeLimit::Secs(secs)) => secs,

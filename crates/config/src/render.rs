@@ -152,6 +152,7 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.optional("max_memory_per_cpu_mb", scheduler.max_memory_per_cpu_mb);
     text.flag("disable_root_jobs", scheduler.disable_root_jobs);
     text.value("reservation_over_run", seconds(scheduler.reservation_over_run));
+    text.limit("over_time_limit", scheduler.over_time_limit);
 }
 
 fn licenses(text: &mut Text, config: &Config) {
@@ -267,6 +268,7 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("default", partition.is_default);
     text.string("state", partition.state.word());
     text.limit("max_time", partition.max_time);
+    text.limit("over_time_limit", partition.over_time_limit);
     text.limit("default_time", partition.default_time);
     text.value("min_nodes", partition.min_nodes);
     text.optional("max_nodes", partition.max_nodes);

@@ -106,6 +106,7 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     scheduler.max_memory_per_node_mb = section.megabytes("max_memory_per_node_mb");
     scheduler.max_memory_per_cpu_mb = section.megabytes("max_memory_per_cpu_mb");
     section.flag("disable_root_jobs", &mut scheduler.disable_root_jobs);
+    scheduler.over_time_limit = section.time_limit("over_time_limit");
     section.seconds("reservation_over_run", &mut scheduler.reservation_over_run);
     section.finish();
 }

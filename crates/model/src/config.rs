@@ -207,6 +207,8 @@ pub struct SchedulerConfig {
     pub max_memory_per_node_mb: Option<u64>,
     pub max_memory_per_cpu_mb: Option<u64>,
     pub disable_root_jobs: bool,
+    /// Jobs may run so much longer than their limit.
+    pub over_time_limit: Option<crate::spec::TimeLimit>,
     /// Jobs run so much longer than their reservation.
     pub reservation_over_run: Span,
 }
@@ -433,6 +435,7 @@ impl Default for SchedulerConfig {
             max_memory_per_node_mb: None,
             max_memory_per_cpu_mb: None,
             disable_root_jobs: false,
+            over_time_limit: None,
             reservation_over_run: Span(0),
         }
     }

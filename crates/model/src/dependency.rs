@@ -145,11 +145,11 @@ fn parse_jobs(kind: Kind, text: &str, terms: &mut Vec<Term>) -> Result<(), Depen
 const TASKS_MAX: u32 = 10_000;
 
 fn parse_job(kind: Kind, text: &str) -> Result<Term, DependencyError> {
-    let (text, delay) = text.split_once('+').unwrap_or((text, "0"));
-    let delay_minutes: u32 = delay.parse().map_err(|_| DependencyError)?;
-    if delay_minutes > 0 && kind != Kind::After {
-        return Err(DependencyError);
-    }
+    // Taken of every kind, as in Slurm; only `after` waits for it.
+    let (text, delay_minutes) = match text.split_once('+') {
+        Some((text, delay)) => (text, delay.parse().ok().filter(|delay| *delay > 0).ok_or(DependencyError)?),
+        None => (text, 0),
+    };
     let (job, task) = match text.split_once('_') {
         None => (text, None),
         Some((job, "*")) => (job, None),
@@ -177,10 +177,20 @@ mod tests {
         assert_eq!(shown("afterok:2_[1,3-4]:5").unwrap(), "afterok:2_1,afterok:2_3,afterok:2_4,afterok:5");
         assert_eq!(shown("17").unwrap(), "afterany:17");
         assert_eq!(shown("after:5+10").unwrap(), "after:5+10");
+        assert_eq!(shown("afterok:5+10").unwrap(), "afterok:5+10");
         assert_eq!(shown("afterok:1?afterany:2").unwrap(), "afterok:1?afterany:2");
-        for bad in
-            ["", "afterok", "afterok:", "afterok:x", "afterok:1,afterany:2?3", "frob:1", "singleton:1", "afterok:0"]
-        {
+        for bad in [
+            "",
+            "afterok",
+            "afterok:",
+            "afterok:x",
+            "afterok:1,afterany:2?3",
+            "frob:1",
+            "singleton:1",
+            "afterok:0",
+            "after:1+0",
+            "after:1+x",
+        ] {
             assert_eq!(shown(bad), None, "{bad}");
         }
     }

@@ -37,6 +37,12 @@ pub enum Event {
         to: Option<BufferPhase>,
         at: Timestamp,
     },
+    /// A running job has used so much of its time limit.
+    TimeUsed {
+        job: JobId,
+        percent: u32,
+        at: Timestamp,
+    },
     NodeChanged {
         node: NodeName,
         at: Timestamp,

@@ -109,6 +109,8 @@ record! {
         pub next_step: u32,
         /// The warning signal has been asked for.
         pub warned: bool,
+        /// The last mark of its time limit that it has passed and somebody wants to hear of.
+        pub time_used_percent: u32,
         /// Nodes that could not be reached when the run ended.
         pub unreachable: Vec<NodeName>,
         /// What the batch script of this run has used.
@@ -269,7 +271,8 @@ impl Job {
         }
     }
 
-    fn end_by_limit(&self) -> Option<Timestamp> {
+    /// When its own limit is over.
+    pub fn end_by_limit(&self) -> Option<Timestamp> {
         let limit = self.spec.time_limit?.span()?;
         match self.suspend_changed {
             Some(changed) if self.suspended_at.is_none() => Some(changed + (limit - self.run_before_suspend)),

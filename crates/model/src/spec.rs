@@ -241,6 +241,10 @@ pub enum MailKind {
     InvalidDependency,
     TimeLimit,
     StageOut,
+    /// So much of the time limit has been used.
+    TimeLimit50,
+    TimeLimit80,
+    TimeLimit90,
 }
 
 /// How tasks, and their ranks, are spread over nodes.

@@ -6,7 +6,7 @@ use crate::dependency::Dependency;
 use crate::gres::{Gres, GresRequest};
 use crate::license::LicenseRequest;
 use crate::partition::PartitionState;
-use crate::spec::{Memory, TimeLimit};
+use crate::spec::{MailKind, Memory, TimeLimit};
 use crate::time::Timestamp;
 
 record! {
@@ -53,6 +53,18 @@ record! {
         pub segment: Option<u32>,
         pub spreads_segments: Option<bool>,
         pub consolidates_segments: Option<bool>,
+        /// When a running job is to have used up its time limit.
+        pub end: Option<Timestamp>,
+        pub time_min: Option<TimeLimit>,
+        /// Others may share its CPUs; or it keeps whole nodes.
+        pub shares: Option<bool>,
+        pub contiguous: Option<bool>,
+        pub tmp_disk_mb: Option<u64>,
+        pub min_cpus_per_node: Option<u32>,
+        pub mail_to: Option<String>,
+        pub mail_kinds: Option<Vec<MailKind>>,
+        pub preference: Option<String>,
+        pub tasks_per_node: Option<u32>,
     }
 
     pub struct PartitionChanges {

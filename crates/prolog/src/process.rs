@@ -85,7 +85,8 @@ fn run_all(order: &Order) -> Ending {
 
 fn run(program: &Path, order: &Order, until: Option<Instant>) -> Ending {
     let failed = |error: io::Error| error.to_string();
-    let (output, far) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let (output, far) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
     rustix::io::ioctl_fionbio(&output, true).map_err(|errno| failed(errno.into()))?;
     let mut command = Command::new(program);
     command.env_clear().process_group(0).stdin(Stdio::null());

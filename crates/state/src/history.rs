@@ -83,6 +83,7 @@ pub(crate) fn note(cluster: &mut Cluster, event: &Event) {
         Event::JobGone { .. }
         | Event::NodeChanged { .. }
         | Event::Reconfigured { .. }
+        | Event::TimeUsed { .. }
         | Event::ReservationChanged { .. } => (),
     }
 }

@@ -252,6 +252,7 @@ fn restart(job: &mut Job, at: model::Timestamp) {
     job.n_switches = 0;
     job.launched = false;
     job.warned = false;
+    job.time_used_percent = 0;
     job.cancelled_by = None;
     job.preempt_ends = None;
     job.preempt_requeues = false;

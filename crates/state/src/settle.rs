@@ -35,6 +35,7 @@ fn settle(cluster: &mut Cluster, id: JobId) {
     features::dependency::forget_what_is_met(cluster, id);
     loop {
         buffers::settle::settle(cluster, id);
+        features::time_used::note(cluster, id);
         let job = &cluster.jobs[&id];
         let (hold, look_again) = features::first_hold(cluster, job);
         match hold {

@@ -85,6 +85,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::JobRunning
         | Reject::JobSuspended
         | Reject::NotSuspended
+        | Reject::NotRunning
         | Reject::AlreadySuspended
         | Reject::NotBatch
         | Reject::RequeueDisabled

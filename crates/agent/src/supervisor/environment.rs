@@ -3,9 +3,9 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use model::agent::Launch;
+use model::resources::repeated;
 use model::spec::{Distribution, Memory, OpenMode};
 use model::step::{CpuBind, StepSpec};
-use model::resources::repeated;
 use model::{NodeShare, StepId, hostlist};
 
 use super::het_environment;
@@ -476,7 +476,6 @@ fn gpus(share: &NodeShare) -> Vec<u32> {
 fn joined(numbers: impl Iterator<Item = u32>) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -45,7 +45,7 @@ pub fn write(partition: &Partition, nodes: &[NodeView], json: &mut Json) {
     json.field("min nodes per job", partition.min_nodes);
     json.field("name", &partition.name);
     json.field("nodes", &hostlist::compress(&partition.nodes));
-    json.field("over_time_limit", None::<u32>);
+    json.field("over_time_limit", minutes(partition.over_time_limit));
     json.field("priority_job_factor", partition.priority_job_factor);
     json.field("priority_tier", partition.priority_tier);
     json.field("qos", "");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use model::config::{Config, PartitionLimits};
 use model::duration;
 use model::priority::PriorityKind;
+use model::spec::TimeLimit;
 use wire::client::Configuration;
 
 use super::config_names::{NAMES, Shown};
@@ -103,7 +104,31 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "PreemptMode" => scheduler.preemption.mode_text(),
         "PreemptType" => format!("preempt/{}", scheduler.preemption.kind.word()),
         "PreemptExemptTime" => duration::show(scheduler.preemption.exempt_time.secs()),
-        "PrologFlags" => or_null(&joined([(config.accounting.has_extern, "Alloc,Contain")])),
+        "Prolog" => or_null(&config.hooks.prolog.join(",")),
+        "Epilog" => or_null(&config.hooks.epilog.join(",")),
+        "PrologSlurmctld" => or_null(&config.hooks.controller_prolog.join(",")),
+        "EpilogSlurmctld" => or_null(&config.hooks.controller_epilog.join(",")),
+        "TaskProlog" => or_null(&config.hooks.task_prolog),
+        "TaskEpilog" => or_null(&config.hooks.task_epilog),
+        "PrologEpilogTimeout" => {
+            let timeout = config.hooks.prolog_timeout.or(config.hooks.epilog_timeout);
+            timeout.map_or(word("65534"), |span| span.secs().to_string())
+        }
+        "OverTimeLimit" => match scheduler.over_time_limit {
+            None => word("0 min"),
+            Some(TimeLimit::Secs(secs)) => format!("{} min", secs / 60),
+            Some(TimeLimit::Unlimited) => word("UNLIMITED"),
+        },
+        "PrologFlags" => {
+            let flags = &config.hooks.flags;
+            or_null(&joined([
+                (flags.alloc || config.accounting.has_extern, "Alloc"),
+                (config.accounting.has_extern, "Contain"),
+                (flags.no_hold, "NoHold"),
+                (flags.serial, "Serial"),
+                (flags.force_requeue, "ForceRequeueOnFail"),
+            ]))
+        }
         "ResvOverRun" => format!("{} min", scheduler.reservation_over_run.secs() / 60),
         "ReturnToService" => config
             .as_given

@@ -148,7 +148,12 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
             node_view::oversubscribe(partition),
         ),
         format!(
-            "OverTimeLimit=NONE PreemptMode={}",
+            "OverTimeLimit={} PreemptMode={}",
+            match partition.over_time_limit {
+                None => "NONE".to_string(),
+                Some(TimeLimit::Secs(secs)) => (secs / 60).to_string(),
+                Some(TimeLimit::Unlimited) => "UNLIMITED".to_string(),
+            },
             partition.preempt_mode.map_or_else(|| config.scheduler.preemption.mode_text(), |mode| mode.word().into())
         ),
         format!("State={} TotalCPUs={n_cpus} TotalNodes={n_nodes} SelectTypeParameters=NONE", partition.state.word(),),

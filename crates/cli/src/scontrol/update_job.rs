@@ -63,6 +63,50 @@ const KEYS: &[(&str, usize, Apply)] = &[
         });
         Ok(())
     }),
+    ("Contiguous", 3, |changes, value, _| {
+        changes.contiguous = Some(flag(value, "Contiguous")?);
+        Ok(())
+    }),
+    ("EndTime", 1, |changes, value, now| {
+        changes.end = Some(moment(value, now)?);
+        Ok(())
+    }),
+    ("MailType", 5, |changes, value, _| {
+        let kinds = crate::submit::set::mail_kinds(value);
+        changes.mail_kinds = Some(kinds.ok_or_else(|| format!("Invalid MailType value: {value}"))?.0);
+        Ok(())
+    }),
+    ("MailUser", 5, |changes, value, _| {
+        changes.mail_to = Some(value.into());
+        Ok(())
+    }),
+    ("MinCPUsNode", 4, |changes, value, _| {
+        changes.min_cpus_per_node = Some(number(value, "MinCPUsNode")?);
+        Ok(())
+    }),
+    ("MinTmpDiskNode", 4, |changes, value, _| {
+        changes.tmp_disk_mb = Some(memory(value, "MinTmpDiskNode")?);
+        Ok(())
+    }),
+    ("OverSubscribe", 3, set_sharing),
+    ("Shared", 2, set_sharing),
+    ("Prefer", 3, |changes, value, _| {
+        changes.preference = Some(value.into());
+        Ok(())
+    }),
+    ("TasksPerNode", 2, |changes, value, _| {
+        changes.tasks_per_node = Some(number(value, "TasksPerNode")?);
+        Ok(())
+    }),
+    ("TimeMin", 5, |changes, value, _| {
+        let limit = duration::parse(value).map(Limit::in_whole_minutes);
+        changes.time_min = Some(match limit {
+            Some(Limit::Seconds(secs)) => TimeLimit::Secs(secs),
+            Some(Limit::Unlimited) => TimeLimit::Unlimited,
+            None => return Err("Invalid TimeMin value".into()),
+        });
+        Ok(())
+    }),
     ("ExcNodeList", 3, |changes, value, _| {
         changes.excluded = Some(nodes(value)?);
         Ok(())
@@ -233,6 +277,12 @@ pub fn is_short_for(word: &str, name: &str, least: usize) -> bool {
 
 fn set_name(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String> {
     changes.name = Some(value.into());
+    Ok(())
+}
+
+fn set_sharing(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String> {
+    let shares = flag(value, "OverSubscribe").map_err(|_| format!("Invalid OverSubscribe specification: {value}"))?;
+    changes.shares = Some(shares);
     Ok(())
 }
 

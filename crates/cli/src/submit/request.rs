@@ -103,9 +103,6 @@ pub struct StepRequest {
     pub mpi: Mpi,
     pub task_prolog: String,
     pub task_epilog: String,
-    /// Run by srun itself, instead of the site's.
-    pub prolog: Option<String>,
-    pub epilog: Option<String>,
     /// `--distribution=arbitrary`: tasks go where a list says.
     pub is_arbitrary: bool,
     /// The command is a file that names programs by rank.

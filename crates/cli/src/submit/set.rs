@@ -235,27 +235,32 @@ const MAIL_ALL: [MailKind; 6] = [
 
 pub fn mail_type(request: &mut Request, given: &Argument) -> Done {
     let mail = request.spec.mail.get_or_insert_default();
-    mail.kinds.clear();
-    mail.for_each_task = false;
-    for word in given.text().split(',') {
+    (mail.kinds, mail.for_each_task) = mail_kinds(given.text()).ok_or_else(|| given.invalid())?;
+    Ok(())
+}
+
+/// What mails tell, and whether each task of an array has its own; none where a word is unknown.
+pub fn mail_kinds(text: &str) -> Option<(Vec<MailKind>, bool)> {
+    let (mut kinds, mut for_each_task) = (Vec::new(), false);
+    for word in text.split(',') {
         match word.to_ascii_uppercase().as_str() {
-            "NONE" => mail.kinds.clear(),
-            "BEGIN" => mail.kinds.push(MailKind::Begin),
-            "END" => mail.kinds.push(MailKind::End),
-            "FAIL" => mail.kinds.push(MailKind::Fail),
-            "REQUEUE" => mail.kinds.push(MailKind::Requeue),
-            "INVALID_DEPEND" => mail.kinds.push(MailKind::InvalidDependency),
-            "TIME_LIMIT" => mail.kinds.push(MailKind::TimeLimit),
-            "ALL" => mail.kinds.extend(MAIL_ALL),
-            "STAGE_OUT" => mail.kinds.push(MailKind::StageOut),
-            "ARRAY_TASKS" => mail.for_each_task = true,
-            kind @ ("TIME_LIMIT_50" | "TIME_LIMIT_80" | "TIME_LIMIT_90") => {
-                return Err(Problem::unsupported(&format!("mail-type={kind}")));
-            }
-            _ => return Err(given.invalid()),
+            "NONE" => kinds.clear(),
+            "BEGIN" => kinds.push(MailKind::Begin),
+            "END" => kinds.push(MailKind::End),
+            "FAIL" => kinds.push(MailKind::Fail),
+            "REQUEUE" => kinds.push(MailKind::Requeue),
+            "INVALID_DEPEND" => kinds.push(MailKind::InvalidDependency),
+            "TIME_LIMIT" => kinds.push(MailKind::TimeLimit),
+            "TIME_LIMIT_50" => kinds.push(MailKind::TimeLimit50),
+            "TIME_LIMIT_80" => kinds.push(MailKind::TimeLimit80),
+            "TIME_LIMIT_90" => kinds.push(MailKind::TimeLimit90),
+            "ALL" => kinds.extend(MAIL_ALL),
+            "STAGE_OUT" => kinds.push(MailKind::StageOut),
+            "ARRAY_TASKS" => for_each_task = true,
+            _ => return None,
         }
     }
-    Ok(())
+    Some((kinds, for_each_task))
 }
 
 pub fn burst_buffer(request: &mut Request, given: &Argument) -> Done {

@@ -17,8 +17,6 @@ pub(super) fn render(text: &mut Text, config: &Config) {
     text.strings("controller_epilog", &hooks.controller_epilog);
     text.string("task_prolog", &hooks.task_prolog);
     text.string("task_epilog", &hooks.task_epilog);
-    text.string("srun_prolog", &hooks.srun_prolog);
-    text.string("srun_epilog", &hooks.srun_epilog);
     let flags: Vec<String> =
         FLAGS.iter().filter(|(_, flag)| *flag(&mut hooks.flags)).map(|(name, _)| name.to_string()).collect();
     text.strings("flags", &flags);

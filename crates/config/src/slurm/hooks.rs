@@ -17,8 +17,6 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     site.controller_epilog = paths("EpilogSlurmctld");
     site.task_prolog = path("TaskProlog").unwrap_or_default();
     site.task_epilog = path("TaskEpilog").unwrap_or_default();
-    site.srun_prolog = path("SrunProlog").unwrap_or_default();
-    site.srun_epilog = path("SrunEpilog").unwrap_or_default();
     let seconds = |key: &str| values.number(key, 0..=65_534, notes).map(|secs| Span::from_secs(secs.into()));
     let both = seconds("PrologEpilogTimeout");
     site.prolog_timeout = seconds("PrologTimeout").or(both);
@@ -46,5 +44,6 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
         notes.wrong(&pair.at, why);
     }
     let scheduling = values.text("SchedulerParameters").unwrap_or_default();
-    site.flags.no_hold_on_failure = scheduling.split(',').any(|word| word.eq_ignore_ascii_case("nohold_on_prolog_fail"));
+    site.flags.no_hold_on_failure =
+        scheduling.split(',').any(|word| word.eq_ignore_ascii_case("nohold_on_prolog_fail"));
 }

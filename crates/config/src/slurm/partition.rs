@@ -104,6 +104,7 @@ const FIELDS: &[&str] = &[
     "MaxMemPerNode",
     "MaxNodes",
     "MaxTime",
+    "OverTimeLimit",
     "MinNodes",
     "OverSubscribe",
     "PreemptMode",

@@ -1,6 +1,7 @@
 //! What a slurm.conf says about the cluster as a whole.
 use model::config::{Config, Enforce, PartitionLimits};
 use model::license;
+use model::spec::TimeLimit;
 use model::time::Span;
 
 use super::places;
@@ -139,6 +140,16 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
         _ => text.parse().ok().filter(|minutes| *minutes <= 65_533),
     });
     scheduler.reservation_over_run = Span::from_secs(u64::from(minutes.unwrap_or(0)) * 60);
+    scheduler.over_time_limit =
+        values.read("OverTimeLimit", "a number of minutes, or UNLIMITED", notes, |text| match text {
+            _ if is_unlimited(text) => Some(TimeLimit::Unlimited),
+            _ => text
+                .parse::<u64>()
+                .ok()
+                .filter(|minutes| *minutes <= 65_533)
+                .map(|minutes| TimeLimit::Secs(minutes * 60)),
+        });
+    scheduler.over_time_limit = scheduler.over_time_limit.filter(|limit| *limit != TimeLimit::Secs(0));
     let licenses = values.read("Licenses", "names with counts, like matlab:4,ansys", notes, license::parse_list);
     config.licenses = licenses.unwrap_or_default();
     super::preemption::read(values, config, notes);

@@ -88,6 +88,7 @@ fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
         | Event::BufferChanged { job, .. }
         | Event::JobGone { job, .. } => is_named(*job),
         Event::StepChanged { job, .. } => filter.with_steps && is_named(*job),
+        Event::TimeUsed { .. } => false,
         Event::NodeChanged { .. } | Event::ReservationChanged { .. } | Event::Reconfigured { .. } => false,
     })
 }

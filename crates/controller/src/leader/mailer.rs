@@ -28,13 +28,16 @@ pub async fn run(published: Published) {
 
 fn heed(cluster: &Cluster, event: &Event) {
     let (job, at) = match event {
-        Event::JobChanged { job, at, .. } | Event::BufferChanged { job, to: None, at } => (job, at),
+        Event::JobChanged { job, at, .. }
+        | Event::TimeUsed { job, at, .. }
+        | Event::BufferChanged { job, to: None, at } => (job, at),
         _ => return,
     };
     let Some(job) = cluster.job(*job) else { return };
     let Some(mail) = &job.spec.mail else { return };
     let kinds = match event {
         Event::JobChanged { from, to, .. } => kinds(job, *from, *to),
+        Event::TimeUsed { percent, .. } => vec![of_time_used(*percent)],
         _ if job.is_over() && stages_out(job) => vec![MailKind::StageOut],
         _ => Vec::new(),
     };
@@ -47,6 +50,14 @@ fn heed(cluster: &Cluster, event: &Event) {
             let stage_out = (kind == MailKind::StageOut).then(|| (*at - job.ended.unwrap_or(*at)).secs());
             tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to, stage_out));
         }
+    }
+}
+
+fn of_time_used(percent: u32) -> MailKind {
+    match percent {
+        ..80 => MailKind::TimeLimit50,
+        80..90 => MailKind::TimeLimit80,
+        90.. => MailKind::TimeLimit90,
     }
 }
 
@@ -98,6 +109,7 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
             let tasks: Vec<&Job> = tasks.iter().filter_map(|id| cluster.job(*id)).map(|task| &**task).collect();
             let is_news = match kind {
                 MailKind::Begin => tasks.iter().filter(|task| task.started.is_some()).count() == 1,
+                MailKind::TimeLimit50 | MailKind::TimeLimit80 | MailKind::TimeLimit90 => true,
                 _ => tasks.iter().all(|task| task.is_over()),
             };
             if !is_news {
@@ -121,10 +133,17 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
             let took = at - job.ended.unwrap_or(at);
             format!("{head} StageOut/Teardown time {}", duration::show(took.secs()))
         }
+        MailKind::TimeLimit50 => format!("{head} Reached 50% of time limit, Run time {}", ran(job, at)),
+        MailKind::TimeLimit80 => format!("{head} Reached 80% of time limit, Run time {}", ran(job, at)),
+        MailKind::TimeLimit90 => format!("{head} Reached 90% of time limit, Run time {}", ran(job, at)),
         MailKind::TimeLimit => {
-            format!("{head} Reached time limit, Run time {}", duration::show(job.run_time(at).secs()))
+            format!("{head} Reached time limit, Run time {}", ran(job, at))
         }
     })
+}
+
+fn ran(job: &Job, at: Timestamp) -> String {
+    duration::show(job.run_time(at).secs())
 }
 
 async fn send(program: String, subject: String, to: String, stage_out_secs: Option<u64>) {

@@ -196,6 +196,9 @@ fn mail_bit(kind: MailKind) -> u32 {
         MailKind::Fail => 4,
         MailKind::Requeue => 8,
         MailKind::TimeLimit => 16,
+        MailKind::TimeLimit50 => 128,
+        MailKind::TimeLimit80 => 64,
+        MailKind::TimeLimit90 => 32,
         MailKind::StageOut => 256,
         MailKind::InvalidDependency => 1024,
     }

@@ -157,7 +157,7 @@ fn wakes(cluster: &Cluster, job: &Job, term: &Term) -> Vec<Wake> {
         return vec![Wake::NameFree { uid: job.spec.uid, name: job.spec.name.clone() }];
     };
     let mut wakes = vec![Wake::JobMoved(other)];
-    if term.delay_minutes > 0 {
+    if term.delay_minutes > 0 && term.kind == Kind::After {
         let delay = Span::from_secs(u64::from(term.delay_minutes) * 60);
         let others = cluster.named(&named(term, other)).unwrap_or_default();
         let last_start = others.iter().filter_map(|id| cluster.jobs[id].started).max();

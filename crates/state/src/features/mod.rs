@@ -22,6 +22,7 @@ mod reservation;
 mod retention;
 mod suspend;
 mod time_limit;
+pub(crate) mod time_used;
 mod warning;
 
 pub(crate) enum Hold {
@@ -55,6 +56,7 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     suspend::hold,
     preemption::warning,
     warning::hold,
+    time_used::hold,
     time_limit::hold,
     hooks::hold_none,
     retention::hold,

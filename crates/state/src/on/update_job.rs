@@ -2,10 +2,10 @@
 use std::sync::Arc;
 
 use model::priority::shown;
-use model::spec::TimeLimit;
+use model::spec::{Sharing, TimeLimit};
 use model::time::Span;
 use model::update::{JobChanges, TimeLimitChange};
-use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, features};
+use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, Timestamp, features};
 
 use super::job::{pending_only, touched};
 use super::{Answer, each, submit};
@@ -23,7 +23,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if job.is_over() {
             return Err(Reject::AlreadyOver);
         }
-        let mut spec = changed_spec(by, job, changes)?;
+        let mut spec = changed_spec(by, job, changes, cluster.now)?;
         let association = charged_to(cluster, job, changes, &mut spec)?;
         if needs_pending(changes) {
             pending_only(job)?;
@@ -137,6 +137,13 @@ fn needs_pending(changes: &JobChanges) -> bool {
         || changes.n_tasks.is_some()
         || changes.cpus_per_task.is_some()
         || changes.memory.is_some()
+        || changes.shares.is_some()
+        || changes.contiguous.is_some()
+        || changes.tmp_disk_mb.is_some()
+        || changes.min_cpus_per_node.is_some()
+        || changes.preference.is_some()
+        || changes.tasks_per_node.is_some()
+        || changes.time_min.is_some()
         || changes.gres.is_some()
         || changes.nodes.is_some()
         || changes.excluded.is_some()
@@ -150,7 +157,7 @@ fn needs_pending(changes: &JobChanges) -> bool {
         || changes.consolidates_segments.is_some()
 }
 
-fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, Reject> {
+fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> Result<JobSpec, Reject> {
     let mut spec = (*job.spec).clone();
     set(&mut spec.name, &changes.name);
     set(&mut spec.comment, &changes.comment);
@@ -194,10 +201,30 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, 
         };
         spec.size.features = features.clone();
     }
+    set(&mut spec.size.contiguous, &changes.contiguous);
+    set(&mut spec.size.tmp_disk_mb, &changes.tmp_disk_mb);
+    set_some(&mut spec.size.min_cpus_per_node, &changes.min_cpus_per_node);
+    set_some(&mut spec.size.tasks_per_node, &changes.tasks_per_node);
+    set_some(&mut spec.time_min, &changes.time_min);
+    if let Some(shares) = changes.shares {
+        spec.size.sharing = if shares { Sharing::Oversubscribe } else { Sharing::WholeNodes };
+    }
+    if let Some(preference) = &changes.preference {
+        spec.size.preference = match preference.as_str() {
+            "" => None,
+            text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
+        };
+    }
+    if let Some(to) = &changes.mail_to {
+        spec.mail.get_or_insert_default().to = to.clone();
+    }
+    if let Some(kinds) = &changes.mail_kinds {
+        spec.mail.get_or_insert_default().kinds = kinds.clone();
+    }
     if changes.array_limit.is_some() && job.array_id().is_none() {
         return Err(Reject::InvalidValue("ArrayTaskThrottle".into()));
     }
-    if let Some(change) = changes.time_limit {
+    if let Some(change) = limit_change(job, changes, now)? {
         let limit = changed_limit(spec.time_limit, change)?;
         let longer = match (limit, spec.time_limit) {
             (TimeLimit::Unlimited, Some(TimeLimit::Secs(_))) => true,
@@ -210,6 +237,16 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges) -> Result<JobSpec, 
         spec.time_limit = Some(limit);
     }
     Ok(spec)
+}
+
+/// `EndTime=` is a time limit that is over then.
+fn limit_change(job: &Job, changes: &JobChanges, now: Timestamp) -> Result<Option<TimeLimitChange>, Reject> {
+    let Some(end) = changes.end else { return Ok(changes.time_limit) };
+    if !matches!(job.phase, Phase::Running | Phase::Suspended) {
+        return Err(Reject::NotRunning);
+    }
+    let secs = (job.run_time(now) + (end - now)).secs();
+    Ok(Some(TimeLimitChange::To(TimeLimit::Secs(secs.div_ceil(60) * 60))))
 }
 
 fn changed_limit(present: Option<TimeLimit>, change: TimeLimitChange) -> Result<TimeLimit, Reject> {
