@@ -10,8 +10,10 @@ mod job;
 mod node;
 mod partition;
 mod write;
+mod yaml;
 
 pub use write::Json;
+pub use yaml::of_json as yaml;
 
 use crate::version;
 

@@ -84,6 +84,8 @@ pub struct Options {
     /// Times are cut to those looked at.
     pub truncates: bool,
     pub json: bool,
+    /// As `json`, in the other notation.
+    pub yaml: bool,
     pub verbose: bool,
     pub time_format: Option<String>,
     pub complaints: Vec<String>,
@@ -160,7 +162,8 @@ fn options(parsed: &Parsed, environment: Environment, clock: &Clock) -> Result<O
         units,
         contents,
         truncates: parsed.has("truncate"),
-        json: parsed.has("json"),
+        json: parsed.has("json") || parsed.has("yaml"),
+        yaml: parsed.has("yaml"),
         verbose: parsed.has("verbose"),
         time_format,
         complaints,
@@ -174,9 +177,6 @@ fn refuse_unsupported(parsed: &Parsed) -> Result<(), Problem> {
     }
     if parsed.has("completion") || parsed.has("file") {
         return Err(Problem("Slurm job completion is disabled\n".into()));
-    }
-    if parsed.has("yaml") {
-        return Err(fatal("--yaml is not supported; use --json"));
     }
     if let Some(kind) = parsed.value("json").filter(|kind| !kind.is_empty() && !kind.starts_with("v0.0.")) {
         return Err(fatal(format!("--json={kind} is not supported; use --json")));

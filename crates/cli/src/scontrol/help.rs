@@ -31,6 +31,7 @@ scontrol [<OPTION>] [<COMMAND>]      without a command: commands are read from s
                                takes it away
   completing                   jobs whose nodes are being cleared
   wait_job ID                  returns when the job's nodes are ready
+  errnumstr NUMBER             what Slurm says for an error number
   write batch_script ID [FILE] a job's script, into slurm-ID.sh, FILE or - for stdout
   reconfigure                  has the controller read its configuration again
   shutdown [slurmctld]         ends the daemons, or only the controller

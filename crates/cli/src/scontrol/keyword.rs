@@ -29,6 +29,7 @@ pub enum Keyword {
     WaitJob,
     Shutdown,
     PidInfo,
+    ErrorText,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -42,7 +43,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("create", 2, Keyword::Create),
     ("delete", 3, Keyword::Delete),
     ("details", 3, Keyword::Details),
-    ("errnumstr", 2, Keyword::Unsupported("errnumstr")),
+    ("errnumstr", 2, Keyword::ErrorText),
     ("exit", 1, Keyword::Quit),
     ("fsdampeningfactor", 3, Keyword::Unsupported("fsdampeningfactor")),
     ("help", 2, Keyword::Help),

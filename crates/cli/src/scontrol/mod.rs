@@ -16,6 +16,7 @@ use crate::zone::Clock;
 
 mod config_names;
 pub mod create;
+mod error_texts;
 mod help;
 mod hosts;
 mod jobs;
@@ -72,6 +73,8 @@ struct Mode {
     quiet: bool,
     verbose: bool,
     json: bool,
+    /// As `json`, in the other notation.
+    yaml: bool,
 }
 
 /// What a command prints, and its exit code.
@@ -112,7 +115,7 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&version::line());
         return 0;
     }
-    for refused in ["uid", "yaml", "future"] {
+    for refused in ["uid", "future"] {
         if parsed.has(refused) {
             eprintln!("scontrol: error: --{refused} is not supported");
             return 1;
@@ -129,7 +132,8 @@ pub fn run(arguments: &[String]) -> i32 {
         all: parsed.has("all") && !parsed.has("hide"),
         quiet: parsed.has("quiet"),
         verbose: parsed.has("verbose"),
-        json: parsed.has("json"),
+        json: parsed.has("json") || parsed.has("yaml"),
+        yaml: parsed.has("yaml"),
     };
     if parsed.operands.is_empty() {
         return converse(&mut mode);
@@ -224,6 +228,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Takeover => members::takeover(rest),
         Keyword::Reconfigure => reconfigure(),
         Keyword::Show if rest.is_empty() => too_few(),
+        Keyword::Show if mode.yaml => in_yaml(show_any(word, rest, *mode)),
         Keyword::Show => show_any(word, rest, *mode),
         Keyword::Job(_) if rest.is_empty() => too_few(),
         Keyword::Job(verb) => job_command(verb, rest),
@@ -231,6 +236,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Create => create_any(rest),
         Keyword::Completing => completing(),
         Keyword::WaitJob => wait_job(rest),
+        Keyword::ErrorText => error_text(rest),
         Keyword::Delete => delete_any(rest),
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
@@ -400,6 +406,23 @@ fn update_any(rest: &[String]) -> Reply {
             }
         }
     })
+}
+
+/// What was asked for as JSON, in the other notation.
+fn in_yaml(reply: Reply) -> Reply {
+    Reply { out: if reply.out.is_empty() { String::new() } else { crate::json::yaml(&reply.out) }, ..reply }
+}
+
+/// `scontrol errnumstr`
+fn error_text(rest: &[String]) -> Reply {
+    match rest {
+        [] => Reply::failed("one arguments required for keyword:errnumstr"),
+        [number] => match number.parse() {
+            Ok(number) => Reply::text(format!("{}\n", error_texts::text(number))),
+            Err(_) => Reply::failed("numeric arguments required for keyword:errnumstr"),
+        },
+        _ => Reply::failed("too many arguments for keyword:errnumstr"),
+    }
 }
 
 /// Jobs whose nodes are being cleared.

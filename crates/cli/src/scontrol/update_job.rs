@@ -376,6 +376,17 @@ mod tests {
         check("starttime=x", "Invalid time specification (pos=0): x / No changes specified");
         check("starttime=now+60", "begin: Some(Timestamp(1794744060000000))");
         check("gres=gpu:a:b:c", "Invalid generic resource (gres) specification for job");
+        check("endtime=now+60", "end: Some(Timestamp(1794744060000000))");
+        check("OverSubscribe=yes", "shares: Some(true)");
+        check("shared=no", "shares: Some(false)");
+        check("Contiguous=1", "contiguous: Some(true)");
+        check("MinTmpDiskNode=5", "tmp_disk_mb: Some(5)");
+        check("mintmp=5", "tmp_disk_mb: Some(5)");
+        check("MinCPUsNode=2", "min_cpus_per_node: Some(2)");
+        check("MailUser=bob", "mail_to: Some(\"bob\")");
+        check("MailType=END,TIME_LIMIT_80", "mail_kinds: Some([End, TimeLimit80])");
+        check("mailtype=x", "scontrol: error: Invalid MailType value: x");
+        check("TimeMin=10", "time_min: Some(Secs(600))");
         check("foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
         check("state=x", "Update of this parameter is not supported: state=x / Request aborted");
     }

@@ -64,6 +64,9 @@ pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Cl
         let named =
             |node: &&NodeView| partitions.iter().any(|(.., own)| own.iter().any(|one| one.node.name == node.node.name));
         shown.text = json::nodes(&nodes.iter().filter(named).collect::<Vec<_>>(), config);
+        if options.yaml {
+            shown.text = json::yaml(&shown.text);
+        }
         return shown;
     }
     let names = Names::default();

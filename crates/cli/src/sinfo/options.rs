@@ -64,6 +64,8 @@ pub struct Options {
     pub heading: bool,
     pub iterate_secs: Option<u64>,
     pub json: bool,
+    /// As `json`, in the other notation.
+    pub yaml: bool,
     pub converts: bool,
     pub verbose: bool,
     pub time_format: Option<String>,
@@ -166,9 +168,6 @@ pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Opt
 }
 
 fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Vec<String>> {
-    if parsed.has("yaml") {
-        return Err(vec!["error: --yaml is not supported; use --json".into()]);
-    }
     let list = |option: &str, variable: &str| -> Option<Vec<String>> {
         let given = parsed.value(option).map(str::to_string);
         given.or_else(|| environment(variable)).map(|text| words(&text))
@@ -210,7 +209,8 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Vec<Str
         sort: parsed.value("sort").map(str::to_string).or_else(|| environment("SINFO_SORT")),
         heading: !parsed.has("noheader"),
         iterate_secs,
-        json: parsed.has("json"),
+        json: parsed.has("json") || parsed.has("yaml"),
+        yaml: parsed.has("yaml"),
         converts: !parsed.has("noconvert"),
         verbose: parsed.has("verbose"),
         time_format,

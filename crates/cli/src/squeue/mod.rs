@@ -103,7 +103,8 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         Scene { clock, config, progress: &page.progress, tasks_width: options.tasks_width, converts: options.converts };
     if options.json {
         let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
-        return Shown { text: json::jobs(&rows), ..Shown::default() };
+        let text = json::jobs(&rows);
+        return Shown { text: if options.yaml { json::yaml(&text) } else { text }, ..Shown::default() };
     }
     let mut shown = Shown::default();
     if !options.clusters.is_empty() {

@@ -81,6 +81,8 @@ pub struct Options {
     pub iterate_secs: Option<u64>,
     pub sort: Option<String>,
     pub json: bool,
+    /// As `json`, in the other notation.
+    pub yaml: bool,
     pub converts: bool,
     pub verbose: bool,
     pub tasks_width: usize,
@@ -164,7 +166,6 @@ fn awaits_ids(argument: &str) -> bool {
 type Problem = Vec<String>;
 
 fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem> {
-    refuse_unsupported(parsed)?;
     let mut complaints = Vec::new();
     let list = |option: &str, alias: &str, variable: &str| -> Option<Vec<String>> {
         let given = parsed.value(option).or(parsed.value(alias)).map(str::to_string);
@@ -217,7 +218,8 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
         all: (parsed.has("all") || environment("SQUEUE_ALL").is_some()) && !parsed.has("hide"),
         iterate_secs,
         sort: parsed.value("sort").map(str::to_string).or_else(|| environment("SQUEUE_SORT")),
-        json: parsed.has("json"),
+        json: parsed.has("json") || parsed.has("yaml"),
+        yaml: parsed.has("yaml"),
         converts: !parsed.has("noconvert"),
         verbose: parsed.has("verbose"),
         tasks_width: environment("SLURM_BITSTR_LEN")
@@ -226,13 +228,6 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
         time_format,
         complaints,
     })
-}
-
-fn refuse_unsupported(parsed: &Parsed) -> Result<(), Problem> {
-    if parsed.has("yaml") {
-        return Err(vec!["error: --yaml is not supported; use --json".into()]);
-    }
-    Ok(())
 }
 
 fn layout(parsed: &Parsed, environment: Environment) -> Result<Layout, Problem> {

@@ -5,6 +5,7 @@ mod buffers;
 mod dependencies;
 mod het;
 mod history;
+mod hooks;
 mod jobs;
 mod lab;
 mod nodes;
