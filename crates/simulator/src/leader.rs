@@ -98,7 +98,7 @@ pub fn commit(world: &mut World, command: Command) {
         Command::Exited(exited) if matches!(reply, Ok(_) | Err(Reject::Stale)) => acknowledge(world, &exited),
         Command::DutyDone { duty, .. } => {
             world.leader.work.remove(&duty.owner);
-            if reply.is_ok() {
+            if reply.is_ok() && world.cluster.config().hooks.on_nodes() {
                 forget_hooks(world, &duty);
             }
         }

@@ -62,12 +62,14 @@ pub fn config(seed: u64) -> Config {
         1 => suspends(&mut config, true),
         _ => (),
     }
-    let one = |name: &str| vec![name.to_string()];
-    config.hooks.prolog = one("prolog");
-    config.hooks.epilog = one("epilog");
-    config.hooks.controller_prolog = one("controller prolog");
-    config.hooks.controller_epilog = one("controller epilog");
-    config.hooks.flags.alloc = true;
+    if seed % 4 == 2 {
+        let one = |name: &str| vec![name.to_string()];
+        config.hooks.prolog = one("prolog");
+        config.hooks.epilog = one("epilog");
+        config.hooks.controller_prolog = one("controller prolog");
+        config.hooks.controller_epilog = one("controller epilog");
+        config.hooks.flags.alloc = true;
+    }
     config
 }
 
@@ -92,13 +94,18 @@ pub fn edited_config(seed: u64, dice: &mut Dice) -> Config {
         3 => config.controller.return_to_service = false,
         4 => config.scheduler.kill_on_invalid_dependency = true,
         5 => config.licenses[0].count = 2,
-        10 => {
-            config.hooks.epilog.clear();
-            config.hooks.controller_prolog.clear();
-            config.hooks.controller_epilog.clear();
-        }
-        11 => config.hooks.flags.no_hold_on_failure = true,
         _ => (),
+    }
+    if config.hooks.on_nodes() {
+        match dice.below(4) {
+            0 => {
+                config.hooks.epilog.clear();
+                config.hooks.controller_prolog.clear();
+                config.hooks.controller_epilog.clear();
+            }
+            1 => config.hooks.flags.no_hold_on_failure = true,
+            _ => (),
+        }
     }
     config
 }

@@ -39,9 +39,9 @@ impl<'a> Pass<'a> {
             self.cluster.config().scheduler.backfill.is_on || !wanted.iter().any(|(pools, _)| is_behind(pools));
         let found = self.all_apart(&wanted).filter(|_| may_pass);
         if let Some((job, reason)) = found.as_ref().and_then(|found| self.limit_on_one(found)) {
-            for (_, request) in &wanted {
-                let own = if request.job.id == job { reason } else { Reason::Priority };
-                self.stays_for(request.job, own);
+            for component in &components {
+                let own = if component.id == job { reason } else { Reason::Priority };
+                self.stays_for(component, own);
             }
             return;
         }
