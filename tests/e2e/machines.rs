@@ -111,6 +111,7 @@ fn a_backup_brings_a_lost_cluster_back_and_one_member_is_enough_after_a_disaster
     assert!(next >= late, "history remembers ids that the backup does not: {next} after {late}");
 
     // Two of three are lost: what the third has on its disk is made a cluster again.
+    cluster.wait_until(&format!("spur status --dir {dir}"), |said| said.out.matches("up to date").count() == 3);
     cluster.ok(&format!("spur down --dir {dir}"));
     let rescued = cluster.dir.join("rescued");
     cluster.ok(&format!("spurctld --config {dir}/spur.conf --member 2 --backup {}", rescued.display()));

@@ -50,6 +50,7 @@ pub const RULES: &[Rule] = &[
     does("UpdatePartition", USERS),
     does("ChangeAccounts", USERS),
     asks("Accounts", USERS),
+    asks("Standing", USERS),
     does("CreatePartition", USERS),
     does("DeletePartition", USERS),
     does("CreateReservation", USERS),

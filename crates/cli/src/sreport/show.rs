@@ -71,7 +71,8 @@ impl Options {
                     && field.name[..name.len()].eq_ignore_ascii_case(name)
                     && !name.is_empty()
             };
-            match fields.iter().find(begins) {
+            let is_it = |field: &&Field| field.name.eq_ignore_ascii_case(name);
+            match fields.iter().find(is_it).or_else(|| fields.iter().find(begins)) {
                 Some(field) => {
                     let is_wide = self.unit.has_both() && field.wide > 0;
                     chosen.push((field, width.unwrap_or(if is_wide { field.wide } else { field.width })));
