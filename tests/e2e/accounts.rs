@@ -86,8 +86,9 @@ fn use_is_reported_shared_and_explained() {
     let shares = cluster.ok("sshare -a -P -o account,user,rawusage,effectvusage,levelfs");
     let used = shares.lines().find(|line| line.starts_with(&format!("  physics|{user}|"))).expect(&shares);
     assert!(used.ends_with("|1.000000|1.000000") && !used.contains("|0|"), "{shares}");
-    let report = cluster.ok("sreport -n -P -t sec cluster AccountUtilizationByUser start=now-1hour end=now+1hour");
-    assert!(report.lines().any(|line| line.contains(&format!("|physics|{user}|"))), "{report}");
+    // Reports reach to the last whole second.
+    let report = "sreport -n -P -t sec cluster AccountUtilizationByUser start=now-1hour end=now+1hour";
+    cluster.wait_until(report, |said| said.out.lines().any(|line| line.contains(&format!("|physics|{user}|"))));
     let heading = cluster.ok("sreport cluster utilization start=now-1hour end=now");
     assert!(heading.contains("\nUsage reported in CPU Minutes\n"), "{heading}");
     assert!(heading.contains("\n  Cluster Allocate     Down PLND Dow     Idle  Planned Reported \n"), "{heading}");
