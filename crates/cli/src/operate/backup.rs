@@ -44,18 +44,25 @@ pub fn restore(call: &Call) -> Result<i32, String> {
         return Err(format!("{} is no whole backup of a cluster", file.display()));
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    for member in 1..=config.controller.local_members.max(1) {
-        let state = PathBuf::from(for_member(&config.controller.state_dir, member));
-        fs::create_dir_all(&state).map_err(|error| cannot("make", &state, error))?;
+    let members = 1..=config.controller.local_members.max(1);
+    let states: Vec<PathBuf> = members.map(|member| for_member(&config.controller.state_dir, member).into()).collect();
+    // Somebody may restore twice in a second.
+    let is_free = |name: &String| !states.iter().any(|state| state.join(name).exists());
+    let mut names = (0..).map(|count| match count {
+        0 => format!("journal.before-{now}"),
+        more => format!("journal.before-{now}.{more}"),
+    });
+    let aside = names.find(is_free).expect("there is always another name");
+    for state in &states {
+        fs::create_dir_all(state).map_err(|error| cannot("make", state, error))?;
         let journal = state.join("journal");
         if journal.exists() {
-            let aside = state.join(format!("journal.before-{now}"));
-            fs::rename(&journal, &aside).map_err(|error| cannot("move", &journal, error))?;
+            fs::rename(&journal, state.join(&aside)).map_err(|error| cannot("move", &journal, error))?;
         }
         write(&state.join("restore"), &bytes)?;
     }
     up::bring_up(&folder, &Wanted::default(), call.command_names)?;
-    eprintln!("The cluster goes on from {}; what was there before is kept as journal.before-{now}.", file.display());
+    eprintln!("The cluster goes on from {}; what was there before is kept as {aside}.", file.display());
     Ok(0)
 }
 
