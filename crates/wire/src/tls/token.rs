@@ -7,6 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+/// Says what it is, and keeps it from beginning with a dash, which commands would take for an option.
+const PREFIX: &str = "spur-";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub secret: [u8; 16],
@@ -36,6 +39,7 @@ pub(crate) fn pin(authority: &CertificateDer) -> [u8; 32] {
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
         f.write_str(&URL_SAFE_NO_PAD.encode([self.secret.as_slice(), &self.pin].concat()))
     }
 }
@@ -44,8 +48,22 @@ impl FromStr for Token {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Token, ()> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ())?;
+        let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX).ok_or(())?).map_err(|_| ())?;
         let (secret, pin) = bytes.split_at_checked(16).ok_or(())?;
         Ok(Token { secret: secret.try_into().map_err(|_| ())?, pin: pin.try_into().map_err(|_| ())? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_is_shown_and_never_looks_like_an_option() {
+        let token = Token { secret: [0xf8; 16], pin: [0xff; 32] };
+        let text = token.to_string();
+        assert!(text.starts_with("spur--Pj4"), "{text}");
+        assert_eq!(text.parse(), Ok(token));
+        assert!("spur-".parse::<Token>().is_err() && "x".parse::<Token>().is_err());
     }
 }
