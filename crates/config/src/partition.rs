@@ -156,6 +156,7 @@ fn access(section: &mut Section, partition: &mut Partition) {
     section.words("deny_accounts", &mut partition.deny_accounts);
     section.words("allow_qos", &mut partition.allow_qos);
     section.words("deny_qos", &mut partition.deny_qos);
+    section.word("qos", &mut partition.qos);
     section.words("alloc_nodes", &mut partition.alloc_nodes);
     section.flag("disable_root_jobs", &mut partition.disable_root_jobs);
     section.flag("requires_reservation", &mut partition.requires_reservation);

@@ -283,6 +283,7 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.strings("deny_accounts", &partition.deny_accounts);
     text.strings("allow_qos", &partition.allow_qos);
     text.strings("deny_qos", &partition.deny_qos);
+    text.string("qos", &partition.qos);
     text.strings("alloc_nodes", &partition.alloc_nodes);
     text.flag("disable_root_jobs", partition.disable_root_jobs);
     text.flag("requires_reservation", partition.requires_reservation);

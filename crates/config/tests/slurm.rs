@@ -312,3 +312,12 @@ fn commands_find_the_cluster_of_a_slurm_conf_of_any_name() {
     assert_eq!(config.controller.socket, "/s/controller.sock");
     assert_eq!(config.agent.socket, client.agent_socket);
 }
+
+#[test]
+fn the_qos_of_a_partition_holds_and_is_kept_in_a_spur_conf() {
+    let text = "ClusterName=c\nSlurmctldHost=h\nNodeName=n1 CPUs=1\nPartitionName=p Nodes=n1 QOS=small\n";
+    let (config, warnings) = config::parse_slurm(text, "slurm.conf").unwrap();
+    assert_eq!((config.partitions[0].qos.as_str(), warnings.list.len()), ("small", 0));
+    let rendered = config::render(&config);
+    assert_eq!(config::parse(&rendered, "spur.conf").unwrap().partitions[0].qos, "small");
+}

@@ -362,7 +362,7 @@ pub(crate) const PARTITION: &[Key] = &[
     honoured("PreemptMode"),
     honoured("Priority"),
     honoured("PriorityJobFactor"),
-    text("QOS", &["N/A"]),
+    honoured("QOS"),
     honoured("ReqResv"),
     number("ResumeTimeout", &[]),
     text("SelectTypeParameters", &["NONE"]),

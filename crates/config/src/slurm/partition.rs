@@ -110,6 +110,7 @@ const FIELDS: &[&str] = &[
     "PreemptMode",
     "PriorityJobFactor",
     "PriorityTier",
+    "QOS",
     "ReqResv",
     "RootOnly",
     "State",
