@@ -43,6 +43,11 @@ impl Parsed {
     }
 }
 
+/// The items of a list, none of them empty.
+pub fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_string).collect()
+}
+
 pub const fn flag(long: &'static str, short: Option<char>, value: Value) -> Flag {
     Flag { long, short, value }
 }

@@ -2,8 +2,13 @@
 use wire::Controller;
 
 use crate::context;
+use crate::getopt::{self, Flag, Operands, Parsed};
 use crate::output::print;
 use crate::trouble::{Trouble, connect};
+use crate::version;
+
+/// Looks up an environment variable.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What the arguments ask for.
 pub enum Asked<Options> {
@@ -17,6 +22,49 @@ pub enum Asked<Options> {
 pub struct Refusal {
     pub stdout: String,
     pub stderr: String,
+}
+
+impl Refusal {
+    pub fn told(stderr: String) -> Refusal {
+        Refusal { stderr, ..Refusal::default() }
+    }
+
+    /// Every line as the program's own.
+    pub fn lines(program: &str, lines: &[String]) -> Refusal {
+        Refusal::told(lines.iter().map(|line| format!("{program}: {line}\n")).collect())
+    }
+}
+
+/// What a command that shows things takes, and says about itself.
+pub struct Manual {
+    pub program: &'static str,
+    pub flags: &'static [Flag],
+    pub help: &'static str,
+    pub usage: &'static str,
+}
+
+impl Manual {
+    /// Reads the arguments, answers what is asked about the command itself, and leaves the rest to `options`.
+    pub fn read<Options>(
+        &self,
+        arguments: &[String],
+        options: impl FnOnce(&Parsed) -> Result<Asked<Options>, Refusal>,
+    ) -> Result<Asked<Options>, Refusal> {
+        let program = self.program;
+        let parsed = getopt::parse(self.flags, Operands::Mixed, arguments).map_err(|problem| {
+            Refusal::told(format!("{program}: {problem}\nTry \"{program} --help\" for more information\n"))
+        })?;
+        if parsed.has("help") {
+            return Ok(Asked::Print(self.help.into()));
+        }
+        if parsed.has("usage") {
+            return Ok(Asked::Print(self.usage.into()));
+        }
+        if parsed.has("version") {
+            return Ok(Asked::Print(version::line()));
+        }
+        options(&parsed)
+    }
 }
 
 /// What came of rendering.

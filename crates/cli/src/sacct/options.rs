@@ -4,19 +4,15 @@ use model::job_state::JobState;
 use model::when::{self, Lean};
 use model::{JobId, StepId, Timestamp, duration, hostlist};
 
-use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
+use crate::getopt::{Flag, Parsed, Value, flag};
 use crate::job_ids;
 use crate::users;
-use crate::version;
-use crate::viewer::{Asked, Refusal};
+use crate::viewer::{Asked, Environment, Manual, Refusal};
 use crate::zone::{self, Clock};
 
 use super::help;
 use super::layout::{self, Layout, Style};
 use super::units::{self, Units};
-
-/// Looks up an environment variable.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 const FLAGS: &[Flag] = &[
     flag("accounts", Some('A'), Value::Required),
@@ -108,25 +104,16 @@ fn error(text: impl std::fmt::Display) -> Problem {
     Problem(format!("sacct: error: {text}\n"))
 }
 
+const MANUAL: Manual = Manual { program: "sacct", flags: FLAGS, help: help::HELP, usage: help::USAGE };
+
 pub fn parse(arguments: &[String], environment: Environment, clock: &Clock) -> Result<Asked<Options>, Refusal> {
-    let parsed = read_options(FLAGS, Operands::Mixed, arguments).map_err(|problem| Refusal {
-        stderr: format!("sacct: {problem}\nTry \"sacct --help\" for more information\n"),
-        ..Refusal::default()
-    })?;
-    if parsed.has("help") {
-        return Ok(Asked::Print(help::HELP.into()));
-    }
-    if parsed.has("usage") {
-        return Ok(Asked::Print(help::USAGE.into()));
-    }
-    if parsed.has("helpformat") {
-        return Ok(Asked::Print(help::fields()));
-    }
-    if parsed.has("version") {
-        return Ok(Asked::Print(version::line()));
-    }
-    let refused = |Problem(stderr)| Refusal { stderr, ..Refusal::default() };
-    options(&parsed, environment, clock).map(|options| Asked::Show(Box::new(options))).map_err(refused)
+    MANUAL.read(arguments, |parsed| {
+        if parsed.has("helpformat") {
+            return Ok(Asked::Print(help::fields()));
+        }
+        let options = options(parsed, environment, clock).map_err(|Problem(stderr)| Refusal::told(stderr))?;
+        Ok(Asked::Show(Box::new(options)))
+    })
 }
 
 fn options(parsed: &Parsed, environment: Environment, clock: &Clock) -> Result<Options, Problem> {

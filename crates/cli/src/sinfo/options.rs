@@ -2,14 +2,10 @@
 use model::hostlist;
 use model::node_state::{Base, NodeState};
 
-use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
-use crate::version;
-use crate::viewer::{Asked, Refusal};
+use crate::getopt::{Flag, Parsed, Value, flag, words};
+use crate::viewer::{Asked, Environment, Manual, Refusal};
 
 use super::help;
-
-/// Looks up an environment variable.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 pub const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
@@ -147,23 +143,12 @@ impl StateFilter {
     }
 }
 
+const MANUAL: Manual = Manual { program: "sinfo", flags: FLAGS, help: help::HELP, usage: help::USAGE };
+
 pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
-    let parsed = read_options(FLAGS, Operands::Mixed, arguments).map_err(|problem| Refusal {
-        stderr: format!("sinfo: {problem}\nTry \"sinfo --help\" for more information\n"),
-        ..Refusal::default()
-    })?;
-    if parsed.has("help") {
-        return Ok(Asked::Print(help::HELP.into()));
-    }
-    if parsed.has("usage") {
-        return Ok(Asked::Print(help::USAGE.into()));
-    }
-    if parsed.has("version") {
-        return Ok(Asked::Print(version::line()));
-    }
-    options(&parsed, environment).map(|options| Asked::Show(Box::new(options))).map_err(|lines| Refusal {
-        stderr: lines.iter().map(|line| format!("sinfo: {line}\n")).collect(),
-        ..Refusal::default()
+    MANUAL.read(arguments, |parsed| {
+        let options = options(parsed, environment).map_err(|lines| Refusal::lines("sinfo", &lines))?;
+        Ok(Asked::Show(Box::new(options)))
     })
 }
 
@@ -216,10 +201,6 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Vec<Str
         time_format,
         complaints: complaints.into_iter().collect(),
     })
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_string).collect()
 }
 
 fn states(text: &str) -> Result<Vec<Vec<StateFilter>>, Vec<String>> {

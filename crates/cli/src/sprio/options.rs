@@ -2,11 +2,10 @@
 use model::JobRef;
 
 use super::help;
-use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
+use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::job_ids;
 use crate::users::uid_of;
-use crate::version;
-use crate::viewer::{Asked, Refusal};
+use crate::viewer::{Asked, Environment, Manual, Refusal};
 
 const FLAGS: &[Flag] = &[
     flag("clusters", Some('M'), Value::Required),
@@ -44,27 +43,18 @@ pub struct Options {
     pub verbose: bool,
 }
 
-pub fn parse(arguments: &[String], environment: &dyn Fn(&str) -> Option<String>) -> Result<Asked<Options>, Refusal> {
-    let refuse = |lines: String| Refusal { stderr: lines, ..Refusal::default() };
-    let parsed = read_options(FLAGS, Operands::Mixed, arguments)
-        .map_err(|problem| refuse(format!("sprio: {problem}\nTry \"sprio --help\" for more information\n")))?;
-    if parsed.has("help") {
-        return Ok(Asked::Print(help::HELP.into()));
-    }
-    if parsed.has("usage") {
-        return Ok(Asked::Print(help::USAGE.into()));
-    }
-    if parsed.has("version") {
-        return Ok(Asked::Print(version::line()));
-    }
-    let options = options(&parsed, environment).map_err(|line| refuse(format!("sprio: error: {line}\n")))?;
-    Ok(Asked::Show(Box::new(options)))
+const MANUAL: Manual = Manual { program: "sprio", flags: FLAGS, help: help::HELP, usage: help::USAGE };
+
+pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
+    MANUAL.read(arguments, |parsed| {
+        let options = options(parsed, environment);
+        options
+            .map(|options| Asked::Show(Box::new(options)))
+            .map_err(|line| Refusal::told(format!("sprio: error: {line}\n")))
+    })
 }
 
-fn options(parsed: &Parsed, environment: &dyn Fn(&str) -> Option<String>) -> Result<Options, String> {
-    let words = |text: &str| -> Vec<String> {
-        text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_string).collect()
-    };
+fn options(parsed: &Parsed, environment: Environment) -> Result<Options, String> {
     let ids = parsed.value("jobs").map(str::to_string);
     // `-j 1,2` leaves its list among the operands, as getopt does with optional values.
     let ids = ids.into_iter().chain(parsed.operands.iter().cloned()).collect::<Vec<_>>().join(",");

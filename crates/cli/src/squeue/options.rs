@@ -2,16 +2,12 @@
 use model::job_state::JobState;
 use model::{JobRef, StepId, hostlist};
 
-use crate::getopt::{Flag, Operands, Parsed, Value, flag, parse as read_options};
+use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::job_ids;
 use crate::users;
-use crate::version;
-use crate::viewer::{Asked, Refusal};
+use crate::viewer::{Asked, Environment, Manual, Refusal};
 
 use super::help;
-
-/// Looks up an environment variable.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 pub const FLAGS: &[Flag] = &[
     flag("account", Some('A'), Value::Required),
@@ -109,28 +105,16 @@ pub enum Layout {
     Names(String),
 }
 
+const MANUAL: Manual = Manual { program: "squeue", flags: FLAGS, help: help::HELP, usage: help::USAGE };
+
 pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
-    let arguments = join_optional(arguments);
-    let parsed = read_options(FLAGS, Operands::Mixed, &arguments).map_err(|problem| Refusal {
-        stderr: format!("squeue: {problem}\nTry \"squeue --help\" for more information\n"),
-        ..Refusal::default()
-    })?;
-    if parsed.has("help") {
-        return Ok(Asked::Print(help::HELP.into()));
-    }
-    if parsed.has("usage") {
-        return Ok(Asked::Print(help::USAGE.into()));
-    }
-    if parsed.has("version") {
-        return Ok(Asked::Print(version::line()));
-    }
-    if let Some(extra) = parsed.operands.first() {
-        let stderr = format!("squeue: error: Unrecognized option: {extra}\n");
-        return Err(Refusal { stdout: help::USAGE.into(), stderr });
-    }
-    options(&parsed, environment).map(|options| Asked::Show(Box::new(options))).map_err(|lines| Refusal {
-        stderr: lines.iter().map(|line| format!("squeue: {line}\n")).collect(),
-        ..Refusal::default()
+    MANUAL.read(&join_optional(arguments), |parsed| {
+        if let Some(extra) = parsed.operands.first() {
+            let stderr = format!("squeue: error: Unrecognized option: {extra}\n");
+            return Err(Refusal { stdout: help::USAGE.into(), stderr });
+        }
+        let options = options(parsed, environment).map_err(|lines| Refusal::lines("squeue", &lines))?;
+        Ok(Asked::Show(Box::new(options)))
     })
 }
 
@@ -256,10 +240,6 @@ fn layout(parsed: &Parsed, environment: Environment) -> Result<Layout, Problem> 
             (None, None) => Layout::Default,
         },
     })
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_string).collect()
 }
 
 /// A user must exist, even when given by number.
