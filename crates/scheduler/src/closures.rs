@@ -34,6 +34,10 @@ pub(crate) struct Closures<'a> {
 }
 
 impl<'a> Closures<'a> {
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// `n_spots` are all the nodes that are seen, `find` tells them by name.
     pub fn new(
         cluster: &'a Cluster,

@@ -20,6 +20,7 @@ use crate::request::Request;
 use crate::room::{PoolId, Room};
 use crate::timeline::{self, Clock, Length, Slot};
 
+mod glance;
 mod preempt;
 mod share;
 mod together;
@@ -84,6 +85,9 @@ impl<'a> Pass<'a> {
                 if n_when_full > N_LOOKED_AT_WHEN_FULL {
                     break;
                 }
+            }
+            if self.stays_as_it_is(job) {
+                continue;
             }
             match &job.het {
                 Some(het) => self.consider_whole(het),
@@ -286,7 +290,7 @@ impl<'a> Pass<'a> {
         let mut shorter = Request { length: Length::of(Some(least)), ..request.clone() };
         let grants = self.fits_now(pool, &shorter)?;
         let begins = grants.iter().filter_map(|grant| self.room.find(&grant.node));
-        let begins = begins.flat_map(|spot| self.room.spot(spot).uses.promised.iter().map(|one| one.interval.from));
+        let begins = begins.flat_map(|spot| self.room.spot(spot).promised.iter().map(|one| one.interval.from));
         let mut begins: Vec<Slot> = begins.collect();
         begins.sort_unstable_by_key(|slot| std::cmp::Reverse(*slot));
         begins.dedup();
@@ -349,7 +353,7 @@ impl<'a> Pass<'a> {
             return None;
         }
         self.depth.looked_ahead();
-        self.room.load(self.cluster, &self.clock);
+        self.room.look_ahead();
         let mut best: Option<(Slot, PoolId, Vec<Grant>)> = None;
         for pool in pools {
             let seeker = self.seeker(*pool, request);

@@ -1,10 +1,11 @@
 //! The usable nodes, indexed once a pass: by partition, and within each by what is free from now on.
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use model::plan::Grant;
-use model::resources::NodeShare;
 use model::spec::{Sharing, Size};
-use model::{CpuSet, Job, JobId, Node, NodeName, Partition, Timestamp};
+use model::{Job, JobId, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
 use topology::Shape;
@@ -13,7 +14,7 @@ use crate::closures::Closures;
 use crate::counts::Counts;
 use crate::request::Request;
 use crate::spot::Spot;
-use crate::timeline::{Calendar, Clock, Interval, Slot, Use};
+use crate::timeline::{Calendar, Clock, Interval, Running, Slot};
 
 /// A spot's place among all: natural order of names.
 pub(crate) type SpotId = u32;
@@ -39,8 +40,10 @@ struct Pool<'a> {
     has_one_weight: bool,
     /// Spots on which something is promised.
     promised: BTreeSet<SpotId>,
-    /// When something ends on its spots; kept once the future has been asked about.
-    calendar: Option<Calendar>,
+    /// When running jobs end on its spots, as far as the calendar has been read.
+    ends: RefCell<Vec<(Slot, SpotId)>>,
+    /// The same of spots that this plan has changed.
+    changed_ends: BTreeSet<(Slot, SpotId)>,
 }
 
 /// Idle nodes, all alike to those who want whole nodes.
@@ -63,7 +66,9 @@ pub(crate) struct Room<'a> {
     pools: BTreeMap<&'a str, PoolId>,
     pool_list: Vec<Pool<'a>>,
     n_free_cpus: u64,
-    is_loaded: bool,
+    running: Rc<Running<'a>>,
+    /// Kept once the future has been asked about.
+    calendar: Option<RefCell<Calendar<'a>>>,
     pub cluster: &'a Cluster,
     pub closures: Closures<'a>,
     pub counts: Counts,
@@ -73,16 +78,6 @@ pub(crate) struct Room<'a> {
     pub tracks_memory: bool,
     /// Some job wants, or has, nodes to its user alone.
     pub has_lone_users: bool,
-}
-
-/// Looking at all nodes of a narrower job costs less than looking one up by name.
-const N_NODES_OF_A_NARROW_JOB: usize = 8;
-
-/// What a job holds of one node.
-struct Part<'c> {
-    job: &'c Job,
-    share: &'c NodeShare,
-    ends_at: Option<Timestamp>,
 }
 
 /// Spots, and shares of partitions, as they were before jobs were taken away.
@@ -106,14 +101,16 @@ impl<'a> Room<'a> {
         let nodes: Vec<&Node> = order.iter().map(|at| by_name[*at as usize]).collect();
         let mut names: Vec<(&NodeName, SpotId)> = by_name.iter().map(|node| (&node.name, 0)).collect();
         order.iter().zip(0..).for_each(|(at, spot)| names[*at as usize].1 = spot);
-        let spots: Vec<Spot> = nodes.into_iter().map(Spot::new).collect();
+        let running = Rc::new(Running::new(cluster, clock));
+        let spots: Vec<Spot> = nodes.into_iter().map(|node| Spot::new(node, &running)).collect();
         let closures = Closures::new(cluster, clock, spots.len() as SpotId, |name| find(&names, name));
         Room {
             names,
             pools: BTreeMap::new(),
             pool_list: Vec::new(),
             n_free_cpus: spots.iter().map(|spot| u64::from(spot.now.cpus)).sum(),
-            is_loaded: false,
+            running,
+            calendar: None,
             cluster,
             closures,
             counts: Counts::new(cluster, clock),
@@ -132,77 +129,68 @@ impl<'a> Room<'a> {
         usage.as_ref().is_some_and(|usage| usage.has_room_on(cluster, &job.spec, own, node))
     }
 
-    /// Notes who holds what until when. Needed before anything is asked of the future, and costs as much as there are jobs.
-    pub fn load(&mut self, cluster: &Cluster, clock: &Clock) {
-        if std::mem::replace(&mut self.is_loaded, true) {
+    /// Notes who ends when. Needed before anything is asked of the future.
+    pub fn look_ahead(&mut self) {
+        if self.calendar.is_some() {
             return;
         }
-        // Narrow jobs are found from their nodes; the nodes of wide ones are looked up by name.
-        let mut parts: Vec<Vec<Part>> =
-            self.spots.iter().map(|spot| Vec::with_capacity(spot.node.jobs.len())).collect();
-        let mut wide: BTreeMap<JobId, &Job> = BTreeMap::new();
-        for (spot, parts) in self.spots.iter().zip(&mut parts) {
-            for job in spot.node.jobs.iter().filter_map(|id| cluster.job(*id)) {
-                match job.allocation.nodes.len() <= N_NODES_OF_A_NARROW_JOB {
-                    true => {
-                        let share = job.allocation.share(spot.node.name.as_str());
-                        parts.extend(share.map(|share| Part { job, share, ends_at: cluster.expected_end(job) }));
-                    }
-                    false => drop(wide.insert(job.id, job)),
-                }
+        let mut ids: Vec<JobId> = self.spots.iter().flat_map(|spot| spot.node.jobs.iter().copied()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let jobs = ids.into_iter().filter_map(|id| self.cluster.job(id)).map(|job| &**job);
+        let ending = |job: &'a Job| (self.running.interval(self.cluster.expected_end(job)).until, job);
+        let mut closed: BTreeMap<JobId, Vec<SpotId>> = BTreeMap::new();
+        for (id, spot) in (0..).zip(&self.spots) {
+            if let Some(job) = spot.node.blocked_by {
+                closed.entry(job).or_default().push(id);
             }
         }
-        for job in wide.into_values() {
-            let ends_at = cluster.expected_end(job);
-            for share in &job.allocation.nodes {
-                if let Some(spot) = self.find(&share.node) {
-                    parts[spot as usize].push(Part { job, share, ends_at });
-                }
-            }
-        }
-        // What lies beyond the window is taken to end with it, so that nobody waits behind it without a place.
-        let until =
-            |ends_at: Option<Timestamp>| ends_at.map_or(clock.end(), |at| clock.slot(at).clamp(Slot(1), clock.end()));
-        let interval = |ends_at| Interval { from: Slot::NOW, until: until(ends_at) };
-        let mut owners: BTreeMap<JobId, &Job> = BTreeMap::new();
-        for (spot, mut parts) in self.spots.iter_mut().zip(parts) {
-            // The last to end first: a CPU that several hold is given back by the last of them.
-            parts.sort_by_key(|part| std::cmp::Reverse((part.ends_at.unwrap_or(Timestamp(u64::MAX)), part.job.id)));
-            let mut seen = CpuSet::default();
-            let mut uses = Vec::with_capacity(parts.len());
-            for Part { job, share, ends_at } in parts {
-                let cpus = match spot.node.shares_cpus {
-                    _ if job.lends_cpus => 0,
-                    false if job.allocation.is_exclusive => u32::MAX,
-                    false => share.cpus.len(),
-                    true => first_seen(&mut seen, &share.cpus),
-                };
-                uses.push(Use {
-                    job: job.id,
-                    interval: interval(ends_at),
-                    ends_at,
-                    cpus,
-                    memory_mb: share.memory_mb,
-                    gres: share.gres.clone(),
-                    uid: job.spec.uid,
-                    is_alone: job.spec.size.sharing == Sharing::OneUser,
-                });
-                if job.spec.size.network.owns_units {
-                    owners.insert(job.id, job);
-                }
-            }
-            spot.uses.load(uses.into_iter().rev());
-        }
-        for job in owners.into_values() {
-            let ends_at = cluster.expected_end(job);
-            let blocked = self.spots.iter_mut().filter(|spot| spot.node.blocked_by == Some(job.id));
-            blocked.for_each(|spot| spot.hold(Use::whole(job, interval(ends_at), ends_at)));
-        }
+        self.calendar = Some(RefCell::new(Calendar::new(jobs.map(ending).collect(), closed)));
         for pool in &mut self.pool_list {
-            let releases = |id: &SpotId| self.spots[*id as usize].uses.releases.iter();
-            let ends = pool.members.iter().flat_map(|id| releases(id).map(|release| (release.at, *id)));
-            pool.calendar = Some(ends.collect());
+            for id in pool.members.clone() {
+                let spot = &self.spots[id as usize];
+                if spot.is_changed {
+                    pool.note_ends(id, spot);
+                }
+            }
         }
+    }
+
+    /// When something ends on the nodes of the partition, in the order of time; some of it may be told twice.
+    pub fn ends(&self, pool: PoolId) -> impl Iterator<Item = (Slot, SpotId)> {
+        let (mut known, mut number) = (Vec::new(), 0);
+        let running = std::iter::from_fn(move || {
+            if number == known.len() && self.reads_on(pool, number) {
+                known.extend_from_slice(&self.of(pool).ends.borrow()[number..]);
+            }
+            number += 1;
+            known.get(number - 1).copied()
+        });
+        let mut running = running.fuse().peekable();
+        let mut changed = self.of(pool).changed_ends.iter().copied().peekable();
+        std::iter::from_fn(move || match (running.peek(), changed.peek()) {
+            (Some(one), Some(other)) if other < one => changed.next(),
+            (None, _) => changed.next(),
+            _ => running.next(),
+        })
+    }
+
+    /// True: more than so many ends are known on the nodes of the partition.
+    fn reads_on(&self, pool: PoolId, n_seen: usize) -> bool {
+        let Some(calendar) = &self.calendar else { return false };
+        while self.of(pool).ends.borrow().len() <= n_seen {
+            let mut calendar = calendar.borrow_mut();
+            let more = calendar.read_on(|name| self.find(name));
+            if more.is_empty() {
+                return false;
+            }
+            for (slot, spot) in more {
+                for pool in &self.spot(*spot).pools {
+                    self.of(*pool).ends.borrow_mut().push((*slot, *spot));
+                }
+            }
+        }
+        true
     }
 
     /// From now on places are looked for for this job.
@@ -212,6 +200,11 @@ impl<'a> Room<'a> {
 
     pub fn is_full(&self) -> bool {
         self.n_free_cpus == 0
+    }
+
+    /// Free at this moment, in whatever partition.
+    pub fn n_free_cpus_of_all(&self) -> u64 {
+        self.n_free_cpus
     }
 
     pub fn spot(&self, id: SpotId) -> &Spot<'a> {
@@ -241,17 +234,26 @@ impl<'a> Room<'a> {
             n_idle: vec![0; n_units],
             has_one_weight: members.iter().map(weight).min() == members.iter().map(weight).max(),
             promised: BTreeSet::new(),
-            calendar: self.is_loaded.then(Calendar::new),
+            ends: RefCell::default(),
+            changed_ends: BTreeSet::new(),
             by_free: BTreeMap::new(),
             until: BTreeMap::new(),
             n_free_cpus: 0,
             is_complete: members.len() >= partition.nodes.len(),
             members: members.iter().copied().collect(),
         };
+        if let Some(calendar) = &self.calendar {
+            let known = calendar.borrow();
+            pool.ends = RefCell::new(known.ends.iter().filter(|(_, spot)| members.contains(spot)).copied().collect());
+        }
+        let looks_ahead = self.calendar.is_some();
         for member in members {
             let spot = &mut self.spots[member as usize];
             spot.pools.push(id);
             pool.insert(member, spot);
+            if looks_ahead && spot.is_changed {
+                pool.note_ends(member, spot);
+            }
         }
         if partition.max_cpus_per_node.is_some() {
             let used = |spot: SpotId| cluster.cpus_of_partition(&self.spots[spot as usize].node.name, &partition.name);
@@ -265,11 +267,6 @@ impl<'a> Room<'a> {
 
     pub fn n_spots(&self) -> usize {
         self.spots.len()
-    }
-
-    /// When something ends on the nodes of the partition; none before the future is loaded.
-    pub fn calendar(&self, pool: PoolId) -> Option<&Calendar> {
-        self.of(pool).calendar.as_ref()
     }
 
     pub fn promised(&self, pool: PoolId) -> &BTreeSet<SpotId> {
@@ -382,7 +379,11 @@ impl<'a> Room<'a> {
         change(spot);
         self.n_free_cpus += u64::from(spot.now.cpus);
         for pool in &spot.pools {
-            self.pool_list[pool.0 as usize].insert(id, spot);
+            let pool = &mut self.pool_list[pool.0 as usize];
+            pool.insert(id, spot);
+            if self.calendar.is_some() && spot.is_changed {
+                pool.note_ends(id, spot);
+            }
         }
     }
 
@@ -425,7 +426,7 @@ impl<'a> Room<'a> {
         let until = clock.slot(at).clamp(Slot(1), clock.end());
         for name in job.allocation.names() {
             if let Some(id) = self.find(name) {
-                self.change(id, |spot| spot.uses.shorten(job.id, until, at));
+                self.change(id, |spot| spot.shorten(job.id, until, at));
             }
         }
     }
@@ -433,7 +434,7 @@ impl<'a> Room<'a> {
     /// When the last of those ends whose place the job takes at that mark, to the second where that is known.
     pub fn free_from(&self, grants: &[Grant], at: Slot, clock: &Clock) -> Timestamp {
         let spots = grants.iter().filter_map(|grant| self.find(&grant.node)).map(|id| self.spot(id));
-        let ending = spots.flat_map(|spot| &spot.uses.held).filter(|one| one.interval.until == at);
+        let ending = spots.flat_map(|spot| &spot.held().uses).filter(|one| one.interval.until == at);
         let last = ending.filter_map(|one| one.ends_at).max();
         last.unwrap_or(clock.time(at))
     }
@@ -441,13 +442,6 @@ impl<'a> Room<'a> {
     fn of(&self, pool: PoolId) -> &Pool<'a> {
         &self.pool_list[pool.0 as usize]
     }
-}
-
-/// How many of the CPUs were not seen before; they are now.
-fn first_seen(seen: &mut CpuSet, cpus: &CpuSet) -> u32 {
-    let n_before = seen.len();
-    cpus.iter().for_each(|cpu| seen.insert(cpu));
-    seen.len() - n_before
 }
 
 fn find(names: &[(&NodeName, SpotId)], name: &NodeName) -> Option<SpotId> {
@@ -469,11 +463,8 @@ impl Pool<'_> {
         {
             self.n_idle[unit] += 1;
         }
-        if !spot.uses.promised.is_empty() {
+        if !spot.promised.is_empty() {
             self.promised.insert(id);
-        }
-        if let Some(calendar) = &mut self.calendar {
-            calendar.extend(spot.uses.releases.iter().map(|release| (release.at, id)));
         }
         if spot.stairs.for_ever > 0 {
             self.by_free.entry(spot.stairs.for_ever).or_default().insert(place);
@@ -481,6 +472,11 @@ impl Pool<'_> {
         for (until, _) in &spot.stairs.steps {
             self.until.entry(*until).or_default().insert(place);
         }
+    }
+
+    /// What ends there is not what the calendar knows. An end that is no longer one does no harm.
+    fn note_ends(&mut self, id: SpotId, spot: &Spot) {
+        self.changed_ends.extend(spot.held().releases.iter().map(|release| (release.at, id)));
     }
 
     fn remove(&mut self, id: SpotId, spot: &Spot) {
@@ -492,11 +488,6 @@ impl Pool<'_> {
             self.n_idle[unit] -= 1;
         }
         self.promised.remove(&id);
-        if let Some(calendar) = &mut self.calendar {
-            for release in &spot.uses.releases {
-                calendar.remove(&(release.at, id));
-            }
-        }
         drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
         for (until, _) in &spot.stairs.steps {
             drop_from(&mut self.until, until, &place);

@@ -1,15 +1,17 @@
 //! One usable node: what is free of it now, as this plan will have left it, and who has what of it in the future.
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use model::gres::GresUnits;
 use model::node::Tenancy;
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
-use model::{CpuSet, Job, JobId, Node};
+use model::{CpuSet, Job, JobId, Node, Timestamp};
 use state::Cluster;
 
 use crate::room::PoolId;
-use crate::timeline::{Free, Interval, Slot, Stairs, Use, Uses};
+use crate::timeline::{Free, Held, Interval, Running, Slot, Stairs, Use, Uses};
 
 #[derive(Clone)]
 pub(crate) struct Spot<'a> {
@@ -17,8 +19,15 @@ pub(crate) struct Spot<'a> {
     /// Free at this moment; it may be promised to somebody later.
     pub now: Free,
     pub stairs: Stairs,
-    /// Who has what, and until when. Of running jobs only after `Room::load`.
-    pub uses: Uses,
+    /// What is promised from later marks on.
+    pub promised: Vec<Use>,
+    /// Who has what, and until when; looked up when somebody asks.
+    held: OnceCell<Held>,
+    /// Jobs that this plan has started here, as long as nobody has asked.
+    started: Vec<Use>,
+    /// This plan has changed who has what.
+    pub is_changed: bool,
+    running: Rc<Running<'a>>,
     pub is_empty: bool,
     /// Jobs that this plan starts here.
     pub n_started: u32,
@@ -34,14 +43,18 @@ pub(crate) struct Spot<'a> {
 }
 
 impl<'a> Spot<'a> {
-    pub fn new(node: &'a Node) -> Self {
+    pub fn new(node: &'a Node, running: &Rc<Running<'a>>) -> Self {
         let room = node.free_room();
         let cpus = if node.exclusive_job.is_some() || node.blocked_by.is_some() { 0 } else { room.cpus };
         Spot {
             node,
             now: Free { cpus, memory_mb: room.memory_mb },
             stairs: Stairs { steps: Vec::new(), for_ever: cpus },
-            uses: Uses::default(),
+            promised: Vec::new(),
+            held: OnceCell::new(),
+            started: Vec::new(),
+            is_changed: false,
+            running: running.clone(),
             is_empty: node.jobs.is_empty(),
             n_started: 0,
             is_shared: false,
@@ -58,7 +71,7 @@ impl<'a> Spot<'a> {
         let node = self.node;
         let stays = |id: &JobId| !gone.contains(id);
         let staying = node.jobs.iter().filter(|id| stays(id)).filter_map(|id| cluster.job(*id));
-        let started = self.uses.held.iter().filter(|one| !node.jobs.contains(&one.job) && stays(&one.job));
+        let started = self.held().uses.iter().filter(|one| !node.jobs.contains(&one.job) && stays(&one.job));
         let (mut cpus, mut gres) = (CpuSet::default(), Vec::new());
         let (mut users, mut free) = (BTreeMap::<u32, Tenancy>::new(), self.whole);
         let mut is_empty = true;
@@ -84,11 +97,23 @@ impl<'a> Spot<'a> {
             gres.extend(one.gres.iter().cloned());
             join(one.uid, one.is_alone);
         }
-        let uses = self.uses.without(gone);
+        let held = OnceCell::from(self.held().without(gone));
         let (users, gres) = (Some(users), Some(gres));
-        let mut spot = Spot { now: free, uses, is_empty, users, gres, ..self.clone() };
+        let mut spot = Spot { now: free, held, is_empty, users, gres, ..self.clone() };
         spot.climb();
         spot
+    }
+
+    pub fn held(&self) -> &Held {
+        self.held.get_or_init(|| {
+            let mut held = self.running.on(self.node);
+            self.started.iter().cloned().for_each(|one| held.add(one));
+            held
+        })
+    }
+
+    pub fn uses(&self) -> Uses<'_> {
+        Uses { held: self.held(), promised: &self.promised }
     }
 
     pub fn users(&self) -> &BTreeMap<u32, Tenancy> {
@@ -101,12 +126,23 @@ impl<'a> Spot<'a> {
 
     /// Nothing is promised to anybody before the interval, which begins now, is over.
     pub fn is_as_now(&self, interval: Interval) -> bool {
-        interval.from == Slot::NOW && self.uses.promised.iter().all(|one| one.interval.from >= interval.until)
+        interval.from == Slot::NOW && self.promised.iter().all(|one| one.interval.from >= interval.until)
     }
 
-    /// A running job, or one that this plan starts.
-    pub fn hold(&mut self, one: Use) {
-        self.uses.add(one);
+    /// A job that this plan starts.
+    fn hold(&mut self, one: Use) {
+        self.is_changed = true;
+        match self.held.get_mut() {
+            Some(held) => held.add(one),
+            None => self.started.push(one),
+        }
+    }
+
+    /// The job will be gone by then.
+    pub fn shorten(&mut self, job: JobId, until: Slot, ends_at: Timestamp) {
+        self.is_changed = true;
+        self.held();
+        self.held.get_mut().expect("just looked up").shorten(job, until, ends_at);
     }
 
     /// Gives the job its part, now.
@@ -135,21 +171,25 @@ impl<'a> Spot<'a> {
     /// Promises the job its part, later.
     pub fn promise(&mut self, grant: &Grant, size: &Size, job: &Job, interval: Interval) {
         let gres = self.units(size, grant.n_tasks, interval);
-        self.uses.add(part(job.id, job.spec.uid, grant, size, gres, interval));
+        self.promised.push(part(job.id, job.spec.uid, grant, size, gres, interval));
         self.climb();
     }
 
     /// Nobody may use it while the job runs, which does not run here.
     pub fn close(&mut self, job: &Job, interval: Interval) {
-        if interval.from == Slot::NOW {
-            self.now.cpus = 0;
+        let closing = Use::whole(job, interval, None);
+        match interval.from {
+            Slot::NOW => {
+                self.now.cpus = 0;
+                self.hold(closing);
+            }
+            _ => self.promised.push(closing),
         }
-        self.uses.add(Use::whole(job, interval, None));
         self.climb();
     }
 
     fn climb(&mut self) {
-        self.stairs = Stairs::of(&self.uses, self.whole, self.now.cpus);
+        self.stairs = Stairs::of(&self.promised, || self.uses(), self.whole, self.now.cpus);
     }
 
     fn units(&self, size: &Size, n_tasks: u32, interval: Interval) -> Vec<GresUnits> {
@@ -159,7 +199,7 @@ impl<'a> Spot<'a> {
         let wanted = size.gres_for(n_tasks);
         let picked = match self.is_as_now(interval) {
             true => self.node.config.pick_gres(self.gres_in_use(), &wanted),
-            false => self.node.config.pick_gres(&self.uses.gres_over(interval), &wanted),
+            false => self.node.config.pick_gres(&self.uses().gres_over(interval), &wanted),
         };
         picked.unwrap_or_default()
     }

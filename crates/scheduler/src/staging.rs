@@ -93,7 +93,7 @@ impl<'a> Pass<'a> {
             return true;
         }
         let Some(ahead) = self.ahead() else { return false };
-        self.room.load(self.cluster, &self.clock);
+        self.room.look_ahead();
         let first = |pool: &crate::room::PoolId| {
             let slot = crate::timeline::Slot(1);
             crate::timeline::earliest(&self.room, &self.clock, *pool, &request, slot).map(|(slot, _)| slot)

@@ -101,7 +101,7 @@ fn needs(job: &Job) -> String {
 fn look_at_nodes(cluster: &Cluster, job: &Job, why: &mut Why) {
     let clock = Clock::of(cluster);
     let mut room = Room::new(cluster, &clock);
-    room.load(cluster, &clock);
+    room.look_ahead();
     room.look_for(&job.spec.size);
     let Some(request) = Request::waiting(&Request::all(cluster, &room.closures, job)) else { return };
     let partitions = job.spec.partitions.iter().filter_map(|name| cluster.config().partition(name));
@@ -126,7 +126,7 @@ fn look_at_nodes(cluster: &Cluster, job: &Job, why: &mut Why) {
 
 fn last_holder(room: &Room, spot: SpotId) -> Option<HeldNode> {
     let spot = room.spot(spot);
-    let last = spot.uses.held.last()?;
+    let last = spot.held().uses.last()?;
     Some(HeldNode { node: spot.node.name.clone(), by: last.job, until: last.ends_at })
 }
 

@@ -162,7 +162,7 @@ impl<'a> Pass<'a> {
     }
 
     fn tell(&mut self, job: &Job, chosen: Vec<&Victim<'a>>) {
-        self.room.load(self.cluster, &self.clock);
+        self.room.look_ahead();
         self.preemptees.made_room_for.insert(job.id);
         for victim in chosen {
             let gone_at = self.cluster.now() + victim.terms.grace;

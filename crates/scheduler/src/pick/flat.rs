@@ -22,11 +22,15 @@ pub(super) fn pick(offer: &Offer, bounds: (u32, u32)) -> Option<Vec<Grant>> {
 
 /// A look at the sums tells most failures apart.
 pub(super) fn too_little_is_left(offer: &Offer, size: &Size, (min, _): (u32, u32)) -> bool {
-    let n_cpus = match size.n_tasks {
+    offer.most_free_cpus() < least_cpus(size, min) || offer.emptiest(size.cpus_for(1)).next().is_none()
+}
+
+/// With fewer CPUs than this, on whatever nodes, such a job cannot start.
+pub(crate) fn least_cpus(size: &Size, min_nodes: u32) -> u64 {
+    match size.n_tasks {
         Some(n_tasks) if !size.overcommit => u64::from(n_tasks) * u64::from(size.n_cpus_per_task()),
-        _ => u64::from(min) * u64::from(size.cpus_for(size.n_tasks_each().unwrap_or(1))),
-    };
-    offer.most_free_cpus() < n_cpus || offer.emptiest(size.cpus_for(1)).next().is_none()
+        _ => u64::from(min_nodes) * u64::from(size.cpus_for(size.n_tasks_each().unwrap_or(1))),
+    }
 }
 
 /// Finds a good place without looking at every node, or may miss one where nodes differ much.

@@ -12,6 +12,7 @@ mod network;
 mod offer;
 mod over;
 
+pub(crate) use flat::least_cpus;
 pub(crate) use offer::Offer;
 pub(crate) use over::{Overs, overs};
 

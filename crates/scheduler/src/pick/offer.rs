@@ -46,7 +46,7 @@ impl<'r, 'a> Offer<'r, 'a> {
     ) -> Self {
         let free = spots.iter().filter_map(|id| {
             let spot = room.spot(*id);
-            let free = spot.uses.free_over(spot.whole, interval);
+            let free = spot.uses().free_over(spot.whole, interval);
             (free.cpus >= request.least_cpus).then_some((free.cpus, spot.weight, *id))
         });
         let mut free: Vec<(u32, u32, SpotId)> = free.collect();
@@ -134,7 +134,7 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     fn is_idle(&self, spot: &Spot) -> bool {
         let is_empty_now = spot.is_empty && spot.now.cpus > 0;
-        (self.interval.from > Slot::NOW || is_empty_now) && spot.uses.during(self.interval).next().is_none()
+        (self.interval.from > Slot::NOW || is_empty_now) && spot.uses().during(self.interval).next().is_none()
     }
 
     /// All nodes, in natural order.
@@ -218,18 +218,18 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     fn fitting_over(&self, id: SpotId, spot: &Spot) -> Option<u32> {
         let uid = self.request.spec().uid;
-        let mut free = spot.uses.free_over(spot.whole, self.interval);
+        let mut free = spot.uses().free_over(spot.whole, self.interval);
         if self.interval.from == Slot::NOW {
             free = Free { cpus: free.cpus.min(spot.now.cpus), memory_mb: free.memory_mb.min(spot.now.memory_mb) };
         }
         let is_admitted =
-            !self.room.has_lone_users || node::admits(&spot.uses.users_over(self.interval), uid, self.size.sharing);
-        let is_taken = self.size.wants_whole_nodes() && spot.uses.during(self.interval).next().is_some();
+            !self.room.has_lone_users || node::admits(&spot.uses().users_over(self.interval), uid, self.size.sharing);
+        let is_taken = self.size.wants_whole_nodes() && spot.uses().during(self.interval).next().is_some();
         if free.cpus == 0 || !is_admitted || is_taken {
             return None;
         }
         let wants_gres = !self.size.gres.is_empty() || !self.size.gres_per_task.is_empty();
-        let in_use = if wants_gres { spot.uses.gres_over(self.interval) } else { Vec::new() };
+        let in_use = if wants_gres { spot.uses().gres_over(self.interval) } else { Vec::new() };
         self.fitting(id, spot, free, &in_use)
     }
 

@@ -26,10 +26,7 @@ pub(crate) fn earliest(
     let n_tries_left = if has_shape { N_TRIES_ON_A_NETWORK } else { N_TRIES };
     let mut search = Search { room, clock, pool, request, not_before, min_nodes: bounds.0.into(), n_tries_left };
     let is_walked = request.is_plain() && request.closed.is_empty() && request.counts.is_empty();
-    match room.calendar(pool).filter(|_| is_walked) {
-        Some(calendar) => super::walk::walk(&mut search, calendar),
-        None => scan(&mut search),
-    }
+    if is_walked { super::walk::walk(&mut search) } else { scan(&mut search) }
 }
 
 /// What is looked for, and how often a choice may still fail.
@@ -90,7 +87,7 @@ fn scan(search: &mut Search) -> Option<(Slot, Vec<Grant>)> {
         if !request.suits_all && !room.spot(*spot).node.suits(request.size) {
             continue;
         }
-        match is_plain && room.spot(*spot).uses.promised.is_empty() && !room.closures.bars_ever(*spot, request) {
+        match is_plain && room.spot(*spot).promised.is_empty() && !room.closures.bars_ever(*spot, request) {
             true => add_plain(&mut sums, room, *spot, request),
             false => add_exactly(room, clock, *spot, pool, request, |at, nodes, tasks| sums.add(at, nodes, tasks)),
         }
@@ -151,7 +148,7 @@ fn add_plain(sums: &mut Sums, room: &Room, spot: SpotId, request: &Request) {
         sums.add(at, i64::from(before.is_none()), tasks - before.unwrap_or(0));
     };
     count(free, Slot::NOW, sums);
-    for release in &spot.uses.releases {
+    for release in &spot.held().releases {
         free = free.plus(release, spot.whole);
         count(free, release.at, sums);
     }
@@ -175,9 +172,9 @@ pub(super) fn add_exactly(
     request: &Request,
     mut add: impl FnMut(Slot, i64, i64),
 ) {
-    let uses = &room.spot(spot).uses;
+    let uses = room.spot(spot).uses();
     let mut marks: Vec<Slot> = vec![Slot::NOW];
-    marks.extend(uses.held.iter().chain(&uses.promised).map(|one| one.interval.until));
+    marks.extend(uses.held.uses.iter().chain(uses.promised).map(|one| one.interval.until));
     let begins = uses.promised.iter().map(|one| one.interval.from);
     marks.extend(begins.map(|from| too_late(clock, from, request.length)));
     for closed in room.closures.intervals(spot, request) {

@@ -1,5 +1,5 @@
 //! How many CPUs of a node are free from now on, and for how long: fewer the further the future reaches.
-use super::{Free, Slot, Uses};
+use super::{Free, Slot, Use, Uses};
 
 #[derive(Clone, Default)]
 pub(crate) struct Stairs {
@@ -10,13 +10,14 @@ pub(crate) struct Stairs {
 }
 
 impl Stairs {
-    pub fn of(uses: &Uses, whole: Free, now_cpus: u32) -> Stairs {
-        let mut begins: Vec<Slot> = uses.promised.iter().map(|one| one.interval.from).collect();
+    /// Who holds the node is asked only where something is promised.
+    pub fn of<'s>(promised: &'s [Use], uses: impl Fn() -> Uses<'s>, whole: Free, now_cpus: u32) -> Stairs {
+        let mut begins: Vec<Slot> = promised.iter().map(|one| one.interval.from).collect();
         begins.sort_unstable();
         begins.dedup();
         let mut stairs = Stairs { steps: Vec::new(), for_ever: now_cpus };
         for begin in begins {
-            let level = uses.free_at(whole, begin).cpus;
+            let level = uses().free_at(whole, begin).cpus;
             if level < stairs.for_ever {
                 stairs.steps.push((begin, stairs.for_ever));
                 stairs.for_ever = level;

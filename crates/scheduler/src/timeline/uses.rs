@@ -1,11 +1,11 @@
 //! Who holds, or is promised, what of one node, and from when to when.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::gres::GresUnits;
 use model::node::Tenancy;
 use model::{Job, JobId, Timestamp};
 
-use super::{Interval, Slot};
+use super::{Held, Interval, Release, Slot};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
@@ -54,94 +54,22 @@ impl Free {
     }
 }
 
-#[derive(Clone, Default)]
-pub(crate) struct Uses {
-    /// From now on; the first to end first.
-    pub held: Vec<Use>,
+/// All that is known of one node.
+#[derive(Clone, Copy)]
+pub(crate) struct Uses<'s> {
+    /// From now on.
+    pub held: &'s Held,
     /// From a later mark on.
-    pub promised: Vec<Use>,
-    /// What those in `held` give back, and when: all that most questions need, close together.
-    pub releases: Vec<Release>,
+    pub promised: &'s [Use],
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Release {
-    pub at: Slot,
-    pub cpus: u32,
-    pub memory_mb: u64,
-}
-
-impl Release {
-    fn join(&mut self, other: &Release) {
-        self.cpus = self.cpus.saturating_add(other.cpus);
-        self.memory_mb = self.memory_mb.saturating_add(other.memory_mb);
-    }
-}
-
-impl Uses {
-    pub fn add(&mut self, one: Use) {
-        match one.interval.from {
-            Slot::NOW => {
-                let at = self.held.partition_point(|other| other.interval.until <= one.interval.until);
-                self.release(&one);
-                self.held.insert(at, one);
-            }
-            _ => self.promised.push(one),
-        }
-    }
-
-    /// Puts running jobs, the first to end first, before those that this plan has started.
-    pub fn load(&mut self, running: impl ExactSizeIterator<Item = Use>) {
-        let started = std::mem::replace(&mut self.held, Vec::with_capacity(running.len()));
-        self.releases = Vec::with_capacity(running.len());
-        for one in running {
-            let release = Release { at: one.interval.until, cpus: one.cpus, memory_mb: one.memory_mb };
-            match self.releases.last_mut().filter(|last| last.at == release.at) {
-                Some(last) => last.join(&release),
-                None => self.releases.push(release),
-            }
-            self.held.push(one);
-        }
-        started.into_iter().for_each(|one| self.add(one));
-    }
-
-    fn release(&mut self, one: &Use) {
-        let until = one.interval.until;
-        let at = self.releases.partition_point(|release| release.at < until);
-        let release = Release { at: until, cpus: one.cpus, memory_mb: one.memory_mb };
-        match self.releases.get_mut(at).filter(|known| known.at == until) {
-            Some(known) => known.join(&release),
-            None => self.releases.insert(at, release),
-        }
-    }
-
-    /// As if these had gone.
-    pub fn without(&self, gone: &BTreeSet<JobId>) -> Uses {
-        let mut uses = Uses { promised: self.promised.clone(), ..Uses::default() };
-        let staying = self.held.iter().filter(|one| !gone.contains(&one.job));
-        staying.cloned().for_each(|one| uses.add(one));
-        uses
-    }
-
-    /// The job will be gone sooner than was known.
-    pub fn shorten(&mut self, job: JobId, until: Slot, ends_at: Timestamp) {
-        let held = std::mem::take(&mut self.held);
-        self.releases.clear();
-        for mut one in held {
-            if one.job == job {
-                one.interval.until = one.interval.until.min(until);
-                one.ends_at = Some(ends_at);
-            }
-            self.add(one);
-        }
-    }
-
-    pub fn during(&self, interval: Interval) -> impl Iterator<Item = &Use> {
-        self.held.iter().chain(&self.promised).filter(move |one| one.interval.overlaps(interval))
+impl<'s> Uses<'s> {
+    pub fn during(self, interval: Interval) -> impl Iterator<Item = &'s Use> {
+        self.held.uses.iter().chain(self.promised).filter(move |one| one.interval.overlaps(interval))
     }
 
     /// The least that is free at any time of the interval, of a node that has `whole`.
-    pub fn free_over(&self, whole: Free, interval: Interval) -> Free {
+    pub fn free_over(self, whole: Free, interval: Interval) -> Free {
         let begins = self.promised.iter().map(|one| one.interval.from);
         let later = begins.filter(|from| interval.from < *from && *from < interval.until);
         // What is held now only ever gets less, so more is used only where a promise begins.
@@ -151,9 +79,9 @@ impl Uses {
         })
     }
 
-    pub fn free_at(&self, whole: Free, at: Slot) -> Free {
+    pub fn free_at(self, whole: Free, at: Slot) -> Free {
         let mut free = whole;
-        let held = self.releases.iter().rev().take_while(|release| release.at > at);
+        let held = self.held.releases.iter().rev().take_while(|release| release.at > at);
         let held = held.map(|release| (release.cpus, release.memory_mb));
         let promised = self.promised.iter().filter(|one| one.interval.from <= at && at < one.interval.until);
         for (cpus, memory_mb) in held.chain(promised.map(|one| (one.cpus, one.memory_mb))) {
@@ -164,11 +92,11 @@ impl Uses {
     }
 
     /// Units that somebody has at some time of the interval: a job keeps its units from begin to end.
-    pub fn gres_over(&self, interval: Interval) -> Vec<GresUnits> {
+    pub fn gres_over(self, interval: Interval) -> Vec<GresUnits> {
         self.during(interval).flat_map(|one| one.gres.iter().cloned()).collect()
     }
 
-    pub fn users_over(&self, interval: Interval) -> BTreeMap<u32, Tenancy> {
+    pub fn users_over(self, interval: Interval) -> BTreeMap<u32, Tenancy> {
         let mut users: BTreeMap<u32, Tenancy> = BTreeMap::new();
         for one in self.during(interval) {
             let tenancy = users.entry(one.uid).or_default();

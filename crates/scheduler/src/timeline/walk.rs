@@ -2,7 +2,7 @@
 //!
 //! Most nodes are full until something on them ends. So the search begins with those that have room now, and then follows the
 //! pool's calendar of releases; a cluster of ten thousand nodes is not looked at to place a job on four.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::plan::Grant;
 
@@ -10,9 +10,6 @@ use super::earliest::{Search, Tried, add_exactly, tasks_in};
 use super::{Free, Slot};
 use crate::pick::Offer;
 use crate::room::SpotId;
-
-/// When something on a node ends.
-pub(crate) type Calendar = BTreeSet<(Slot, SpotId)>;
 
 #[derive(Default)]
 struct Sums {
@@ -37,7 +34,7 @@ impl Sums {
     }
 }
 
-pub(super) fn walk(search: &mut Search, calendar: &Calendar) -> Option<(Slot, Vec<Grant>)> {
+pub(super) fn walk(search: &mut Search) -> Option<(Slot, Vec<Grant>)> {
     let Search { room, clock, pool, request, .. } = *search;
     let suits = |spot: SpotId| request.suits_all || room.spot(spot).node.suits(request.size);
     let mut sums = Sums { counted: vec![0; room.n_spots()], ..Default::default() };
@@ -56,7 +53,7 @@ pub(super) fn walk(search: &mut Search, calendar: &Calendar) -> Option<(Slot, Ve
             sums.count(spot, tasks);
         }
     }
-    let mut events = calendar.iter().copied().peekable();
+    let mut events = room.ends(pool).peekable();
     let mut slot = Slot::NOW;
     loop {
         let mut is_new = slot == Slot::NOW;
@@ -88,6 +85,6 @@ pub(super) fn walk(search: &mut Search, calendar: &Calendar) -> Option<(Slot, Ve
 /// What is free of a node without promises at that mark.
 fn free_at(search: &Search, spot: SpotId, slot: Slot) -> Free {
     let spot = search.room.spot(spot);
-    let over = spot.uses.releases.iter().take_while(|release| release.at <= slot);
+    let over = spot.held().releases.iter().take_while(|release| release.at <= slot);
     over.fold(spot.now, |free, release| free.plus(release, spot.whole))
 }
