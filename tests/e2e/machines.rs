@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use crate::cluster::{Cluster, kill_9, new_dir};
 
 /// A port that nobody has; the kernel gives out others first before it gives this one again.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A machine that is to be stopped when the test is over.
-struct Machine(Cluster);
+pub struct Machine(pub Cluster);
 
 impl Machine {
     fn new(dir: PathBuf) -> Machine {
@@ -18,12 +18,12 @@ impl Machine {
     }
 }
 
-fn token(head: &Cluster, options: &str) -> String {
+pub fn token(head: &Cluster, options: &str) -> String {
     let line = head.ok(&format!("spur token {options} --dir {}", head.dir.display()));
     line.rsplit_once(' ').unwrap().1.to_owned()
 }
 
-fn join(word: &str, options: &str) -> Machine {
+pub fn join(word: &str, options: &str) -> Machine {
     let machine = Machine::new(new_dir());
     machine.0.ok(&format!("spur join {word} {options} --dir {}", machine.0.dir.display()));
     machine
@@ -42,8 +42,12 @@ fn machines_join_over_tls_run_jobs_and_leave() {
     let job = head.sbatch("-D / -o /dev/null --wrap 'echo ran > \"$SLURM_SUBMIT_DIR\"/../..; true'");
     head.wait_state(&job, "COMPLETED");
     if unsafe { libc::geteuid() } == 0 {
-        let refused = node.0.run("scontrol update nodename=a1 state=drain reason=x");
+        let refused = node.0.run("scontrol update partitionname=main state=down");
         assert_ne!(refused.code, 0, "root of a node is no administrator: {refused:?}");
+        // But a health check there may say that the machine is sick.
+        node.0.ok("scontrol update nodename=a1 state=drain reason=sick");
+        assert_eq!(head.ok("sinfo -h -o '%T %E'"), "drained sick");
+        node.0.ok("scontrol update nodename=a1 state=resume");
     }
 
     let again = Machine::new(new_dir());

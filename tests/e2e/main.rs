@@ -11,6 +11,7 @@ mod kill;
 mod limits;
 mod lua;
 mod machines;
+mod machines_steps;
 mod memory;
 mod operate;
 mod preempt;

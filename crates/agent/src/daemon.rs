@@ -7,16 +7,17 @@ use anyhow::Context;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
-use wire::channel::MAX_MESSAGE_BYTES;
-use wire::proto::agent_server::AgentServer;
 
 use crate::attach::Door;
 use crate::killed::Killed;
-use crate::relay::Relay;
+use crate::neighbours::Remote;
+use crate::relay::{Exchange, Relay};
 use crate::spool::Spool;
 use crate::staging::{self, Staging};
 use crate::table::{Agent, Table};
-use crate::{Options, adopt, cgroup, launcher, link, machine};
+use crate::{Options, adopt, cgroup, gate, launcher, link, machine};
+
+const LISTEN_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Runs until SIGTERM or SIGINT; running jobs go on without it.
 pub fn run(options: Options) -> anyhow::Result<()> {
@@ -66,22 +67,26 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         table: Mutex::new(Table::new(killed)),
         staging: Staging::default(),
         hooks: Default::default(),
+        heard: Default::default(),
         spool,
         options,
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
     adopt::adopt_all(&agent)?;
     if let Some(remote) = agent.options.remote.clone() {
-        tokio::spawn(wire::tls::renewal::keep_fresh(remote.keyring, remote.addresses));
+        let addresses = remote.clone();
+        tokio::spawn(wire::tls::renewal::keep_fresh(remote.keyring.clone(), move || addresses.controllers()));
+        if !remote.listen.is_empty() {
+            listen_to_others(agent.clone(), remote).await;
+        }
     }
     let listener = listen(&agent.options)?;
-    let door = AgentServer::new(Door::new(agent.clone()))
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let relay = Relay::new(agent.options.remote.clone());
+    let exchange = Exchange::new(agent.options.node.to_string(), gate::served(Door::new(agent.clone())), relay.clone());
     let server = tonic::transport::Server::builder()
         .initial_stream_window_size(1 << 20)
-        .add_service(door)
-        .add_service(Relay::new(agent.options.remote.clone()))
+        .add_service(exchange)
+        .add_service(relay)
         .serve_with_incoming(UnixListenerStream::new(listener));
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: running jobs are left alone"),
@@ -95,6 +100,19 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     }
     let _ = fs::remove_file(&agent.options.socket);
     Ok(())
+}
+
+/// The controllers are told where, so this is known before they are; a port that is taken is waited for meanwhile.
+async fn listen_to_others(agent: Arc<Agent>, remote: Remote) {
+    let heard = agent.heard.clone();
+    let at_once = tokio::time::timeout(LISTEN_PATIENCE, gate::open(&remote, &heard)).await;
+    tokio::spawn(async move {
+        let listener = match at_once {
+            Ok(listener) => listener,
+            Err(_) => gate::open(&remote, &heard).await,
+        };
+        gate::serve(listener, remote, Door::new(agent)).await
+    });
 }
 
 /// The spool's lock says that no other agent is listening there.

@@ -60,7 +60,9 @@ pub async fn keep(agent: Arc<Agent>) -> Infallible {
 /// One controller after the other.
 async fn connect(options: &Options, turn: usize) -> Result<Channel, wire::CallError> {
     if let Some(remote) = &options.remote {
-        let address = &remote.addresses[turn % remote.addresses.len()];
+        let controllers = remote.controllers();
+        let address = controllers.get(turn % controllers.len().max(1));
+        let address = address.ok_or_else(|| wire::CallError::Other("no controller is known".into()))?;
         return wire::tls::connect::connect(address, remote.keyring.clone(), Expected::AnyController).await;
     }
     let controller = &options.controllers[turn % options.controllers.len()];
@@ -77,7 +79,8 @@ async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyho
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let (say, reports) = unbounded_channel();
-    let machine = Machine { pools: staging::pool_reports(agent).await, ..agent.machine.clone() };
+    let address = agent.options.remote.as_ref().map(|remote| agent.heard.address(remote)).unwrap_or_default();
+    let machine = Machine { pools: staging::pool_reports(agent).await, address, ..agent.machine.clone() };
     let mut runs = agent.table().live_runs();
     // Nodes come back into use only when the epilogs of what ran there have.
     runs.extend(hooks::runs(agent));
@@ -111,6 +114,8 @@ async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyho
                 table.report_again(old_sequence);
                 old_sequence = table.next_sequence();
             }
+            // The controllers are told where with the next greeting.
+            () = agent.heard.is_new() => return Ok(()),
             _ = heartbeat.tick() => drop(say.send(Report::Heartbeat)),
         }
     }

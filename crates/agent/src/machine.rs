@@ -30,6 +30,7 @@ pub fn describe(options: &Options) -> Machine {
         booted: field_of("/proc/stat", "btime").map(Timestamp::from_secs),
         agent_started: Some(now()),
         socket: std::path::absolute(&options.socket).unwrap_or_else(|_| options.socket.clone()).display().to_string(),
+        address: String::new(),
         pools: Vec::new(),
     }
 }

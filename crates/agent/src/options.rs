@@ -1,19 +1,11 @@
 //! What an agent must be told.
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::NodeName;
 use model::pool::Pool;
-use wire::tls::identity::Keyring;
 
-/// Controllers on other machines.
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// Any of them will do.
-    pub addresses: Vec<String>,
-    pub keyring: Arc<Keyring>,
-}
+use crate::neighbours::Remote;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -24,6 +16,8 @@ pub struct Options {
     pub remote: Option<Remote>,
     /// Where `srun` reaches this agent.
     pub socket: PathBuf,
+    /// Where commands of its jobs find the cluster; none: where those of the submitter do.
+    pub config_file: Option<PathBuf>,
     /// Belongs to this agent alone; records of runs, results, scripts.
     pub spool_dir: PathBuf,
     pub pid_file: Option<PathBuf>,

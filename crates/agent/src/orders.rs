@@ -42,6 +42,11 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         Order::Prolog { number, run, hook } => hooks::prolog(agent, number, run, *hook),
         Order::Epilog { number, run, hook } => hooks::epilog(agent, number, run, *hook),
         Order::ForgetHooks { run } => hooks::forget(agent, &run),
+        Order::Neighbours(told) => {
+            if let Some(remote) = &agent.options.remote {
+                remote.know(*told);
+            }
+        }
         Order::StopMover { home, attempt } => staging::stop_mover(agent, home, attempt),
     }
 }

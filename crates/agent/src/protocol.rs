@@ -47,6 +47,9 @@ pub struct Start {
     pub group: String,
     /// Which of the agent's script directories and cgroups this run has to itself.
     pub slot: u32,
+    /// Where the commands of the run find the cluster; none: where those of its submitter do.
+    #[serde(default)]
+    pub config_file: Option<String>,
     /// Marks the processes' environment, to find them when all else fails.
     pub tag: String,
 }

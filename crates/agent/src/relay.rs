@@ -1,4 +1,5 @@
 //! Commands on this machine reach the controllers through its agent, which says who they are.
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -6,22 +7,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use tonic::Status;
+use tokio::sync::Mutex;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use tonic::transport::Channel;
+use tonic::{Code, Status};
+use wire::bearer;
+use wire::node::NODE_HEADER;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
+use wire::proto::LocateRequest;
+use wire::proto::agent_server::AgentServer;
+use wire::proto::controller_client::ControllerClient;
 use wire::tls::connect::{Expected, connect};
+use wire::tls::nodes::Agents;
 
-use crate::options::Remote;
+use crate::attach::Door;
+use crate::neighbours::Remote;
 
 #[derive(Clone)]
 pub struct Relay {
     remote: Option<Remote>,
-    open: Arc<tokio::sync::Mutex<Option<Channel>>>,
+    open: Arc<Mutex<Option<Channel>>>,
     turn: Arc<AtomicUsize>,
 }
 
@@ -35,9 +44,10 @@ impl Relay {
         if let Some(channel) = &*open {
             return Some(channel.clone());
         }
-        for _ in 0..remote.addresses.len() {
+        let addresses = remote.controllers();
+        for _ in 0..addresses.len() {
             let turn = self.turn.load(Ordering::Relaxed);
-            let address = &remote.addresses[turn % remote.addresses.len()];
+            let address = &addresses[turn % addresses.len()];
             match connect(address, remote.keyring.clone(), Expected::AnyController).await {
                 Ok(channel) => {
                     *open = Some(channel.clone());
@@ -47,6 +57,12 @@ impl Relay {
             }
         }
         None
+    }
+
+    /// The next call tries another controller.
+    async fn turn_away(&self) {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        *self.open.lock().await = None;
     }
 
     async fn pass(self, request: Request<Body>) -> Response<Body> {
@@ -61,8 +77,7 @@ impl Relay {
         match pass_on(channel, request, &origin).await {
             Ok(answer) => answer,
             Err(error) => {
-                self.turn.fetch_add(1, Ordering::Relaxed);
-                *self.open.lock().await = None;
+                self.turn_away().await;
                 again(&format!("the controller is gone: {error}"))
             }
         }
@@ -85,5 +100,94 @@ impl Service<Request<Body>> for Relay {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let relay = self.clone();
         Box::pin(async move { Ok(relay.pass(request).await) })
+    }
+}
+
+/// Calls for agents: this one answers its own, and passes on those for others.
+#[derive(Clone)]
+pub struct Exchange {
+    node: String,
+    own: AgentServer<Door>,
+    relay: Relay,
+    agents: Option<Arc<Agents>>,
+    /// Where others are heard, as the controllers said last.
+    places: Arc<Mutex<HashMap<String, String>>>,
+}
+
+impl Exchange {
+    pub fn new(node: String, own: AgentServer<Door>, relay: Relay) -> Exchange {
+        let agents = relay.remote.as_ref().map(|remote| Arc::new(Agents::new(remote.keyring.clone())));
+        Exchange { node, own, relay, agents, places: Arc::default() }
+    }
+
+    async fn pass(self, node: String, request: Request<Body>) -> Response<Body> {
+        // Whom a token names only controllers can tell.
+        let Some(agents) = self.agents.as_ref().filter(|_| bearer::sent(request.headers()).is_none()) else {
+            return self.relay.pass(request).await;
+        };
+        let Some(origin) = Origin::of_local(&request).filter(|origin| origin.from == From::Local) else {
+            return Status::unauthenticated("the caller's identity is unknown").into_http();
+        };
+        let address = match self.locate(&node).await {
+            Ok(address) => address,
+            Err(status) => return status.into_http(),
+        };
+        let answer = agents.pass(&node, &address, request, &origin).await;
+        if Status::from_header_map(answer.headers()).is_some_and(|status| status.code() == Code::Unavailable) {
+            self.places.lock().await.remove(&node);
+        }
+        answer
+    }
+
+    async fn locate(&self, node: &str) -> Result<String, Status> {
+        if let Some(address) = self.places.lock().await.get(node) {
+            return Ok(address.clone());
+        }
+        let nobody = || Status::unavailable("no controller can be reached");
+        let remote = self.relay.remote.as_ref().ok_or_else(nobody)?;
+        let channel = self.relay.channel(remote).await.ok_or_else(nobody)?;
+        let asked = ControllerClient::new(channel).locate(LocateRequest { node: node.to_owned() }).await;
+        let address = match asked {
+            Ok(reply) => reply.into_inner().address,
+            Err(status) => {
+                if status.code() == Code::Unavailable {
+                    self.relay.turn_away().await;
+                }
+                return Err(status);
+            }
+        };
+        if address.is_empty() {
+            return Err(Status::unavailable(format!("the agent of {node} is not heard by other machines")));
+        }
+        self.places.lock().await.insert(node.to_owned(), address.clone());
+        Ok(address)
+    }
+}
+
+impl NamedService for Exchange {
+    const NAME: &'static str = "spur.v1.Agent";
+}
+
+impl Service<Request<Body>> for Exchange {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let named = request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok());
+        match named.filter(|name| *name != self.node).map(str::to_owned) {
+            Some(node) => {
+                let exchange = self.clone();
+                Box::pin(async move { Ok(exchange.pass(node, request).await) })
+            }
+            None => {
+                let mut own = self.own.clone();
+                Box::pin(async move { own.call(request).await })
+            }
+        }
     }
 }

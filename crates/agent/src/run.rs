@@ -62,6 +62,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
         cgroup: agent.cgroup.as_ref().map(|path| path.display().to_string()),
         group: crate::daemon::cgroup_name(&agent.options, &agent.spool),
         slot,
+        config_file: agent.options.config_file.as_ref().map(|path| path.display().to_string()),
         tag: agent.tag(run),
     };
     let mut first = frame::encode(&start);

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
 use crate::Options;
+use crate::gate::Heard;
 use crate::hooks::Hooks;
 use crate::killed::Killed;
 use crate::launcher;
@@ -34,6 +35,8 @@ pub struct Agent {
     pub table: Mutex<Table>,
     pub staging: Staging,
     pub hooks: Hooks,
+    /// Where other machines reach it.
+    pub heard: Heard,
 }
 
 pub struct Table {

@@ -3,7 +3,7 @@ use config::Client;
 use model::ask::{Answer, LiveRun, Question};
 use model::request::JobFilter;
 use model::{Job, JobId, NodeName, Step};
-use wire::{CallError, Controller, NodeAgent};
+use wire::{CallError, Controller, NodeAgent, Way};
 
 /// The runs of a job with the node of each; nodes that do not answer are left out.
 pub async fn runs(cluster: &Client, job: &Job) -> Vec<(NodeName, LiveRun)> {
@@ -15,8 +15,14 @@ pub async fn runs(cluster: &Client, job: &Job) -> Vec<(NodeName, LiveRun)> {
     found
 }
 
+/// How the agent of a node is reached from here.
+pub fn way(cluster: &Client, node: &str) -> Way {
+    let (socket, through) = (cluster.agent_socket_of(node), cluster.controller_socket.clone());
+    Way { node: node.to_owned(), socket, through }
+}
+
 pub async fn runs_on(cluster: &Client, node: &str, job: Option<JobId>) -> Result<Vec<LiveRun>, CallError> {
-    let mut agent = NodeAgent::connect(&cluster.agent_socket_of(node)).await?;
+    let mut agent = NodeAgent::connect(&way(cluster, node)).await?;
     match agent.ask(&Question::Runs { job }).await? {
         Answer::Runs(runs) => Ok(runs),
         Answer::Refused { why } => Err(CallError::Other(why)),

@@ -145,7 +145,7 @@ async fn attach(cluster: &config::Client, step: &Step, filters: &Filters, labels
     let mut nodes = Vec::new();
     for (node, share) in step.shares.iter().enumerate() {
         let connection = Connection {
-            socket: cluster.agent_socket_of(share.node.as_str()),
+            way: live::way(cluster, share.node.as_str()),
             open: ToStep::Observe { job: step.job, attempt: step.attempt, step: step.id },
             node,
             output: pieces.clone(),

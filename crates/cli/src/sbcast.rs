@@ -163,7 +163,7 @@ impl Copy {
         };
         let mut agents = Vec::new();
         for node in nodes {
-            let agent = NodeAgent::connect(&cluster.agent_socket_of(node)).await;
+            let agent = NodeAgent::connect(&live::way(cluster, node)).await;
             agents.push((node, agent.map_err(|error| format!("REQUEST_FILE_BCAST({node}): {error}"))?));
         }
         let times = FileTimes { accessed_secs: metadata.atime(), modified_secs: metadata.mtime() };

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use model::config::Sockets;
+use model::config::{PATIENCE_SECS, Sockets};
 use toml_edit::{Document, Item};
 
 use crate::{DEFAULT_AGENT_SOCKET, DEFAULT_CONTROLLER_SOCKET, home, slurm};
@@ -72,6 +72,15 @@ fn read(file: &Path) -> Result<Client, String> {
         let item = document.get("controller").and_then(|table| table.get(key)).and_then(Item::as_integer);
         item.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
     };
+    let remotes = document.get("client").and_then(|table| table.get("controllers")).and_then(Item::as_array);
+    if let Some(remotes) = remotes {
+        let addresses = remotes.iter().filter_map(|address| address.as_str().map(PathBuf::from)).collect();
+        let authority = value("client", "authority").and_then(mark);
+        let controller_socket = elsewhere(addresses, authority).ok_or_else(|| broken(file))?;
+        let cluster_name = document.get("cluster_name").and_then(Item::as_str).unwrap_or("spur").to_string();
+        // There is no agent here.
+        return Ok(Client { file: file.into(), cluster_name, controller_socket, agent_socket: "/dev/null/%n".into() });
+    }
     let socket = anchored(value("controller", "socket").unwrap_or(DEFAULT_CONTROLLER_SOCKET));
     let agent_socket = value("agent", "socket").unwrap_or(DEFAULT_AGENT_SOCKET);
     Ok(Client {
@@ -84,6 +93,26 @@ fn read(file: &Path) -> Result<Client, String> {
         ),
         agent_socket: anchored(agent_socket).to_string_lossy().into_owned(),
     })
+}
+
+/// Controllers of other machines, and the mark of the authority that they must show.
+fn elsewhere(addresses: Vec<PathBuf>, authority: Option<[u8; 32]>) -> Option<Sockets> {
+    let mut addresses = addresses.into_iter();
+    let (first, authority) = (addresses.next()?, Some(authority?));
+    Some(Sockets { first, others: addresses.collect(), patience_secs: PATIENCE_SECS, authority })
+}
+
+/// 64 hexadecimal digits.
+fn mark(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    let mut bytes = [0; 32];
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }
 
 fn broken(file: &Path) -> String {
@@ -106,7 +135,8 @@ fn head(mut lines: impl BufRead) -> io::Result<Option<String>> {
             }
             let name = trimmed.trim_start_matches('[').trim_start_matches(['"', '\'', ' ', '\t']);
             let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-            is_kept = matches!(name, "controller" | "agent");
+            // A file of a machine that only asks has nothing else.
+            is_kept = matches!(name, "controller" | "agent" | "client");
             n_seen += usize::from(is_kept);
         }
         if line.contains("\"\"\"") || line.contains("'''") {
@@ -148,6 +178,13 @@ mod tests {
         std::fs::write(&file, "cluster_name = \n").unwrap();
         assert!(find(Some(&file)).unwrap_err().contains("spur config check"));
         assert!(find(Some(&folder.join("absent"))).unwrap_err().starts_with("cannot read"));
+        let digits = "0f".repeat(32);
+        std::fs::write(&file, format!("[client]\ncontrollers = [\"h:1\", \"i:2\"]\nauthority = \"{digits}\"\n")).unwrap();
+        let sockets = find(Some(&file)).unwrap().controller_socket;
+        assert_eq!((sockets.all().count(), sockets.authority), (2, Some([0x0f; 32])));
+        // Without the mark anybody could answer.
+        std::fs::write(&file, "[client]\ncontrollers = [\"h:1\"]\n").unwrap();
+        assert!(find(Some(&file)).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -62,6 +62,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("certificate_lifetime", seconds(controller.certificate_lifetime));
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);
+    text.value("token_lifespan_max", seconds(controller.token_lifespan_max));
 }
 
 /// What was said in a slurm.conf and is only shown.
@@ -87,6 +88,8 @@ fn agent(text: &mut Text, config: &Config) {
     text.value("suspend_grace", seconds(agent.suspend_grace));
     text.strings("controllers", &agent.controllers);
     text.string("tls_dir", &agent.tls_dir);
+    text.string("listen", &agent.listen);
+    text.string("address", &agent.address);
 }
 
 fn preemption(text: &mut Text, rules: &PreemptionConfig) {

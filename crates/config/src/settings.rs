@@ -37,6 +37,7 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.seconds("certificate_lifetime", &mut controller.certificate_lifetime);
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);
+    section.seconds("token_lifespan_max", &mut controller.token_lifespan_max);
     if controller.first_job_id > controller.max_job_id {
         section.notes.add(section.at, "`first_job_id` is larger than `max_job_id`");
     }
@@ -61,6 +62,8 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     });
     set(&mut agent.controllers, controllers);
     section.text("tls_dir", &mut agent.tls_dir);
+    section.text("listen", &mut agent.listen);
+    section.text("address", &mut agent.address);
     for (key, path) in [("socket", &agent.socket), ("spool_dir", &agent.spool_dir), ("pid_file", &agent.pid_file)] {
         if !path.is_empty() && !path.contains("%n") {
             let at = section.take(key).map_or(section.at, |found| found.at);

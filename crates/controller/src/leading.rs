@@ -84,7 +84,15 @@ impl Leading {
         let (runner, stager) =
             leader::start(door.clone(), ground.published.clone(), ground.agents.clone(), places, &mut loops);
         let plugin = crate::plugin::start(door.clone(), ground.published.clone(), ground.state_dir.clone(), &mut loops);
+        let members_changed = Arc::new(tokio::sync::Notify::new());
+        loops.spawn(leader::neighbours::run(
+            ground.published.clone(),
+            ground.journal.clone(),
+            ground.agents.clone(),
+            members_changed.clone(),
+        ));
         let api = Api {
+            members_changed,
             started: ground.started,
             door: door.clone(),
             published: ground.published.clone(),

@@ -30,6 +30,7 @@ mod rules;
 mod serve;
 mod statistics;
 pub mod tls;
+mod to_agents;
 
 pub use members::{Place, on_this_machine};
 pub use options::Options;

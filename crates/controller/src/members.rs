@@ -135,7 +135,7 @@ fn only_controllers<T>(request: &Request<T>) -> Result<(), Status> {
         From::Controller(_) => true,
         // SAFETY: geteuid cannot fail.
         From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
-        From::Node(_) | From::Stranger => false,
+        From::Node(_) | From::Bearer | From::Stranger => false,
     });
     if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
 }

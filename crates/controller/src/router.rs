@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use journal::Leadership;
@@ -18,8 +18,10 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
+use wire::bearer;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
+use wire::peer::Peer;
 use wire::tls::listen::Caller;
 
 use crate::leading::Leading;
@@ -31,6 +33,10 @@ use crate::rules;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Who root of another machine is here.
 const NOBODY: u32 = 65_534;
+
+/// With a request: root of this node makes it, though it may be nobody here. Some of what concerns the node is its own to say.
+#[derive(Clone, Debug)]
+pub struct RootOf(pub String);
 
 /// What this controller is now; none: it does not lead.
 pub type Lead = watch::Receiver<Option<Arc<Leading>>>;
@@ -61,11 +67,13 @@ impl Service<Request<Body>> for Router {
             Ok(origin) => origin,
             Err(status) => return futures::future::ready(Ok(status.into_http())).boxed(),
         };
-        request.extensions_mut().insert(origin.clone());
         let leading = self.lead.borrow().clone();
         match leading {
             // Nobody else could lead: as if there were no router.
-            Some(leading) if leading.is_lone() => leading.answer(request),
+            Some(leading) if leading.is_lone() => {
+                self.present(&mut request, origin);
+                leading.answer(request)
+            }
             _ => self.clone().route(request, origin).map(Ok).boxed(),
         }
     }
@@ -73,28 +81,42 @@ impl Service<Request<Body>> for Router {
 
 impl Router {
     /// Who calls, if such a caller is heard.
-    fn known(&self, request: &Request<Body>) -> Result<Origin, Status> {
+    pub fn known(&self, request: &Request<Body>) -> Result<Origin, Status> {
         let origin = Origin::of(request);
         let mut origin = origin.ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
-        rules::check(&origin, request.uri().path())?;
-        if let Some(caller) = request.extensions().get::<Caller>() {
-            let cluster = self.published.now();
-            if cluster.trust().is_revoked(&caller.fingerprint) {
-                return Err(Status::permission_denied("this certificate was taken back"));
-            }
-            // SAFETY: geteuid cannot fail.
-            let is_ours = |uid: u32| uid == 0 || uid == unsafe { libc::geteuid() };
-            if let (From::Node(_), Some(user)) = (&origin.from, &mut origin.user)
-                && is_ours(user.uid)
-                && cluster.config().controller.root_squash
-            {
-                (user.uid, user.gid) = (NOBODY, NOBODY);
-            }
+        let cluster = self.published.now();
+        if let Some(caller) = request.extensions().get::<Caller>()
+            && cluster.trust().is_revoked(&caller.fingerprint)
+        {
+            return Err(Status::permission_denied("this certificate was taken back"));
         }
+        if let Some(token) = bearer::sent(request.headers()) {
+            origin = bearer_of(token, &cluster.trust().jwt_key)?;
+        }
+        rules::check(&origin, request.uri().path())?;
         Ok(origin)
     }
 
-    async fn route(mut self, request: Request<Body>, origin: Origin) -> Response<Body> {
+    /// Root of another machine is nobody here, and neither is the one whom this controller runs as.
+    pub fn squashed(&self, origin: Origin) -> Origin {
+        let user = match (&origin.from, origin.user) {
+            (From::Node(_), Some(user)) if is_ours(user.uid) && self.published.now().config().controller.root_squash => {
+                Some(Peer { uid: NOBODY, gid: NOBODY, ..user })
+            }
+            (_, user) => user,
+        };
+        Origin { user, ..origin }
+    }
+
+    /// For the API of a controller that leads.
+    fn present(&self, request: &mut Request<Body>, origin: Origin) {
+        if let (From::Node(node), Some(Peer { uid: 0, .. })) = (&origin.from, origin.user) {
+            request.extensions_mut().insert(RootOf(node.clone()));
+        }
+        request.extensions_mut().insert(self.squashed(origin));
+    }
+
+    async fn route(mut self, mut request: Request<Body>, origin: Origin) -> Response<Body> {
         let give_up = Instant::now() + PATIENCE;
         let mut leadership = self.journal.leadership();
         loop {
@@ -102,6 +124,7 @@ impl Router {
             let leading = self.lead.borrow_and_update().clone();
             if let Some(leading) = leading {
                 if !rules::only_asks(request.uri().path()) || self.is_confirmed().await {
+                    self.present(&mut request, origin);
                     return leading.answer(request).await.unwrap_or_else(|never| match never {});
                 }
             } else if let Leadership::Follower { leader: Some(leader) } = now {
@@ -136,4 +159,19 @@ impl Router {
     async fn is_confirmed(&self) -> bool {
         matches!(tokio::time::timeout(PATIENCE, self.journal.confirm()).await, Ok(Ok(())))
     }
+}
+
+/// The one whom a token names, if we have signed it and it has not ended.
+fn bearer_of(token: &str, key: &[u8]) -> Result<Origin, Status> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let name = bearer::user(key, token, now).map_err(|why| Status::unauthenticated(why.to_string()))?;
+    let unknown = || Status::unauthenticated(format!("Protocol authentication error: no user {name} here"));
+    let account = wire::accounts::account_of(&name).ok_or_else(unknown)?;
+    let user = Peer { uid: account.uid, gid: account.gid, pid: None };
+    Ok(Origin { from: From::Bearer, user: Some(user) })
+}
+
+fn is_ours(uid: u32) -> bool {
+    // SAFETY: geteuid cannot fail.
+    uid == 0 || uid == unsafe { libc::geteuid() }
 }

@@ -6,7 +6,7 @@ use wire::origin::{From, Origin};
 /// A kind of caller; the more particular stand later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A user of a controller's machine, or one that a node vouches for.
+    /// A user of a controller's machine, or one that a node or a token vouches for.
     User,
     /// A node's agent, for itself.
     Node,
@@ -82,9 +82,14 @@ pub const RULES: &[Rule] = &[
     does("Renew", &[Kind::Node, Kind::Controller]),
     does("MakeToken", USERS),
     does("RemoveNode", USERS),
+    asks("Locate", ALL_OF_US),
+    does("UserToken", USERS),
     // On one machine, agents are known by being root or the controller's own user.
     does("Attend", &[Kind::User, Kind::Node]),
 ];
+
+/// Calls for agents that controllers pass on.
+pub const AGENT_RULES: &[Rule] = &[does("Attach", USERS), does("Ask", USERS)];
 
 pub fn kind(origin: &Origin) -> Kind {
     match (&origin.from, origin.user) {
@@ -92,8 +97,8 @@ pub fn kind(origin: &Origin) -> Kind {
         (_, Some(_)) => Kind::User,
         (From::Node(_), None) => Kind::Node,
         (From::Controller(_), None) => Kind::Controller,
-        // The kernel always knows who it is.
-        (From::Local, None) => Kind::Stranger,
+        // The kernel always knows who it is, and so does a token.
+        (From::Local | From::Bearer, None) => Kind::Stranger,
     }
 }
 
@@ -112,7 +117,7 @@ pub fn only_asks(path: &str) -> bool {
 
 fn rule(path: &str) -> Option<&'static Rule> {
     let call = path.rsplit('/').next().unwrap_or(path);
-    RULES.iter().find(|rule| rule.call == call)
+    RULES.iter().chain(AGENT_RULES).find(|rule| rule.call == call)
 }
 
 #[cfg(test)]
@@ -122,17 +127,18 @@ mod tests {
 
     const CONTRACT: &str = include_str!("../../../proto/spur.proto");
 
-    /// Every call of the service, as the contract has it.
+    /// Every call that a controller takes, as the contract has it.
     fn calls() -> Vec<&'static str> {
-        let service = CONTRACT.split("service Controller {").nth(1).unwrap().split("\n}").next().unwrap();
-        service.lines().filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).collect()
+        let service = |name: &str| CONTRACT.split(&format!("service {name} {{")).nth(1).unwrap().split("\n}").next().unwrap();
+        let lines = service("Controller").lines().chain(service("Agent").lines());
+        lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).collect()
     }
 
     #[test]
     fn every_call_has_a_rule_and_every_rule_a_call() {
         let missing: Vec<_> = calls().into_iter().filter(|call| rule(call).is_none()).collect();
         assert!(missing.is_empty(), "without a rule in controller/src/rules.rs: {missing:?}");
-        let extra: Vec<_> = RULES.iter().map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
+        let extra: Vec<_> = RULES.iter().chain(AGENT_RULES).map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
         assert!(extra.is_empty(), "rules without a call: {extra:?}");
     }
 
@@ -144,6 +150,8 @@ mod tests {
             (Kind::User, Origin { from: From::Node("n1".into()), user }),
             (Kind::Node, Origin { from: From::Node("n1".into()), user: None }),
             (Kind::Controller, Origin { from: From::Controller(2), user: None }),
+            (Kind::User, Origin { from: From::Bearer, user }),
+            (Kind::Stranger, Origin { from: From::Bearer, user: None }),
             (Kind::Stranger, Origin { from: From::Stranger, user: None }),
             (Kind::Stranger, Origin { from: From::Stranger, user }),
         ];

@@ -23,6 +23,7 @@ use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
 use crate::members::{Carrier, ClusterJournal, Connections, MemberApi};
 use crate::router::{self, Router};
+use crate::to_agents::ToAgents;
 use crate::{Options, metrics, tls};
 
 /// How often a leader of several is heard; the others elect after 12 to 16 times this silence.
@@ -96,11 +97,16 @@ async fn serve(options: Options) -> Result<()> {
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
     let router = Router { journal: journal.clone(), connections, lead, published: ground.published.clone() };
+    let to_agents = ToAgents {
+        router: router.clone(),
+        agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),
+    };
     let server = || {
         tonic::transport::Server::builder()
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(16 << 20)
             .add_service(router.clone())
+            .add_service(to_agents.clone())
             .add_service(member.clone())
     };
     if !settings.listen.is_empty() {
@@ -109,7 +115,7 @@ async fn serve(options: Options) -> Result<()> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("listen {address}"))?;
         tracing::info!(address, "the controller answers other machines");
         tokio::spawn(server().serve_with_incoming(wire::tls::listen::incoming(listener, keyring.clone())));
-        tokio::spawn(wire::tls::renewal::keep_fresh(keyring, vec![settings.address.clone()]));
+        tokio::spawn(wire::tls::renewal::keep_fresh(keyring, move || vec![settings.address.clone()]));
     }
     let served = server().serve_with_incoming(UnixListenerStream::new(listener));
     tokio::select! {

@@ -90,6 +90,8 @@ pub enum Order {
     ForgetHooks {
         run: Run,
     },
+    /// Who else is in the cluster, on other machines; not answered.
+    Neighbours(Box<Neighbours>),
     /// Another agent has taken over what a mover here does.
     StopMover {
         home: Home,
@@ -141,6 +143,16 @@ pub enum Report {
 }
 
 record! {
+    /// What an agent that is heard by other machines must know of them.
+    pub struct Neighbours {
+        /// Where controllers are reached.
+        pub controllers: Vec<String>,
+        /// Fingerprints of certificates that were taken back.
+        pub revoked: Vec<String>,
+        /// Root of another node is nobody here.
+        pub root_squash: bool,
+    }
+
     /// All that a supervisor needs to run the batch script, or one node's tasks of a step.
     pub struct Launch {
         pub job: JobId,

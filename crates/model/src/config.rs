@@ -52,6 +52,8 @@ pub struct Sockets {
     pub others: Vec<PathBuf>,
     /// How long a call is tried again; 0: not at all.
     pub patience_secs: u32,
+    /// They are addresses of other machines, and this is the mark of the authority that they must show.
+    pub authority: Option<[u8; 32]>,
 }
 
 impl Sockets {
@@ -104,6 +106,7 @@ pub fn sockets(first: &str, n_members: u32, patience_secs: u32) -> Sockets {
         first: first.into(),
         others: (2..=n_members.max(1)).map(|member| for_member(first, member).into()).collect(),
         patience_secs: if n_members > 1 { patience_secs.max(PATIENCE_SECS) } else { patience_secs },
+        authority: None,
     }
 }
 
@@ -160,6 +163,8 @@ pub struct ControllerConfig {
     pub local_members: u32,
     /// How long commands try again where their controller does not answer; 0: not at all.
     pub patience_secs: u32,
+    /// The tokens of `scontrol token` live so long at most.
+    pub token_lifespan_max: Span,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,6 +188,10 @@ pub struct AgentConfig {
     pub controllers: Vec<String>,
     /// Where the agent keeps its certificate.
     pub tls_dir: String,
+    /// Where commands of other machines are heard, over TLS, for `srun` and its like; empty: nowhere.
+    pub listen: String,
+    /// Where other machines reach this agent; empty: at the address from which it talks to the controllers.
+    pub address: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -394,6 +403,7 @@ impl Default for ControllerConfig {
             certificate_lifetime: Span::from_secs(30 * 24 * 3600),
             local_members: 1,
             patience_secs: 0,
+            token_lifespan_max: Span::from_secs(365 * 24 * 3600),
         }
     }
 }
@@ -413,6 +423,8 @@ impl Default for AgentConfig {
             suspend_grace: Span::from_secs(2),
             controllers: Vec::new(),
             tls_dir: String::new(),
+            listen: String::new(),
+            address: String::new(),
         }
     }
 }

@@ -93,6 +93,8 @@ record! {
         pub agent_started: Option<Timestamp>,
         /// Where `srun` and friends reach the agent.
         pub socket: String,
+        /// Where its agent is heard by other machines, `host:port`; empty: nowhere.
+        pub address: String,
         /// The file systems of the burst buffer pools.
         pub pools: Vec<PoolReport>,
     }

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use model::config::Sockets;
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
@@ -23,6 +24,14 @@ pub async fn connect(socket: &Path) -> Result<Channel, CallError> {
 /// As [`connect`]; the connection breaks when the other end stands still.
 pub async fn connect_watchful(socket: &Path) -> Result<Channel, CallError> {
     connect_with(watchful(endpoint()), socket).await
+}
+
+/// One of the places where a controller may be asked.
+pub(crate) async fn connect_to(place: &Path, sockets: &Sockets) -> Result<Channel, CallError> {
+    match sockets.authority {
+        None => connect_watchful(place).await,
+        Some(pin) => crate::tls::connect::connect_pinned(&place.to_string_lossy(), pin).await,
+    }
 }
 
 pub(crate) fn watchful(endpoint: Endpoint) -> Endpoint {

@@ -25,7 +25,11 @@ use crate::refusal::CallError;
 #[derive(Clone)]
 pub struct Controller {
     client: ControllerClient<Reach>,
+    is_patient: bool,
 }
+
+/// An answer in pieces that breaks off more often than this is given up.
+const BREAKS_MAX: u32 = 5;
 
 /// What the controller says of itself and the cluster.
 pub struct Configuration {
@@ -34,16 +38,21 @@ pub struct Configuration {
     pub started: Timestamp,
     pub version: String,
     pub next_job: u32,
+    /// Where other machines reach controllers.
+    pub controllers: Vec<String>,
+    /// The mark of the cluster's authority; empty: this cluster is one machine.
+    pub authority: Vec<u8>,
 }
 
 impl Controller {
     /// One socket, or all those where a controller may be asked.
     pub async fn connect(sockets: impl Into<Sockets>) -> Result<Self, CallError> {
         let reach = Reach::open(&sockets.into()).await?;
+        let is_patient = matches!(reach, Reach::Patient(_));
         let client = ControllerClient::new(reach)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(Controller { client })
+        Ok(Controller { client, is_patient })
     }
 
     /// Over a connection that was made already.
@@ -51,7 +60,7 @@ impl Controller {
         let client = ControllerClient::new(Reach::Direct(channel))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Controller { client }
+        Controller { client, is_patient: false }
     }
 
     pub async fn join(&mut self, request: &JoinRequest) -> Result<Joined, CallError> {
@@ -64,6 +73,12 @@ impl Controller {
         let request = CommandRequest { command: codec::encode(&role).into() };
         let reply = self.client.make_token(request).await?.into_inner();
         Ok((reply.token, reply.controllers))
+    }
+
+    /// For the caller unless somebody is named; 0: it lives as long as usual.
+    pub async fn user_token(&mut self, user: &str, lifespan_secs: u64) -> Result<String, CallError> {
+        let request = crate::proto::UserTokenRequest { user: user.to_owned(), lifespan_secs };
+        Ok(self.client.user_token(request).await?.into_inner().token)
     }
 
     pub async fn remove_node(&mut self, node: &NodeName) -> Result<(), CallError> {
@@ -226,8 +241,18 @@ impl Controller {
         Ok(stream.map(|item| read(&item?.page)))
     }
 
-    /// All pages in one.
+    /// All pages in one. Where calls are made again, so is one whose answer breaks off.
     pub async fn all_jobs(&mut self, filter: &JobFilter) -> Result<JobsPage, CallError> {
+        let mut n_left = if self.is_patient { BREAKS_MAX } else { 0 };
+        loop {
+            match self.all_jobs_once(filter).await {
+                Err(CallError::Broken(_)) if n_left > 0 => n_left -= 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn all_jobs_once(&mut self, filter: &JobFilter) -> Result<JobsPage, CallError> {
         let mut pages = std::pin::pin!(self.jobs(filter).await?);
         let mut all = JobsPage::default();
         while let Some(page) = pages.next().await {
@@ -291,6 +316,8 @@ impl Controller {
             started: Timestamp(reply.started_micros),
             version: reply.version,
             next_job: reply.next_job,
+            controllers: reply.controllers,
+            authority: reply.authority.to_vec(),
         })
     }
 

@@ -8,6 +8,7 @@ pub mod proto {
 }
 
 pub mod accounts;
+pub mod bearer;
 pub mod channel;
 pub mod client;
 pub mod host;
@@ -21,5 +22,5 @@ pub mod refusal;
 pub mod tls;
 
 pub use client::Controller;
-pub use node::NodeAgent;
+pub use node::{NodeAgent, Way};
 pub use refusal::CallError;

@@ -1,27 +1,90 @@
-//! A node's agent as commands see it.
-use std::path::Path;
+//! A node's agent as commands see it, on this machine or on another.
+use std::path::PathBuf;
 
 use model::ask::{Answer, Question};
 use model::codec;
+use model::config::Sockets;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
+use tonic::{Request, Status};
 
-use crate::channel::{MAX_MESSAGE_BYTES, connect};
+use crate::bearer;
+use crate::channel::{MAX_MESSAGE_BYTES, connect, connect_to};
 use crate::proto::AskRequest;
 use crate::proto::agent_client::AgentClient;
 use crate::refusal::CallError;
 
+/// Whose agent a call is for, where it is not the one that takes the call.
+pub const NODE_HEADER: &str = "spur-node";
+
+/// How an agent is reached: at its own socket if it is on this machine, else through a daemon that is.
+#[derive(Clone, Debug)]
+pub struct Way {
+    pub node: String,
+    pub socket: PathBuf,
+    pub through: Sockets,
+}
+
+pub type AgentChannel = InterceptedService<Channel, Addressed>;
+
+impl Way {
+    pub async fn open(&self) -> Result<AgentClient<AgentChannel>, CallError> {
+        // Agents take only the kernel's word; whoever has a token instead asks the controllers to vouch.
+        let bearer = bearer::own();
+        let direct = match &bearer {
+            None => connect(&self.socket).await,
+            Some(_) => Err(CallError::Other(format!("the agent of {} cannot be reached", self.node))),
+        };
+        let channel = match direct {
+            Ok(channel) => InterceptedService::new(channel, Addressed { node: None, bearer: None }),
+            Err(error) => self.around(bearer).await.ok_or(error)?,
+        };
+        Ok(AgentClient::new(channel)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES))
+    }
+
+    async fn around(&self, bearer: Option<MetadataValue<Ascii>>) -> Option<AgentChannel> {
+        let node = self.node.parse().ok()?;
+        for socket in self.through.all() {
+            if let Ok(channel) = connect_to(socket, &self.through).await {
+                return Some(InterceptedService::new(channel, Addressed { node: Some(node), bearer }));
+            }
+        }
+        None
+    }
+}
+
+/// Writes on every call whom it is for.
+#[derive(Clone)]
+pub struct Addressed {
+    node: Option<MetadataValue<Ascii>>,
+    bearer: Option<MetadataValue<Ascii>>,
+}
+
+impl Interceptor for Addressed {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(node) = &self.node {
+            request.metadata_mut().insert(NODE_HEADER, node.clone());
+        }
+        if let Some(bearer) = &self.bearer {
+            request.metadata_mut().insert(bearer::HEADER, bearer.clone());
+        }
+        Ok(request)
+    }
+}
+
 /// A connection to an agent.
 #[derive(Clone)]
 pub struct NodeAgent {
-    client: AgentClient<Channel>,
+    client: AgentClient<AgentChannel>,
 }
 
 impl NodeAgent {
-    pub async fn connect(socket: &Path) -> Result<Self, CallError> {
-        let client = AgentClient::new(connect(socket).await?)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(NodeAgent { client })
+    pub async fn connect(way: &Way) -> Result<Self, CallError> {
+        Ok(NodeAgent { client: way.open().await? })
     }
 
     pub async fn ask(&mut self, question: &Question) -> Result<Answer, CallError> {

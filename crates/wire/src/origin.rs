@@ -25,6 +25,8 @@ pub enum From {
     Local,
     Controller(u64),
     Node(String),
+    /// Somebody with a token that this cluster has signed.
+    Bearer,
     /// Nobody we know: it has no certificate.
     Stranger,
 }
@@ -80,6 +82,7 @@ impl Origin {
             From::Local => "local".to_owned(),
             From::Controller(member) => format!("controller:{member}"),
             From::Node(name) => format!("node:{name}"),
+            From::Bearer => "bearer".to_owned(),
             From::Stranger => "stranger".to_owned(),
         };
         match self.user {
@@ -93,6 +96,7 @@ impl Origin {
         let from = match words.next()? {
             "local" => From::Local,
             "stranger" => From::Stranger,
+            "bearer" => From::Bearer,
             word => match word.strip_prefix("controller:") {
                 Some(member) => From::Controller(member.parse().ok()?),
                 None => From::Node(word.strip_prefix("node:")?.to_owned()),
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn what_is_written_reads_the_same() {
         let user = Some(Peer { uid: 1000, gid: 100, pid: None });
-        for from in [From::Local, From::Controller(3), From::Node("n1".into()), From::Stranger] {
+        for from in [From::Local, From::Controller(3), From::Node("n1".into()), From::Bearer, From::Stranger] {
             for user in [None, user] {
                 let origin = Origin { from: from.clone(), user };
                 assert_eq!(Origin::read(&origin.written()), Some(origin));

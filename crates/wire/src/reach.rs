@@ -19,7 +19,7 @@ use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Response, Ur
 use tonic::codegen::{Service, StdError};
 use tonic::transport::Channel;
 
-use crate::channel;
+use crate::{bearer, channel};
 use crate::refusal::CallError;
 
 /// The id of a request that may come again: 32 hexadecimal digits.
@@ -41,6 +41,7 @@ pub enum Reach {
 }
 
 pub struct Patient {
+    places: Sockets,
     sockets: Vec<PathBuf>,
     patience: Duration,
     /// Which of the sockets is used, and the connection to it.
@@ -50,10 +51,11 @@ pub struct Patient {
 impl Reach {
     /// Connects now. The patient try all sockets, again and again, as long as they are to.
     pub async fn open(sockets: &Sockets) -> Result<Reach, CallError> {
-        if sockets.others.is_empty() && sockets.patience_secs == 0 {
+        if sockets.others.is_empty() && sockets.patience_secs == 0 && sockets.authority.is_none() {
             return channel::connect(&sockets.first).await.map(Reach::Direct);
         }
         let patient = Patient {
+            places: sockets.clone(),
             sockets: sockets.all().map(PathBuf::from).collect(),
             patience: Duration::from_secs(sockets.patience_secs.into()),
             current: Mutex::new((0, None)),
@@ -81,7 +83,7 @@ impl Patient {
         let mut failed = None;
         for offset in 0..self.sockets.len() {
             let number = (first + offset) % self.sockets.len();
-            match channel::connect_watchful(&self.sockets[number]).await {
+            match channel::connect_to(&self.sockets[number], &self.places).await {
                 Ok(channel) => {
                     *self.current.lock().expect("nobody panics with it") = (number, Some(channel.clone()));
                     return Ok(channel);
@@ -171,7 +173,10 @@ impl Service<Request<Body>> for Reach {
         }
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if let Some(token) = bearer::own().and_then(|token| HeaderValue::from_bytes(token.as_bytes()).ok()) {
+            request.headers_mut().insert(bearer::HEADER, token);
+        }
         match self {
             Reach::Direct(channel) => {
                 let answer = channel.call(request);

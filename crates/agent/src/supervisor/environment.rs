@@ -135,6 +135,9 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     own.set("PROCID", rank);
     own.set("LOCALID", local_id);
     own.plain(TAG, &start.tag);
+    if let Some(file) = &start.config_file {
+        own.plain("SPUR_CONF", file);
+    }
     launch.buffer_environment.iter().filter_map(|entry| entry.split_once('=')).for_each(|(name, value)| {
         own.plain(name, value);
     });
@@ -497,6 +500,7 @@ mod tests {
             cgroup: None,
             group: String::new(),
             slot: 0,
+            config_file: None,
             tag: "x".into(),
         };
         let mut block = build(&start, &Identity::default(), 0);

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         node: node.as_str().into(),
         controllers: vec![controller.into()],
         remote: None,
+        config_file: None,
         socket: dir.join("agent.sock"),
         spool_dir: dir.join("spool"),
         pid_file: Some(dir.join("agent.pid")),

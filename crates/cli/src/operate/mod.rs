@@ -121,6 +121,12 @@ const VERBS: &[Verb] = &[
         run: machines::node,
     },
     Verb {
+        name: "client",
+        usage: "client [--dir DIR]",
+        summary: "print the configuration for a machine that only asks the cluster, with a token in SLURM_JWT",
+        run: machines::client,
+    },
+    Verb {
         name: "controller",
         usage: "controller add | list | remove NUMBER | lead NUMBER [--dir DIR]",
         summary: "add, show and remove controllers; let another one lead",

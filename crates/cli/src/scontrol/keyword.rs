@@ -29,6 +29,7 @@ pub enum Keyword {
     WaitJob,
     Shutdown,
     PidInfo,
+    Token,
     ErrorText,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
@@ -71,7 +72,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("shutdown", 4, Keyword::Shutdown),
     ("suspend", 2, Keyword::Job(Verb::Suspend)),
     ("takeover", 8, Keyword::Takeover),
-    ("token", 3, Keyword::Unsupported("token")),
+    ("token", 3, Keyword::Token),
     ("top", 3, Keyword::Job(Verb::Top)),
     ("uhold", 2, Keyword::Job(Verb::UserHold)),
     ("update", 1, Keyword::Update),

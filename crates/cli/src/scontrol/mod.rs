@@ -36,6 +36,7 @@ mod show_node;
 pub mod show_reservation;
 mod show_topology;
 mod shutdown;
+mod token;
 pub mod update;
 mod update_job;
 
@@ -243,6 +244,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::ListPids => listpids::list(rest),
         Keyword::Shutdown => shutdown::shutdown(rest),
         Keyword::PidInfo => pidinfo::tell(rest),
+        Keyword::Token => token::print(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }

@@ -1,14 +1,11 @@
 //! One node's end of a step: the agent's stream, opened again whenever it breaks.
-use std::path::PathBuf;
 use std::time::Duration;
 
 use model::attach::{FromStep, ToStep};
 use model::{ExitStatus, codec};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use wire::CallError;
-use wire::channel::{self, MAX_MESSAGE_BYTES};
-use wire::proto::{self, agent_client::AgentClient};
+use wire::{CallError, Way, proto};
 
 use super::output::Piece;
 
@@ -45,7 +42,7 @@ pub enum News {
 
 /// Keeps the stream to one node until the step has ended there.
 pub struct Connection {
-    pub socket: PathBuf,
+    pub way: Way,
     pub open: ToStep,
     pub node: usize,
     pub output: mpsc::Sender<Piece>,
@@ -78,12 +75,11 @@ impl Connection {
     }
 
     async fn serve(&self, outgoing: &mut mpsc::Receiver<ToStep>, pause: &mut Duration) -> Parting {
-        let Ok(channel) = channel::connect(&self.socket).await else { return Parting::Broken };
+        let Ok(mut client) = self.way.open().await else { return Parting::Broken };
         let (requests, stream) = mpsc::channel(QUEUE);
         if requests.send(encode(&self.open)).await.is_err() {
             return Parting::Broken;
         }
-        let mut client = AgentClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
         let mut answers = match client.attach(ReceiverStream::new(stream)).await {
             Ok(answers) => answers.into_inner(),
             Err(status) => return self.refused(CallError::from(status)),

@@ -20,6 +20,7 @@ use super::plan::Plan;
 use super::signals::{Heard, Signals};
 use super::tasks::{Tasks, describe};
 use super::{input, terminal};
+use crate::live;
 use crate::watch::Watch;
 
 /// After the controller has the step as ended, its nodes get this long to say so themselves.
@@ -97,7 +98,7 @@ impl<'a> Session<'a> {
         let mut nodes = Vec::new();
         for (index, share) in step.shares.iter().enumerate() {
             let connection = Connection {
-                socket: cluster.agent_socket_of(share.node.as_str()),
+                way: live::way(cluster, share.node.as_str()),
                 open: ToStep::Open { job: step.job, attempt: step.attempt, step: step.id },
                 node: index,
                 output: writer.pieces.clone(),

@@ -16,7 +16,7 @@ use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
 use crate::door::{Door, Refusal};
 use crate::leader::runner::{Handle, Notice};
-use crate::leader::stager;
+use crate::leader::{neighbours, stager};
 use crate::machine::Published;
 use crate::progress::ProgressTable;
 
@@ -35,6 +35,9 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
         Ok(_) => {
             tracing::info!(%node, "the agent is here");
             let _ = orders.send(Order::Welcome);
+            if let Some(neighbours) = neighbours::of(&api.published.now(), &api.journal) {
+                let _ = orders.send(Order::Neighbours(Box::new(neighbours)));
+            }
             let (number, close) = api.agents.connect(&node, orders.clone());
             api.runner.tell(Notice::Connected(node.clone()));
             api.stager.tell(stager::Notice::Connected(node.clone()));

@@ -31,7 +31,10 @@ pub async fn change(api: &Api, by: Caller, wish: Wish) -> Answer<Nothing> {
         Wish::Lead { id } => hand_over(api, id).await,
     };
     match changed {
-        Ok(()) => Ok(Response::new(Nothing {})),
+        Ok(()) => {
+            api.members_changed.notify_one();
+            Ok(Response::new(Nothing {}))
+        }
         Err(error @ (MembersError::Leads(_) | MembersError::Propose(ProposeError::NotLeader { .. }))) => {
             Err(again(error.to_string()))
         }

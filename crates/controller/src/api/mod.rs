@@ -4,10 +4,12 @@ mod authority;
 mod buffers;
 mod jobs;
 mod members;
+mod nodes;
 mod reservations;
 mod shutdown;
 mod signal;
 mod submit;
+mod tokens;
 mod trust;
 
 use std::path::PathBuf;
@@ -28,8 +30,8 @@ use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
     CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
-    JobsReply, JobsRequest, LicensesReply, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
-    ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply,
+    JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
+    ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply, UserTokenReply, UserTokenRequest,
     WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
@@ -67,6 +69,8 @@ pub struct Api {
     pub journal: ClusterJournal,
     pub connections: Arc<Connections>,
     pub own: MemberView,
+    /// Told when controllers were added or removed.
+    pub members_changed: Arc<tokio::sync::Notify>,
     pub hand_overs: mpsc::Sender<HandOver>,
 }
 
@@ -81,6 +85,15 @@ impl Api {
     /// Proposes what the request holds, if it is the command this call is for.
     async fn command(&self, request: Request<CommandRequest>, is_right: fn(&Command) -> bool) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
+        self.command_by(by, request, is_right).await
+    }
+
+    async fn command_by(
+        &self,
+        by: Caller,
+        request: Request<CommandRequest>,
+        is_right: fn(&Command) -> bool,
+    ) -> Answer<CommandReply> {
         let command: Command = read(&request.get_ref().command)?;
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
@@ -150,7 +163,7 @@ impl Controller for Api {
     }
 
     async fn update_nodes(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
-        self.command(request, |command| matches!(command, Command::UpdateNodes { .. })).await
+        nodes::update(self, request).await
     }
 
     async fn create_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -326,6 +339,8 @@ impl Controller for Api {
             started_micros: self.started.0,
             version: env!("CARGO_PKG_VERSION").into(),
             next_job: cluster.next_job().0,
+            controllers: crate::leader::neighbours::addresses(&cluster, &self.journal),
+            authority: wire::tls::token::mark(&cluster.trust().ca_certificate).unwrap_or_default().into(),
         }))
     }
 
@@ -391,6 +406,18 @@ impl Controller for Api {
         trust::make_token(self, by, read(&request.get_ref().command)?).await
     }
 
+    async fn locate(&self, request: Request<LocateRequest>) -> Answer<LocateReply> {
+        let cluster = self.published.now();
+        let node = cluster.node(&request.get_ref().node);
+        let node = node.ok_or_else(|| to_status(&model::Reject::NoSuchNode(request.get_ref().node.clone())))?;
+        Ok(Response::new(LocateReply { address: node.machine.address.clone() }))
+    }
+
+    async fn user_token(&self, request: Request<UserTokenRequest>) -> Answer<UserTokenReply> {
+        let (by, from) = (self.caller(&request)?, origin(&request)?.from);
+        tokens::make(self, by, &from, request.into_inner()).await
+    }
+
     async fn remove_node(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
         let by = self.caller(&request)?;
         trust::remove_node(self, by, read(&request.get_ref().command)?).await
@@ -400,7 +427,7 @@ impl Controller for Api {
         // A controller that has just joined asks for itself.
         let by = match origin(&request)?.from {
             From::Controller(_) => Caller::SYSTEM,
-            From::Local | From::Node(_) | From::Stranger => self.caller(&request)?,
+            From::Local | From::Node(_) | From::Bearer | From::Stranger => self.caller(&request)?,
         };
         members::change(self, by, read(&request.get_ref().command)?).await
     }

@@ -13,6 +13,7 @@ use wire::tls::authority::{Authority, Issued};
 use wire::tls::token::{self, Token};
 
 use super::{Answer, Api, refused};
+use crate::leader::neighbours;
 
 /// Long enough to walk to the other machine.
 const TOKEN_LIFETIME: Span = Span::from_secs(3600);
@@ -65,7 +66,7 @@ pub async fn renew(api: &Api, origin: &Origin, public_key: &[u8]) -> Answer<Comm
     let (principal, name) = match &origin.from {
         From::Node(node) => (Principal::Node(node.clone()), node_label(node)),
         From::Controller(member) => (Principal::Controller(*member), controller_label(*member)),
-        From::Local | From::Stranger => return Err(to_status(&Reject::NotPermitted)),
+        From::Local | From::Bearer | From::Stranger => return Err(to_status(&Reject::NotPermitted)),
     };
     let issued = sign(api, &trust, &principal, public_key)?;
     let (fingerprint, until) = (issued.fingerprint.clone(), Timestamp::from_secs(issued.until_secs));
@@ -108,18 +109,7 @@ fn joined(api: &Api, trust: &Trust, issued: Issued, member: u64) -> Response<Com
 
 /// Those that other machines can reach.
 fn addresses(api: &Api) -> Vec<String> {
-    let members = api.journal.standing().members;
-    let mut known: Vec<String> =
-        members.into_iter().map(|member| member.address).filter(|address| is_remote(address)).collect();
-    let own = api.published.now().config().controller.address.clone();
-    if known.is_empty() && !own.is_empty() {
-        known.push(own);
-    }
-    known
-}
-
-fn is_remote(address: &str) -> bool {
-    !address.is_empty() && !address.starts_with("unix:")
+    neighbours::addresses(&api.published.now(), &api.journal)
 }
 
 fn is_name(name: &str) -> bool {

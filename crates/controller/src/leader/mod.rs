@@ -4,6 +4,7 @@ pub mod hooks;
 mod launch;
 mod liveness;
 mod mailer;
+pub mod neighbours;
 mod planner;
 pub mod runner;
 mod stage_orders;

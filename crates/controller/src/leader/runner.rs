@@ -490,6 +490,7 @@ fn numbered(order: Order, new: u64) -> Order {
         | Order::Ping
         | Order::Stage { .. }
         | Order::Remove { .. }
+        | Order::Neighbours(_)
         | Order::StopMover { .. } => order,
     }
 }

@@ -5,7 +5,6 @@ mod prepare;
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use model::config::ControllerConfig;
 use model::pool::PoolKind;
@@ -104,13 +103,13 @@ fn own_places(shared: &ControllerConfig, member: u32) -> ControllerConfig {
 }
 
 fn attend(name: &str, given: &Given) -> Result<(), String> {
-    let (_, config) = given.load()?;
+    let (file, config) = given.load()?;
     let node = match (&given.node, given.clears) {
         // Also a node that has just been taken out of the configuration.
         (Some(node), true) => node.clone(),
         _ => own_node(given.node.as_ref(), &config)?,
     };
-    let options = agent_options(&config, node)?;
+    let options = agent_options(&file, &config, node)?;
     let log = given.log_file.clone().unwrap_or_else(|| config.agent.log_file.clone());
     let log = Config::for_node(&log, options.node.as_str());
     if given.clears {
@@ -155,17 +154,21 @@ fn own_node(named: Option<&NodeName>, config: &Config) -> Result<NodeName, Strin
     })
 }
 
-fn agent_options(config: &Config, node: NodeName) -> Result<agent::Options, String> {
+fn agent_options(file: &Path, config: &Config, node: NodeName) -> Result<agent::Options, String> {
     let place = |pattern: &str| PathBuf::from(Config::for_node(pattern, node.as_str()));
     let remote = match config.agent.controllers.is_empty() {
         true => None,
         false => {
             let dir = Path::new(&config.agent.tls_dir);
             let keyring = Keyring::open(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-            Some(agent::Remote { addresses: config.agent.controllers.clone(), keyring: Arc::new(keyring) })
+            let settings = &config.agent;
+            let (controllers, listen) = (settings.controllers.clone(), settings.listen.clone());
+            Some(agent::Remote::new(keyring, controllers, listen, settings.address.clone()))
         }
     };
     Ok(agent::Options {
+        // A path of the submitter's machine may be nothing on this one.
+        config_file: remote.is_some().then(|| file.to_owned()),
         remote,
         controllers: config.controller.sockets().all().map(PathBuf::from).collect(),
         socket: place(&config.agent.socket),

@@ -64,7 +64,7 @@ pub async fn connect_pinned(address: &str, pin: [u8; 32]) -> Result<Channel, Cal
         let (client, target) = (client.clone(), target.clone());
         async move { open(&target, client, &Expected::AnyController).await.map(TokioIo::new) }
     });
-    finish(endpoint(), address, connector).await
+    finish(watchful(endpoint()), address, connector).await
 }
 
 async fn finish<C>(endpoint: Endpoint, address: &str, connector: C) -> Result<Channel, CallError>

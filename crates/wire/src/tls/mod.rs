@@ -4,6 +4,7 @@ pub mod authority;
 pub mod connect;
 pub mod identity;
 pub mod listen;
+pub mod nodes;
 pub mod renewal;
 pub mod token;
 

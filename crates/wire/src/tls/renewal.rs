@@ -16,13 +16,14 @@ use crate::refusal::CallError;
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Never ends. Any of the addresses will do.
-pub async fn keep_fresh(keyring: Arc<Keyring>, addresses: Vec<String>) {
+pub async fn keep_fresh(keyring: Arc<Keyring>, controllers: impl Fn() -> Vec<String>) {
     let mut turn = 0;
     loop {
         let own = keyring.now();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let life = own.until_secs.saturating_sub(own.from_secs);
         let due = own.from_secs + life * 2 / 3;
+        let addresses = controllers();
         if now < due || addresses.is_empty() {
             tokio::time::sleep(Duration::from_secs(due.saturating_sub(now).max(1)).min(LOOK)).await;
             continue;

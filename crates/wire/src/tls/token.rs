@@ -33,6 +33,11 @@ pub fn hash(secret: &[u8]) -> String {
     blake3::hash(secret).to_hex().to_string()
 }
 
+/// The mark of an authority, by its certificate as PEM.
+pub fn mark(ca_pem: &str) -> Option<Vec<u8>> {
+    CertificateDer::from_pem_slice(ca_pem.as_bytes()).ok().map(|authority| pin(&authority).to_vec())
+}
+
 pub(crate) fn pin(authority: &CertificateDer) -> [u8; 32] {
     *blake3::hash(authority).as_bytes()
 }

@@ -1,6 +1,6 @@
 //! `spur join TOKEN@HOST`: this machine becomes a node, or a controller, of the cluster that the token is of.
 use std::fs;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use wire::tls::connect::{Expected, connect, connect_pinned};
 use wire::tls::identity::{Keyring, NewKey};
 use wire::tls::token::Token;
 
-use super::{PORT, host_name, with_port};
+use super::{AGENT_PORT, PORT, host_name, with_port};
 use crate::context::block_on;
 use crate::getopt::{self, Operands, Parsed, Value, flag};
 use crate::operate::daemon::{self, Role as DaemonRole};
@@ -103,6 +103,11 @@ fn join_as_node(
     config::fill_in_places(&mut config, folder.places(&name));
     config.agent.controllers = or_else(joined.controllers, address);
     config.agent.tls_dir = tls_dir.to_string_lossy().into_owned();
+    config.agent.listen = match parsed.value("listen") {
+        Some(listen) => listen.to_owned(),
+        None => usual_listen(),
+    };
+    config.agent.address = parsed.value("address").unwrap_or_default().to_owned();
     // Commands go to the agent, which says who they are.
     config.controller.socket = Config::for_node(&config.agent.socket, &name);
     config.controller.patience_secs = model::config::PATIENCE_SECS;
@@ -187,6 +192,12 @@ fn write(folder: &Folder, config: &Config, what: &str) -> Result<(), String> {
     let text =
         format!("# Written by `spur join`: this machine is a {what} of the cluster.\n{}", config::render(config));
     fs::write(folder.conf(), text).map_err(|error| cannot("write", &folder.conf(), error))
+}
+
+/// The usual port, or any if another agent of this machine has that one: the controllers are told which.
+fn usual_listen() -> String {
+    let usual = format!("0.0.0.0:{AGENT_PORT}");
+    if TcpListener::bind(&usual).is_ok() { usual } else { "0.0.0.0:0".into() }
 }
 
 fn or_else(addresses: Vec<String>, known: &str) -> Vec<String> {

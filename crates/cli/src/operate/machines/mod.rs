@@ -16,6 +16,8 @@ pub use join::run as join;
 
 /// Where controllers are heard if nobody says otherwise.
 const PORT: u16 = 6817;
+/// Where agents are, by the commands of other machines.
+const AGENT_PORT: u16 = 6818;
 
 /// `spur token [--controller]`
 pub fn token(call: &Call) -> Result<i32, String> {
@@ -23,6 +25,20 @@ pub fn token(call: &Call) -> Result<i32, String> {
     let parsed = super::options(&flags, call.arguments)?;
     let role = if parsed.has("controller") { Role::Controller } else { Role::Node };
     invite(&parsed, role)
+}
+
+/// `spur client`: what a machine that is no part of the cluster needs to ask it, with a token in `SLURM_JWT`.
+pub fn client(call: &Call) -> Result<i32, String> {
+    let parsed = super::options(&[flag("dir", Some('d'), Value::Required)], call.arguments)?;
+    let told = asking(&parsed, async |mut controller| controller.configuration().await)?;
+    let (name, authority, controllers) = (told.config.cluster_name, told.authority, told.controllers);
+    if controllers.is_empty() || authority.is_empty() {
+        return Err("no controller of this cluster can be reached from other machines".into());
+    }
+    let digits: String = authority.iter().map(|byte| format!("{byte:02x}")).collect();
+    say!("cluster_name = {name:?}\n\n[client]\ncontrollers = {controllers:?}\nauthority = \"{digits}\"");
+    eprintln!("Save this as ~/.spur/spur.conf or /etc/spur/spur.conf of the other machine, and set SLURM_JWT there to what `scontrol token` prints.");
+    Ok(0)
 }
 
 /// `spur node remove NAME`

@@ -1,0 +1,179 @@
+//! The agent's door for other machines: TLS, where controllers vouch for anybody and nodes for their users.
+use std::convert::Infallible;
+use std::future::{self, Future};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{Request, Response};
+use tonic::server::NamedService;
+use wire::channel::MAX_MESSAGE_BYTES;
+use wire::origin::{From, Origin};
+use wire::peer::Peer;
+use wire::proto::agent_server::AgentServer;
+use wire::tls::listen::{Caller, incoming};
+
+use crate::attach::Door;
+use crate::neighbours::Remote;
+use crate::sys;
+
+/// A port that somebody else has may become free.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+/// Who root of another node is here.
+const NOBODY: u32 = 65_534;
+
+pub fn served(door: Door) -> AgentServer<Door> {
+    AgentServer::new(door).max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+/// Where this agent is heard, once it is.
+#[derive(Clone, Default)]
+pub struct Heard(Arc<(OnceLock<SocketAddr>, Notify)>);
+
+impl Heard {
+    /// Resolves when it is heard from now on.
+    pub async fn is_new(&self) {
+        self.0.1.notified().await;
+    }
+
+    /// As other machines are told; empty: nowhere.
+    pub fn address(&self, remote: &Remote) -> String {
+        let Some(bound) = self.0.0.get() else { return String::new() };
+        if !remote.address.is_empty() {
+            return remote.address.clone();
+        }
+        let ip = match bound.ip() {
+            ip if !ip.is_unspecified() => Some(ip),
+            _ => remote.controllers().iter().find_map(|controller| own_address(controller)),
+        };
+        ip.map(|ip| SocketAddr::new(ip, bound.port()).to_string()).unwrap_or_default()
+    }
+}
+
+/// The address that this machine has on the way to another. Nothing is sent.
+fn own_address(towards: &str) -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect(towards).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Listens, or tries again until it can. The node is of use without it: only `srun` and its like are not, from elsewhere.
+pub async fn open(remote: &Remote, heard: &Heard) -> TcpListener {
+    loop {
+        match TcpListener::bind(&remote.listen).await {
+            Ok(listener) => {
+                if let Ok(bound) = listener.local_addr() {
+                    tracing::info!(%bound, "the agent answers other machines");
+                    let _ = heard.0.0.set(bound);
+                    heard.0.1.notify_waiters();
+                }
+                return listener;
+            }
+            Err(error) => tracing::error!(address = remote.listen, %error, "cannot listen; trying again"),
+        }
+        tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}
+
+pub async fn serve(listener: TcpListener, remote: Remote, door: Door) -> Infallible {
+    let gate = Gate { inner: served(door), remote: remote.clone() };
+    let server = tonic::transport::Server::builder()
+        .initial_stream_window_size(1 << 20)
+        .add_service(gate)
+        .serve_with_incoming(incoming(listener, remote.keyring));
+    if let Err(error) = server.await {
+        tracing::error!(%error, "other machines are not heard any more");
+    }
+    future::pending().await
+}
+
+#[derive(Clone)]
+struct Gate {
+    inner: AgentServer<Door>,
+    remote: Remote,
+}
+
+impl NamedService for Gate {
+    const NAME: &'static str = "spur.v1.Agent";
+}
+
+impl Gate {
+    fn known(&self, request: &Request<Body>) -> Result<Origin, Status> {
+        let origin = Origin::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
+        let caller = request.extensions().get::<Caller>();
+        let neighbours = self.remote.now();
+        if caller.is_none_or(|caller| neighbours.revoked.contains(&caller.fingerprint)) {
+            return Err(Status::permission_denied("this certificate was taken back"));
+        }
+        judged(origin, neighbours.root_squash)
+    }
+}
+
+/// Only users have something to say to an agent.
+fn judged(origin: Origin, root_squash: bool) -> Result<Origin, Status> {
+    let denied = || Status::permission_denied("Access/permission denied");
+    let user = origin.user.ok_or_else(denied)?;
+    let user = match &origin.from {
+        From::Stranger | From::Controller(_) => return Err(denied()),
+        From::Node(_) if root_squash && [0, sys::own_uid()].contains(&user.uid) => {
+            Peer { uid: NOBODY, gid: NOBODY, ..user }
+        }
+        From::Local | From::Bearer | From::Node(_) => user,
+    };
+    Ok(Origin { user: Some(user), ..origin })
+}
+
+impl Service<Request<Body>> for Gate {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        match self.known(&request) {
+            Ok(origin) => {
+                request.extensions_mut().insert(origin);
+                let mut inner = self.inner.clone();
+                Box::pin(async move { inner.call(request).await })
+            }
+            Err(status) => Box::pin(future::ready(Ok(status.into_http()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_vouch_for_users_and_nobody_for_root_of_another_node() {
+        let peer = |uid| Some(Peer { uid, gid: uid, pid: None });
+        let origin = |from: From, user| Origin { from, user };
+        let uid = |from: From, user, squash| judged(origin(from, user), squash).map(|origin| origin.user.unwrap().uid).ok();
+        assert_eq!(uid(From::Node("a".into()), peer(1234), true), Some(1234));
+        assert_eq!(uid(From::Node("a".into()), peer(0), true), Some(NOBODY));
+        assert_eq!(uid(From::Node("a".into()), peer(0), false), Some(0));
+        // Root of a controller's machine, by that controller's word.
+        assert_eq!(uid(From::Local, peer(0), true), Some(0));
+        assert_eq!(uid(From::Bearer, peer(1234), true), Some(1234));
+        for (from, user) in [
+            (From::Stranger, peer(1234)),
+            (From::Stranger, None),
+            (From::Node("a".into()), None),
+            (From::Controller(1), None),
+            (From::Local, None),
+        ] {
+            assert_eq!(uid(from.clone(), user, false), None, "{from:?}");
+        }
+    }
+}

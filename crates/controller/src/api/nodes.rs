@@ -1,0 +1,57 @@
+//! Changes of nodes: by administrators, and by root of a node where they concern nothing but that node's own health.
+use model::update::NodeChange;
+use model::{Caller, Command};
+use tonic::Request;
+use wire::proto::{CommandReply, CommandRequest};
+
+use super::{Answer, Api, read};
+use crate::router::RootOf;
+
+pub async fn update(api: &Api, request: Request<CommandRequest>) -> Answer<CommandReply> {
+    let by = match request.extensions().get::<RootOf>() {
+        Some(RootOf(node)) if is_own_health(&read(&request.get_ref().command)?, node) => Caller::SYSTEM,
+        _ => api.caller(&request)?,
+    };
+    api.command_by(by, request, |command| matches!(command, Command::UpdateNodes { .. })).await
+}
+
+/// What a health check says of the machine it runs on. Whoever is root there could as well pull the plug.
+fn is_own_health(command: &Command, node: &str) -> bool {
+    let Command::UpdateNodes { nodes, change } = command else { return false };
+    let is_health = match change {
+        NodeChange::Drain { .. }
+        | NodeChange::Undrain
+        | NodeChange::Down { .. }
+        | NodeChange::Resume
+        | NodeChange::Reason(_)
+        | NodeChange::Fail { .. } => true,
+        NodeChange::Features(_)
+        | NodeChange::Weight(_)
+        | NodeChange::ActiveFeatures(_)
+        | NodeChange::Gres(_)
+        | NodeChange::Comment(_)
+        | NodeChange::Extra(_)
+        | NodeChange::NotResponding
+        | NodeChange::Topology(_) => false,
+    };
+    is_health && nodes.len() == 1 && nodes[0].as_str() == node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_of_a_node_speaks_for_the_health_of_that_node_only() {
+        let drain = |nodes: &[&str]| Command::UpdateNodes {
+            nodes: nodes.iter().map(|name| (*name).into()).collect(),
+            change: NodeChange::Drain { reason: "sick".into() },
+        };
+        assert!(is_own_health(&drain(&["a1"]), "a1"));
+        assert!(!is_own_health(&drain(&["a2"]), "a1"));
+        assert!(!is_own_health(&drain(&["a1", "a2"]), "a1"));
+        assert!(!is_own_health(&drain(&[]), "a1"));
+        let weight = Command::UpdateNodes { nodes: vec!["a1".into()], change: NodeChange::Weight(1) };
+        assert!(!is_own_health(&weight, "a1"));
+    }
+}

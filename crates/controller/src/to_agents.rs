@@ -1,0 +1,57 @@
+//! Calls for agents of other machines: commands of this machine cannot reach them, this controller can.
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{Request, Response};
+use tonic::server::NamedService;
+use wire::node::NODE_HEADER;
+use wire::tls::nodes::Agents;
+
+use crate::router::Router;
+
+/// Any controller will do: all know where agents are heard.
+#[derive(Clone)]
+pub struct ToAgents {
+    pub router: Router,
+    /// None: this cluster is one machine, and commands reach agents themselves.
+    pub agents: Option<Arc<Agents>>,
+}
+
+impl NamedService for ToAgents {
+    const NAME: &'static str = "spur.v1.Agent";
+}
+
+impl ToAgents {
+    async fn pass(self, request: Request<Body>) -> Result<Response<Body>, Status> {
+        let origin = self.router.known(&request)?;
+        let origin = self.router.squashed(origin);
+        let node = request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
+        let address = self.router.published.now().node(&node).map(|node| node.machine.address.clone());
+        match (address, self.agents) {
+            (None, _) => Err(Status::not_found(format!("Invalid node name specified: {node}"))),
+            (Some(address), Some(agents)) if !address.is_empty() => Ok(agents.pass(&node, &address, request, &origin).await),
+            (Some(_), _) => Err(Status::unavailable(format!("the agent of {node} cannot be reached"))),
+        }
+    }
+}
+
+impl Service<Request<Body>> for ToAgents {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        self.clone().pass(request).map(|answer| Ok(answer.unwrap_or_else(Status::into_http))).boxed()
+    }
+}
