@@ -54,6 +54,54 @@ fn a_killed_leader_is_followed_by_another_and_nothing_is_lost_or_doubled() {
 }
 
 #[test]
+fn sessions_do_not_notice_that_another_controller_leads() {
+    let cluster = Cluster::up("--nodes 2 --cpus 8 --controllers 3");
+    sessions_go_on(&cluster, || {
+        let first = leader(&cluster);
+        kill_9(pid_of(&cluster, first));
+        // While nobody leads yet: what is asked now is answered late, and not wrongly.
+        assert!(cluster.ok("squeue -h -o %j").contains("session"));
+        assert_ne!(leader(&cluster), first);
+        cluster.start("");
+    });
+}
+
+#[test]
+fn sessions_do_not_notice_that_their_controller_is_started_anew() {
+    let cluster = Cluster::up("--nodes 2 --cpus 8");
+    sessions_go_on(&cluster, || {
+        kill_9(cluster.controller_pid());
+        cluster.start("");
+    });
+}
+
+/// `srun` on several nodes, `salloc` with a step to come, and `sbatch --wait`: all are there before, and end as they should after.
+fn sessions_go_on(cluster: &Cluster, upset: impl Fn()) {
+    let lines = [
+        "srun -J session -N2 -l sh -c 'echo began; while [ ! -e go ]; do sleep 0.05; done; echo went; exit 4' | sort; exit ${PIPESTATUS[0]}",
+        "salloc -J session -n1 bash -c 'echo in > allocated; while [ ! -e go ]; do sleep 0.05; done; srun echo inside'",
+        "sbatch -J session --wait -o /dev/null --wrap 'while [ ! -e go ]; do sleep 0.05; done; exit 6'",
+    ];
+    let sessions: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let mut session = cluster.shell(line);
+            session.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    cluster.wait_until("squeue -h -n session -t R -o %i", |said| said.out.lines().count() == 3);
+    cluster.wait_file("allocated", |text| !text.is_empty());
+    for _ in 0..2 {
+        upset();
+    }
+    cluster.ok("touch go");
+    let said: Vec<Said> = sessions.into_iter().map(|one| crate::cluster::said(one.wait_with_output().unwrap())).collect();
+    assert_eq!((said[0].code, said[0].out.as_str()), (4, "0: began\n0: went\n1: began\n1: went\n"), "{:?}", said[0]);
+    assert_eq!((said[1].code, said[1].out.as_str()), (0, "inside\n"), "{:?}", said[1]);
+    assert_eq!(said[2].code, 6, "{:?}", said[2]);
+}
+
+#[test]
 fn all_controllers_are_restarted_one_by_one_without_a_failed_command() {
     let cluster = Arc::new(Cluster::up("--nodes 1 --cpus 64 --controllers 3"));
     let enough = Arc::new(AtomicBool::new(false));

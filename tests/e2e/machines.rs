@@ -79,18 +79,27 @@ fn three_controllers_of_three_machines_survive_the_first() {
     let head = Cluster { dir: new_dir() };
     let listen = || format!("--listen 127.0.0.1:{}", free_port());
     head.ok(&format!("spur init --dir {} {}", head.dir.display(), listen()));
+    // The node knows of the first only; the others it hears of while it runs.
+    let node = join(&token(&head, ""), "--node a1 --cpus 4 --memory 1G");
     let second = join(&token(&head, "--controller"), &format!("--controller {}", listen()));
     let third = join(&token(&head, "--controller"), &format!("--controller {}", listen()));
     let said = third.0.ok("scontrol ping");
     assert_eq!(said.matches("is UP").count(), 3, "{said}");
-    let node = join(&token(&second.0, ""), "--node a1 --cpus 4 --memory 1G");
+    let late = join(&token(&second.0, ""), "--node a2 --cpus 4 --memory 1G");
     let long = head.sbatch("-D / -o /dev/null --wrap 'sleep 600'");
     second.0.wait_state(&long, "RUNNING");
     kill_9(head.controller_pid());
     let job = third.0.sbatch("-D / -o /dev/null --wrap true");
     third.0.wait_state(&job, "COMPLETED");
     second.0.wait_state(&long, "RUNNING");
-    assert_eq!(node.0.ok(&format!("squeue -h -j {long} -o %T")), "RUNNING", "the node's commands find their way");
+    for node in [&node, &late] {
+        assert_eq!(node.0.ok(&format!("squeue -h -j {long} -o %T")), "RUNNING", "the node's commands find their way");
+    }
+    second.0.wait_for("sinfo -h -t idle,mixed,allocated -o %D | paste -sd+ | bc", "2");
+    // A node that restarts now still knows whom it was told of.
+    kill_9(node.0.agent_pid("a1"));
+    node.0.start("");
+    node.0.wait_for("sinfo -h -n a1 -t idle,mixed,allocated -o %N", "a1");
     second.0.ok(&format!("scancel {long}"));
     second.0.ok(&format!("spur controller remove 1 --dir {}", second.0.dir.display()));
     let said = second.0.ok("scontrol ping");

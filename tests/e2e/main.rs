@@ -24,5 +24,6 @@ mod staging;
 mod steps;
 mod suspend;
 mod talk;
+mod tokens;
 mod topology;
 mod torture;

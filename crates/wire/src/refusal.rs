@@ -18,6 +18,9 @@ pub enum CallError {
     Other(String),
 }
 
+/// What the HTTP library says of a stream that was cut off.
+const CUT_OFF: &str = "h2 protocol error";
+
 pub fn to_status(reject: &Reject) -> Status {
     Status::with_details(code(reject), reject.to_string(), codec::encode(reject).into())
 }
@@ -29,6 +32,8 @@ impl From<Status> for CallError {
         }
         match status.code() {
             Code::Unavailable | Code::Unknown | Code::Cancelled => CallError::Broken(status.message().to_string()),
+            // So ends an answer in pieces when whoever passed it on has lost the one who gave it.
+            Code::Internal if status.message().starts_with(CUT_OFF) => CallError::Broken(status.message().to_string()),
             _ => CallError::Other(status.message().to_string()),
         }
     }
