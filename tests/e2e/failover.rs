@@ -95,7 +95,8 @@ fn sessions_go_on(cluster: &Cluster, upset: impl Fn()) {
         upset();
     }
     cluster.ok("touch go");
-    let said: Vec<Said> = sessions.into_iter().map(|one| crate::cluster::said(one.wait_with_output().unwrap())).collect();
+    let said: Vec<Said> =
+        sessions.into_iter().map(|one| crate::cluster::said(one.wait_with_output().unwrap())).collect();
     assert_eq!((said[0].code, said[0].out.as_str()), (4, "0: began\n0: went\n1: began\n1: went\n"), "{:?}", said[0]);
     assert_eq!((said[1].code, said[1].out.as_str()), (0, "inside\n"), "{:?}", said[1]);
     assert_eq!(said[2].code, 6, "{:?}", said[2]);

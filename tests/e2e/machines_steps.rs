@@ -54,13 +54,17 @@ fn steps_of_other_machines_are_as_those_of_ones_own() {
     }
 
     // From a node, in a batch script: the other node is reached directly, and the script finds its own machine's configuration.
-    let job = user("sbatch --parsable -N2 -n2 -w a[1-2] -o steps.out --wrap 'echo $SPUR_CONF; srun -l sh -c \"echo \\$SLURMD_NODENAME\" | sort'");
+    let job = user(
+        "sbatch --parsable -N2 -n2 -w a[1-2] -o steps.out --wrap 'echo $SPUR_CONF; srun -l sh -c \"echo \\$SLURMD_NODENAME\" | sort'",
+    );
     head.wait_state(&job, "COMPLETED");
     let conf = first.0.dir.join("spur.conf");
     assert_eq!(head.file("steps.out"), format!("{}\n0: a1\n1: a2\n", conf.display()));
 
     // Signals; and what others see of a step while it runs.
-    let mut step = head.shell(&as_user("exec srun -w a2 -J seen sh -c 'trap \"echo got; exit 3\" USR1; echo ready; while :; do sleep 0.05; done'"));
+    let mut step = head.shell(&as_user(
+        "exec srun -w a2 -J seen sh -c 'trap \"echo got; exit 3\" USR1; echo ready; while :; do sleep 0.05; done'",
+    ));
     let mut step = step.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(step.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
@@ -106,5 +110,7 @@ fn steps_of_other_machines_are_as_those_of_ones_own() {
 
     // A node that is taken out is not heard by the others any more.
     head.ok(&format!("spur node remove a1 --dir {}", head.dir.display()));
-    head.wait_until(&format!("grep -c 'n_revoked=[1-9]' {}/log/agent-a2.log", second.0.dir.display()), |said| said.code == 0);
+    head.wait_until(&format!("grep -c 'n_revoked=[1-9]' {}/log/agent-a2.log", second.0.dir.display()), |said| {
+        said.code == 0
+    });
 }

@@ -22,7 +22,9 @@ fn a_token_stands_for_a_user_on_any_machine_until_it_ends() {
     };
     let fetched = head.ok(&format!("scontrol token username={user} lifespan=600"));
     let fetched = fetched.strip_prefix("SLURM_JWT=").unwrap_or_else(|| panic!("{fetched}"));
-    let with = |token: &str, line: &str| head.run(&format!("SPUR_CONF={} SLURM_JWT={token} timeout 20 {line}", conf.display()));
+    let with = |token: &str, line: &str| {
+        head.run(&format!("SPUR_CONF={} SLURM_JWT={token} timeout 20 {line}", conf.display()))
+    };
     let ok = |line: &str| {
         let said = with(fetched, line);
         assert_eq!(said.code, 0, "{line}: {said:?}");
@@ -51,13 +53,16 @@ fn a_token_stands_for_a_user_on_any_machine_until_it_ends() {
     let (signed, tag) = fetched.rsplit_once('.').unwrap();
     let flipped: String = tag.chars().rev().collect();
     let (first, claims) = signed.split_once('.').unwrap();
-    for wrong in [format!("{signed}.{flipped}"), format!("{first}.{}x.{tag}", &claims[..claims.len() - 1]), "x".into()] {
+    for wrong in [format!("{signed}.{flipped}"), format!("{first}.{}x.{tag}", &claims[..claims.len() - 1]), "x".into()]
+    {
         let refused = with(&wrong, "sinfo");
         assert!(refused.code != 0 && refused.err.contains("authentication error"), "{refused:?}");
     }
     let brief = head.ok("scontrol token lifespan=1");
     let brief = brief.strip_prefix("SLURM_JWT=").unwrap();
-    head.wait_until(&format!("SPUR_CONF={} SLURM_JWT={brief} sinfo", conf.display()), |said| said.err.contains("expired"));
+    head.wait_until(&format!("SPUR_CONF={} SLURM_JWT={brief} sinfo", conf.display()), |said| {
+        said.err.contains("expired")
+    });
     for wrong in ["lifespan=0", "lifespan=x", "username=nobody-of-this-name"] {
         assert_ne!(head.run(&format!("scontrol token {wrong}")).code, 0, "{wrong}");
     }
@@ -67,7 +72,10 @@ fn a_token_stands_for_a_user_on_any_machine_until_it_ends() {
 fn certificates_renew_themselves_before_they_end() {
     let head = Cluster { dir: new_dir() };
     head.ok(&format!("spur init --dir {} --listen 127.0.0.1:{}", head.dir.display(), free_port()));
-    head.ok(&format!("sed -i 's/^certificate_lifetime = .*/certificate_lifetime = 4/' {}/spur.conf", head.dir.display()));
+    head.ok(&format!(
+        "sed -i 's/^certificate_lifetime = .*/certificate_lifetime = 4/' {}/spur.conf",
+        head.dir.display()
+    ));
     head.ok("scontrol reconfigure");
     let node = join(&token(&head, ""), &format!("--node a1 --cpus 4 --memory 1G --listen 127.0.0.1:{}", free_port()));
     let log = node.0.dir.join("log/agent-a1.log");

@@ -159,7 +159,8 @@ mod tests {
     fn nodes_vouch_for_users_and_nobody_for_root_of_another_node() {
         let peer = |uid| Some(Peer { uid, gid: uid, pid: None });
         let origin = |from: From, user| Origin { from, user };
-        let uid = |from: From, user, squash| judged(origin(from, user), squash).map(|origin| origin.user.unwrap().uid).ok();
+        let uid =
+            |from: From, user, squash| judged(origin(from, user), squash).map(|origin| origin.user.unwrap().uid).ok();
         assert_eq!(uid(From::Node("a".into()), peer(1234), true), Some(1234));
         assert_eq!(uid(From::Node("a".into()), peer(0), true), Some(NOBODY));
         assert_eq!(uid(From::Node("a".into()), peer(0), false), Some(0));

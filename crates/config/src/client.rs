@@ -179,7 +179,8 @@ mod tests {
         assert!(find(Some(&file)).unwrap_err().contains("spur config check"));
         assert!(find(Some(&folder.join("absent"))).unwrap_err().starts_with("cannot read"));
         let digits = "0f".repeat(32);
-        std::fs::write(&file, format!("[client]\ncontrollers = [\"h:1\", \"i:2\"]\nauthority = \"{digits}\"\n")).unwrap();
+        std::fs::write(&file, format!("[client]\ncontrollers = [\"h:1\", \"i:2\"]\nauthority = \"{digits}\"\n"))
+            .unwrap();
         let sockets = find(Some(&file)).unwrap().controller_socket;
         assert_eq!((sockets.all().count(), sockets.authority), (2, Some([0x0f; 32])));
         // Without the mark anybody could answer.

@@ -100,7 +100,9 @@ impl Router {
     /// Root of another machine is nobody here, and neither is the one whom this controller runs as.
     pub fn squashed(&self, origin: Origin) -> Origin {
         let user = match (&origin.from, origin.user) {
-            (From::Node(_), Some(user)) if is_ours(user.uid) && self.published.now().config().controller.root_squash => {
+            (From::Node(_), Some(user))
+                if is_ours(user.uid) && self.published.now().config().controller.root_squash =>
+            {
                 Some(Peer { uid: NOBODY, gid: NOBODY, ..user })
             }
             (_, user) => user,

@@ -129,7 +129,8 @@ mod tests {
 
     /// Every call that a controller takes, as the contract has it.
     fn calls() -> Vec<&'static str> {
-        let service = |name: &str| CONTRACT.split(&format!("service {name} {{")).nth(1).unwrap().split("\n}").next().unwrap();
+        let service =
+            |name: &str| CONTRACT.split(&format!("service {name} {{")).nth(1).unwrap().split("\n}").next().unwrap();
         let lines = service("Controller").lines().chain(service("Agent").lines());
         lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).collect()
     }
@@ -138,7 +139,8 @@ mod tests {
     fn every_call_has_a_rule_and_every_rule_a_call() {
         let missing: Vec<_> = calls().into_iter().filter(|call| rule(call).is_none()).collect();
         assert!(missing.is_empty(), "without a rule in controller/src/rules.rs: {missing:?}");
-        let extra: Vec<_> = RULES.iter().chain(AGENT_RULES).map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
+        let extra: Vec<_> =
+            RULES.iter().chain(AGENT_RULES).map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
         assert!(extra.is_empty(), "rules without a call: {extra:?}");
     }
 

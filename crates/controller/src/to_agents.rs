@@ -32,11 +32,14 @@ impl ToAgents {
     async fn pass(self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let origin = self.router.known(&request)?;
         let origin = self.router.squashed(origin);
-        let node = request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
+        let node =
+            request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
         let address = self.router.published.now().node(&node).map(|node| node.machine.address.clone());
         match (address, self.agents) {
             (None, _) => Err(Status::not_found(format!("Invalid node name specified: {node}"))),
-            (Some(address), Some(agents)) if !address.is_empty() => Ok(agents.pass(&node, &address, request, &origin).await),
+            (Some(address), Some(agents)) if !address.is_empty() => {
+                Ok(agents.pass(&node, &address, request, &origin).await)
+            }
             (Some(_), _) => Err(Status::unavailable(format!("the agent of {node} cannot be reached"))),
         }
     }

@@ -64,7 +64,10 @@ pub fn user(key: &[u8], token: &str, now_secs: u64) -> Result<String, Worthless>
     if head["alg"] != "HS256" {
         return Err(Worthless::Malformed);
     }
-    let is_ours = |key| hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, key), signed.as_bytes(), &decode(tag)?).or(Err(Worthless::Forged));
+    let is_ours = |key| {
+        hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, key), signed.as_bytes(), &decode(tag)?)
+            .or(Err(Worthless::Forged))
+    };
     if key.is_empty() {
         return Err(Worthless::Forged);
     }

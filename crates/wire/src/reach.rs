@@ -19,8 +19,8 @@ use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Response, Ur
 use tonic::codegen::{Service, StdError};
 use tonic::transport::Channel;
 
-use crate::{bearer, channel};
 use crate::refusal::CallError;
+use crate::{bearer, channel};
 
 /// The id of a request that may come again: 32 hexadecimal digits.
 pub const REQUEST_HEADER: &str = "spur-request";

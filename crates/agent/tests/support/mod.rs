@@ -203,7 +203,7 @@ impl World {
             node: "n1".into(),
             controllers: vec![self.dir.join("controller.sock")],
             remote: None,
-        config_file: None,
+            config_file: None,
             socket: self.dir.join("agent.sock"),
             spool_dir: self.dir.join("spool"),
             pid_file: None,

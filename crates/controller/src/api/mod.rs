@@ -30,9 +30,9 @@ use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
     CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
-    JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply, Nothing, PingReply, ReservationsReply,
-    ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest, ToAgent, TokenReply, UserTokenReply, UserTokenRequest,
-    WhyReply, WhyRequest,
+    JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply, Nothing, PingReply,
+    ReservationsReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
+    ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;

@@ -37,7 +37,9 @@ pub fn client(call: &Call) -> Result<i32, String> {
     }
     let digits: String = authority.iter().map(|byte| format!("{byte:02x}")).collect();
     say!("cluster_name = {name:?}\n\n[client]\ncontrollers = {controllers:?}\nauthority = \"{digits}\"");
-    eprintln!("Save this as ~/.spur/spur.conf or /etc/spur/spur.conf of the other machine, and set SLURM_JWT there to what `scontrol token` prints.");
+    eprintln!(
+        "Save this as ~/.spur/spur.conf or /etc/spur/spur.conf of the other machine, and set SLURM_JWT there to what `scontrol token` prints."
+    );
     Ok(0)
 }
 
