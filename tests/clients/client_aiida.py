@@ -1,4 +1,5 @@
 """aiida: its Slurm plugin's own commands and parsers, run here."""
+# packages: aiida-core
 import subprocess
 
 from aiida.schedulers.datastructures import JobState

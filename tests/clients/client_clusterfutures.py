@@ -1,4 +1,5 @@
 """clusterfutures: concurrent.futures on Slurm."""
+# packages: clusterfutures
 import cfut
 
 with cfut.SlurmExecutor(debug=False, additional_setup_lines=["#SBATCH --mem=200"]) as executor:

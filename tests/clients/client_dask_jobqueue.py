@@ -1,4 +1,5 @@
 """dask-jobqueue: workers are jobs."""
+# packages: dask-jobqueue
 from dask.distributed import Client
 from dask_jobqueue import SLURMCluster
 

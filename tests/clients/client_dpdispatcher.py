@@ -1,4 +1,5 @@
 """dpdispatcher: tasks packed into jobs, files moved, ends awaited."""
+# packages: dpdispatcher
 from dpdispatcher import Machine, Resources, Submission, Task
 
 import os

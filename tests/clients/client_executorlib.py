@@ -1,4 +1,5 @@
 """executorlib: futures as jobs, through pysqa."""
+# packages: executorlib pysqa h5py
 from executorlib import SlurmClusterExecutor
 
 if __name__ == "__main__":

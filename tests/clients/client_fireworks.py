@@ -1,4 +1,5 @@
 """fireworks: the queue adapter for Slurm."""
+# packages: fireworks
 import time
 
 from fireworks.user_objects.queue_adapters.common_adapter import CommonAdapter

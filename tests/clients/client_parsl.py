@@ -1,4 +1,5 @@
 """parsl: a block of workers in a job, started by srun."""
+# packages: parsl
 import parsl
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor

@@ -1,4 +1,5 @@
 """psij: a job through the portable interface; its end, its failure and its cancellation are told."""
+# packages: psij-python
 from datetime import timedelta
 
 from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, ResourceSpecV1

@@ -1,4 +1,5 @@
 """pysqa: a queue adapter."""
+# packages: pysqa
 import time
 
 from pysqa import QueueAdapter

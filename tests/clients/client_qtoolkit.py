@@ -1,4 +1,5 @@
 """qtoolkit (of jobflow-remote): Slurm's commands and parsers."""
+# packages: qtoolkit
 import subprocess
 import time
 

@@ -1,4 +1,5 @@
 # reframe: a regression test in a job, with both of its Slurm schedulers.
+# packages: reframe-hpc
 set -e
 cat > settings.py <<'S'
 site_configuration = {

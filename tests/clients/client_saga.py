@@ -1,4 +1,5 @@
 """radical.saga: a job service over the local Slurm."""
+# packages: radical.saga
 import radical.saga as saga
 
 service = saga.job.Service("slurm://localhost/")

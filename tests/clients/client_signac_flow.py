@@ -1,4 +1,5 @@
 """signac-flow: operations of a project as jobs."""
+# packages: signac-flow
 import subprocess
 import sys
 

@@ -1,4 +1,5 @@
 """simple_slurm: sbatch and squeue from Python."""
+# packages: simple_slurm
 import datetime
 import time
 

@@ -1,4 +1,5 @@
 # slurm-pipeline: steps with dependencies, its own scripts.
+# packages: slurm-pipeline
 set -e
 cat > one.sh <<'S'
 #!/bin/bash

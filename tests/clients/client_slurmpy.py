@@ -1,4 +1,5 @@
 """slurmpy: scripts from templates."""
+# packages: slurmpy
 import os, time
 from slurmpy import Slurm
 

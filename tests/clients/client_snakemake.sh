@@ -1,4 +1,5 @@
 # snakemake with its Slurm executor: two rules, one depending on the other, and a failing one.
+# packages: snakemake snakemake-executor-plugin-slurm
 set -e
 cat > Snakefile <<'S'
 rule all:

@@ -1,4 +1,5 @@
 """submitit: functions as jobs, alone and as an array; failures and cancellation are told."""
+# packages: submitit setuptools<81
 import submitit
 
 executor = submitit.AutoExecutor(folder="submitit-%j")

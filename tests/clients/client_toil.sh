@@ -1,4 +1,5 @@
 # toil: a CWL workflow whose steps are jobs.
+# packages: toil[cwl]
 set -e
 cat > echo.cwl <<'S'
 cwlVersion: v1.2

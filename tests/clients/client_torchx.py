@@ -1,4 +1,5 @@
 """torchx: its Slurm scheduler submits, describes and cancels."""
+# packages: torchx
 import subprocess, sys, time
 
 done = subprocess.run([sys.executable, "-m", "torchx.apps.utils.noop_main"], capture_output=True)

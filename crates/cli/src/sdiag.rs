@@ -141,7 +141,22 @@ fn render(mut diagnosis: Diagnosis, clock: &Clock, order: Order) -> String {
     line(format!("\tLast cycle when: {}", cycles.last_at.map_or("N/A".into(), moment)));
     line(format!("\tLast cycle: {}", cycles.last_micros));
     line(format!("\tMax cycle:  {}", cycles.max_micros));
-    line(format!("\tLast queue length: {}\n", cycles.last_queue_length));
+    // Every job in the queue is looked at, so depth and length are one.
+    let mean_length = mean(cycles.total_queue_length, cycles.n_cycles);
+    if cycles.n_cycles > 0 {
+        line(format!("\tMean cycle: {}", mean(cycles.total_micros, cycles.n_cycles)));
+    }
+    line(format!("\tLast depth cycle: {}", cycles.last_queue_length));
+    line(format!("\tLast depth cycle (try sched): {}", cycles.last_queue_length));
+    if cycles.n_cycles > 0 {
+        line(format!("\tDepth Mean: {mean_length}"));
+        line(format!("\tDepth Mean (try depth): {mean_length}"));
+    }
+    line(format!("\tLast queue length: {}", cycles.last_queue_length));
+    if cycles.n_cycles > 0 {
+        line(format!("\tQueue length mean: {mean_length}"));
+    }
+    line(String::new());
     sort(&mut diagnosis.by_call, order);
     sort(&mut diagnosis.by_user, order);
     line("Remote Procedure Call statistics by message type".into());

@@ -28,6 +28,8 @@ pub enum JobState {
     Resizing,
     Revoked,
     Signaling,
+    ResvDelHold,
+    RequeueFed,
 }
 
 const NAMES: &[(JobState, &str, &str)] = &[
@@ -53,6 +55,8 @@ const NAMES: &[(JobState, &str, &str)] = &[
     (JobState::Resizing, "RESIZING", "RS"),
     (JobState::Revoked, "REVOKED", "RV"),
     (JobState::Signaling, "SIGNALING", "SI"),
+    (JobState::ResvDelHold, "RESV_DEL_HOLD", "RD"),
+    (JobState::RequeueFed, "REQUEUE_FED", "RF"),
 ];
 
 impl JobState {
