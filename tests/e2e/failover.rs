@@ -75,6 +75,24 @@ fn sessions_do_not_notice_that_their_controller_is_started_anew() {
     });
 }
 
+#[test]
+fn shutdown_ends_all_controllers_and_what_runs_goes_on() {
+    let cluster = Cluster::up("--nodes 1 --cpus 8 --controllers 3");
+    let job = cluster.sbatch("-o /dev/null --wrap 'while [ ! -e go ]; do sleep 0.05; done; echo went > went'");
+    cluster.wait_state(&job, "RUNNING");
+    let daemons: Vec<i32> = (1..=3).map(|member| pid_of(&cluster, member)).chain([cluster.agent_pid("n1")]).collect();
+    let began = Instant::now();
+    cluster.ok("scontrol shutdown");
+    assert!(began.elapsed().as_secs() < 20, "it takes no elections");
+    for pid in daemons {
+        cluster.wait_until(&format!("grep -qa spur /proc/{pid}/cmdline"), |said| said.code != 0);
+    }
+    cluster.start("");
+    cluster.wait_state(&job, "RUNNING");
+    cluster.ok("touch go");
+    cluster.wait_state(&job, "COMPLETED");
+}
+
 /// `srun` on several nodes, `salloc` with a step to come, and `sbatch --wait`: all are there before, and end as they should after.
 fn sessions_go_on(cluster: &Cluster, upset: impl Fn()) {
     let lines = [

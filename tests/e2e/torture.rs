@@ -29,35 +29,60 @@ enum Kind {
 
 #[test]
 fn nothing_is_lost_doubled_or_told_in_the_wrong_order() {
-    let lasts = Duration::from_secs(number("SPUR_TORTURE").unwrap_or(12));
+    let (lasts, seed) = schedule(12);
+    let cluster = Cluster::up("--nodes 2 --cpus 32 --controllers 3");
+    endure(&[&cluster], || break_things(&cluster, lasts, seed));
+}
+
+/// How long, and by which seed.
+pub fn schedule(usual_secs: u64) -> (Duration, u64) {
+    let lasts = Duration::from_secs(number("SPUR_TORTURE").unwrap_or(usual_secs));
     let seed = number("SPUR_SEED").unwrap_or_else(|| {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |now| u64::from(now.subsec_nanos()))
     });
     eprintln!("SPUR_SEED={seed}");
-    let cluster = Cluster::up("--nodes 2 --cpus 32 --controllers 3");
-    let register = cluster.sbatch("-H -J register --comment 0 --wrap true");
+    (lasts, seed)
+}
+
+/// Clients work at these places, all of one cluster, while things break; then everything that they were promised must hold.
+pub fn endure(places: &[&Cluster], break_things: impl FnOnce()) {
+    let first = places[0];
+    let ran_file = first.dir.join("work/ran").display().to_string();
+    let register = first.sbatch("-D / -H -J register --comment 0 --wrap true");
     let (enough, began) = (AtomicBool::new(false), Instant::now());
     let promised: Mutex<Vec<(String, String)>> = Mutex::default();
+    let cancelled: Mutex<Vec<String>> = Mutex::default();
     let operations: Mutex<Vec<Operation>> = Mutex::default();
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let (cluster, enough, promised) = (&cluster, &enough, &promised);
+            let (enough, promised, cancelled, ran_file) = (&enough, &promised, &cancelled, &ran_file);
+            let cluster = places[client % places.len()];
             scope.spawn(move || {
                 for count in 0.. {
                     if enough.load(Ordering::Relaxed) {
                         return;
                     }
                     let name = format!("c{client}x{count}");
-                    let said =
-                        cluster.run(&format!("sbatch --parsable -J {name} -o /dev/null --wrap 'echo {name} >> ran'"));
-                    if said.code == 0 {
-                        promised.lock().unwrap().push((said.out.trim().to_owned(), name));
+                    let is_held = count % 4 == 3;
+                    let hold = if is_held { "-H" } else { "" };
+                    let said = cluster.run(&format!(
+                        "sbatch --parsable -D / {hold} -J {name} -o /dev/null --wrap 'echo {name} >> {ran_file}'"
+                    ));
+                    if said.code != 0 {
+                        continue;
+                    }
+                    let id = said.out.trim().to_owned();
+                    if !is_held {
+                        promised.lock().unwrap().push((id, name));
+                    } else if cluster.run(&format!("scancel {id}")).code == 0 {
+                        cancelled.lock().unwrap().push(name);
                     }
                 }
             });
         }
         for client in 0..2 {
-            let (cluster, enough, operations, register) = (&cluster, &enough, &operations, &register);
+            let (enough, operations, register) = (&enough, &operations, &register);
+            let cluster = places[(client + 1) % places.len()];
             scope.spawn(move || {
                 for count in 1.. {
                     if enough.load(Ordering::Relaxed) {
@@ -85,13 +110,13 @@ fn nothing_is_lost_doubled_or_told_in_the_wrong_order() {
             });
         }
         let _enough = StopOnDrop(&enough);
-        break_things(&cluster, lasts, seed);
+        break_things();
     });
-    let promised = promised.into_inner().unwrap();
+    let (promised, cancelled) = (promised.into_inner().unwrap(), cancelled.into_inner().unwrap());
     assert!(promised.len() > 10, "too few submissions got through: {}", promised.len());
     let ids: BTreeSet<&String> = promised.iter().map(|(id, _)| id).collect();
     assert_eq!(ids.len(), promised.len(), "an id was given twice");
-    let ran = cluster.wait_file("ran", |text| {
+    let ran = first.wait_file("ran", |text| {
         let names: HashSet<&str> = text.lines().collect();
         promised.iter().all(|(_, name)| names.contains(name.as_str()))
     });
@@ -99,23 +124,36 @@ fn nothing_is_lost_doubled_or_told_in_the_wrong_order() {
     ran.lines().for_each(|name| *times.entry(name).or_default() += 1);
     let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
     assert!(twice.is_empty(), "ran more than once: {twice:?}");
+    let undead: Vec<_> = cancelled.iter().filter(|name| times.contains_key(name.as_str())).collect();
+    assert!(undead.is_empty(), "cancelled before they could run, and ran: {undead:?}");
+    let queued = first.ok("squeue -h -o %j");
+    let lingering: Vec<_> = cancelled.iter().filter(|name| queued.lines().any(|line| line == name.as_str())).collect();
+    assert!(lingering.is_empty(), "cancelled, and still in the queue: {lingering:?}");
     let operations = operations.into_inner().unwrap();
-    eprintln!("{} jobs, {} operations", promised.len(), operations.len());
+    eprintln!("{} jobs, {} cancelled, {} operations", promised.len(), cancelled.len(), operations.len());
     assert!(is_linearizable(&operations), "no single controller could have answered so: {operations:#?}");
-    cluster.ok(&format!("scancel {register}"));
+    first.ok(&format!("scancel {register}"));
+}
+
+/// The same numbers for the same seed.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        // xorshift64
+        self.0 |= u64::from(self.0 == 0);
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
 }
 
 /// Kills, freezes and restarts controllers, never so many that no majority is left for long.
 fn break_things(cluster: &Cluster, lasts: Duration, seed: u64) {
     let end = Instant::now() + lasts;
-    let mut random = seed | 1;
-    let mut next = |below: u64| {
-        // xorshift64
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
+    let mut dice = Dice(seed);
+    let mut next = |below: u64| dice.below(below);
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(300 + next(900)));
         let member = 1 + next(3);

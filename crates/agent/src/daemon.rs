@@ -68,6 +68,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         staging: Staging::default(),
         hooks: Default::default(),
         heard: Default::default(),
+        care: Default::default(),
         spool,
         options,
     });

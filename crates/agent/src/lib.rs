@@ -12,6 +12,7 @@ mod answers;
 mod attach;
 mod birth;
 mod bounds;
+mod care;
 mod cgroup;
 mod clear;
 mod daemon;

@@ -28,6 +28,10 @@ pub fn describe(options: &Options) -> Machine {
         system,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         booted: field_of("/proc/stat", "btime").map(Timestamp::from_secs),
+        boot_id: match options.reports_reboot {
+            false => fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
+            true => format!("{}-{}", std::process::id(), now().0),
+        },
         agent_started: Some(now()),
         socket: std::path::absolute(&options.socket).unwrap_or_else(|_| options.socket.clone()).display().to_string(),
         address: String::new(),

@@ -24,6 +24,8 @@ pub struct Options {
     /// None: standard error.
     pub log_file: Option<PathBuf>,
     pub heartbeat: Duration,
+    /// As if the machine had just been started; for tests.
+    pub reports_reboot: bool,
     /// Burst buffer pools of this node, `%n` replaced.
     pub pools: Vec<Pool>,
 }

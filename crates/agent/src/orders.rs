@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::protocol::{ToSupervisor, Whom};
 use crate::table::Agent;
-use crate::{hooks, run, staging};
+use crate::{care, hooks, run, staging};
 
 pub fn obey(agent: &Arc<Agent>, order: Order) {
     match order {
@@ -42,6 +42,8 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         Order::Prolog { number, run, hook } => hooks::prolog(agent, number, run, *hook),
         Order::Epilog { number, run, hook } => hooks::epilog(agent, number, run, *hook),
         Order::ForgetHooks { run } => hooks::forget(agent, &run),
+        Order::Check { program } => care::check(agent, program),
+        Order::Reboot { number, program } => care::reboot(agent, number, program),
         Order::Neighbours(told) => {
             if let Some(remote) = &agent.options.remote {
                 remote.know(*told);

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
 use crate::Options;
+use crate::care::Care;
 use crate::gate::Heard;
 use crate::hooks::Hooks;
 use crate::killed::Killed;
@@ -35,6 +36,7 @@ pub struct Agent {
     pub table: Mutex<Table>,
     pub staging: Staging,
     pub hooks: Hooks,
+    pub care: Care,
     /// Where other machines reach it.
     pub heard: Heard,
 }

@@ -7,6 +7,7 @@
 mod beside;
 mod burst_buffer;
 pub mod client;
+mod health;
 pub mod home;
 mod hooks;
 pub mod machine;
@@ -139,6 +140,9 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
         shared.into_iter().for_each(|(at, problem)| notes.add(at, problem));
     }
     config.burst_buffer = top.section("burst_buffer").map(|section| burst_buffer::read(section, &seen));
+    if let Some(section) = top.section("health") {
+        health::read(section, &mut config.health);
+    }
     if let Some(section) = top.section("hooks") {
         hooks::read(section, config);
     }

@@ -26,6 +26,7 @@ pub fn render(config: &Config) -> String {
     scheduler(&mut text, config);
     accounting(&mut text, config);
     hooks::render(&mut text, config);
+    health(&mut text, config);
     licenses(&mut text, config);
     as_given(&mut text, config);
     nodes(&mut text, config);
@@ -37,6 +38,20 @@ pub fn render(config: &Config) -> String {
 
 mod hooks;
 mod network;
+
+/// Where there is anything in it.
+fn health(text: &mut Text, config: &Config) {
+    let health = &config.health;
+    if *health == Default::default() {
+        return;
+    }
+    text.header("[health]");
+    text.string("check", &health.check);
+    text.value("check_interval", seconds(health.check_interval));
+    text.string("check_states", &health.states_text());
+    text.string("reboot_program", &health.reboot_program);
+    text.value("resume_timeout", seconds(health.resume_timeout));
+}
 
 fn controller(text: &mut Text, config: &Config) {
     let controller = &config.controller;
@@ -55,7 +70,8 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("max_array_size", controller.max_array_size);
     text.value("max_job_count", controller.max_job_count);
     text.strings("admins", &controller.admins);
-    text.value("return_to_service", controller.return_to_service);
+    let returns = if controller.returns_from_down { 2 } else { u8::from(controller.return_to_service) };
+    text.value("return_to_service", returns);
     text.string("listen", &controller.listen);
     text.string("address", &controller.address);
     text.value("root_squash", controller.root_squash);

@@ -24,7 +24,12 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.number("max_job_count", 1..=u32::MAX, &mut controller.max_job_count);
     section.seconds("node_timeout", &mut controller.node_timeout);
     section.words("admins", &mut controller.admins);
-    section.flag("return_to_service", &mut controller.return_to_service);
+    let returns = section.read("return_to_service", "0, 1, 2, true or false", |item| {
+        item.as_integer().or_else(|| item.as_bool().map(i64::from)).filter(|number| (0..=2).contains(number))
+    });
+    if let Some(returns) = returns {
+        (controller.return_to_service, controller.returns_from_down) = (returns > 0, returns == 2);
+    }
     section.text("mail_program", &mut controller.mail_program);
     let address = section.read("metrics_address", "an address of this machine, like \"127.0.0.1:9341\"", |item| {
         let address: SocketAddr = item.as_str()?.parse().ok()?;

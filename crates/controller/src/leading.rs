@@ -4,6 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -48,6 +49,8 @@ pub struct Ground {
     /// What this controller says of itself.
     pub own: MemberView,
     pub hand_overs: mpsc::Sender<HandOver>,
+    /// No controller is to be left: nobody needs a successor.
+    pub ends_all: Arc<AtomicBool>,
 }
 
 pub struct Leading {
@@ -108,6 +111,7 @@ impl Leading {
             connections: ground.connections.clone(),
             own: ground.own.clone(),
             hand_overs: ground.hand_overs.clone(),
+            ends_all: ground.ends_all.clone(),
         };
         let service = ControllerServer::new(api)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

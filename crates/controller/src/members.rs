@@ -2,6 +2,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -104,6 +105,7 @@ impl Transport for Carrier {
 /// What a controller answers to the others.
 pub struct MemberApi {
     pub journal: ClusterJournal,
+    pub ends_all: Arc<AtomicBool>,
     pub own: MemberView,
 }
 
@@ -119,6 +121,15 @@ impl Member for MemberApi {
     async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         only_controllers(&request)?;
         self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(Response::new(Nothing {}))
+    }
+
+    async fn end(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
+        only_controllers(&request)?;
+        tracing::info!("all controllers are to end");
+        self.ends_all.store(true, Ordering::Relaxed);
+        // SAFETY: a plain system call on this very process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
         Ok(Response::new(Nothing {}))
     }
 
@@ -171,6 +182,19 @@ async fn ask(connections: &Connections, address: &str) -> Option<(String, Timest
     let mut client = member_client(channel);
     let reply = tokio::time::timeout(CONNECT_PATIENCE, client.alive(Nothing {})).await.ok()?.ok()?.into_inner();
     Some((reply.host, Timestamp(reply.started_micros)))
+}
+
+/// Tells all others to end; those that do not hear it are away anyway.
+pub async fn end_others(journal: &ClusterJournal, connections: &Connections) {
+    let standing = journal.standing();
+    let told = standing.members.iter().filter(|member| member.id != standing.id).map(async |member| {
+        let Ok(channel) = connections.to(&member.address).await else { return };
+        let ended = tokio::time::timeout(ANSWER_PATIENCE, member_client(channel).end(Nothing {})).await;
+        if !matches!(ended, Ok(Ok(_))) {
+            tracing::warn!(member = member.id, "this controller could not be told to end");
+        }
+    });
+    futures::future::join_all(told).await;
 }
 
 /// The leader falls silent; when the others no longer wait for it, the one that is to lead stands for election.

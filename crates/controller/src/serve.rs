@@ -3,6 +3,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -66,7 +67,9 @@ async fn serve(options: Options) -> Result<()> {
     let host = wire::host::name();
     let own = MemberView { id: options.place.member, host, started: Some(started), ..Default::default() };
     let (hand_overs, wishes) = mpsc::channel(1);
+    let ends_all = Arc::new(AtomicBool::new(false));
     let ground = Arc::new(Ground {
+        ends_all: ends_all.clone(),
         journal: journal.clone(),
         opened_at: published.now().now(),
         published,
@@ -92,7 +95,7 @@ async fn serve(options: Options) -> Result<()> {
     if !settings.pid_file.is_empty() {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
-    let member = MemberServer::new(MemberApi { journal: journal.clone(), own })
+    let member = MemberServer::new(MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own })
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
@@ -120,7 +123,7 @@ async fn serve(options: Options) -> Result<()> {
     let served = server().serve_with_incoming(UnixListenerStream::new(listener));
     tokio::select! {
         served = served => served.context("the socket failed")?,
-        () = stop_in_order(&journal, &hand_overs) => {}
+        () = stop_in_order(&journal, &hand_overs, &ends_all) => {}
         // Whether the last entries were kept is known only when the journal is open again: a new process must look.
         () = journal_failed(&journal) => anyhow::bail!("the journal has stopped; see the log above"),
     }
@@ -131,10 +134,10 @@ async fn serve(options: Options) -> Result<()> {
 }
 
 /// Of several controllers, one that leads lets another lead before it goes.
-async fn stop_in_order(journal: &ClusterJournal, hand_overs: &mpsc::Sender<HandOver>) {
+async fn stop_in_order(journal: &ClusterJournal, hand_overs: &mpsc::Sender<HandOver>, ends_all: &AtomicBool) {
     told_to_stop().await;
     tracing::info!("told to stop");
-    if journal.is_lone() || !journal.is_leader() {
+    if journal.is_lone() || !journal.is_leader() || ends_all.load(Ordering::Relaxed) {
         return;
     }
     let (tell, told) = oneshot::channel();

@@ -90,6 +90,15 @@ pub enum Order {
     ForgetHooks {
         run: Run,
     },
+    /// Runs the site's health check; not answered.
+    Check {
+        program: String,
+    },
+    /// Runs the program that starts the machine anew; answered when it runs.
+    Reboot {
+        number: u64,
+        program: String,
+    },
     /// Who else is in the cluster, on other machines; not answered.
     Neighbours(Box<Neighbours>),
     /// Another agent has taken over what a mover here does.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::health::HealthConfig;
 use crate::hooks::HooksConfig;
 use crate::license::LicenseCount;
 use crate::node::NodeConfig;
@@ -36,6 +37,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub as_given: BTreeMap<String, String>,
     pub hooks: HooksConfig,
+    pub health: HealthConfig,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,6 +149,8 @@ pub struct ControllerConfig {
     pub admins: Vec<String>,
     /// Lost nodes that come back are used again without being resumed.
     pub return_to_service: bool,
+    /// So are nodes that are down for any other reason, when their agent starts.
+    pub returns_from_down: bool,
     /// Called as `mail_program -s SUBJECT USER`.
     pub mail_program: String,
     /// Where metrics are served over HTTP, an address of this machine such as `127.0.0.1:9341`; empty: nowhere.
@@ -367,6 +371,7 @@ impl Default for Config {
             partitions: Vec::new(),
             controller: ControllerConfig::default(),
             agent: AgentConfig::default(),
+            health: HealthConfig::default(),
             scheduler: SchedulerConfig::default(),
             burst_buffer: None,
             accounting: AccountingConfig::default(),
@@ -395,6 +400,7 @@ impl Default for ControllerConfig {
             node_timeout: Span::from_secs(60),
             admins: Vec::new(),
             return_to_service: true,
+            returns_from_down: false,
             mail_program: "/usr/bin/mail".into(),
             metrics_address: String::new(),
             listen: String::new(),

@@ -66,4 +66,6 @@ pub enum Task {
     Epilog,
     /// Runs the site's program on the controller, when the nodes are clear.
     ControllerEpilog,
+    /// Has a node start anew.
+    Reboot,
 }

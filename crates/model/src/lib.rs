@@ -28,6 +28,7 @@ pub mod exit;
 pub mod features;
 pub mod fit;
 pub mod gres;
+pub mod health;
 pub mod het;
 pub mod history;
 pub mod hooks;

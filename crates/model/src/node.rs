@@ -52,6 +52,22 @@ record! {
         pub blocked_by: Option<JobId>,
         /// As in its configuration, set by an administrator.
         pub topology: Option<String>,
+        /// It is to start anew, or does.
+        pub reboot: Option<Box<Reboot>>,
+    }
+
+    /// A node that is to start anew: when its last job has left, it is told to.
+    pub struct Reboot {
+        /// It takes no new jobs before.
+        pub is_asap: bool,
+        /// What it is afterwards; none: what it was before.
+        pub next: Option<NextState>,
+        /// Since when it is awaited.
+        pub issued: Option<Timestamp>,
+        /// Its agent has begun.
+        pub is_told: bool,
+        /// The machine's last start before; another one means that it is done.
+        pub boot_id: String,
     }
 
     /// What one user has on a node.
@@ -90,6 +106,8 @@ record! {
         pub system: String,
         pub version: String,
         pub booted: Option<Timestamp>,
+        /// Another one after each start of the machine.
+        pub boot_id: String,
         pub agent_started: Option<Timestamp>,
         /// Where `srun` and friends reach the agent.
         pub socket: String,
@@ -131,6 +149,22 @@ pub enum NodePhase {
     Lost,
     /// Taken out by an administrator.
     Down,
+}
+
+/// What a node is after it has started anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NextState {
+    Resume,
+    Down,
+}
+
+impl NextState {
+    pub fn word(self) -> &'static str {
+        match self {
+            NextState::Resume => "RESUME",
+            NextState::Down => "DOWN",
+        }
+    }
 }
 
 /// What a configuration makes of a node that nobody has heard of yet.

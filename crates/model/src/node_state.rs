@@ -18,6 +18,10 @@ pub struct NodeState {
     pub failed: bool,
     /// Idle, but kept free by a job that owns its block.
     pub blocked: bool,
+    /// It is to start anew when its last job has left.
+    pub reboot_requested: bool,
+    /// It was told to start anew, and is awaited.
+    pub reboot_issued: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +47,21 @@ impl NodeView {
         let reserved = !self.reservation.is_empty() && !maintenance;
         let drain = node.drain && !failed;
         let blocked = node.blocked_by.is_some();
-        NodeState { base, drain, completing, silent, maintenance, reserved, failed, blocked }
+        let reboot = node.reboot.as_ref();
+        let reboot_issued = reboot.is_some_and(|reboot| reboot.issued.is_some());
+        let reboot_requested = reboot.is_some() && !reboot_issued;
+        NodeState {
+            base,
+            drain,
+            completing,
+            silent,
+            maintenance,
+            reserved,
+            failed,
+            blocked,
+            reboot_requested,
+            reboot_issued,
+        }
     }
 
     fn busy_base(&self) -> Base {
@@ -77,6 +95,12 @@ impl NodeState {
         if self.reserved {
             text.push_str("+RESERVED");
         }
+        if self.reboot_requested {
+            text.push_str("+REBOOT_REQUESTED");
+        }
+        if self.reboot_issued {
+            text.push_str("+REBOOT_ISSUED");
+        }
         if self.silent {
             text.push_str("+NOT_RESPONDING");
         }
@@ -104,16 +128,20 @@ impl NodeState {
             (Base::Mixed, _) if self.completing => "completing",
             (Base::Mixed, _) => "mixed",
         };
-        if self.silent { format!("{word}*") } else { word.to_string() }
+        match self {
+            // Whatever else it is.
+            NodeState { reboot_issued: true, .. } => "reboot^".into(),
+            NodeState { reboot_requested: true, .. } => format!("{word}@"),
+            NodeState { silent: true, .. } => format!("{word}*"),
+            _ => word.to_string(),
+        }
     }
 
     /// As `sinfo %t`: `alloc`, `mix`, `drng`, `drain`, `comp` …
     pub fn compact(self) -> String {
         let word = self.word();
-        let (word, mark) = match word.strip_suffix('*') {
-            Some(word) => (word, "*"),
-            None => (word.as_str(), ""),
-        };
+        let is_mark = |c: char| ['*', '@', '^'].contains(&c);
+        let (word, mark) = word.split_at(word.find(is_mark).unwrap_or(word.len()));
         let short = match word {
             "allocated" => "alloc",
             "allocated+" => "alloc+",
@@ -125,6 +153,7 @@ impl NodeState {
             "reserved" => "resv",
             "failing" => "failg",
             "blocked" => "block",
+            "reboot" => "boot",
             other => other,
         };
         format!("{short}{mark}")

@@ -5,6 +5,7 @@ use crate::NodeName;
 use crate::dependency::Dependency;
 use crate::gres::{Gres, GresRequest};
 use crate::license::LicenseRequest;
+use crate::node::NextState;
 use crate::partition::PartitionState;
 use crate::spec::{MailKind, Memory, TimeLimit};
 use crate::time::Timestamp;
@@ -108,4 +109,12 @@ pub enum NodeChange {
     NotResponding,
     /// Where it is in the network: `topology:unit,…`; none: as the topologies say.
     Topology(Option<String>),
+    /// It is to start anew when its last job has left.
+    Reboot {
+        /// It takes no new jobs before.
+        is_asap: bool,
+        next: Option<NextState>,
+        reason: String,
+    },
+    CancelReboot,
 }

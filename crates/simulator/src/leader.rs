@@ -288,6 +288,7 @@ fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order
         Task::Warn
         | Task::Preempt
         | Task::Clear
+        | Task::Reboot
         | Task::StageIn
         | Task::PreRun
         | Task::PostRun

@@ -116,6 +116,8 @@ fn check_licenses(cluster: &Cluster) -> Result<(), String> {
 }
 
 fn check_nodes(cluster: &Cluster) -> Result<(), String> {
+    let rebooting = cluster.nodes.values().filter(|node| node.reboot.is_some()).map(|node| &node.name);
+    ensure(rebooting.eq(cluster.reboots.iter()), || "the nodes that start anew are not those that are listed".into())?;
     for node in cluster.nodes() {
         let name = &node.name;
         let mut held = ledger::recount(cluster, node);

@@ -20,7 +20,7 @@ use crate::history::{self, History};
 use crate::limits::Tally;
 use crate::network::Derived;
 use crate::requests::Requests;
-use crate::{fair_share, gang, het, reservations};
+use crate::{fair_share, gang, het, reboots, reservations};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -71,6 +71,8 @@ pub struct Cluster {
     pub(crate) trust: Arc<Trust>,
     /// Nodes that have joined and that no file names.
     pub(crate) joined: OrdMap<NodeName, NodeConfig>,
+    /// Nodes that are to start anew, or do.
+    pub(crate) reboots: OrdSet<NodeName>,
     /// What was answered to requests that may come again.
     pub(crate) requests: Requests,
     /// Jobs that stand still for others.
@@ -294,7 +296,8 @@ impl Cluster {
         let of_reservations = reservations::next_deadline(self);
         let of_shares = fair_share::next_deadline(self);
         let of_gangs = gang::next_deadline(self);
-        of_jobs.into_iter().chain(of_shares).chain(of_reservations).chain(of_gangs).min()
+        let of_reboots = reboots::next_deadline(self);
+        of_jobs.into_iter().chain(of_shares).chain(of_reservations).chain(of_gangs).chain(of_reboots).min()
     }
 
     /// Every job that a user's words name, or none if there is no such job. Tasks that still wait together

@@ -28,6 +28,7 @@ pub mod limits;
 mod network;
 mod on;
 pub mod preemption;
+mod reboots;
 mod requests;
 mod reservations;
 mod settle;
@@ -59,6 +60,7 @@ fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
     cluster.now = cluster.now.max(entry.at);
     let reply = dispatch(cluster, entry.by, &entry.command);
     settle::settle_all(cluster);
+    reboots::settle(cluster);
     Applied { reply, events: std::mem::take(&mut cluster.events) }
 }
 

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         controllers: vec![controller.into()],
         remote: None,
         config_file: None,
+        reports_reboot: false,
         socket: dir.join("agent.sock"),
         spool_dir: dir.join("spool"),
         pid_file: Some(dir.join("agent.pid")),

@@ -204,6 +204,7 @@ impl World {
             controllers: vec![self.dir.join("controller.sock")],
             remote: None,
             config_file: None,
+            reports_reboot: false,
             socket: self.dir.join("agent.sock"),
             spool_dir: self.dir.join("spool"),
             pid_file: None,

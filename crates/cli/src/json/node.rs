@@ -1,6 +1,7 @@
 //! A node in Slurm's JSON.
 use model::Timestamp;
 use model::config::Config;
+use model::node::NextState;
 use model::node_state::Base;
 use model::request::NodeView;
 
@@ -37,7 +38,11 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     json.field("gres_used", &node_view::gres_used(view));
     json.field("mcs_label", "");
     json.field("name", node.name.as_str());
-    json.field("next_state_after_reboot", "invalid");
+    let next = node.reboot.as_ref().and_then(|reboot| reboot.next);
+    json.field(
+        "next_state_after_reboot",
+        next.map_or("invalid", |next| if next == NextState::Down { "down" } else { "resume" }),
+    );
     json.field("address", node_view::address(view));
     json.field("hostname", node_view::host(view));
     json.field(
@@ -51,7 +56,13 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
         },
     );
     json.list_field("state_flags", |json| {
-        for (is, flag) in [(state.completing, "COMPLETING"), (state.drain, "DRAIN"), (state.silent, "NOT_RESPONDING")] {
+        for (is, flag) in [
+            (state.completing, "COMPLETING"),
+            (state.drain, "DRAIN"),
+            (state.reboot_requested, "REBOOT_REQUESTED"),
+            (state.reboot_issued, "REBOOT_ISSUED"),
+            (state.silent, "NOT_RESPONDING"),
+        ] {
             if is {
                 json.item(flag);
             }

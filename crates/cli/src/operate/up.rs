@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use model::config::NamedNode;
 use model::node::NodePhase;
 use model::request::NodeView;
 use model::{Config, Timestamp, hostlist, size};
@@ -244,14 +245,25 @@ fn last_words(role: &Role, config: &Config) -> String {
 fn report(folder: &Folder, config: &Config, took: Duration, dir: Option<&Path>, said: &[String]) {
     let names = hostlist::compress(config.nodes.iter().map(|node| node.name.as_str()));
     let n_nodes = config.nodes.len();
-    let first = &config.nodes[0].config;
-    let is_uniform =
-        config.nodes.iter().all(|node| (node.config.cpus, node.config.memory_mb) == (first.cpus, first.memory_mb));
+    // Where nodes join, the file names none.
+    let first = config.nodes.first().map(|node| (node.config.cpus, node.config.memory_mb));
+    let is_like_first = |node: &NamedNode| Some((node.config.cpus, node.config.memory_mb)) == first;
     let each = if n_nodes > 1 { " each" } else { "" };
-    let sizes = match is_uniform {
-        true => format!(", {} and {}{each}", count(first.cpus as usize, "CPU"), size::show_megabytes(first.memory_mb)),
-        false => String::new(),
+    let sizes = match first.filter(|_| config.nodes.iter().all(is_like_first)) {
+        Some((cpus, megabytes)) => {
+            format!(", {} and {}{each}", count(cpus as usize, "CPU"), size::show_megabytes(megabytes))
+        }
+        None => String::new(),
     };
+    if n_nodes == 0 {
+        eprintln!(
+            "Cluster {} has a controller again after {:.1} s, in {}.",
+            config.cluster_name,
+            took.as_secs_f64(),
+            folder.dir.display()
+        );
+        return said.iter().for_each(|line| eprintln!("  {line}"));
+    }
     eprintln!(
         "Cluster {} is up after {:.1} s: {} ({names}){sizes}, in {}.",
         config.cluster_name,

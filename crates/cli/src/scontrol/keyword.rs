@@ -30,6 +30,8 @@ pub enum Keyword {
     Shutdown,
     PidInfo,
     Token,
+    Reboot,
+    CancelReboot,
     ErrorText,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
@@ -38,7 +40,7 @@ pub enum Keyword {
 const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("abort", 5, Keyword::Unsupported("abort")),
     ("all", 3, Keyword::All),
-    ("cancel_reboot", 3, Keyword::Unsupported("cancel_reboot")),
+    ("cancel_reboot", 3, Keyword::CancelReboot),
     ("cluster", 2, Keyword::Unsupported("cluster")),
     ("completing", 2, Keyword::Completing),
     ("create", 2, Keyword::Create),
@@ -58,8 +60,8 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("ping", 3, Keyword::Ping),
     ("quiet", 4, Keyword::Quiet),
     ("quit", 4, Keyword::Quit),
-    ("reboot", 3, Keyword::Unsupported("reboot")),
-    ("reboot_nodes", 7, Keyword::Unsupported("reboot")),
+    ("reboot", 3, Keyword::Reboot),
+    ("reboot_nodes", 7, Keyword::Reboot),
     ("reconfigure", 3, Keyword::Reconfigure),
     ("release", 3, Keyword::Job(Verb::Release)),
     ("requeue", 3, Keyword::Job(Verb::Requeue)),

@@ -24,6 +24,7 @@ mod keyword;
 mod listpids;
 mod members;
 mod pidinfo;
+mod reboot;
 mod record;
 pub mod reservation;
 mod script;
@@ -245,6 +246,8 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Shutdown => shutdown::shutdown(rest),
         Keyword::PidInfo => pidinfo::tell(rest),
         Keyword::Token => token::print(rest),
+        Keyword::Reboot => reboot::reboot(rest),
+        Keyword::CancelReboot => reboot::cancel(rest),
         Keyword::Unsupported(name) => {
             Reply::failed(&format!("scontrol: error: {name} is not supported; see docs/compat.md"))
         }

@@ -130,12 +130,16 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
             ]))
         }
         "ResvOverRun" => format!("{} min", scheduler.reservation_over_run.secs() / 60),
-        "ReturnToService" => config
-            .as_given
-            .get(name)
-            .filter(|value| *value != "0")
-            .cloned()
-            .unwrap_or_else(|| word(if controller.return_to_service { "2" } else { "0" })),
+        "ReturnToService" => word(match (controller.return_to_service, controller.returns_from_down) {
+            (_, true) => "2",
+            (true, false) => "1",
+            (false, false) => "0",
+        }),
+        "HealthCheckProgram" => or_null(&config.health.check),
+        "HealthCheckInterval" => secs(config.health.check_interval.secs()),
+        "HealthCheckNodeState" => config.health.states_text(),
+        "RebootProgram" => or_null(&config.health.reboot_program),
+        "ResumeTimeout" => secs(config.health.resume_timeout.secs()),
         "SchedulerTimeSlice" => secs(scheduler.preemption.time_slice.secs()),
         "SchedulerType" => word(if scheduler.backfill.is_on { "sched/backfill" } else { "sched/builtin" }),
         "SelectType" => config.as_given.get(name).map_or("select/cons_tres".into(), |value| value.to_lowercase()),

@@ -53,6 +53,9 @@ pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &C
         node.config.tmp_disk_mb,
         node.config.weight,
     ));
+    if let Some(next) = node.reboot.as_ref().and_then(|reboot| reboot.next) {
+        lines.push(format!("NextState={}", next.word()));
+    }
     if !partitions.is_empty() {
         lines.push(format!("Partitions={} ", partitions.join(",")));
     }

@@ -174,6 +174,7 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
         "RESUME" | "IDLE" => Ok(NodeChange::Resume),
         "UNDRAIN" => Ok(NodeChange::Undrain),
         "FAIL" | "FAILING" => Ok(NodeChange::Fail { reason: with_reason()? }),
+        "CANCEL_REBOOT" => Ok(NodeChange::CancelReboot),
         "NORESP" | "NO_RESPOND" => Ok(NodeChange::NotResponding),
         "ALLOC" | "ALLOCATED" | "MIX" | "MIXED" | "UNKNOWN" => {
             Err(vec!["slurm_update error: Invalid node state specified".into()])

@@ -99,7 +99,9 @@ fn limits(values: &Values, config: &mut Config, notes: &Notes) {
     {
         notes.wrong(&pair.at, "`FirstJobId` is larger than `MaxJobId`");
     }
-    controller.return_to_service = values.number("ReturnToService", 0..=2, notes).unwrap_or(0) > 0;
+    let returns = values.number("ReturnToService", 0..=2, notes).unwrap_or(0);
+    (controller.return_to_service, controller.returns_from_down) = (returns > 0, returns == 2);
+    crate::health::read_slurm(values, config, notes);
 }
 
 fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {

@@ -16,7 +16,7 @@ use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
 use crate::door::{Door, Refusal};
 use crate::leader::runner::{Handle, Notice};
-use crate::leader::{neighbours, stager};
+use crate::leader::{health, neighbours, stager};
 use crate::machine::Published;
 use crate::progress::ProgressTable;
 
@@ -30,6 +30,12 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
     if named.is_some_and(|named| named != node.as_str()) {
         return Err(Status::permission_denied("the certificate is another node's"));
     }
+    // As in Slurm, a node is checked when its agent starts.
+    let is_new = api
+        .published
+        .now()
+        .node(node.as_str())
+        .is_none_or(|known| known.machine.agent_started != machine.agent_started);
     let register = Command::RegisterNode { node: node.clone(), machine, runs };
     match api.door.propose(Caller::SYSTEM, register).await {
         Ok(_) => {
@@ -37,6 +43,10 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
             let _ = orders.send(Order::Welcome);
             if let Some(neighbours) = neighbours::of(&api.published.now(), &api.journal) {
                 let _ = orders.send(Order::Neighbours(Box::new(neighbours)));
+            }
+            let cluster = api.published.now();
+            if is_new && !cluster.config().health.check.is_empty() {
+                let _ = orders.send(health::order(&cluster));
             }
             let (number, close) = api.agents.connect(&node, orders.clone());
             api.runner.tell(Notice::Connected(node.clone()));

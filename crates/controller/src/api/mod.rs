@@ -15,6 +15,7 @@ mod trust;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures::Stream;
 use model::accounts::Change;
@@ -72,6 +73,7 @@ pub struct Api {
     /// Told when controllers were added or removed.
     pub members_changed: Arc<tokio::sync::Notify>,
     pub hand_overs: mpsc::Sender<HandOver>,
+    pub ends_all: Arc<AtomicBool>,
 }
 
 impl Api {
@@ -275,7 +277,7 @@ impl Controller for Api {
         if !by.is_admin {
             return Err(to_status(&model::Reject::NotPermitted));
         }
-        shutdown::begin(self.agents.clone(), request.get_ref().agents);
+        shutdown::begin(self, request.get_ref().agents);
         Ok(Response::new(Nothing {}))
     }
 

@@ -32,6 +32,8 @@ fn is_own_health(command: &Command, node: &str) -> bool {
         | NodeChange::Comment(_)
         | NodeChange::Extra(_)
         | NodeChange::NotResponding
+        | NodeChange::Reboot { .. }
+        | NodeChange::CancelReboot
         | NodeChange::Topology(_) => false,
     };
     is_health && nodes.len() == 1 && nodes[0].as_str() == node

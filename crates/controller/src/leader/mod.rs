@@ -1,4 +1,5 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
+pub mod health;
 mod het;
 pub mod hooks;
 mod launch;
@@ -30,6 +31,7 @@ pub fn start(
     loops.spawn(planner::run(door.clone(), published.clone()));
     loops.spawn(mailer::run(published.clone()));
     loops.spawn(ticker::run(door.clone(), published.clone()));
+    loops.spawn(health::run(published.clone(), agents.clone()));
     loops.spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
     let stager = stager::start(door.clone(), published.clone(), agents.clone(), loops);
     (runner::start(door, published, agents, places, loops), stager)

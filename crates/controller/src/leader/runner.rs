@@ -359,6 +359,10 @@ fn orders(cluster: &Cluster, duty: &Duty, places: &hooks::Places) -> Vec<(NodeNa
         Owner::Buffer(_) | Owner::Persistent(_) => Vec::new(),
         Owner::Node(name) => {
             let Some(node) = cluster.node(name.as_str()) else { return Vec::new() };
+            if duty.task == Task::Reboot {
+                let program = cluster.config().health.reboot_program.clone();
+                return vec![(name.clone(), Order::Reboot { number: 0, program })];
+            }
             let kill = |run: &Run| Order::Kill {
                 number: 0,
                 run: run.clone(),
@@ -406,6 +410,7 @@ fn job_orders(cluster: &Cluster, job: &Job, task: Task, places: &hooks::Places) 
             Order::Kill { number: 0, run, step: None, kill_wait: kill_wait(cluster, job), note: kill_note(job) }
         }
         Task::Clear
+        | Task::Reboot
         | Task::StageIn
         | Task::PreRun
         | Task::PostRun
@@ -480,6 +485,7 @@ fn numbered(order: Order, new: u64) -> Order {
         Order::Thaw { run, .. } => Order::Thaw { number: new, run },
         Order::Prolog { run, hook, .. } => Order::Prolog { number: new, run, hook },
         Order::Epilog { run, hook, .. } => Order::Epilog { number: new, run, hook },
+        Order::Reboot { program, .. } => Order::Reboot { number: new, program },
         Order::Welcome
         | Order::Refuse { .. }
         | Order::Signal { .. }
@@ -491,6 +497,7 @@ fn numbered(order: Order, new: u64) -> Order {
         | Order::Stage { .. }
         | Order::Remove { .. }
         | Order::Neighbours(_)
+        | Order::Check { .. }
         | Order::StopMover { .. } => order,
     }
 }

@@ -33,6 +33,8 @@ pub const AGENT: &[Flag] = &[
     // Locks of an agent that was killed: ours go with their process, so there never are any.
     flag("clear-locks", Some('c'), Value::None),
     flag("clear", None, Value::None),
+    // As if the machine had just been started, for tests, as slurmd has it.
+    flag("reboot", Some('b'), Value::None),
     flag("version", Some('V'), Value::None),
     flag("help", Some('h'), Value::None),
 ];
@@ -51,6 +53,7 @@ pub struct Given {
     pub ignores_errors: bool,
     /// End all jobs of the node instead of serving it.
     pub clears: bool,
+    pub reports_reboot: bool,
 }
 
 /// What the caller wants.
@@ -91,6 +94,7 @@ impl Given {
             cleans: parsed.has("clean"),
             ignores_errors: parsed.has("ignore-errors"),
             clears: parsed.has("clear"),
+            reports_reboot: parsed.has("reboot"),
         }))
     }
 

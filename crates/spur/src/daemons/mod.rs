@@ -109,7 +109,8 @@ fn attend(name: &str, given: &Given) -> Result<(), String> {
         (Some(node), true) => node.clone(),
         _ => own_node(given.node.as_ref(), &config)?,
     };
-    let options = agent_options(&file, &config, node)?;
+    let mut options = agent_options(&file, &config, node)?;
+    options.reports_reboot = given.reports_reboot;
     let log = given.log_file.clone().unwrap_or_else(|| config.agent.log_file.clone());
     let log = Config::for_node(&log, options.node.as_str());
     if given.clears {
@@ -176,6 +177,7 @@ fn agent_options(file: &Path, config: &Config, node: NodeName) -> Result<agent::
         pid_file: Some(place(&config.agent.pid_file)),
         log_file: None,
         heartbeat: std::time::Duration::from_micros(config.agent.heartbeat.0),
+        reports_reboot: false,
         pools: pools_of(config, &node),
         node,
     })

@@ -93,7 +93,7 @@ pub(crate) fn meaning_of_failure(task: Task) -> Failure {
     match task {
         Task::Launch | Task::ControllerProlog | Task::Prolog => Failure::EndRun,
         // The job is over whatever an epilog says; where one failed, the node is drained.
-        Task::Warn | Task::Preempt | Task::Epilog | Task::ControllerEpilog => Failure::CarryOn,
+        Task::Warn | Task::Preempt | Task::Epilog | Task::ControllerEpilog | Task::Reboot => Failure::CarryOn,
         // A job is never left half frozen.
         Task::Stop | Task::Continue | Task::Kill | Task::Clear => Failure::Retry,
         // What becomes of buffers is told place by place.

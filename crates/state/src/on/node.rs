@@ -15,7 +15,9 @@ use model::{
 use super::Answer;
 use crate::buffers::life;
 use crate::network::Derived;
-use crate::{Cluster, job_life, on, step_life};
+use crate::{Cluster, job_life, on, reboots, step_life};
+
+const NOT_RESPONDING: &str = "Not responding";
 
 /// An agent has come, or come back. Its node keeps its state and its jobs; runs that are no longer its own must end first.
 pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine, runs: &[Run]) -> Answer {
@@ -26,27 +28,44 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
     let now = cluster.now;
     let stale: Vec<Run> = runs.iter().filter(|run| !is_current(cluster, name, run)).cloned().collect();
     let vanished = vanished_runs(cluster, name, runs);
-    let stays_down = was_lost && !cluster.config.controller.return_to_service;
+    let rules = &cluster.config.controller;
+    let stays_down = was_lost && !rules.return_to_service;
+    let is_restarted = !node.machine.boot_id.is_empty() && node.machine.boot_id != machine.boot_id;
+    let is_awaited = node.reboot.as_ref().is_some_and(|reboot| reboot.issued.is_some());
+    // Somebody should look why.
+    let is_suspect = is_restarted && !is_awaited && !rules.returns_from_down && node.phase != NodePhase::Down;
+    let is_new_agent = !node.answers || node.machine.agent_started != machine.agent_started;
+    let returns = rules.returns_from_down && node.phase == NodePhase::Down && is_new_agent && !is_awaited;
     let node = cluster.node_mut(name.as_str());
     node.machine = machine.clone();
     node.attempt += 1;
     node.answers = true;
     node.registered = Some(now);
     node.stale_runs = stale;
-    if node.phase != NodePhase::Down && !stays_down {
+    if returns || (node.phase != NodePhase::Down && !stays_down) {
         node.phase = if node.stale_runs.is_empty() { NodePhase::Up } else { NodePhase::Clearing };
-        if was_lost && !node.drain {
+        if (was_lost || returns) && !node.drain {
             node.reason = None;
         }
     }
     if stays_down {
         node.phase = NodePhase::Down;
     }
+    if is_suspect {
+        node.phase = NodePhase::Down;
+        if node.reason.as_ref().is_none_or(|reason| reason.text == NOT_RESPONDING) {
+            node.reason = Some(NodeReason { text: "Node unexpectedly rebooted".into(), by_uid: 0, at: now });
+        }
+    }
+    reboots::came(cluster, name);
     set_duty(cluster, name);
     life::node_came(cluster);
     freeze_again(cluster, name);
     for id in vanished {
         lose_run(cluster, id, name);
+    }
+    if is_suspect {
+        fail_jobs(cluster, name);
     }
     changed(cluster, name);
     Ok(Reply::Ok)
@@ -116,7 +135,7 @@ pub(crate) fn lost(cluster: &mut Cluster, name: &NodeName) -> Answer {
     node.answers = false;
     if node.phase != NodePhase::Down {
         node.phase = NodePhase::Lost;
-        node.reason.get_or_insert(NodeReason { text: "Not responding".into(), by_uid: 0, at: now });
+        node.reason.get_or_insert(NodeReason { text: NOT_RESPONDING.into(), by_uid: 0, at: now });
     }
     set_duty(cluster, name);
     fail_jobs(cluster, name);
@@ -164,7 +183,12 @@ fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
         {
             Err(Reject::ReasonRequired)
         }
-        NodeChange::Resume if node.phase == NodePhase::Up && !node.drain => Err(Reject::InvalidNodeState),
+        NodeChange::Resume if node.phase == NodePhase::Up && !node.drain && node.reboot.is_none() => {
+            Err(Reject::InvalidNodeState)
+        }
+        NodeChange::CancelReboot if node.reboot.as_ref().is_none_or(|reboot| reboot.issued.is_some()) => {
+            Err(Reject::InvalidNodeState)
+        }
         NodeChange::ActiveFeatures(active) if active.iter().any(|one| !node.config.features.contains(one)) => {
             Err(Reject::BadConstraint(active.join(",")))
         }
@@ -223,6 +247,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
             node.drain = false;
             node.has_failed = false;
             node.reason = None;
+            node.reboot = None;
             if node.phase == NodePhase::Down {
                 node.phase = match (node.answers, node.stale_runs.is_empty()) {
                     (true, true) => NodePhase::Up,
@@ -230,6 +255,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
                     (false, _) => NodePhase::Lost,
                 };
             }
+            cluster.reboots.remove(name);
             set_duty(cluster, name);
         }
         NodeChange::Reason(text) => note(node, text),
@@ -246,6 +272,8 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
             node.topology = place.clone();
             cluster.network = Derived::default();
         }
+        NodeChange::Reboot { is_asap, next, reason } => reboots::request(cluster, by, name, *is_asap, *next, reason),
+        NodeChange::CancelReboot => reboots::cancel(cluster, name),
     }
 }
 
@@ -293,12 +321,12 @@ fn set_duty(cluster: &mut Cluster, name: &NodeName) {
     if node.answers && !node.stale_runs.is_empty() {
         let duty = Duty { owner: owner.clone(), attempt: node.attempt, task: Task::Clear, sequence: 0 };
         cluster.duties.insert(owner, duty);
-    } else {
+    } else if !reboots::set_duty(cluster, name) {
         cluster.duties.remove(&owner);
     }
 }
 
-fn changed(cluster: &mut Cluster, name: &NodeName) {
+pub(crate) fn changed(cluster: &mut Cluster, name: &NodeName) {
     let at = cluster.now;
     cluster.tell(Event::NodeChanged { node: name.clone(), at });
 }
@@ -348,6 +376,7 @@ pub(crate) fn configure(cluster: &mut Cluster) {
     let gone: Vec<NodeName> = cluster.nodes.keys().filter(|name| !wanted.contains(name)).cloned().collect();
     for name in gone {
         cluster.duties.remove(&Owner::Node(name.clone()));
+        reboots::forget(cluster, &name);
         life::node_removed(cluster, &name);
         if cluster.nodes[&name].jobs.is_empty() {
             cluster.nodes.remove(&name);

@@ -11,7 +11,7 @@ use model::{
 use super::Answer;
 use crate::features::{Failure, meaning_of_failure};
 use crate::job_life::{self, Step};
-use crate::{Cluster, het, on, step_life};
+use crate::{Cluster, het, on, reboots, step_life};
 
 /// As long as Slurm lets a requeued job rest.
 const REQUEUE_DELAY: Span = Span::from_secs(121);
@@ -34,6 +34,13 @@ pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult)
     match &duty.owner {
         Owner::Job(id) => job_duty_done(cluster, *id, duty.task, failure, result),
         Owner::Step(job, step) => step_duty_done(cluster, *job, *step, duty.task, failure),
+        Owner::Node(node) if duty.task == Task::Reboot => {
+            let why = match result {
+                DutyResult::Done => None,
+                DutyResult::Failed { why, .. } | DutyResult::HookFailed { why, .. } => Some(why.as_str()),
+            };
+            reboots::told(cluster, node, why);
+        }
         Owner::Node(node) => on::node::cleared(cluster, node),
         // Their results come place by place, with `Staged`.
         Owner::Buffer(_) | Owner::Persistent(_) => return Err(Reject::Stale),
@@ -56,7 +63,7 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Kill => job.alive = false,
         Task::Launch => job.launched = true,
         Task::Preempt => job.warned |= told_by_own_signal,
-        Task::Stop | Task::Clear => (),
+        Task::Stop | Task::Clear | Task::Reboot => (),
         // For its users it starts when its nodes are ready.
         Task::ControllerProlog => job.started = Some(now),
         Task::Prolog | Task::Epilog | Task::ControllerEpilog => (),

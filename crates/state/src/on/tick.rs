@@ -3,7 +3,7 @@ use model::{Reply, Timestamp, Wake};
 
 use super::Answer;
 use crate::settle::wake;
-use crate::{Cluster, fair_share, gang, reservations};
+use crate::{Cluster, fair_share, gang, reboots, reservations};
 
 pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     let due: Vec<Timestamp> = cluster
@@ -19,6 +19,7 @@ pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     }
     reservations::tick(cluster);
     gang::tick(cluster);
+    reboots::tick(cluster);
     fair_share::tick(cluster);
     Ok(Reply::Ok)
 }

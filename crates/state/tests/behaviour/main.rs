@@ -11,5 +11,6 @@ mod lab;
 mod nodes;
 mod plugins;
 mod priority;
+mod reboots;
 mod suspend;
 mod walk;
