@@ -44,3 +44,36 @@ fn a_drained_node_takes_no_jobs_until_it_is_resumed() {
     cluster.ok("scontrol update nodename=n1 state=resume");
     cluster.wait_state(&job, "COMPLETED");
 }
+
+#[test]
+fn an_installation_has_all_names_and_units_that_systemd_takes() {
+    let cluster = Cluster { dir: crate::cluster::new_dir() };
+    let root = cluster.dir.join("root");
+    for _ in 0..2 {
+        // Again is as good as once: so upgrades go.
+        cluster.ok(&format!("spur install --root {} --user spur", root.display()));
+    }
+    let bin = root.join("usr/local/bin");
+    for name in ["sbatch", "squeue", "scontrol", "srun", "spurd", "spurctld", "sacctmgr"] {
+        assert_eq!(std::fs::read_link(bin.join(name)).unwrap().to_str(), Some("spur"), "{name}");
+    }
+    assert_eq!(cluster.ok(&format!("{}/squeue --version", bin.display())), cluster.ok("spur squeue --version"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(read("usr/lib/sysusers.d/spur.conf").starts_with("u spur "));
+    let (agent, controller) = (read("etc/systemd/system/spurd.service"), read("etc/systemd/system/spurctld.service"));
+    assert!(agent.contains("KillMode=process"), "jobs outlive their agent");
+    assert!(controller.contains("\nUser=spur\n") && !agent.contains("User="), "{controller}");
+    if cluster.run("command -v systemd-analyze").code == 0 {
+        // As it would be on a machine of its own.
+        let units = cluster.dir.join("units");
+        std::fs::create_dir_all(&units).unwrap();
+        for (name, text) in [("spurd.service", agent), ("spurctld.service", controller.replace("User=spur\n", ""))] {
+            let here = text.replace("/usr/local/bin", bin.to_str().unwrap());
+            std::fs::write(units.join(name), here).unwrap();
+            let said = cluster.run(&format!("systemd-analyze verify --man=no {}", units.join(name).display()));
+            assert!(!said.err.contains(name), "{name}: {said:?}");
+        }
+    }
+    let refused = cluster.run(&format!("spur install --root {} --user 'a b'", root.display()));
+    assert_ne!(refused.code, 0);
+}

@@ -128,6 +128,33 @@ async fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
     }
 }
 
+/// Many wait for one sync, not each for its own; and who has an answer keeps it, even if the power goes the next moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_disk_makes_answers_late_and_nothing_else() {
+    let disk = Disk::new(7);
+    let journal = Journal::open(options(&disk), Memory::default()).await.unwrap();
+    journal.propose(numbered(1000)).await.unwrap();
+    let slow = std::time::Duration::from_millis(60);
+    disk.set_faults(Faults { slow_sync: Some(slow), ..Faults::default() });
+    let (began, before) = (std::time::Instant::now(), disk.n_syncs());
+    let proposing = (0..200).map(|n| {
+        let journal = journal.clone();
+        tokio::spawn(async move {
+            journal.propose(numbered(n)).await.unwrap();
+            numbered(n)
+        })
+    });
+    let mut acknowledged = vec![numbered(1000)];
+    for proposed in proposing.collect::<Vec<_>>() {
+        acknowledged.push(proposed.await.unwrap());
+    }
+    assert!(began.elapsed() >= slow, "an answer before the disk had it");
+    assert!(disk.n_syncs() - before <= 20, "{} syncs for 200 entries", disk.n_syncs() - before);
+    let left = disk.after_power_loss();
+    journal.shutdown().await;
+    check(&acknowledged, &entries_of(&left).await.unwrap(), "a slow disk");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_write_is_completed_and_a_broken_one_stops_the_journal() {
     for nth in 0..6 {

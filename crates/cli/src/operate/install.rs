@@ -9,6 +9,7 @@ use crate::getopt::{Value, flag};
 
 const BIN: &str = "usr/local/bin";
 const UNITS: &str = "etc/systemd/system";
+const USERS: &str = "usr/lib/sysusers.d";
 
 /// Jobs outlive their agent: only the daemon itself is ended with its unit.
 const AGENT_UNIT: &str = "\
@@ -57,7 +58,12 @@ WantedBy=multi-user.target
 ";
 
 pub fn run(call: &Call) -> Result<i32, String> {
-    let parsed = options(&[flag("root", None, Value::Required)], call.arguments)?;
+    let flags = [flag("root", None, Value::Required), flag("user", None, Value::Required)];
+    let parsed = options(&flags, call.arguments)?;
+    let user = parsed.value("user").unwrap_or_default();
+    if !user.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+        return Err(format!("{user:?} cannot be a user's name"));
+    }
     let root = PathBuf::from(parsed.value("root").unwrap_or("/"));
     let bin = root.join(BIN);
     make(&bin)?;
@@ -82,8 +88,15 @@ pub fn run(call: &Call) -> Result<i32, String> {
     }
     let units = root.join(UNITS);
     make(&units)?;
-    for (name, text) in [("spurctld.service", CONTROLLER_UNIT), ("spurd.service", AGENT_UNIT)] {
+    for (name, text) in [("spurctld.service", controller_unit(user)), ("spurd.service", AGENT_UNIT.to_owned())] {
         fs::write(units.join(name), text).map_err(|error| cannot("write", &units.join(name), error))?;
+    }
+    if !user.is_empty() {
+        let dir = root.join(USERS);
+        make(&dir)?;
+        let text = format!("u {user} - \"Spur controller\" /var/lib/spur\n");
+        fs::write(dir.join("spur.conf"), text).map_err(|error| cannot("write", &dir.join("spur.conf"), error))?;
+        say!("the controller runs as {user}: `systemd-sysusers` makes that user, and its state must be {user}'s");
     }
     make(&root.join("etc/spur"))?;
     say!(
@@ -98,6 +111,14 @@ pub fn run(call: &Call) -> Result<i32, String> {
         "next: put the configuration at /etc/spur/spur.conf, then  systemctl daemon-reload && systemctl enable --now spurctld (or spurd)"
     );
     Ok(0)
+}
+
+/// Root needs no line.
+fn controller_unit(user: &str) -> String {
+    match user {
+        "" => CONTROLLER_UNIT.to_owned(),
+        user => CONTROLLER_UNIT.replace("[Service]\n", &format!("[Service]\nUser={user}\n")),
+    }
 }
 
 fn make(dir: &Path) -> Result<(), String> {

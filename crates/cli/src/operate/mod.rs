@@ -146,7 +146,7 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "install",
-        usage: "install [--root DIR]",
+        usage: "install [--root DIR] [--user NAME]",
         summary: "put this binary, its names and the systemd units where the system expects them",
         run: install::run,
     },

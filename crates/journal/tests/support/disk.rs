@@ -53,6 +53,8 @@ pub struct Faults {
     pub short_write: Option<u64>,
     /// The write puts half of its bytes down and fails.
     pub broken_write: Option<u64>,
+    /// Every sync takes so long.
+    pub slow_sync: Option<std::time::Duration>,
 }
 
 /// Splitmix64: the same seed, the same faults.
@@ -320,6 +322,10 @@ impl OpenFile for Handle {
     }
 
     fn sync(&self) -> io::Result<()> {
+        let slow = self.disk.state().faults.slow_sync;
+        if let Some(slow) = slow {
+            std::thread::sleep(slow);
+        }
         let mut state = self.disk.operation()?;
         state.n_syncs += 1;
         let fails = hit(&mut state.faults.fail_sync);

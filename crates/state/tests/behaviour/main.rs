@@ -2,6 +2,7 @@
 mod accounts;
 mod arrays;
 mod buffers;
+mod clock;
 mod dependencies;
 mod het;
 mod history;
