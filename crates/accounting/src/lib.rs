@@ -8,6 +8,7 @@
 //! died before it could say what it had written simply writes it again.
 mod fits;
 mod postgres;
+mod purge;
 pub mod record;
 mod select;
 mod sqlite;
@@ -21,6 +22,7 @@ use model::{BlobId, JobId, Timestamp};
 use tokio::sync::mpsc;
 
 pub use fits::fits;
+pub use purge::Kind;
 
 /// Rows to be written together, or not at all.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +53,10 @@ pub trait Store: Send + Sync {
 
     /// Sends the runs that `query` asks for, by job id.
     fn read(&self, query: HistoryQuery, now: Timestamp, out: Sink) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// Forgets what belongs to runs that ended in `[from, before)`, some of it: as far as it gives back, to be called again
+    /// from there. Runs that have not ended are never forgotten.
+    fn purge(&self, kind: Kind, from: Timestamp, before: Timestamp) -> BoxFuture<'_, Result<Timestamp, Failure>>;
 
     /// The highest id of a job that was submitted after `since`.
     fn last_job_since(&self, since: Timestamp) -> BoxFuture<'_, Result<Option<JobId>, Failure>>;

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Config, NoTls, config::SslMode};
 
 use crate::select::{self, Order};
 use crate::sqlite::decoded;
-use crate::{Batch, Failure, Sink, Store, fits};
+use crate::{Batch, Failure, Kind, Sink, Store, fits, purge};
 
 pub struct Postgres {
     config: Config,
@@ -27,6 +27,7 @@ impl Postgres {
         let store = Postgres { config, writer: Mutex::new(None) };
         let client = store.connect().await?;
         client.batch_execute(&select::TABLES.replace("{blob}", "BYTEA")).await.map_err(failure)?;
+        client.execute(select::ADOPT_CONTENTS, &[&select::now()]).await.map_err(failure)?;
         *store.writer.lock().await = Some(client);
         Ok(store)
     }
@@ -105,8 +106,29 @@ async fn write_rows(client: &mut Client, batch: &Batch) -> Result<(), tokio_post
     try_join_all(steps).await?;
     for (id, content) in &batch.blobs {
         transaction.execute(put_content, &[&select::content_key(*id), &&content[..]]).await?;
+        transaction.execute(select::PUT_USE, &[&select::content_key(*id), &select::now()]).await?;
     }
     transaction.commit().await
+}
+
+async fn purge_slice(
+    client: &mut Client,
+    kind: Kind,
+    (from, before): (i64, i64),
+) -> Result<i64, tokio_postgres::Error> {
+    let transaction = client.transaction().await?;
+    let next = transaction.query_opt(&purge::slice_end(), &[&from, &before]).await?.map(|row| row.get(0));
+    let reached = purge::reach(from, before, next);
+    transaction.execute(purge::STEPS, &[&from, &reached]).await?;
+    if kind == Kind::Runs {
+        transaction.execute(purge::RUNS, &[&from, &reached]).await?;
+        if reached == before {
+            transaction.execute(purge::CONTENTS, &[&before]).await?;
+            transaction.execute(purge::USES, &[&before]).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(reached)
 }
 
 async fn with_parts(
@@ -144,6 +166,14 @@ impl Store for Postgres {
 
     fn read(&self, query: HistoryQuery, now: Timestamp, out: Sink) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move { self.read_runs(&query, now, &out).await })
+    }
+
+    fn purge(&self, kind: Kind, from: Timestamp, before: Timestamp) -> BoxFuture<'_, Result<Timestamp, Failure>> {
+        Box::pin(async move {
+            let mut client = self.connect().await?;
+            let reached = purge_slice(&mut client, kind, purge::interval(from, before)).await.map_err(failure)?;
+            Ok(purge::moment(reached))
+        })
     }
 
     fn last_job_since(&self, since: Timestamp) -> BoxFuture<'_, Result<Option<JobId>, Failure>> {

@@ -21,7 +21,12 @@ CREATE TABLE IF NOT EXISTS step (
     job_id BIGINT NOT NULL, submitted BIGINT NOT NULL, attempt BIGINT NOT NULL, step BIGINT NOT NULL,
     record {blob} NOT NULL, PRIMARY KEY (job_id, submitted, attempt, step));
 CREATE TABLE IF NOT EXISTS content (id {blob} NOT NULL PRIMARY KEY, content {blob} NOT NULL);
+CREATE TABLE IF NOT EXISTS content_use (id {blob} NOT NULL PRIMARY KEY, used BIGINT NOT NULL);
 ";
+
+/// Contents of earlier releases count as used when this one first sees them.
+pub const ADOPT_CONTENTS: &str = "INSERT INTO content_use (id, used) SELECT id, $1 FROM content
+    WHERE NOT EXISTS (SELECT 1 FROM content_use WHERE content_use.id = content.id)";
 
 pub const PUT_JOB: &str = "INSERT INTO job (job_id, submitted, attempt, group_id, uid, ended, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -30,6 +35,8 @@ pub const PUT_JOB: &str = "INSERT INTO job (job_id, submitted, attempt, group_id
 pub const PUT_STEP: &str = "INSERT INTO step (job_id, submitted, attempt, step, record) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (job_id, submitted, attempt, step) DO UPDATE SET record = excluded.record";
 pub const PUT_CONTENT: &str = "INSERT INTO content (id, content) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+pub const PUT_USE: &str =
+    "INSERT INTO content_use (id, used) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET used = excluded.used";
 pub const GET_STEPS: &str =
     "SELECT record FROM step WHERE job_id = $1 AND submitted = $2 AND attempt = $3 ORDER BY step";
 pub const GET_CONTENT: &str = "SELECT content FROM content WHERE id = $1";
@@ -87,6 +94,12 @@ pub fn step_number(step: model::StepId) -> i64 {
         model::StepId::Batch => -1,
         model::StepId::Number(number) => i64::from(number),
     }
+}
+
+/// This moment, for notes of when something was used.
+pub fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 pub fn content_key(id: BlobId) -> Vec<u8> {

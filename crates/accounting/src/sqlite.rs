@@ -9,7 +9,7 @@ use model::{JobId, Timestamp, codec};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::select::{self, Order};
-use crate::{Batch, Failure, Sink, Store, fits};
+use crate::{Batch, Failure, Kind, Sink, Store, fits, purge};
 
 /// Readers beyond this many open a connection of their own.
 const MAX_IDLE_READERS: usize = 4;
@@ -46,6 +46,7 @@ fn open_writer(file: &Path) -> Result<Connection, rusqlite::Error> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "cache_size", -16_000)?;
     connection.execute_batch(&select::TABLES.replace("{blob}", "BLOB"))?;
+    connection.execute(select::ADOPT_CONTENTS, [select::now()])?;
     Ok(connection)
 }
 
@@ -90,8 +91,10 @@ impl Inner {
                 put.execute(params![step.job.0, submitted, step.attempt, number, codec::encode(step)])?;
             }
             let mut put = transaction.prepare_cached(select::PUT_CONTENT)?;
+            let mut note_use = transaction.prepare_cached(select::PUT_USE)?;
             for (id, content) in &batch.blobs {
                 put.execute(params![select::content_key(*id), &content[..]])?;
+                note_use.execute(params![select::content_key(*id), select::now()])?;
             }
         }
         transaction.commit()
@@ -124,6 +127,24 @@ impl Inner {
         }
         self.give_back(reader);
         Ok(())
+    }
+
+    fn purge(&self, kind: Kind, from: Timestamp, before: Timestamp) -> Result<Timestamp, rusqlite::Error> {
+        let (from, before) = purge::interval(from, before);
+        let mut writer = self.writer.lock().expect("no holder panics");
+        let transaction = writer.transaction()?;
+        let next = transaction.query_row(&purge::slice_end(), [from, before], |row| row.get(0)).optional()?;
+        let reached = purge::reach(from, before, next);
+        transaction.execute(purge::STEPS, [from, reached])?;
+        if kind == Kind::Runs {
+            transaction.execute(purge::RUNS, [from, reached])?;
+            if reached == before {
+                transaction.execute(purge::CONTENTS, [before])?;
+                transaction.execute(purge::USES, [before])?;
+            }
+        }
+        transaction.commit()?;
+        Ok(purge::moment(reached))
     }
 
     fn last_job_since(&self, since: Timestamp) -> Result<Option<JobId>, rusqlite::Error> {
@@ -176,6 +197,11 @@ impl Store for Sqlite {
         Box::pin(blocking(move || inner.read(&query, now, &out).map_err(failure)))
     }
 
+    fn purge(&self, kind: Kind, from: Timestamp, before: Timestamp) -> BoxFuture<'_, Result<Timestamp, Failure>> {
+        let inner = self.inner.clone();
+        Box::pin(blocking(move || inner.purge(kind, from, before).map_err(failure)))
+    }
+
     fn last_job_since(&self, since: Timestamp) -> BoxFuture<'_, Result<Option<JobId>, Failure>> {
         let inner = self.inner.clone();
         Box::pin(blocking(move || inner.last_job_since(since).map_err(failure)))
@@ -188,4 +214,73 @@ fn failure(error: rusqlite::Error) -> Failure {
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure(error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::BlobId;
+    use model::history::{JobRecord, StepRecord};
+
+    fn run(id: u32, ended: Option<u64>, script: Option<BlobId>) -> JobRecord {
+        let ended = ended.map(Timestamp::from_secs);
+        let submitted = Timestamp::from_secs(1);
+        JobRecord { job: JobId(id), submitted, eligible: Some(submitted), ended, script, ..Default::default() }
+    }
+
+    fn step(id: u32) -> StepRecord {
+        StepRecord { job: JobId(id), submitted: Timestamp::from_secs(1), ..Default::default() }
+    }
+
+    async fn known(store: &Sqlite) -> Vec<(u32, usize)> {
+        let (out, mut pages) = tokio::sync::mpsc::channel(100);
+        let query = HistoryQuery { with_steps: true, ..Default::default() };
+        store.read(query, Timestamp::from_secs(10_000), out).await.unwrap();
+        let mut all = Vec::new();
+        while let Some(page) = pages.recv().await {
+            all.extend(page.iter().map(|run| (run.job.job.0, run.steps.len())));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn what_is_old_is_forgotten_in_slices_and_the_rest_is_kept() {
+        let dir = std::env::temp_dir().join(format!("spur-purge-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let store = Sqlite::open(&dir.join("history.sqlite")).await.unwrap();
+        let old: Vec<JobRecord> = (1..=4_500).map(|id| run(id, Some(1_000 + u64::from(id)), None)).collect();
+        let script = BlobId([1, 2, 3, 4]);
+        let mut jobs = old.clone();
+        jobs.extend([run(5_000, Some(8_000), Some(script)), run(5_001, None, None)]);
+        let steps = (1..=4_500).chain([5_000, 5_001]).map(step).collect();
+        let blobs = vec![(script, Arc::from(&b"#!/bin/sh"[..]))];
+        store.write(Batch { jobs, steps, blobs }).await.unwrap();
+
+        // Steps first: the runs stay.
+        let (mut from, before) = (Timestamp(0), Timestamp::from_secs(2_000));
+        while from < before {
+            from = store.purge(Kind::Steps, from, before).await.unwrap();
+        }
+        let all = known(&store).await;
+        assert_eq!(all.len(), 4_502);
+        assert_eq!(all.iter().filter(|(_, n_steps)| *n_steps == 0).count(), 999);
+
+        // Then everything of those that ended before: more than one slice of them.
+        let (mut from, before, mut n_slices) = (Timestamp(0), Timestamp::from_secs(7_000), 0);
+        while from < before {
+            from = store.purge(Kind::Runs, from, before).await.unwrap();
+            n_slices += 1;
+        }
+        assert_eq!(n_slices, 3);
+        assert_eq!(known(&store).await, [(5_000, 1), (5_001, 1)]);
+        let kept = |store: &Sqlite| -> i64 {
+            let writer = store.inner.writer.lock().unwrap();
+            writer.query_row("SELECT count(*) FROM content", [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(kept(&store), 1, "a script that is still in use");
+        store.purge(Kind::Runs, Timestamp(0), Timestamp(u64::MAX)).await.unwrap();
+        assert_eq!(known(&store).await, [(5_001, 1)], "what runs is never forgotten");
+        assert_eq!(kept(&store), 0);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 }

@@ -191,6 +191,13 @@ fn accounting(text: &mut Text, config: &Config) {
     text.value("keep_scripts", accounting.keeps_scripts);
     text.value("keep_environments", accounting.keeps_environments);
     text.value("extern_steps", accounting.has_extern);
+    for (key, age) in
+        [("purge_jobs_after", accounting.purge_jobs_after), ("purge_steps_after", accounting.purge_steps_after)]
+    {
+        if let Some(age) = age {
+            text.string(key, &format!("{}hours", age.secs() / 3600));
+        }
+    }
     text.string("enforce", &accounting.enforce.words());
 }
 

@@ -201,6 +201,22 @@ impl<'a> Section<'a> {
         set(target, value);
     }
 
+    /// An age in Slurm's words: `12months`, `30days`, `6hours`; a month is 30 days.
+    pub fn age(&mut self, key: &'static str) -> Option<Span> {
+        self.read(key, "an age like \"12months\", \"30days\" or \"6hours\"", |item| {
+            let text = item.as_str()?;
+            let at = text.find(|c: char| !c.is_ascii_digit())?;
+            let hours = match text[at..].trim().to_ascii_lowercase().as_str() {
+                "hour" | "hours" => 1,
+                "day" | "days" => 24,
+                "month" | "months" => 24 * 30,
+                _ => return None,
+            };
+            let count: u64 = text[..at].parse().ok().filter(|count| (1..=100_000).contains(count))?;
+            Some(Span::from_secs(count * hours * 3600))
+        })
+    }
+
     /// A time limit: minutes as a number, or Slurm's forms.
     pub fn time_limit(&mut self, key: &'static str) -> Option<TimeLimit> {
         let expected = "minutes, a time like \"1-12:00:00\", or \"UNLIMITED\"";

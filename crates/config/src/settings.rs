@@ -155,6 +155,8 @@ pub(crate) fn accounting(mut section: Section, accounting: &mut AccountingConfig
     section.flag("keep_scripts", &mut accounting.keeps_scripts);
     section.flag("keep_environments", &mut accounting.keeps_environments);
     section.flag("extern_steps", &mut accounting.has_extern);
+    accounting.purge_jobs_after = section.age("purge_jobs_after");
+    accounting.purge_steps_after = section.age("purge_steps_after");
     let expected = "words such as \"associations,limits,qos,safe\", or \"none\"";
     let enforce = |item: &toml_edit::Item| Enforce::parse(item.as_str()?);
     set(&mut accounting.enforce, section.read("enforce", expected, enforce));

@@ -158,6 +158,7 @@ fn what_is_rendered_reads_the_same() {
     let text = format!(
         "cluster_name = \"ant\"\n[controller]\nsocket = \"/a \\\"b\\\"/c.sock\"\nmin_job_age = 2.5\nadmins = \"ann,bob\"\n\
          [hooks]\nprolog = \"/etc/p.d/*\"\nepilog = [\"/e\", \"/f\"]\ntask_prolog = \"/t\"\nflags = [\"contain\"]\nprolog_timeout = 5\n\
+         [accounting]\npurge_jobs_after = \"12months\"\npurge_steps_after = \"2 days\"\n\
          [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nrequeues = false\n\
          default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:4,fpga:1\"\nfeatures = [\"fast\", \"ib\"]\n\
          [[nodes]]\nnames = \"m[01-02]\"\nsockets = 2\ncores_per_socket = 4\nthreads_per_core = 2\nweight = 5\n\

@@ -256,6 +256,9 @@ pub struct AccountingConfig {
     pub keeps_environments: bool,
     /// Every job has an `.extern` step.
     pub has_extern: bool,
+    /// Ended runs, or only their steps, are forgotten when they are as old as this.
+    pub purge_jobs_after: Option<Span>,
+    pub purge_steps_after: Option<Span>,
     pub enforce: Enforce,
 }
 

@@ -33,6 +33,8 @@ record! {
         pub environment: BlobId,
         pub work_dir: String,
         pub submit_host: String,
+        /// The command as it was typed.
+        pub submit_line: String,
         /// File name patterns; none is the default (`slurm-%j.out`, `/dev/null`).
         pub stdin: Option<String>,
         pub stdout: Option<String>,

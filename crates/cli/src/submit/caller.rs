@@ -21,11 +21,21 @@ pub struct Caller {
     pub account: OnceCell<Account>,
     pub work_dir: String,
     pub host: String,
+    /// The command as it was typed.
+    pub command_line: String,
     pub umask: u32,
     pub limits: Vec<ResourceLimit>,
     pub environment: Vec<(OsString, OsString)>,
     pub now: Timestamp,
     pub cluster_name: String,
+}
+
+/// The words with blanks between them, as Slurm has it; `spur` itself before a command's name is left out.
+fn command_line(words: impl Iterator<Item = OsString>) -> String {
+    let is_ours = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "spur");
+    let words: Vec<OsString> = words.collect();
+    let own = usize::from(words.len() > 1 && is_ours(&words[0]));
+    words[own..].iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 impl Caller {
@@ -41,6 +51,7 @@ impl Caller {
             account: OnceCell::new(),
             work_dir: work_dir.to_string_lossy().into_owned(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            command_line: command_line(std::env::args_os()),
             umask: current_umask(),
             limits: super::limits::current(),
             environment: std::env::vars_os().collect(),

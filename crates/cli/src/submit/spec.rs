@@ -46,6 +46,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     };
     (spec.uid, spec.gid, spec.user) = (uid, request.group.unwrap_or(gid), user);
     spec.submit_host = caller.host.clone();
+    spec.submit_line = caller.command_line.clone();
     if spec.work_dir.is_empty() {
         spec.work_dir = caller.work_dir.clone();
     }

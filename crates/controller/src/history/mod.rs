@@ -5,6 +5,7 @@
 //!     ▲ numbered changes      (database)
 //! ```
 mod collect;
+mod purge;
 mod recorder;
 
 use std::sync::Arc;

@@ -7,8 +7,9 @@ use accounting::{Failure, Store};
 use model::{Caller, Command, Config, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use super::purge::Purge;
 use super::{History, Progress, collect};
 use crate::door::Door;
 use crate::machine::Published;
@@ -110,10 +111,19 @@ impl Recorder {
     async fn run(&mut self) {
         let mut changes = self.published.changes();
         let mut last_written = Instant::now() - GATHER;
+        let mut purge = Purge::new();
         loop {
             let has_news = |cluster: &Arc<state::Cluster>| !cluster.history().is_empty();
-            if changes.wait_for(has_news).await.is_err() {
-                return;
+            tokio::select! {
+                is_over = async { changes.wait_for(has_news).await.is_err() } => {
+                    if is_over {
+                        return;
+                    }
+                }
+                () = sleep_until(purge.due()) => {
+                    self.purge(&mut purge).await;
+                    continue;
+                }
             }
             // Either nobody is in a hurry and there may be more to come, or somebody waits.
             let _ = timeout_at(last_written + GATHER, self.hurry.recv()).await;
@@ -123,6 +133,12 @@ impl Recorder {
                 sleep(RETRY).await;
             }
         }
+    }
+
+    async fn purge(&self, purge: &mut Purge) {
+        let store = self.progress.borrow().store.clone().expect("the recorder runs with an open store");
+        let wanted = self.published.now().config().accounting.clone();
+        purge.go_on(&*store, &wanted, self.door.now()).await;
     }
 
     async fn write(&mut self) -> Result<(), Failure> {

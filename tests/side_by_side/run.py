@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""The same lines of shell on Spur and on a Slurm of its own (as bench/ starts them): what they print and how they end, compared.
+
+    python3 tests/side_by_side/run.py --spur target/release/spur tests/side_by_side/srun.sh
+
+A file has one case a line; lines that begin with `#` say what follows. Job ids, times, pids, ports and directories are made alike
+before they are compared; so is the order of lines where a case begins with `sorted:`. Exit code 1 if any case differs."""
+import argparse
+import difflib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from clusters import Slurm, Spur  # noqa: E402
+
+
+def normal(text, cluster, work):
+    for place in (work, cluster.directory):
+        text = text.replace(str(place), "DIR")
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
+    text = re.sub(r"(?<=StepId=)\d+|(?<=JobId=)\d+|(?i:(?<=job ))\d+|(?<=allocation )\d+|(?<=JOB )\d+|(?<=STEP )\d+", "ID", text)
+    # A longer number first: ids begin at 1 in both, but not every case takes as many.
+    return re.sub(r"\bpid \d+", "pid PID", text)
+
+
+def run(cluster, line, number):
+    work = cluster.directory / f"work-{number}"
+    work.mkdir()
+    environment = dict(cluster.environment)
+    if cluster.name == "spur":
+        environment["PATH"] = f"{cluster.bin}:{environment['PATH']}"
+    try:
+        done = subprocess.run(["bash", "-c", line], cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60, errors="replace")
+        told = (done.stdout, done.stderr, done.returncode)
+    except subprocess.TimeoutExpired as late:
+        told = ((late.stdout or b"").decode(errors="replace"), (late.stderr or b"").decode(errors="replace"), "no end in 60 s")
+    cluster.empty_queue(60)
+    return tuple(normal(part, cluster, work) if isinstance(part, str) else part for part in told)
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spur", default=str(here.parents[1] / "target/release/spur"))
+    parser.add_argument("--verbose", action="store_true", help="also show what agrees")
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    if not Slurm.is_installed():
+        print("no Slurm is installed here (slurmctld, slurmd, munged and sbatch on PATH): nothing to compare with")
+        return 77
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="spur-beside-", dir=os.environ.get("BENCH_DIR", "/var/tmp")))
+    directory.chmod(0o755)
+    clusters = [Slurm(directory / "slurm"), Spur(directory / "spur", options.spur)]
+    n_alike, different = 0, []
+    try:
+        for cluster in clusters:
+            cluster.start()
+        for file in options.files:
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                if not line.strip() or line.startswith("#"):
+                    continue
+                is_sorted, line = line.startswith("sorted:"), line.removeprefix("sorted:").strip()
+                theirs, ours = (run(cluster, line, f"{file.stem}-{number}") for cluster in clusters)
+                if is_sorted:
+                    theirs, ours = ((*("".join(sorted(part.splitlines(True))) for part in told[:2]), told[2]) for told in (theirs, ours))
+                if theirs == ours:
+                    n_alike += 1
+                    if options.verbose:
+                        print(f"alike  {file.stem}:{number} {line}\n{ours}")
+                    continue
+                different.append(line)
+                print(f"DIFFER {file.stem}:{number} {line}")
+                for name, index in (("stdout", 0), ("stderr", 1)):
+                    for change in difflib.unified_diff(theirs[index].splitlines(), ours[index].splitlines(), "slurm", "spur", lineterm="", n=0):
+                        if not change.startswith(("---", "+++", "@@")):
+                            print(f"    {name} {change}")
+                if theirs[2] != ours[2]:
+                    print(f"    exit   -{theirs[2]} +{ours[2]}")
+                sys.stdout.flush()
+    finally:
+        for cluster in clusters:
+            cluster.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{n_alike} alike, {len(different)} differ")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
