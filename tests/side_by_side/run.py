@@ -22,6 +22,8 @@ from clusters import Slurm, Spur  # noqa: E402
 def normal(text, cluster, work):
     for place in (work, cluster.directory):
         text = text.replace(str(place), "DIR")
+    # A slurmd that shares its machine with others says which it is.
+    text = re.sub(r"slurmstepd-n\d+:", "slurmstepd:", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
     text = re.sub(r"(?<=StepId=)\d+|(?<=JobId=)\d+|(?i:(?<=job ))\d+|(?<=allocation )\d+|(?<=JOB )\d+|(?<=STEP )\d+", "ID", text)
     # A longer number first: ids begin at 1 in both, but not every case takes as many.
