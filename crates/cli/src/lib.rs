@@ -14,6 +14,7 @@ macro_rules! eprintln {
     }};
 }
 
+pub mod accounting;
 pub mod allocation;
 pub mod context;
 #[cfg(test)]

@@ -157,18 +157,34 @@ fn render(mut diagnosis: Diagnosis, clock: &Clock, order: Order) -> String {
         line(format!("\tQueue length mean: {mean_length}"));
     }
     line(String::new());
+    line(calls(&mut diagnosis, order));
+    line("Pending RPC statistics\n\tNo pending RPCs".into());
+    out
+}
+
+fn calls(diagnosis: &mut Diagnosis, order: Order) -> String {
     sort(&mut diagnosis.by_call, order);
     sort(&mut diagnosis.by_user, order);
-    line("Remote Procedure Call statistics by message type".into());
+    let mut out = "Remote Procedure Call statistics by message type\n".to_string();
     for calls in &diagnosis.by_call {
-        line(format!("\t{:<40}( {:>4}) {}", calls.name, calls.id, counts(calls)));
+        out.push_str(&format!("\t{:<40}( {:>4}) {}\n", calls.name, calls.id, counts(calls)));
     }
-    line("\nRemote Procedure Call statistics by user".into());
+    out.push_str("\nRemote Procedure Call statistics by user\n");
     for calls in &diagnosis.by_user {
-        line(format!("\t{:<16}({:>8}) {}", calls.name, calls.id, counts(calls)));
+        out.push_str(&format!("\t{:<16}({:>8}) {}\n", calls.name, calls.id, counts(calls)));
     }
-    line("\nPending RPC statistics\n\tNo pending RPCs".into());
     out
+}
+
+/// The same calls as `sacctmgr list stats` shows them: whoever keeps the accounts answers everything else too.
+pub fn accounting(mut diagnosis: Diagnosis, clock: &Clock) -> String {
+    let moment = |at: Timestamp| format!("{} ({})", clock.at(at).banner(), at.secs());
+    let stars = "*".repeat(67);
+    let (now, since) = (moment(diagnosis.now), moment(diagnosis.since));
+    let calls = calls(&mut diagnosis, Order::Count);
+    format!(
+        "{stars}\nsacctmgr show stats output at {now}\nData since                    {since}\nAll statistics are in microseconds\n{stars}\n\n{calls}"
+    )
 }
 
 fn counts(calls: &Calls) -> String {

@@ -1,11 +1,11 @@
 //! `sshare`: the shares of accounts and users, what they have used, and what that makes of their priority.
 use model::accounts::{Accounts, Amounts, Association, Place, Shares, Standing};
 
-use crate::getopt::{self, Flag, Operands, Parsed, Value, flag};
+use crate::getopt::{Flag, Parsed, Value, flag};
 use crate::output::print;
-use crate::table::{Column, Style, Table};
+use crate::table::{Column, Table};
 use crate::trouble::{self, Trouble};
-use crate::{context, sacctmgr, users, version};
+use crate::{accounting, context, sacctmgr, users};
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
@@ -28,7 +28,8 @@ const FLAGS: &[Flag] = &[
 ];
 
 const HELP: &str = "\
-sshare [OPTIONS]
+Usage:  sshare [OPTION]
+  Valid OPTIONs are:
   -A, --accounts=LIST   these accounts only
   -a, --all             all users
   -e, --helpformat      the names of all columns
@@ -40,6 +41,7 @@ sshare [OPTIONS]
   -P, --parsable2       fields with a '|' between
   -U, --Users           users only, not their accounts
   -u, --users=LIST      these users
+  -v, --verbose         display more information
   -V, --version         the version
 ";
 
@@ -111,21 +113,10 @@ pub fn minutes(secs: &Amounts) -> String {
 }
 
 pub fn run(arguments: &[String]) -> i32 {
-    let parsed = match getopt::parse(FLAGS, Operands::Mixed, arguments) {
+    let parsed = match accounting::begin("sshare", FLAGS, HELP, arguments) {
         Ok(parsed) => parsed,
-        Err(text) => {
-            eprintln!("sshare: {text}\nTry \"sshare --help\" for more information");
-            return 1;
-        }
+        Err(code) => return code,
     };
-    if parsed.has("version") {
-        print(&version::line());
-        return 0;
-    }
-    if parsed.has("help") || parsed.has("usage") {
-        print(HELP);
-        return 0;
-    }
     if parsed.has("helpformat") {
         print(&names());
         return 0;
@@ -162,14 +153,11 @@ fn names() -> String {
 fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -> Result<String, String> {
     let usual = if parsed.has("long") { LONG } else { USUAL };
     let usual = if parsed.has("partition") { usual.replacen("User,", "User,Partition,", 1) } else { usual.into() };
-    let fields = chosen(parsed.value("format").unwrap_or(&usual))?;
+    let format = parsed.value("format").unwrap_or(&usual);
+    let fields = accounting::chosen(FIELDS, format, |field| field.name, |field| (field.name, field.width))
+        .map_err(|name| format!("Invalid field requested: \"{name}\""))?;
     let (fields, columns): (Vec<&Field>, Vec<Column>) = fields.into_iter().unzip();
-    let style = match (parsed.has("parsable"), parsed.has("parsable2")) {
-        (_, true) => Style::Between("|".into()),
-        (true, false) => Style::After("|".into()),
-        (false, false) => Style::Aligned,
-    };
-    let table = Table { columns, style };
+    let table = Table { columns, style: accounting::style(parsed) };
     let mut text = String::new();
     if !parsed.has("noheader") {
         table.heading(&mut text);
@@ -184,6 +172,16 @@ fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -
         (false, Some(users)) => Some(users),
         (false, None) => Some(vec![wire::accounts::user_name(users::own_uid()).unwrap_or_default()]),
     };
+    if parsed.has("verbose") {
+        let told = |what: &str, list: &Option<Vec<String>>| {
+            let lines: Vec<String> = match list {
+                Some(list) => list.iter().map(|one| format!("\t: {one}\n")).collect(),
+                None => vec!["\t: all\n".into()],
+            };
+            format!("{what} requested:\n{}", lines.concat())
+        };
+        eprint!("{}{}", told("Users", &wanted_users), told("Accounts", &accounts));
+    }
     let only_users = parsed.has("Users");
     let nobody = Place::default();
     let is_shown = |one: &Association| {
@@ -205,20 +203,4 @@ fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -
         table.row(texts.iter().map(String::as_str), &mut text);
     }
     Ok(text)
-}
-
-fn chosen(format: &str) -> Result<Vec<(&'static Field, Column)>, String> {
-    let words = format.split(',').map(str::trim).filter(|word| !word.is_empty());
-    words
-        .map(|word| {
-            let (name, width) = match word.split_once('%') {
-                Some((name, width)) => (name, width.parse::<i32>().ok().filter(|width| *width != 0)),
-                None => (word, None),
-            };
-            let begins = |known: &str| known.len() >= name.len() && known[..name.len()].eq_ignore_ascii_case(name);
-            let field =
-                FIELDS.iter().find(|field| begins(field.name)).ok_or(format!("Invalid field requested: \"{name}\""))?;
-            Ok((field, Column::new(field.name, width.unwrap_or(field.width))))
-        })
-        .collect()
 }

@@ -51,6 +51,7 @@ pub const RULES: &[Rule] = &[
     does("ChangeAccounts", USERS),
     asks("Accounts", USERS),
     asks("Standing", USERS),
+    asks("Chronicle", USERS),
     does("CreatePartition", USERS),
     does("DeletePartition", USERS),
     does("CreateReservation", USERS),

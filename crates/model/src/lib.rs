@@ -14,6 +14,7 @@ pub mod attach;
 pub mod buffer;
 pub mod bytes;
 pub mod calendar;
+pub mod chronicle;
 pub mod codec;
 pub mod command;
 pub mod config;

@@ -32,12 +32,21 @@ fn lab() -> World {
     world.apply(Command::Reconfigure { config: Box::new(config) });
     let none = Vec::new;
     change(&mut world, Change::AddQos { names: vec!["q1".into(), "pq".into()], edits: none() });
-    change(&mut world, Change::AddAccounts { names: vec!["a1".into()], parent: "root".into(), edits: none() });
-    change(&mut world, Change::AddAccounts { names: vec!["a11".into()], parent: "a1".into(), edits: none() });
+    change(
+        &mut world,
+        Change::AddAccounts { names: vec!["a1".into()], parent: "root".into(), edits: none(), clusters: Vec::new() },
+    );
+    change(
+        &mut world,
+        Change::AddAccounts { names: vec!["a11".into()], parent: "a1".into(), edits: none(), clusters: Vec::new() },
+    );
     let qos = Value::Names(NamedValue::Set(["normal".to_string(), "q1".to_string()].into()));
     let edits = vec![Edit { field: Field::Qos, value: qos }];
     let names = vec!["ann".into(), "bob".into()];
-    change(&mut world, Change::AddUsers { names, accounts: vec!["a11".into()], partitions: Vec::new(), edits });
+    change(
+        &mut world,
+        Change::AddUsers { names, accounts: vec!["a11".into()], partitions: Vec::new(), edits, clusters: Vec::new() },
+    );
     world
 }
 

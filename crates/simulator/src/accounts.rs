@@ -1,6 +1,6 @@
 //! A small tree of accounts, and administrators who keep changing its limits.
 use model::Command;
-use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Value};
+use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Shares, Value};
 
 use crate::dice::Dice;
 use crate::setting::UIDS;
@@ -20,9 +20,15 @@ pub fn first() -> Vec<Command> {
     let accounts = vec!["a".to_string(), "b".to_string()];
     [
         Change::AddQos { names: vec!["fast".into(), "slow".into(), "part".into()], edits: Vec::new() },
-        Change::AddAccounts { names: vec!["a".into()], parent: "root".into(), edits: Vec::new() },
-        Change::AddAccounts { names: vec!["b".into()], parent: "a".into(), edits: Vec::new() },
-        Change::AddUsers { names: users, accounts, partitions: Vec::new(), edits: edit(Field::Qos, Value::Names(qos)) },
+        Change::AddAccounts { names: vec!["a".into()], parent: "root".into(), edits: Vec::new(), clusters: Vec::new() },
+        Change::AddAccounts { names: vec!["b".into()], parent: "a".into(), edits: Vec::new(), clusters: Vec::new() },
+        Change::AddUsers {
+            names: users,
+            accounts,
+            partitions: Vec::new(),
+            edits: edit(Field::Qos, Value::Names(qos)),
+            clusters: Vec::new(),
+        },
     ]
     .map(command)
     .into()
@@ -36,8 +42,27 @@ pub fn change(dice: &mut Dice) -> Command {
     let one = |name: &str| EntityFilter { names: [name.to_string()].into(), ..Default::default() };
     let account = dice.pick(&ACCOUNTS);
     let who = user(dice.pick(&UIDS));
-    command(match dice.below(12) {
-        0 => Change::AddAccounts { names: vec!["c".into()], parent: "root".into(), edits: Vec::new() },
+    let forget = || vec![Edit { field: Field::RawUsage, value: Value::Count(Some(0)) }];
+    command(match dice.below(16) {
+        12 => Change::AddClusters { names: vec!["other".into()], edits: vec![limit(dice)] },
+        13 => Change::DeleteClusters { names: vec!["other".into()] },
+        14 => Change::ModifyAccounts { filter: one(account), edits: forget() },
+        15 => Change::Several(vec![
+            Change::ModifyQos { filter: one(dice.pick(&QOS)), edits: forget() },
+            Change::ModifyUsers {
+                filter: one(&who),
+                edits: vec![Edit {
+                    field: Field::Shares,
+                    value: Value::Shares(Shares::Number(1 + dice.below(9) as u32)),
+                }],
+            },
+        ]),
+        0 => Change::AddAccounts {
+            names: vec!["c".into()],
+            parent: "root".into(),
+            edits: Vec::new(),
+            clusters: Vec::new(),
+        },
         1 => Change::DeleteAccounts { filter: one("c") },
         2 => {
             let parent = Edit { field: Field::Parent, value: Value::Text(dice.pick(&["root", "a", "b", "c"]).into()) };
@@ -46,7 +71,7 @@ pub fn change(dice: &mut Dice) -> Command {
         3 => {
             let accounts = vec![account.to_string()];
             let partitions = if dice.one_in(2) { vec!["short".into()] } else { Vec::new() };
-            Change::AddUsers { names: vec![who], accounts, partitions, edits: Vec::new() }
+            Change::AddUsers { names: vec![who], accounts, partitions, edits: Vec::new(), clusters: Vec::new() }
         }
         4 => Change::DeleteUsers { filter: one(&who) },
         5 | 6 => Change::ModifyAccounts { filter: one(account), edits: vec![limit(dice)] },

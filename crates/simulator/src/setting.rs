@@ -62,6 +62,14 @@ pub fn config(seed: u64) -> Config {
         1 => suspends(&mut config, true),
         _ => (),
     }
+    // Every third cluster weighs jobs by what their users have used.
+    if seed.is_multiple_of(3) {
+        let priority = &mut config.scheduler.priority;
+        priority.kind = model::priority::PriorityKind::Multifactor;
+        (priority.weight_fair_share, priority.weight_qos, priority.weight_association) = (1000, 100, 10);
+        (priority.half_life, priority.calc_period) = (Span::from_secs(90), Span::from_secs(20));
+        (priority.weight_age, priority.max_age) = (50, Span::from_secs(300));
+    }
     if seed % 4 == 2 {
         let one = |name: &str| vec![name.to_string()];
         config.hooks.prolog = one("prolog");

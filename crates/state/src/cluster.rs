@@ -58,6 +58,8 @@ pub struct Cluster {
     /// What jobs count for, and for whom.
     pub(crate) tally: Tally,
     pub(crate) fair_share: FairShare,
+    /// Who changed accounts, and when nodes were out of service.
+    pub(crate) chronicle: crate::chronicle::Kept,
     /// What is still to be recorded.
     pub(crate) history: History,
     pub(crate) reservations: OrdMap<String, Arc<Reservation>>,

@@ -44,7 +44,14 @@ impl Cluster {
             factors.qos = norm(self.accounts.qos.get(&job.spec.qos).map_or(0, |qos| qos.priority), most);
         }
         if weights.weight_association > 0 {
-            let most = self.accounts.associations.values().filter_map(|one| one.limits.priority).max().unwrap_or(0);
+            let most = self
+                .accounts
+                .associations
+                .values()
+                .filter(|one| one.is_here())
+                .filter_map(|one| one.limits.priority)
+                .max()
+                .unwrap_or(0);
             let own = self.accounts.lineage(job.association).find_map(|one| one.limits.priority).unwrap_or(0);
             factors.association = norm(own, most);
         }
@@ -162,7 +169,7 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
     let mut places: BTreeMap<AssociationId, Place> = BTreeMap::new();
     let mut children: BTreeMap<AssociationId, Vec<AssociationId>> = BTreeMap::new();
     let mut level_shares: BTreeMap<AssociationId, u64> = BTreeMap::new();
-    for one in accounts.associations.values() {
+    for one in accounts.associations.values().filter(|one| one.is_here()) {
         let party = Party::Association(one.id);
         let now = cluster.tally.count(&party).map(|count| use_of(count, at, decay.of(&party))).unwrap_or_default();
         places.insert(one.id, Place { now, ..Place::default() });
@@ -175,11 +182,11 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
             *level_shares.entry(above.id).or_default() += u64::from(number);
         }
     }
-    let root = accounts.associations.values().find(|one| one.parent == 0);
+    let root = accounts.associations.values().find(|one| one.parent == 0 && one.is_here());
     let used = |places: &BTreeMap<AssociationId, Place>, id: AssociationId| places[&id].now.used.billing;
     let total = root.map_or(0.0, |root| used(&places, root.id));
     let share_of = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-    for one in accounts.associations.values() {
+    for one in accounts.associations.values().filter(|one| one.is_here()) {
         let own = used(&places, one.id);
         let above = level_above(accounts, one);
         let around = above.map_or(total, |above| used(&places, above.id));
@@ -200,7 +207,7 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
         };
     }
     if let Some(root) = root {
-        let n_users = accounts.associations.values().filter(|one| !one.is_account()).count() as u64;
+        let n_users = accounts.associations.values().filter(|one| !one.is_account() && one.is_here()).count() as u64;
         let mut line = Line { accounts, children: &children, n_users, next: n_users, ranks: BTreeMap::new() };
         line.rank(children.get(&root.id).cloned().unwrap_or_default(), &places);
         for (id, rank) in line.ranks {

@@ -15,6 +15,7 @@ mod arrays;
 mod blobs;
 pub mod buffers;
 pub mod check;
+mod chronicle;
 mod cluster;
 mod fair_share;
 mod features;

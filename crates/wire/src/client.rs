@@ -1,5 +1,6 @@
 //! The controller as commands see it: nouns in, nouns out.
 use model::accounts::{Accounts, Change, Standing};
+use model::chronicle::Chronicle;
 use model::command::{Blob, JobResult};
 use model::config::Sockets;
 use model::diagnosis::Diagnosis;
@@ -165,6 +166,11 @@ impl Controller {
     /// Where everybody stands now: use, shares, fair-share factors.
     pub async fn standing(&mut self) -> Result<Standing, CallError> {
         read(&self.client.standing(Nothing {}).await?.into_inner().standing)
+    }
+
+    /// Who changed accounts, and when nodes were out of service.
+    pub async fn chronicle(&mut self) -> Result<Chronicle, CallError> {
+        read(&self.client.chronicle(Nothing {}).await?.into_inner().chronicle)
     }
 
     /// As `command`, for those that answer for each job.

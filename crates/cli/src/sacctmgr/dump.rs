@@ -24,14 +24,14 @@ const HEAD: &str = "\
 # User - 'lipari':MaxTRESPerJob=node=2:MaxJobs=3:MaxTRESMinsPerJob=cpu=4:FairShare=1:MaxWallDurationPerJob=1
 ";
 
-/// The whole file.
-pub fn file(all: &Accounts, cluster: &str) -> String {
-    lines(all, cluster).into_iter().fold(HEAD.to_string(), |text, line| text + &line + "\n")
+/// The whole file; `place` is the cluster as associations name it.
+pub fn file(all: &Accounts, cluster: &str, place: &str) -> String {
+    lines(all, cluster, place).into_iter().fold(HEAD.to_string(), |text, line| text + &line + "\n")
 }
 
 /// Its lines without the explanation.
-pub fn lines(all: &Accounts, cluster: &str) -> Vec<String> {
-    let Some(root) = all.account_association(ROOT) else { return vec![format!("Cluster - '{cluster}'")] };
+pub fn lines(all: &Accounts, cluster: &str, place: &str) -> Vec<String> {
+    let Some(root) = all.account_association_in(place, ROOT) else { return vec![format!("Cluster - '{cluster}'")] };
     let mut out = vec![format!("Cluster - '{cluster}'{}", settings(all, root))];
     below(all, root.id, &mut out);
     out
@@ -69,7 +69,7 @@ fn of_user(all: &Accounts, one: &Association) -> String {
         text.push_str(&format!(":Partition='{}'", one.partition));
     }
     let Some(user) = all.users.get(&one.user) else { return text };
-    text.push_str(&format!(":DefaultAccount='{}'", user.default_account));
+    text.push_str(&format!(":DefaultAccount='{}'", user.default_account_in(&one.cluster)));
     if !user.default_wckey.is_empty() {
         text.push_str(&format!(":DefaultWCKey='{}'", user.default_wckey));
     }
@@ -133,12 +133,25 @@ fn settings(all: &Accounts, one: &Association) -> String {
     text
 }
 
-/// What a file asks for, one change after the other.
-pub fn changes(all: &Accounts, text: &str) -> Result<Vec<Change>, String> {
-    let mut known: BTreeSet<String> = all.accounts.keys().cloned().collect();
+/// Which cluster a file is for: the one that is named besides it, or in it.
+pub fn cluster_of(text: &str, named: Option<&str>) -> Option<String> {
+    let in_file = text.lines().find_map(|line| {
+        let (kind, rest) = line.trim().split_once('-')?;
+        let is_cluster = kind.trim().eq_ignore_ascii_case("cluster") && !line.trim().starts_with('#');
+        is_cluster.then(|| split(rest.trim()).first().map(|name| unquoted(name).to_lowercase())).flatten()
+    });
+    named.map(str::to_lowercase).or(in_file)
+}
+
+/// What a file asks for, one change after the other; `place` is the cluster as associations name it.
+pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result<Vec<Change>, String> {
+    let here = || all.associations.values().filter(|one| one.cluster == place);
+    let mut known: BTreeSet<String> = here().map(|one| one.account.clone()).collect();
     known.insert(ROOT.into());
     let mut users: BTreeSet<(String, String, String)> =
-        all.associations.values().map(|one| (one.account.clone(), one.user.clone(), one.partition.clone())).collect();
+        here().map(|one| (one.account.clone(), one.user.clone(), one.partition.clone())).collect();
+    let clusters = vec![cluster.to_string()];
+    let chosen = EntityFilter { clusters: [cluster.to_string()].into(), ..EntityFilter::default() };
     let (mut parent, mut found) = (ROOT.to_string(), Vec::new());
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
@@ -159,7 +172,7 @@ pub fn changes(all: &Accounts, text: &str) -> Result<Vec<Change>, String> {
             "cluster" => {
                 let words = read(Entity::Cluster, &parts)?;
                 if !words.edits.is_empty() {
-                    found.push(Change::ModifyCluster { edits: words.edits });
+                    found.push(Change::ModifyCluster { edits: words.edits, clusters: clusters.clone() });
                 }
             }
             "parent" if known.contains(&name) => parent = name,
@@ -168,9 +181,10 @@ pub fn changes(all: &Accounts, text: &str) -> Result<Vec<Change>, String> {
                 let words = read(Entity::Account, &parts)?;
                 let edits: Vec<Edit> = words.edits.into_iter().filter(|edit| edit.field != Field::Parent).collect();
                 if known.insert(name.clone()) {
-                    found.push(Change::AddAccounts { names: vec![name], parent: parent.clone(), edits });
+                    let (parent, clusters) = (parent.clone(), clusters.clone());
+                    found.push(Change::AddAccounts { names: vec![name], parent, edits, clusters });
                 } else if !edits.is_empty() {
-                    let filter = EntityFilter { names: [name].into(), ..Default::default() };
+                    let filter = EntityFilter { names: [name].into(), ..chosen.clone() };
                     found.push(Change::ModifyAccounts { filter, edits });
                 }
             }
@@ -191,13 +205,14 @@ pub fn changes(all: &Accounts, text: &str) -> Result<Vec<Change>, String> {
                         accounts: vec![parent.clone()],
                         partitions,
                         edits,
+                        clusters: clusters.clone(),
                     });
                 } else if !edits.is_empty() {
                     let filter = EntityFilter {
                         names: [name.clone()].into(),
                         accounts: [parent.clone()].into(),
                         partitions: partitions.into_iter().collect(),
-                        ..Default::default()
+                        ..chosen.clone()
                     };
                     found.push(Change::ModifyUsers { filter, edits });
                 }
@@ -246,9 +261,12 @@ mod tests {
         assert_eq!(split("'a':Description='x: y':MaxJobs=3"), ["'a'", "Description='x: y'", "MaxJobs=3"]);
         let found = changes(
             &Accounts::default(),
+            "c",
+            "",
             "Cluster - 'c':Fairshare=3\nParent - 'root'\nAccount - 'a':MaxJobs=3\nParent - 'a'\nUser - 'u':DefaultAccount='a'\n",
         );
         assert_eq!(found.map(|found| found.len()), Ok(3));
-        assert!(changes(&Accounts::default(), "Parent - 'nope'").is_err());
+        assert_eq!(cluster_of("# x\nCluster - 'C':Fairshare=3\n", None).as_deref(), Some("c"));
+        assert!(changes(&Accounts::default(), "c", "", "Parent - 'nope'").is_err());
     }
 }

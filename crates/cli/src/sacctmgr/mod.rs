@@ -1,7 +1,9 @@
 //! `sacctmgr`: accounts, users, associations and qualities of service, shown and changed.
 mod columns;
+mod configuration;
 mod dump;
 mod help;
+mod records;
 mod show;
 mod tell;
 #[cfg(test)]
@@ -10,14 +12,14 @@ mod words;
 
 use std::io::{IsTerminal, Write};
 
-use model::accounts::{Accounts, Change, Field};
+use model::accounts::{Accounts, Association, Change, EntityFilter, Field, ROOT};
 use wire::{CallError, Controller};
 
-use crate::getopt::{self, Flag, Operands, Value, flag};
+use crate::getopt::{Flag, Value, flag};
 use crate::output::print;
 use crate::table::Style;
 use crate::trouble::{self, Trouble};
-use crate::{context, version};
+use crate::{accounting, context, version};
 use show::ClusterFacts;
 pub use show::tree;
 use words::{Begin, Words};
@@ -71,10 +73,6 @@ const ENTITIES: &[(&str, usize, Entity)] = &[
     ("wckeys", 1, Entity::Wckey),
 ];
 
-/// Entities of Slurm that there are none of here.
-const ABSENT: &[&str] =
-    &["event", "federation", "instance", "job", "problem", "reservation", "resource", "runawayjobs", "transaction"];
-
 impl Entity {
     fn has(self, field: Field) -> bool {
         let is_qos_only = field >= Field::Flags;
@@ -82,13 +80,25 @@ impl Entity {
             Entity::Qos => {
                 is_qos_only
                     || field >= Field::GrpJobs
-                    || matches!(field, Field::Description | Field::Priority | Field::MinPriority | Field::NewName)
+                    || matches!(field, Field::Description | Field::Priority | Field::MinPriority | Field::RawUsage)
             }
             Entity::Account => {
-                !is_qos_only && !matches!(field, Field::DefaultAccount | Field::DefaultWckey | Field::AdminLevel)
+                let of_others = [
+                    Field::DefaultAccount,
+                    Field::DefaultWckey,
+                    Field::AdminLevel,
+                    Field::NewName,
+                    Field::Classification,
+                ];
+                !is_qos_only && !of_others.contains(&field)
             }
-            Entity::User => !is_qos_only && !matches!(field, Field::Description | Field::Organization | Field::Parent),
-            Entity::Cluster | Entity::Association => !is_qos_only && field >= Field::Comment,
+            Entity::User => {
+                let of_others = [Field::Description, Field::Organization, Field::Parent, Field::Classification];
+                !is_qos_only && !of_others.contains(&field)
+            }
+            Entity::Cluster | Entity::Association => {
+                !is_qos_only && field >= Field::Comment && field != Field::RawUsage
+            }
             Entity::Coordinator | Entity::Tres | Entity::Wckey => false,
         }
     }
@@ -114,28 +124,12 @@ const VERBS: &[(&str, usize, Verb)] = &[
 ];
 
 pub fn run(arguments: &[String]) -> i32 {
-    let parsed = match getopt::parse(FLAGS, Operands::Mixed, arguments) {
+    let parsed = match accounting::begin("sacctmgr", FLAGS, help::TEXT, arguments) {
         Ok(parsed) => parsed,
-        Err(text) => {
-            eprintln!("sacctmgr: {text}\nTry \"sacctmgr --help\" for more information");
-            return 1;
-        }
-    };
-    if parsed.has("version") {
-        print(&version::line());
-        return 0;
-    }
-    if parsed.has("help") || parsed.has("usage") {
-        print(help::TEXT);
-        return 0;
-    }
-    let style = match (parsed.has("parsable"), parsed.has("parsable2")) {
-        (_, true) => Style::Between("|".into()),
-        (true, false) => Style::After("|".into()),
-        (false, false) => Style::Aligned,
+        Err(code) => return code,
     };
     let options = Options {
-        style,
+        style: accounting::style(&parsed),
         has_heading: !parsed.has("noheader"),
         with_associations: parsed.has("associations"),
         is_immediate: parsed.has("immediate"),
@@ -178,33 +172,31 @@ fn one_command(words: &[String], options: &Options) -> i32 {
             return 0;
         }
         "dump" | "load" => return dump_or_load(&first, &words[1..], options),
-        "archive" | "clear" | "reconfigure" | "shutdown" | "ping" => {
+        "archive" => {
             eprintln!(
-                "sacctmgr: error: {first}: there is no accounting daemon here; this command is not supported by this version"
+                "sacctmgr: error: archive: history is kept whole and needs no archive; this command is not supported"
             );
             return 1;
         }
+        "clear" | "ping" | "reconfigure" | "shutdown" => return operate(&first, &words[1..]),
         _ => {}
     }
     let Some(verb) = find(VERBS, &first) else {
         eprintln!("sacctmgr: error: invalid keyword: {}", words[0]);
         return 1;
     };
-    let Some(second) = words.get(1) else {
-        eprintln!(
-            "sacctmgr: error: No entity specified: \"{}\" needs one of account, association, cluster, coordinator, qos, tres, user, wckey",
-            words[0]
-        );
-        return 1;
-    };
-    let Some(entity) = find(ENTITIES, &second.to_lowercase()) else {
-        if ABSENT.iter().any(|known| known.starts_with(&second.to_lowercase())) {
-            eprintln!("sacctmgr: error: {second}: not supported by this version");
+    let second = words.get(1).map(|word| word.to_lowercase()).unwrap_or_default();
+    let record = if verb == Verb::Show { find(records::RECORDS, &second) } else { None };
+    let entity = find(ENTITIES, &second).filter(|entity| may(verb, *entity));
+    if let (Some(record), None) = (record, entity) {
+        return asked(async |controller, facts| records::show(controller, record, &words[2..], facts, options).await);
+    }
+    let Some(entity) = entity else {
+        let of_others = ["federation", "resource", "job", "reservation"];
+        if second.len() > 2 && of_others.iter().any(|known| known.starts_with(&second)) {
+            eprintln!("sacctmgr: error: {first} {second}: not supported by this version");
         } else {
-            eprintln!(
-                "sacctmgr: error: No valid entity in {} command\nsacctmgr: error: Input line must include, \"Account\", \"User\", \"QOS\", \"Association\", \"Cluster\", \"Coordinator\", \"TRES\" or \"WCKey\"",
-                words[0]
-            );
+            eprintln!("No valid entity in {first} command\n{}", must_include(verb));
         }
         return 1;
     };
@@ -220,32 +212,40 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         eprintln!("sacctmgr: error: Can't run this command in readonly mode.");
         return 1;
     }
-    let outcome = context::block_on(async {
-        let (_, mut controller) = trouble::connect().await?;
-        act(&mut controller, verb, entity, &read, options).await
-    });
-    match outcome {
-        Ok(code) => code,
-        Err(Trouble::NoCluster(text)) | Err(Trouble::Call(text)) => {
-            eprintln!("sacctmgr: error: {text}");
-            1
+    asked(async |controller, facts| act(controller, facts, verb, entity, &read, options).await)
+}
+
+fn may(verb: Verb, entity: Entity) -> bool {
+    match verb {
+        Verb::Show => true,
+        Verb::Add | Verb::Delete => !matches!(entity, Entity::Association | Entity::Tres),
+        Verb::Modify => !matches!(entity, Entity::Association | Entity::Tres | Entity::Wckey | Entity::Coordinator),
+    }
+}
+
+fn must_include(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Add => {
+            "Input line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", \"User\", or \"WCKey\""
+        }
+        Verb::Show => {
+            "Input line must include \"Account\", \"Association\", \"Cluster\", \"Configuration\",\n\"Event\", \"Federation\", \"Problem\", \"QOS\", \"Resource\", \"Reservation\",\n\"RunAwayJobs\", \"Stats\", \"Transaction\", \"TRES\", \"User\", or \"WCKey\""
+        }
+        Verb::Modify => {
+            "Input line must include \"Account\", \"Cluster\", \"Federation\", \"Job\", \"QOS\", \"Resource\" or \"User\""
+        }
+        Verb::Delete => {
+            "Input line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", or \"User\""
         }
     }
 }
 
-/// `dump CLUSTER [FILE=…]` writes the tree, `load FILE` makes it so.
-fn dump_or_load(verb: &str, words: &[String], options: &Options) -> i32 {
-    let named = |word: &&String| word.to_lowercase().starts_with("file=");
-    let file = words.iter().find(named).and_then(|word| word.split_once('=')).map(|(_, file)| file.to_string());
-    let plain = words.iter().find(|word| !word.contains('=')).cloned();
+/// Asks the controller; what goes wrong on the way is told.
+fn asked(what: impl AsyncFnOnce(&mut Controller, &ClusterFacts) -> Result<i32, Trouble>) -> i32 {
     let outcome = context::block_on(async {
         let (_, mut controller) = trouble::connect().await?;
-        let all = controller.accounts().await?;
-        let cluster = controller.configuration().await?.config.cluster_name;
-        match verb {
-            "dump" => Ok(dump_to(&all, &cluster, plain, file)),
-            _ => load(&mut controller, &all, file.or(plain), options).await,
-        }
+        let facts = facts(&controller.configuration().await?.config);
+        what(&mut controller, &facts).await
     });
     match outcome {
         Ok(code) => code,
@@ -256,21 +256,91 @@ fn dump_or_load(verb: &str, words: &[String], options: &Options) -> i32 {
     }
 }
 
-fn dump_to(all: &Accounts, cluster: &str, wanted: Option<String>, file: Option<String>) -> i32 {
+fn facts(config: &model::Config) -> ClusterFacts {
+    let mut gres: Vec<String> =
+        config.nodes.iter().flat_map(|node| &node.config.gres).map(|gres| gres.name.clone()).collect();
+    gres.sort();
+    gres.dedup();
+    let sum = |of: fn(&model::config::NamedNode) -> u64| config.nodes.iter().map(of).sum::<u64>();
+    let (cpus, memory) = (sum(|node| node.config.cpus.into()), sum(|node| node.config.memory_mb));
+    let memory = model::size::show_megabytes(memory);
+    let n_nodes = config.nodes.len();
+    ClusterFacts {
+        name: config.cluster_name.clone(),
+        host: config.controller.host.clone(),
+        gres,
+        nodes: model::hostlist::compress(config.nodes.iter().map(|node| node.name.as_str())),
+        n_nodes,
+        tres: format!("cpu={cpus},mem={memory},node={n_nodes},billing={cpus}"),
+    }
+}
+
+/// What Slurm's users do with its accounting daemon. There is none here: the controller keeps accounts and history.
+fn operate(verb: &str, words: &[String]) -> i32 {
+    match (verb, words.first().map(|word| word.to_lowercase()).as_deref()) {
+        ("clear", Some("stats" | "stat")) => asked(async |controller, _| {
+            controller.reset_statistics().await?;
+            Ok(0)
+        }),
+        ("clear", _) => {
+            eprintln!("sacctmgr: error: invalid keyword: clear {}", words.join(" "));
+            1
+        }
+        ("ping", _) => asked(async |controller, _| {
+            let answer = controller.ping().await?;
+            print(&format!("slurmdbd({}) at {} is UP\n", answer.mode, answer.host));
+            Ok(0)
+        }),
+        // Whoever wants accounting stopped, or its file read again, finds it so.
+        (_, None) => {
+            eprintln!("sacctmgr: accounts are kept by the controller: there is no accounting daemon to {verb}");
+            0
+        }
+        (_, Some(word)) => {
+            eprintln!("sacctmgr: error: {verb}: bad argument {word}");
+            1
+        }
+    }
+}
+
+/// `dump CLUSTER [FILE=…]` writes the tree, `load FILE` makes it so.
+fn dump_or_load(verb: &str, words: &[String], options: &Options) -> i32 {
+    let value = |key: &str| {
+        let named = words.iter().filter_map(|word| word.split_once('='));
+        named.filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value.to_string()).next()
+    };
+    let plain: Vec<String> = words.iter().filter(|word| !word.contains('=')).cloned().collect();
+    let cleans = verb == "load" && plain.iter().any(|word| word.eq_ignore_ascii_case("clean"));
+    let plain = plain.into_iter().find(|word| !(cleans && word.eq_ignore_ascii_case("clean")));
+    let file = value("file");
+    asked(async |controller, facts| {
+        let all = controller.accounts().await?;
+        match verb {
+            "dump" => Ok(dump_to(&all, &facts.name, plain.or(value("cluster")), file)),
+            _ => {
+                let order = Load { file: file.or(plain), cluster: value("cluster"), cleans };
+                load(controller, &all, &facts.name, order, options).await
+            }
+        }
+    })
+}
+
+fn dump_to(all: &Accounts, own_name: &str, wanted: Option<String>, file: Option<String>) -> i32 {
     let Some(wanted) = wanted else {
         eprintln!(" We need a cluster to dump.");
         return 1;
     };
-    if wanted.to_lowercase() != cluster.to_lowercase() {
+    let Some(place) = all.cluster_known_as(own_name, &wanted) else {
         eprintln!(" This cluster '{wanted}' doesn't exist. Contact your admin to add it to accounting.");
         return 1;
-    }
+    };
+    let cluster = if place.is_empty() { own_name } else { &place };
     let file = file.unwrap_or_else(|| {
         print(&format!(" No filename given, using ./{cluster}.cfg.\n"));
         format!("./{cluster}.cfg")
     });
-    dump::lines(all, cluster).iter().for_each(|line| eprintln!("sacctmgr: {line}"));
-    match std::fs::write(&file, dump::file(all, cluster)) {
+    dump::lines(all, cluster, &place).iter().for_each(|line| eprintln!("sacctmgr: {line}"));
+    match std::fs::write(&file, dump::file(all, cluster, &place)) {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("sacctmgr: error: Can't open file {file}: {error}");
@@ -279,18 +349,26 @@ fn dump_to(all: &Accounts, cluster: &str, wanted: Option<String>, file: Option<S
     }
 }
 
-/// Change after change; the first that is refused ends it.
+struct Load {
+    file: Option<String>,
+    cluster: Option<String>,
+    /// What the file does not have goes first.
+    cleans: bool,
+}
+
+/// All that the file asks for, or nothing.
 async fn load(
     controller: &mut Controller,
     all: &Accounts,
-    file: Option<String>,
+    own_name: &str,
+    order: Load,
     options: &Options,
 ) -> Result<i32, Trouble> {
     if options.is_readonly {
         eprintln!("sacctmgr: error: Can't run this command in readonly mode.");
         return Ok(1);
     }
-    let Some(file) = file else {
+    let Some(file) = order.file else {
         eprintln!(" No filename given.");
         return Ok(1);
     };
@@ -301,33 +379,41 @@ async fn load(
             return Ok(1);
         }
     };
-    let changes = match dump::changes(all, &text) {
-        Ok(changes) => changes,
+    let cluster = dump::cluster_of(&text, order.cluster.as_deref()).unwrap_or_else(|| own_name.to_lowercase());
+    let place = all.cluster_known_as(own_name, &cluster);
+    let mut before = all.clone();
+    let mut changes = Vec::new();
+    if place.is_none() {
+        changes.push(Change::AddClusters { names: vec![cluster.clone()], edits: Vec::new() });
+    }
+    let place = place.unwrap_or_else(|| cluster.clone());
+    if order.cleans {
+        let is_top = |one: &Association| one.parent == 0 || one.account == ROOT;
+        let own = |one: &&Association| one.cluster == place && one.is_account() && !is_top(one);
+        let names: std::collections::BTreeSet<String> =
+            all.associations.values().filter(own).map(|one| one.account.clone()).collect();
+        if !names.is_empty() {
+            let filter = EntityFilter { names, clusters: [cluster.clone()].into(), ..EntityFilter::default() };
+            changes.push(Change::DeleteAccounts { filter });
+        }
+        before.associations.retain(|_, one| one.cluster != place || is_top(one));
+    }
+    match dump::changes(&before, &cluster, &place, &text) {
+        Ok(found) => changes.extend(found),
         Err(why) => {
             eprintln!("sacctmgr: error: {why}");
             return Ok(1);
         }
-    };
+    }
     if changes.is_empty() {
         print(" Nothing new added.\n");
         return Ok(0);
     }
-    print(&format!(" {} changes\n", changes.len()));
-    if !options.is_immediate && !agrees() {
-        print(" Changes Discarded\n");
-        return Ok(0);
-    }
-    for change in &changes {
-        match controller.change_accounts(change).await {
-            Ok(()) => (),
-            Err(CallError::Refused(reject)) => {
-                eprintln!(" Error with request: {reject}\n What comes after it in the file was not loaded.");
-                return Ok(1);
-            }
-            Err(other) => return Err(other.into()),
-        }
-    }
-    Ok(0)
+    let class = text.lines().filter(|line| line.to_lowercase().trim_start().starts_with("cluster"));
+    let class = class.flat_map(|line| line.split(':')).find_map(|part| part.trim().strip_prefix("Classification="));
+    let class = class.map_or(String::new(), |class| format!("  Classification: {}\n", class.trim_matches(['\'', '"'])));
+    let text = format!("For cluster {cluster}\n{class} {} changes\n", changes.len());
+    commit(controller, Change::Several(changes), &text, options).await
 }
 
 fn find<T: Copy>(table: &[(&str, usize, T)], word: &str) -> Option<T> {
@@ -337,20 +423,15 @@ fn find<T: Copy>(table: &[(&str, usize, T)], word: &str) -> Option<T> {
 
 async fn act(
     controller: &mut Controller,
+    cluster: &ClusterFacts,
     verb: Verb,
     entity: Entity,
     words: &Words,
     options: &Options,
 ) -> Result<i32, Trouble> {
     let all = controller.accounts().await?;
-    let config = controller.configuration().await?.config;
-    let mut gres: Vec<String> =
-        config.nodes.iter().flat_map(|node| &node.config.gres).map(|gres| gres.name.clone()).collect();
-    gres.sort();
-    gres.dedup();
-    let cluster = ClusterFacts { name: config.cluster_name.clone(), host: config.controller.host.clone(), gres };
     if verb == Verb::Show {
-        return Ok(match show::render(&all, &cluster, entity, words, options) {
+        return Ok(match show::render(&all, cluster, entity, words, options) {
             Ok(text) => {
                 print(&text);
                 0
@@ -362,9 +443,9 @@ async fn act(
         });
     }
     let planned = match verb {
-        Verb::Add => tell::add(&all, &cluster, entity, words),
-        Verb::Modify => tell::modify(&all, &cluster, entity, words),
-        Verb::Delete | Verb::Show => tell::delete(&all, &cluster, entity, words),
+        Verb::Add => tell::add(&all, cluster, entity, words),
+        Verb::Modify => tell::modify(&all, cluster, entity, words),
+        Verb::Delete | Verb::Show => tell::delete(&all, cluster, entity, words),
     };
     match planned {
         Ok((change, text)) => commit(controller, change, &text, options).await,
@@ -400,13 +481,36 @@ async fn commit(controller: &mut Controller, change: Change, text: &str, options
 fn agrees() -> bool {
     print("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ");
     let _ = std::io::stdout().flush();
+    let is_terminal = std::io::stdin().is_terminal();
+    let answer = if is_terminal { key() } else { line() };
+    print("\n");
+    answer.trim_start().to_lowercase().starts_with('y')
+}
+
+fn line() -> String {
     let mut answer = String::new();
-    let ready = answer_is_there();
-    let is_read = ready && std::io::stdin().read_line(&mut answer).is_ok();
-    if !std::io::stdin().is_terminal() {
-        print("\n");
+    if answer_is_there() {
+        // What cannot be read is no agreement.
+        let _ = std::io::stdin().read_line(&mut answer);
     }
-    is_read && answer.trim_start().to_lowercase().starts_with('y')
+    answer
+}
+
+/// One key, without waiting for the end of the line. The terminal is left as it was.
+fn key() -> String {
+    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+    let input = std::io::stdin();
+    let Ok(before) = tcgetattr(&input) else { return line() };
+    let mut at_once = before.clone();
+    at_once.local_modes.remove(LocalModes::ICANON);
+    if tcsetattr(&input, OptionalActions::Now, &at_once).is_err() {
+        return line();
+    }
+    let mut key = [0u8; 1];
+    let n_read = if answer_is_there() { rustix::io::read(&input, &mut key).unwrap_or(0) } else { 0 };
+    // A terminal that is gone needs nothing put back.
+    let _ = tcsetattr(&input, OptionalActions::Now, &before);
+    String::from_utf8_lossy(&key[..n_read]).into_owned()
 }
 
 /// Waits for a line, or the end of the input, as long as was promised.

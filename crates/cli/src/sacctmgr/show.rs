@@ -15,6 +15,23 @@ pub struct ClusterFacts {
     pub host: String,
     /// Names of the countable resources besides CPUs and memory.
     pub gres: Vec<String>,
+    pub nodes: String,
+    pub n_nodes: usize,
+    pub tres: String,
+}
+
+impl ClusterFacts {
+    /// The name of a cluster that is known as associations name it.
+    pub fn shown<'a>(&'a self, cluster: &'a str) -> &'a str {
+        if cluster.is_empty() { &self.name } else { cluster }
+    }
+
+    /// All clusters as associations name them, by name.
+    pub fn all<'a>(&'a self, accounts: &'a Accounts) -> Vec<&'a str> {
+        let mut all: Vec<&str> = accounts.clusters.keys().map(String::as_str).chain([""]).collect();
+        all.sort_by_key(|cluster| self.shown(cluster));
+        all
+    }
 }
 
 /// The table; the error is the field of the format that means nothing.
@@ -36,11 +53,6 @@ pub fn render(
     if options.has_heading {
         table.heading(&mut text);
     }
-    let is_other_cluster =
-        !words.filter.clusters.is_empty() && !words.filter.clusters.contains(&cluster.name.to_lowercase());
-    if is_other_cluster {
-        return Ok(text);
-    }
     let mut put = |row: Row| {
         let texts: Vec<String> = fields.iter().map(|field| field.text(&row)).collect();
         table.row(texts.iter().map(String::as_str), &mut text);
@@ -56,44 +68,87 @@ pub fn render(
         other: "",
         number: 0,
         depth: 0,
+        place: "",
+        inherits: !words.without_inherited,
+        span: (0, 0),
+        default_in: None,
     };
+    let filter = &words.filter.clone().seen_from(&cluster.name);
     match entity {
-        Entity::Account => accounts(all, &words.filter, with_associations, blank, &mut put),
-        Entity::User => users(all, &words.filter, with_associations || needs_place(&words.format), blank, &mut put),
+        Entity::Account => accounts(all, filter, with_associations, blank, &mut put),
+        Entity::User => users(all, filter, with_associations || needs_place(&words.format), blank, &mut put),
         Entity::Association => {
-            for (id, depth) in tree(all) {
-                let one = &all.associations[&id];
-                if passes(all, &words.filter, one) {
-                    let depth = if words.is_tree { depth } else { 0 };
-                    put(Row { association: Some(one), depth, ..blank });
+            for one in places(all, cluster) {
+                if passes(all, words, filter, one.association) {
+                    let depth = if words.is_tree { one.depth } else { 0 };
+                    put(Row { association: Some(one.association), depth, span: one.span, ..blank });
                 }
             }
         }
-        Entity::Cluster => put(Row { association: all.account_association(ROOT), ..blank }),
+        Entity::Cluster => {
+            let named = |name: &&str| fits(&filter.clusters, name) && fits_name(&filter.names, cluster.shown(name));
+            for name in cluster.all(all).into_iter().filter(named) {
+                put(Row { association: all.account_association_in(name, ROOT), place: name, ..blank });
+            }
+        }
         Entity::Qos => {
-            let mut list: Vec<_> = all.qos.values().filter(|qos| fits(&words.filter.names, &qos.name)).collect();
+            let named =
+                |qos: &&model::accounts::Qos| fits(&filter.names, &qos.name) && fits(&words.ids, &qos.id.to_string());
+            let mut list: Vec<_> = all.qos.values().filter(named).collect();
             list.sort_by_key(|qos| qos.id);
             list.into_iter().for_each(|qos| put(Row { qos: Some(qos), ..blank }));
         }
         Entity::Coordinator => {
-            for account in all.accounts.values().filter(|account| fits(&words.filter.accounts, &account.name)) {
-                for user in account.coordinators.iter().filter(|user| fits(&words.filter.names, user)) {
+            for account in all.accounts.values().filter(|account| fits(&filter.accounts, &account.name)) {
+                for user in account.coordinators.iter().filter(|user| fits(&filter.names, user)) {
                     put(Row { name: user, other: &account.name, ..blank });
                 }
             }
         }
         Entity::Tres => tres(cluster, blank, &mut put),
         Entity::Wckey => {
-            for key in all
-                .wckeys
-                .iter()
-                .filter(|key| fits(&words.filter.names, &key.name) && fits(&words.filter.users, &key.user))
-            {
-                put(Row { name: &key.user, other: &key.name, ..blank });
+            let named = |key: &&model::accounts::Wckey| {
+                fits(&filter.names, &key.name) && fits(&filter.users, &key.user) && fits(&filter.clusters, &key.cluster)
+            };
+            for key in all.wckeys.iter().filter(named) {
+                put(Row { name: &key.user, other: &key.name, place: &key.cluster, ..blank });
             }
         }
     }
     Ok(text)
+}
+
+/// An association at its place in the tree of its cluster.
+struct PlaceInTree<'a> {
+    association: &'a Association,
+    depth: usize,
+    span: (u32, u32),
+}
+
+/// All associations, cluster by cluster, each before what is below it.
+fn places<'a>(all: &'a Accounts, cluster: &ClusterFacts) -> Vec<PlaceInTree<'a>> {
+    let mut places = Vec::new();
+    for name in cluster.all(all) {
+        let order = tree_of(all, name);
+        let mut next = 1;
+        let first = places.len();
+        let mut open: Vec<usize> = Vec::new();
+        let close = |open: &mut Vec<usize>, places: &mut Vec<PlaceInTree>, next: &mut u32, depth: usize| {
+            while let Some(last) = open.pop_if(|last| places[*last].depth >= depth) {
+                places[last].span.1 = *next;
+                *next += 1;
+            }
+        };
+        for (id, depth) in order {
+            close(&mut open, &mut places, &mut next, depth);
+            open.push(places.len());
+            places.push(PlaceInTree { association: &all.associations[&id], depth, span: (next, 0) });
+            next += 1;
+        }
+        close(&mut open, &mut places, &mut next, 0);
+        debug_assert!(places[first..].iter().all(|one| one.span.0 < one.span.1));
+    }
+    places
 }
 
 fn fits(wanted: &std::collections::BTreeSet<String>, value: &str) -> bool {
@@ -107,8 +162,22 @@ fn needs_place(format: &Option<String>) -> bool {
     format.as_deref().is_some_and(|format| format.split(',').any(is_place))
 }
 
-fn passes(all: &Accounts, filter: &EntityFilter, one: &Association) -> bool {
-    fits(&filter.names, &one.account) && filter.passes_association(all, one)
+fn fits_name(wanted: &std::collections::BTreeSet<String>, value: &str) -> bool {
+    wanted.is_empty() || wanted.iter().any(|name| name.eq_ignore_ascii_case(value))
+}
+
+fn passes(all: &Accounts, words: &Words, filter: &EntityFilter, one: &Association) -> bool {
+    let is_default =
+        || all.users.get(&one.user).is_some_and(|user| user.default_account_in(&one.cluster) == one.account);
+    let by_account = match words.with_sub_accounts && !filter.accounts.is_empty() {
+        true => all.lineage(one.id).any(|above| above.is_account() && filter.accounts.contains(&above.account)),
+        false => fits(&filter.accounts, &one.account),
+    };
+    by_account
+        && fits(&filter.names, &one.account)
+        && fits(&words.ids, &one.id.to_string())
+        && (!words.only_defaults || is_default())
+        && EntityFilter { accounts: Default::default(), ..filter.clone() }.passes_association(all, one)
 }
 
 fn accounts<'a>(
@@ -119,13 +188,15 @@ fn accounts<'a>(
     put: &mut impl FnMut(Row<'a>),
 ) {
     for account in all.accounts.values().filter(|account| filter.passes_account(account)) {
+        let of_account = |one: &&Association| one.account == account.name && fits(&filter.clusters, &one.cluster);
+        let mut places: Vec<&Association> = all.associations.values().filter(of_account).collect();
         if !with_associations {
-            put(Row { account: Some(account), ..blank });
+            if filter.clusters.is_empty() || !places.is_empty() {
+                put(Row { account: Some(account), ..blank });
+            }
             continue;
         }
-        let mut places: Vec<&Association> =
-            all.associations.values().filter(|one| one.account == account.name).collect();
-        places.sort_by(|a, b| (&a.user, &a.partition).cmp(&(&b.user, &b.partition)));
+        places.sort_by(|a, b| (&a.cluster, &a.user, &a.partition).cmp(&(&b.cluster, &b.user, &b.partition)));
         places.into_iter().for_each(|one| put(Row { account: Some(account), association: Some(one), ..blank }));
     }
 }
@@ -138,12 +209,17 @@ fn users<'a>(
     put: &mut impl FnMut(Row<'a>),
 ) {
     for user in all.users.values().filter(|user| filter.passes_user(user)) {
+        let of_user = |one: &&Association| one.user == user.name && filter.passes_association(all, one);
+        let mut places = all.associations.values().filter(of_user);
         if !with_associations {
-            put(Row { user: Some(user), ..blank });
+            // Somebody who has no place here is shown with the default of another cluster.
+            let elsewhere = user.elsewhere.keys().next().filter(|_| user.default_account.is_empty());
+            let is_shown = filter.clusters.is_empty() && filter.accounts.is_empty() || places.next().is_some();
+            if is_shown {
+                put(Row { user: Some(user), default_in: elsewhere.map(String::as_str), ..blank });
+            }
             continue;
         }
-        let places =
-            all.associations.values().filter(|one| one.user == user.name && filter.passes_association(all, one));
         places.for_each(|one| put(Row { user: Some(user), association: Some(one), ..blank }));
     }
 }
@@ -161,6 +237,10 @@ fn tres<'a>(cluster: &'a ClusterFacts, blank: Row<'a>, put: &mut impl FnMut(Row<
 
 /// Accounts before what is below them, siblings by name, users of an account before its accounts.
 pub fn tree(all: &Accounts) -> Vec<(AssociationId, usize)> {
+    tree_of(all, "")
+}
+
+fn tree_of(all: &Accounts, cluster: &str) -> Vec<(AssociationId, usize)> {
     let mut children: BTreeMap<AssociationId, Vec<&Association>> = BTreeMap::new();
     all.associations.values().for_each(|one| children.entry(one.parent).or_default().push(one));
     for siblings in children.values_mut() {
@@ -171,7 +251,7 @@ pub fn tree(all: &Accounts) -> Vec<(AssociationId, usize)> {
     }
     let mut order = Vec::new();
     let mut open: Vec<(AssociationId, usize)> =
-        all.account_association(ROOT).map(|root| (root.id, 0)).into_iter().collect();
+        all.account_association_in(cluster, ROOT).map(|root| (root.id, 0)).into_iter().collect();
     while let Some((id, depth)) = open.pop() {
         order.push((id, depth));
         open.extend(children.get(&id).into_iter().flatten().map(|child| (child.id, depth + 1)));

@@ -1,7 +1,7 @@
 //! What is going to be changed, and the words in which the user is told before it is.
 use std::fmt::Write;
 
-use model::accounts::{Accounts, AdminLevel, AssociationId, Change, Field, Value};
+use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Field, Value};
 
 use super::Entity;
 use super::show::ClusterFacts;
@@ -36,34 +36,42 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             if names.is_empty() {
                 return refused(" Need name of account to add.");
             }
-            if !words.parent.is_empty()
-                && all.account_association(&words.parent).is_none()
-                && !(all.are_unused() && words.parent == "root")
-            {
+            let clusters = meant(all, cluster, words)?;
+            let parent = if words.parent.is_empty() { "root" } else { words.parent.as_str() };
+            let has_parent = |cluster: &String| all.account_association_in(cluster, parent).is_some();
+            let begins = |place: &String| all.are_unused() && place.is_empty() && parent == "root";
+            if let Some(place) = clusters.iter().find(|place| !has_parent(place) && !begins(place)) {
                 return refused(&format!(
-                    " Parent account '{}' doesn't exist on cluster {}\n        Contact your admin to add this account.\n No associations created.",
-                    words.parent, cluster.name
+                    " Parent account '{parent}' doesn't exist on cluster {}\n        Contact your admin to add this account.\n No associations created.",
+                    cluster.shown(place)
                 ));
             }
-            let new: Vec<String> = names.into_iter().filter(|name| !all.accounts.contains_key(name)).collect();
-            if new.is_empty() {
+            let mut places = String::new();
+            for name in &names {
+                for place in clusters.iter().filter(|place| all.account_association_in(place, name).is_none()) {
+                    line(&mut places, format_args!("  A = {name:<10.10} C = {:<10.10}", cluster.shown(place)));
+                }
+            }
+            if places.is_empty() {
                 return Err((" Nothing new added.\n".into(), 1));
             }
-            line(&mut text, format_args!(" Adding Account(s)"));
-            new.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
-            line(&mut text, format_args!(" Settings"));
-            let said = |field: Field| words.edits.iter().find(|edit| edit.field == field).map(|edit| &edit.value);
-            match said(Field::Description) {
-                Some(Value::Text(said)) => line(&mut text, format_args!("  Description     = {said}")),
-                _ => line(&mut text, format_args!("  Description     = Account Name")),
-            }
-            match said(Field::Organization) {
-                Some(Value::Text(said)) => line(&mut text, format_args!("  Organization    = {said}")),
-                _ => line(&mut text, format_args!("  Organization    = Parent/Account Name")),
+            let new: Vec<&String> = names.iter().filter(|name| !all.accounts.contains_key(*name)).collect();
+            if !new.is_empty() {
+                line(&mut text, format_args!(" Adding Account(s)"));
+                new.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
+                line(&mut text, format_args!(" Settings"));
+                let said = |field: Field, unsaid: &str| {
+                    let said = words.edits.iter().find(|edit| edit.field == field).map(|edit| edit.value.clone());
+                    if let Some(Value::Text(said)) = said { said } else { unsaid.to_string() }
+                };
+                line(&mut text, format_args!("  Description     = {}", said(Field::Description, "Account Name")));
+                line(
+                    &mut text,
+                    format_args!("  Organization    = {}", said(Field::Organization, "Parent/Account Name")),
+                );
             }
             line(&mut text, format_args!(" Associations"));
-            new.iter()
-                .for_each(|name| line(&mut text, format_args!("  A = {name:<10.10} C = {:<10.10}", cluster.name)));
+            text.push_str(&places);
             let is_said = |(key, _): &&(String, String)| {
                 let key = key.to_lowercase();
                 !"description".starts_with(&key) && !"organization".starts_with(&key)
@@ -73,7 +81,7 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 line(&mut text, format_args!(" Settings"));
                 said.iter().for_each(|(key, value)| line(&mut text, format_args!("  {:<13} = {value}", titled(key))));
             }
-            Ok((Change::AddAccounts { names: new, parent: words.parent.clone(), edits }, text))
+            Ok((Change::AddAccounts { names, parent: words.parent.clone(), edits, clusters: named(words) }, text))
         }
         Entity::User => {
             if names.is_empty() {
@@ -88,40 +96,59 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             if accounts.is_empty() {
                 return refused(" Need name of account to add user to.");
             }
-            if let Some(unknown) = accounts.iter().find(|account| all.account_association(account).is_none()) {
+            let clusters = meant(all, cluster, words)?;
+            let is_in = |place: &String, account: &String| all.account_association_in(place, account).is_some();
+            let known = |account: &&String| clusters.iter().any(|place| is_in(place, account));
+            if let Some(unknown) = accounts.iter().find(|account| !known(account)) {
                 return refused(&format!(
                     " This account '{unknown}' doesn't exist.\n        Contact your admin to add this account."
                 ));
             }
+            let is_named = !words.filter.clusters.is_empty();
+            let misses = |place: &&String| accounts.iter().any(|account| !is_in(place, account));
+            if let Some(place) = clusters.iter().filter(|_| is_named).find(misses) {
+                let account = accounts.iter().find(|account| !is_in(place, account)).expect("one is missing there");
+                return refused(&format!(
+                    " This account '{account}' doesn't exist on cluster {}\n        Contact your admin to add this account.",
+                    cluster.shown(place)
+                ));
+            }
             let partitions = list(&words.filter.partitions);
             let everywhere = [String::new()];
-            let places = if partitions.is_empty() { &everywhere[..] } else { &partitions[..] };
+            let parts = if partitions.is_empty() { &everywhere[..] } else { &partitions[..] };
             let mut associations = String::new();
             for name in &names {
                 for account in &accounts {
-                    for partition in places {
-                        let is_there = all
-                            .associations
-                            .values()
-                            .any(|one| one.user == *name && one.account == *account && one.partition == *partition);
-                        if is_there {
-                            continue;
+                    for place in clusters.iter().filter(|place| is_in(place, account)) {
+                        for partition in parts {
+                            let is_it = |one: &Association| {
+                                (&one.user, &one.account, &one.partition, &one.cluster)
+                                    == (name, account, partition, place)
+                            };
+                            if all.associations.values().any(is_it) {
+                                continue;
+                            }
+                            let partition = match partition.as_str() {
+                                "" => String::new(),
+                                partition => format!(" P = {partition:<10.10}"),
+                            };
+                            let shown = cluster.shown(place);
+                            line(
+                                &mut associations,
+                                format_args!("  U = {name:<9.9} A = {account:<10.10} C = {shown:<10.10}{partition}"),
+                            );
                         }
-                        let partition = match partition.as_str() {
-                            "" => String::new(),
-                            partition => format!(" P = {partition:<10.10}"),
-                        };
-                        line(
-                            &mut associations,
-                            format_args!(
-                                "  U = {name:<9.9} A = {account:<10.10} C = {:<10.10}{partition}",
-                                cluster.name
-                            ),
-                        );
                     }
                 }
             }
-            if associations.is_empty() {
+            let mut keys = String::new();
+            for (name, key) in names.iter().flat_map(|name| words.wckeys.iter().map(move |key| (name, key))) {
+                for place in &clusters {
+                    let shown = cluster.shown(place);
+                    line(&mut keys, format_args!("  U = {name:<9.9} W = {key:<10.10} C = {shown:<10.10}"));
+                }
+            }
+            if associations.is_empty() && keys.is_empty() {
                 return Err((" Nothing new added.\n".into(), 1));
             }
             let new: Vec<&String> = names.iter().filter(|name| !is_known(name)).collect();
@@ -145,8 +172,14 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                     said.iter().for_each(|(title, value)| line(&mut text, format_args!("  {title:<15} = {value}")));
                 }
             }
-            line(&mut text, format_args!(" Associations ="));
-            text.push_str(&associations);
+            if !associations.is_empty() {
+                line(&mut text, format_args!(" Associations ="));
+                text.push_str(&associations);
+            }
+            if !keys.is_empty() {
+                line(&mut text, format_args!(" WCKeys ="));
+                text.push_str(&keys);
+            }
             line(&mut text, format_args!(" Non Default Settings"));
             let of_user = |key: &str| {
                 ["defaultaccount", "defaultwckey", "adminlevel"]
@@ -156,7 +189,15 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             for (key, value) in words.told.iter().filter(|(key, _)| !of_user(key)) {
                 line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
             }
-            Ok((Change::AddUsers { names, accounts, partitions, edits }, text))
+            let users = Change::AddUsers { names: names.clone(), accounts, partitions, edits, clusters: named(words) };
+            let change = match words.wckeys.is_empty() {
+                true => users,
+                false => {
+                    let keys = Change::AddWckeys { names: words.wckeys.clone(), users: names, clusters: named(words) };
+                    Change::Several(vec![users, keys])
+                }
+            };
+            Ok((change, text))
         }
         Entity::Qos => {
             let new: Vec<String> = names.into_iter().filter(|name| !all.qos.contains_key(name)).collect();
@@ -189,8 +230,31 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             accounts.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
             Ok((Change::AddCoordinators { accounts, users }, text))
         }
-        Entity::Wckey => Ok((Change::AddWckeys { names, users: list(&words.filter.users) }, text)),
-        Entity::Cluster => refused(" This cluster is known already, and there is only one."),
+        Entity::Wckey => {
+            let users = list(&words.filter.users);
+            let change = Change::AddWckeys { names, users, clusters: named(words) };
+            Ok((change, text))
+        }
+        Entity::Cluster => {
+            if names.is_empty() {
+                return refused(" Need name of cluster to add.");
+            }
+            let is_there = |name: &&String| all.cluster_known_as(&cluster.name, name).is_some();
+            let mut told = String::new();
+            for name in names.iter().filter(is_there) {
+                line(&mut told, format_args!(" This cluster {name} already exists.  Not adding."));
+            }
+            let new: Vec<String> = names.iter().filter(|name| !is_there(name)).cloned().collect();
+            if new.is_empty() {
+                return Err((told, 1));
+            }
+            line(&mut told, format_args!(" Adding Cluster(s)"));
+            new.iter().for_each(|name| line(&mut told, format_args!("  Name           = {name}")));
+            if !words.told.is_empty() {
+                told.push_str(&default_limits(words));
+            }
+            Ok((Change::AddClusters { names: new, edits }, told))
+        }
         Entity::Association | Entity::Tres => refused(" Add users to accounts instead."),
     }
 }
@@ -199,7 +263,7 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
     if words.edits.is_empty() {
         return refused(" You didn't give me anything to set");
     }
-    let (filter, edits) = (words.filter.clone(), words.edits.clone());
+    let (filter, edits) = (words.filter.clone().seen_from(&cluster.name), words.edits.clone());
     let nothing = || Err((" Nothing modified\n".to_string(), 1));
     let mut text = String::new();
     match entity {
@@ -228,6 +292,7 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
                 |field: Field| matches!(field, Field::AdminLevel | Field::DefaultAccount | Field::DefaultWckey);
             if edits.iter().any(|edit| of_user(edit.field)) {
                 let mut users: Vec<&str> = chosen.iter().map(|id| all.associations[id].user.as_str()).collect();
+                users.sort();
                 users.dedup();
                 line(&mut text, format_args!(" Modified users..."));
                 users.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
@@ -249,17 +314,21 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             Ok((Change::ModifyQos { filter, edits }, text))
         }
         Entity::Cluster => {
-            if !filter.names.is_empty() && !filter.names.contains(&cluster.name.to_lowercase()) {
+            let is_named = |name: &&str| {
+                words.filter.names.is_empty()
+                    || words.filter.names.iter().any(|named| named.eq_ignore_ascii_case(cluster.shown(name)))
+            };
+            let chosen: Vec<&str> = cluster.all(all).into_iter().filter(is_named).collect();
+            if chosen.is_empty() {
                 return nothing();
             }
-            line(&mut text, format_args!(" Setting\n  Default Limits:"));
-            for (key, value) in &words.told {
-                let value = if value == "-1" { "NONE" } else { value };
-                line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
-            }
+            text.push_str(&default_limits(words));
             line(&mut text, format_args!(" Modified cluster defaults for associations..."));
-            line(&mut text, format_args!("  C = {:<10} A = root", cluster.name));
-            Ok((Change::ModifyCluster { edits }, text))
+            for name in &chosen {
+                line(&mut text, format_args!("  C = {:<10} A = root", cluster.shown(name)));
+            }
+            let clusters = chosen.iter().map(|name| cluster.shown(name).to_string()).collect();
+            Ok((Change::ModifyCluster { edits, clusters }, text))
         }
         Entity::Association | Entity::Coordinator | Entity::Tres | Entity::Wckey => {
             refused(" Modify the account or the user instead.")
@@ -267,8 +336,31 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
     }
 }
 
+/// What everybody in a cluster inherits, as the user is told.
+fn default_limits(words: &Words) -> String {
+    let mut text = " Setting\n  Default Limits:\n".to_string();
+    for (key, value) in &words.told {
+        let value = if value == "-1" { "NONE" } else { value };
+        line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
+    }
+    text
+}
+
+/// The clusters that were named, as they were.
+fn named(words: &Words) -> Vec<String> {
+    list(&words.filter.clusters)
+}
+
+/// The clusters that something is added in, as associations name them.
+fn meant(all: &Accounts, cluster: &ClusterFacts, words: &Words) -> Result<Vec<String>, (String, i32)> {
+    let unknown = |name: String| {
+        (format!(" This cluster '{name}' doesn't exist.\n        Contact your admin to add it to accounting.\n"), 1)
+    };
+    all.clusters_meant(&cluster.name, &words.filter.clusters).map_err(unknown)
+}
+
 pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words) -> Told {
-    let filter = words.filter.clone();
+    let filter = words.filter.clone().seen_from(&cluster.name);
     let nothing = || Err((" Nothing deleted\n".to_string(), 1));
     if filter.is_empty() {
         return refused(" No conditions given to remove, not executing.");
@@ -280,8 +372,16 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if chosen.is_empty() {
                 return nothing();
             }
-            line(&mut text, format_args!(" Deleting accounts..."));
-            chosen.iter().for_each(|id| line(&mut text, format_args!("  {}", all.associations[id].account)));
+            if filter.clusters.is_empty() {
+                let mut names: Vec<&str> = chosen.iter().map(|id| all.associations[id].account.as_str()).collect();
+                names.sort();
+                names.dedup();
+                line(&mut text, format_args!(" Deleting accounts..."));
+                names.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
+            } else {
+                line(&mut text, format_args!(" Deleting account associations..."));
+                places(all, cluster, &chosen, &mut text);
+            }
             Ok((Change::DeleteAccounts { filter }, text))
         }
         Entity::User => {
@@ -289,8 +389,9 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if chosen.is_empty() {
                 return nothing();
             }
-            if filter.accounts.is_empty() {
+            if filter.accounts.is_empty() && filter.clusters.is_empty() {
                 let mut users: Vec<&str> = chosen.iter().map(|id| all.associations[id].user.as_str()).collect();
+                users.sort();
                 users.dedup();
                 line(&mut text, format_args!(" Deleting users..."));
                 users.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
@@ -300,7 +401,12 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
                     let one = &all.associations[id];
                     line(
                         &mut text,
-                        format_args!("  C = {:<10} A = {:<10} U = {:<9}", cluster.name, one.account, one.user),
+                        format_args!(
+                            "  C = {:<10} A = {:<10} U = {:<9}",
+                            cluster.shown(&one.cluster),
+                            one.account,
+                            one.user
+                        ),
                     );
                 }
                 let stays =
@@ -339,8 +445,21 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             }
             Ok((Change::DeleteCoordinators { accounts, users }, text))
         }
-        Entity::Wckey => Ok((Change::DeleteWckeys { names: list(&filter.names), users: list(&filter.users) }, text)),
-        Entity::Association | Entity::Cluster | Entity::Tres => refused(" Delete the account or the user instead."),
+        Entity::Wckey => {
+            let clusters = list(&words.filter.clusters);
+            Ok((Change::DeleteWckeys { names: list(&filter.names), users: list(&filter.users), clusters }, text))
+        }
+        Entity::Cluster => {
+            let is_there = |name: &&String| all.cluster_known_as(&cluster.name, name).is_some();
+            let names: Vec<String> = filter.names.iter().filter(is_there).cloned().collect();
+            if names.is_empty() {
+                return nothing();
+            }
+            line(&mut text, format_args!(" Deleting clusters..."));
+            names.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
+            Ok((Change::DeleteClusters { names }, text))
+        }
+        Entity::Association | Entity::Tres => refused(" Delete the account or the user instead."),
     }
 }
 
@@ -350,14 +469,20 @@ fn places(all: &Accounts, cluster: &ClusterFacts, chosen: &[AssociationId], text
         let parent = all.associations.get(&one.parent).map(|parent| format!(" of {}", parent.account));
         match one.is_account() {
             true => {
-                line(text, format_args!("  C = {:<10} A = {}{}", cluster.name, one.account, parent.unwrap_or_default()))
+                let parent = parent.unwrap_or_default();
+                line(text, format_args!("  C = {:<10} A = {}{parent}", cluster.shown(&one.cluster), one.account));
             }
             false => {
                 let partition =
                     if one.partition.is_empty() { String::new() } else { format!(" P = {}", one.partition) };
                 line(
                     text,
-                    format_args!("  C = {:<10} A = {:<20} U = {:<9}{partition}", cluster.name, one.account, one.user),
+                    format_args!(
+                        "  C = {:<10} A = {:<20} U = {:<9}{partition}",
+                        cluster.shown(&one.cluster),
+                        one.account,
+                        one.user
+                    ),
                 );
             }
         }

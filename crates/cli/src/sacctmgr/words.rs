@@ -20,8 +20,15 @@ pub struct Words {
     pub with_associations: bool,
     pub with_coordinators: bool,
     pub is_tree: bool,
-    /// Without the limits that are inherited, or without any.
+    /// Without columns for limits.
     pub without_limits: bool,
+    /// Without what is the parents'.
+    pub without_inherited: bool,
+    pub with_sub_accounts: bool,
+    pub only_defaults: bool,
+    pub ids: BTreeSet<String>,
+    /// Keys that new users get.
+    pub wckeys: Vec<String>,
 }
 
 /// What the words before `where` or `set` are.
@@ -34,6 +41,8 @@ pub enum Begin {
 /// Keys that choose entities.
 const CONDITIONS: &[(&str, usize, Condition)] = &[
     ("accounts", 2, Condition::Accounts),
+    ("accts", 4, Condition::Accounts),
+    ("ids", 2, Condition::Ids),
     ("adminlevel", 2, Condition::AdminLevels),
     ("clusters", 1, Condition::Clusters),
     ("defaultaccount", 8, Condition::DefaultAccounts),
@@ -48,6 +57,7 @@ const CONDITIONS: &[(&str, usize, Condition)] = &[
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
+    Ids,
     Accounts,
     AdminLevels,
     Clusters,
@@ -80,6 +90,7 @@ enum Kind {
 #[rustfmt::skip]
 const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("adminlevel", 2, Field::AdminLevel, Kind::Text),
+    ("classification", 3, Field::Classification, Kind::Text),
     ("comment", 3, Field::Comment, Kind::Text),
     ("defaultaccount", 8, Field::DefaultAccount, Kind::Text),
     ("defaultqos", 8, Field::DefaultQos, Kind::Text),
@@ -143,6 +154,7 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("preempt", 3, Field::Preempt, Kind::Names),
     ("priority", 3, Field::Priority, Kind::Count),
     ("qoslevel", 1, Field::Qos, Kind::Names),
+    ("rawusage", 7, Field::RawUsage, Kind::Count),
     ("usagefactor", 6, Field::UsageFactor, Kind::Thousandths),
     ("usagethreshold", 6, Field::UsageThreshold, Kind::Thousandths),
 ];
@@ -163,8 +175,13 @@ pub fn read(entity: Entity, words: &[String], mut begin: Begin) -> Result<Words,
             "set" => begin = Begin::Values,
             _ if is_begin(&lower, "withassoc", 5) => read.with_associations = true,
             _ if is_begin(&lower, "withcoordinators", 5) => read.with_coordinators = true,
-            _ if is_begin(&lower, "wopinfo", 4) || is_begin(&lower, "wopfinfo", 4) => (),
-            _ if is_begin(&lower, "wolimits", 4) => read.without_limits = true,
+            _ if is_begin(&lower, "wopinfo", 4) => read.without_inherited = true,
+            _ if is_begin(&lower, "wolimits", 3) || is_begin(&lower, "woplimits", 4) => read.without_limits = true,
+            _ if is_begin(&lower, "withsubaccounts", 5) => read.with_sub_accounts = true,
+            _ if is_begin(&lower, "onlydefaults", 4) => read.only_defaults = true,
+            // Nothing that was deleted is kept.
+            _ if is_begin(&lower, "withdeleted", 5) || is_begin(&lower, "withrawqoslevel", 5) => (),
+            _ if is_begin(&lower, "withfed", 5) || is_begin(&lower, "withclusters", 5) => (),
             "tree" => read.is_tree = true,
             _ => {
                 if let Err(text) = one(entity, word, begin, &mut read) {
@@ -184,6 +201,11 @@ fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(),
     };
     if is_begin(key, "format", 1) && key.len() >= 2 || key.eq_ignore_ascii_case("o") {
         read.format = Some(value.to_string());
+        return Ok(());
+    }
+    if entity == Entity::User && begin == Begin::Values && is_begin(key, "wckeys", 1) {
+        read.wckeys =
+            unquoted(value).split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
         return Ok(());
     }
     let is_value = |field: &Field| begin == Begin::Values || !chooses(entity, *field);
@@ -217,7 +239,7 @@ fn names_what_is_added(entity: Entity, condition: Condition) -> bool {
                 Condition::Users | Condition::Names | Condition::Accounts | Condition::Partitions | Condition::Clusters
             )
         }
-        Entity::Qos => matches!(condition, Condition::Names),
+        Entity::Qos | Entity::Cluster => matches!(condition, Condition::Names | Condition::Clusters),
         _ => true,
     }
 }
@@ -246,6 +268,8 @@ fn add_condition(entity: Entity, condition: Condition, value: &str, read: &mut W
     }
     let filter = &mut read.filter;
     let target = match condition {
+        Condition::Ids => &mut read.ids,
+        Condition::Clusters if entity == Entity::Cluster => &mut filter.names,
         Condition::Accounts if entity == Entity::Account => &mut filter.names,
         Condition::Users if entity == Entity::User => &mut filter.names,
         Condition::Accounts => &mut filter.accounts,
@@ -323,6 +347,9 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
         Kind::Text => Value::Text(text.to_lowercase()),
         Kind::Names => Value::Names(named(field, sign, text)?),
     };
+    if field == Field::RawUsage && value != Value::Count(Some(0)) {
+        return Err(" The RawUsage can only be set to 0".into());
+    }
     if let (Field::AdminLevel, Value::Text(level)) = (field, &value) {
         AdminLevel::parse(level).ok_or_else(bad)?;
     }

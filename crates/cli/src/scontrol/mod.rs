@@ -659,7 +659,7 @@ fn show_config_reply() -> Reply {
 }
 
 /// `root(0)`: whom the cluster obeys. The file names them, or it is who started the controller.
-fn owner(configuration: &wire::client::Configuration) -> String {
+pub fn owner(configuration: &wire::client::Configuration) -> String {
     let named = configuration.config.controller.admins.first().cloned();
     let socket = std::fs::metadata(&configuration.config.controller.socket);
     let uid = match &named {

@@ -14,10 +14,11 @@ Shows what the priorities of waiting jobs are made of.
   -p, --partition=NAME,... only these partitions
   -S, --sort=FIELDS        letters to sort by; a minus turns one round
   -u, --user=NAME,...      only jobs of these users
-  -v, --verbose            say which cluster is asked
+  -v, --verbose            say first what is asked for
   -V, --version            the version
   -w, --weights            the weights of the factors
 
-  --help                   this text
-  --usage                  a short form of it
+Help options:
+  --help                   show this help message
+  --usage                  display a brief summary of sprio options
 ";

@@ -24,6 +24,13 @@ pub fn run(arguments: &[String]) -> i32 {
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {
+    if options.verbose {
+        let jobs: Vec<String> = options.jobs.iter().map(|job| job.to_string()).collect();
+        let line = "-".repeat(29);
+        eprintln!("{line}\nformat     = {}", options.letters.as_deref().unwrap_or("(null)"));
+        eprintln!("job_flag   = {}", u8::from(!jobs.is_empty()));
+        eprintln!("jobs       = {}\nverbose    = 1\n{line}", jobs.join(","));
+    }
     let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
         return Ok(1);
     };
@@ -112,13 +119,15 @@ fn format(options: &Options, config: &Config) -> (Format<Priorities>, Vec<String
     if let Some(letters) = &options.letters {
         return parse_letters(COLUMNS, letters);
     }
+    // Who asks for users wants to see them.
+    let user = if options.uids.is_empty() { "" } else { " %.8u" };
     let text = match (options.normalized, options.long) {
         (true, true) => "%.15i %9r %.8u %10y %10S %10a %10b %10f %10j %10p %10q".to_string(),
         (false, true) => "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T".to_string(),
-        (true, false) => with_weighted(config, "%.15i %9r %10y %10S", |letter| format!(" %10{letter}")),
-        (false, false) => {
-            with_weighted(config, "%.15i %9r %.10Y %.10S", |letter| format!(" %.10{}", letter.to_ascii_uppercase()))
-        }
+        (true, false) => with_weighted(config, &format!("%.15i %9r{user} %10y %10S"), |letter| format!(" %10{letter}")),
+        (false, false) => with_weighted(config, &format!("%.15i %9r{user} %.10Y %.10S"), |letter| {
+            format!(" %.10{}", letter.to_ascii_uppercase())
+        }),
     };
     parse_letters(COLUMNS, &text)
 }

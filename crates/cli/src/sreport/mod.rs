@@ -4,11 +4,11 @@ use std::io::{BufRead, Write};
 use model::Timestamp;
 use tokio_stream::StreamExt;
 
-use crate::getopt::{self, Flag, Operands, Value, flag};
+use crate::getopt::{Flag, Value, flag};
 use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::zone::Clock;
-use crate::{context, version};
+use crate::{accounting, context, version};
 
 mod options;
 mod reports;
@@ -36,39 +36,29 @@ const FLAGS: &[Flag] = &[
 ];
 
 const HELP: &str = "\
-sreport [OPTIONS] TYPE REPORT [WORDS]
-  cluster      AccountUtilizationByUser, UserUtilizationByAccount, UserUtilizationByWckey, Utilization, WCKeyUtilizationByUser
-  job          SizesByAccount, SizesByAccountAndWckey, SizesByWckey
-  reservation  Utilization
-  user         TopUsage
-Options
+sreport [<OPTION>] [<COMMAND>]
+    Valid <OPTION> values are:
   -n, --noheader        no heading
   -p, --parsable        fields with a '|' after each
   -P, --parsable2       fields with a '|' between
   -t, --time=FORMAT     Seconds, Minutes, Hours, Percent, SecPer, MinPer, HourPer
   -T, --tres=LIST       these resources, or ALL
   -V, --version         the version
-Words
+    Valid <COMMAND> values are:
+  cluster      AccountUtilizationByUser, UserUtilizationByAccount, UserUtilizationByWckey, Utilization, WCKeyUtilizationByUser
+  job          SizesByAccount, SizesByAccountAndWckey, SizesByWckey
+  reservation  Utilization
+  user         TopUsage
+    Words after a report:
   Start=, End=, Format=, Accounts=, Users=, WCKeys=, Names=, Tree, Group, TopCount=, Grouping=, PrintJobCount, FlatView, AcctAsParent
 Without a report, commands are read from the standard input; `quit` ends.
 ";
 
 pub fn run(arguments: &[String]) -> i32 {
-    let parsed = match getopt::parse(FLAGS, Operands::Mixed, arguments) {
+    let parsed = match accounting::begin("sreport", FLAGS, HELP, arguments) {
         Ok(parsed) => parsed,
-        Err(text) => {
-            eprintln!("sreport: {text}\nTry \"sreport --help\" for more information");
-            return 1;
-        }
+        Err(code) => return code,
     };
-    if parsed.has("version") {
-        print(&version::line());
-        return 0;
-    }
-    if parsed.has("help") || parsed.has("usage") {
-        print(HELP);
-        return 0;
-    }
     let mut options = Options { top_count: 10, ..Options::default() };
     options.no_heading = parsed.has("noheader");
     options.parsable = parsed.has("parsable");

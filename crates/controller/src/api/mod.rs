@@ -239,6 +239,11 @@ impl Controller for Api {
         Ok(Response::new(wire::proto::StandingReply { standing }))
     }
 
+    async fn chronicle(&self, _: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
+        let chronicle = codec::encode(&self.published.now().chronicle().all()).into();
+        Ok(Response::new(wire::proto::ChronicleReply { chronicle }))
+    }
+
     async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         self.command(request, |command| matches!(command, Command::DropBuffer { .. })).await
     }

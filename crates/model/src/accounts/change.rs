@@ -11,6 +11,9 @@ pub enum Change {
         names: Vec<String>,
         parent: String,
         edits: Vec<Edit>,
+        /// Where; none: in all clusters.
+        #[serde(default)]
+        clusters: Vec<String>,
     },
     /// Each user in each account, and in each partition if any are named.
     AddUsers {
@@ -18,6 +21,9 @@ pub enum Change {
         accounts: Vec<String>,
         partitions: Vec<String>,
         edits: Vec<Edit>,
+        /// Where; none: in all clusters.
+        #[serde(default)]
+        clusters: Vec<String>,
     },
     AddQos {
         names: Vec<String>,
@@ -26,6 +32,9 @@ pub enum Change {
     AddWckeys {
         names: Vec<String>,
         users: Vec<String>,
+        /// Where; none: in all clusters.
+        #[serde(default)]
+        clusters: Vec<String>,
     },
     AddCoordinators {
         accounts: Vec<String>,
@@ -43,9 +52,19 @@ pub enum Change {
         filter: EntityFilter,
         edits: Vec<Edit>,
     },
+    AddClusters {
+        names: Vec<String>,
+        edits: Vec<Edit>,
+    },
+    DeleteClusters {
+        names: Vec<String>,
+    },
     /// The root of the tree: what everybody inherits.
     ModifyCluster {
         edits: Vec<Edit>,
+        /// Where; none: in all clusters.
+        #[serde(default)]
+        clusters: Vec<String>,
     },
     DeleteAccounts {
         filter: EntityFilter,
@@ -60,11 +79,26 @@ pub enum Change {
     DeleteWckeys {
         names: Vec<String>,
         users: Vec<String>,
+        /// Where; none: in all clusters.
+        #[serde(default)]
+        clusters: Vec<String>,
     },
     DeleteCoordinators {
         accounts: Vec<String>,
         users: Vec<String>,
     },
+    /// One after the other, all of them or none.
+    Several(Vec<Change>),
+}
+
+impl Change {
+    /// The changes that it consists of.
+    pub fn each(&self) -> Box<dyn Iterator<Item = &Change> + '_> {
+        match self {
+            Change::Several(changes) => Box::new(changes.iter().flat_map(Change::each)),
+            one => Box::new(std::iter::once(one)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,11 +159,14 @@ pub enum Field {
     AdminLevel,
     NewName,
     Comment,
+    Classification,
     Shares,
     Qos,
     DefaultQos,
     Priority,
     MinPriority,
+    /// What was used: only 0 can be set.
+    RawUsage,
     GrpJobs,
     GrpJobsAccrue,
     GrpSubmit,
@@ -190,6 +227,16 @@ impl EntityFilter {
         *self == EntityFilter::default()
     }
 
+    /// With this cluster named as associations name it.
+    pub fn seen_from(mut self, own_name: &str) -> EntityFilter {
+        let own = self.clusters.iter().find(|name| name.eq_ignore_ascii_case(own_name)).cloned();
+        if let Some(own) = own {
+            self.clusters.remove(&own);
+            self.clusters.insert(String::new());
+        }
+        self
+    }
+
     pub fn passes_account(&self, account: &Account) -> bool {
         passes(&self.names, &account.name)
             && passes(&self.accounts, &account.name)
@@ -207,6 +254,7 @@ impl EntityFilter {
     pub fn passes_association(&self, all: &Accounts, one: &Association) -> bool {
         let parent = all.associations.get(&one.parent).map_or("", |parent| parent.account.as_str());
         passes(&self.accounts, &one.account)
+            && passes(&self.clusters, &one.cluster)
             && passes(&self.users, &one.user)
             && passes(&self.partitions, &one.partition)
             && passes(&self.parents, parent)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 mod amounts;
 mod change;
+mod clusters;
 mod limits;
 mod qos;
 mod standing;
@@ -15,6 +16,7 @@ pub mod tres;
 
 pub use amounts::Amounts;
 pub use change::{Change, Edit, EntityFilter, Field, NamedValue, Value};
+pub use clusters::OtherCluster;
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};
 pub use standing::{Place, QosUse, Standing, Use};
@@ -36,6 +38,8 @@ record! {
         pub associations: BTreeMap<AssociationId, Association>,
         pub qos: BTreeMap<String, Qos>,
         pub wckeys: BTreeSet<Wckey>,
+        /// Other clusters whose accounts are kept here too, by name. This one is not among them.
+        pub clusters: BTreeMap<String, OtherCluster>,
         pub last_association: AssociationId,
         pub last_qos: u32,
     }
@@ -51,12 +55,16 @@ record! {
     pub struct User {
         pub name: String,
         pub default_account: String,
+        /// The default accounts in other clusters.
+        pub elsewhere: BTreeMap<String, String>,
         pub default_wckey: String,
         pub admin_level: AdminLevel,
     }
 
     pub struct Association {
         pub id: AssociationId,
+        /// Empty: this cluster.
+        pub cluster: String,
         /// The account's own association; 0 for that of the root account.
         pub parent: AssociationId,
         pub account: String,
@@ -77,6 +85,9 @@ record! {
 pub struct Wckey {
     pub name: String,
     pub user: String,
+    /// Empty: this cluster.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cluster: String,
 }
 
 /// How much of its parent's resources an association may use compared with its siblings.
@@ -122,6 +133,11 @@ impl Association {
     pub fn is_account(&self) -> bool {
         self.user.is_empty()
     }
+
+    /// Of this cluster: only these concern its jobs.
+    pub fn is_here(&self) -> bool {
+        self.cluster.is_empty()
+    }
 }
 
 impl Accounts {
@@ -130,14 +146,19 @@ impl Accounts {
         self.users.is_empty() && self.accounts.is_empty()
     }
 
-    /// The account's own association.
+    /// The account's own association in this cluster.
     pub fn account_association(&self, account: &str) -> Option<&Association> {
-        self.associations.values().find(|one| one.is_account() && one.account == account)
+        self.account_association_in("", account)
+    }
+
+    /// The account's own association in that cluster; without a name, in this one.
+    pub fn account_association_in(&self, cluster: &str, account: &str) -> Option<&Association> {
+        self.associations.values().find(|one| one.is_account() && one.account == account && one.cluster == cluster)
     }
 
     /// The association for a job: the one for its partition if there is one, else the one for all.
     pub fn association(&self, account: &str, user: &str, partition: &str) -> Option<&Association> {
-        let of_user = |one: &&Association| one.account == account && one.user == user;
+        let of_user = |one: &&Association| one.account == account && one.user == user && one.is_here();
         let mut found = self.associations.values().filter(of_user);
         let mut general = None;
         found
@@ -169,16 +190,16 @@ impl Accounts {
 
     /// Whether the user looks after the account, or one above it.
     pub fn coordinates(&self, user: &str, account: &str) -> bool {
-        let Some(own) = self.account_association(account) else { return false };
-        self.lineage(own.id)
-            .any(|one| self.accounts.get(&one.account).is_some_and(|account| account.coordinators.contains(user)))
+        let looks_after = |one: &Association| {
+            self.accounts.get(&one.account).is_some_and(|account| account.coordinators.contains(user))
+        };
+        let places = self.associations.values().filter(|one| one.is_account() && one.account == account);
+        places.into_iter().any(|own| self.lineage(own.id).any(looks_after))
     }
 
-    /// Children of an account, and theirs, by name.
-    pub fn accounts_below(&self, account: &str) -> BTreeSet<String> {
-        let Some(own) = self.account_association(account) else { return BTreeSet::new() };
-        let is_below = |one: &&Association| self.lineage(one.id).skip(1).any(|above| above.id == own.id);
-        let below = self.associations.values().filter(|one| one.is_account()).filter(is_below);
-        below.map(|one| one.account.clone()).collect()
+    /// The association and everything that hangs below it.
+    pub fn with_all_below(&self, id: AssociationId) -> BTreeSet<AssociationId> {
+        let is_below = |one: &&Association| self.lineage(one.id).any(|above| above.id == id);
+        self.associations.values().filter(is_below).map(|one| one.id).collect()
     }
 }

@@ -19,7 +19,7 @@ pub use decay::Decay;
 pub use demand::Demand;
 pub use rules::{Rules, Who};
 pub use tally::Tally;
-pub(crate) use tally::{check, forget_use, keep, keep_all, settle_meters};
+pub(crate) use tally::{check, forget_use, forget_use_in, forget_use_of, keep, keep_all, move_use, settle_meters};
 
 use model::plan::Start;
 use model::{Job, JobSpec, Partition, Reason, Reject};

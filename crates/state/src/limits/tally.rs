@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use model::accounts::Accounts;
+use model::accounts::{Accounts, Association, AssociationId};
 use model::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,70 @@ pub(crate) fn forget_use(cluster: &mut Cluster) {
         if cluster.tally.counts[&party].is_idle() {
             cluster.tally.counts.remove(&party);
         }
+    }
+}
+
+/// What these associations, and all below them, have used is forgotten; those above have used as much less.
+pub(crate) fn forget_use_of(cluster: &mut Cluster, ids: &[AssociationId]) {
+    let accounts = Arc::clone(&cluster.accounts);
+    for id in ids {
+        let Some(count) = cluster.tally.count(&Party::Association(*id)).cloned() else { continue };
+        for above in accounts.lineage(*id).skip(1) {
+            change_use(cluster, Party::Association(above.id), &count, |used, less| *used = left_of(*used, less));
+        }
+        for below in accounts.with_all_below(*id) {
+            change_use(cluster, Party::Association(below), &count, |used, _| *used = 0.0);
+        }
+    }
+}
+
+/// What was used in these qualities of service is forgotten.
+pub(crate) fn forget_use_in(cluster: &mut Cluster, names: &[String]) {
+    let is_meant = |party: &&Party| match party {
+        Party::Association(_) => false,
+        Party::Qos(qos) | Party::QosUser(qos, _) | Party::QosAccount(qos, _) => names.contains(qos),
+    };
+    let parties: Vec<Party> = cluster.tally.counts.keys().filter(is_meant).cloned().collect();
+    for party in parties {
+        let count = Count::clone(&cluster.tally.counts[&party]);
+        change_use(cluster, party, &count, |used, _| *used = 0.0);
+    }
+}
+
+/// What an account has used goes with it to the accounts above its new place.
+pub(crate) fn move_use(cluster: &mut Cluster, after: &Accounts) {
+    let before = Arc::clone(&cluster.accounts);
+    let is_moved = |one: &&Association| after.associations.get(&one.id).is_some_and(|moved| moved.parent != one.parent);
+    let moved: Vec<AssociationId> = before.associations.values().filter(is_moved).map(|one| one.id).collect();
+    for id in moved {
+        let Some(count) = cluster.tally.count(&Party::Association(id)).cloned() else { continue };
+        let above =
+            |accounts: &Accounts| -> Vec<AssociationId> { accounts.lineage(id).skip(1).map(|one| one.id).collect() };
+        let (old, new) = (above(&before), above(after));
+        for id in old.iter().filter(|id| !new.contains(id)) {
+            change_use(cluster, Party::Association(*id), &count, |used, less| *used = left_of(*used, less));
+        }
+        for id in new.iter().filter(|id| !old.contains(id)) {
+            change_use(cluster, Party::Association(*id), &count, |used, more| *used += more);
+        }
+    }
+}
+
+/// Differences of sums that should be nothing are nothing.
+fn left_of(used: f64, less: f64) -> f64 {
+    let left = used - less;
+    if left <= used * 1e-12 { 0.0 } else { left }
+}
+
+fn change_use(cluster: &mut Cluster, party: Party, other: &Count, change: fn(&mut f64, f64)) {
+    let count = Arc::make_mut(cluster.tally.counts.entry(party.clone()).or_default());
+    count.at = count.at.max(other.at);
+    let mut used = count.used.clone();
+    used.merge(&other.used, change);
+    count.used = used;
+    change(&mut count.wall, other.wall);
+    if count.is_idle() {
+        cluster.tally.counts.remove(&party);
     }
 }
 

@@ -15,7 +15,7 @@ use model::{
 use super::Answer;
 use crate::buffers::life;
 use crate::network::Derived;
-use crate::{Cluster, job_life, on, reboots, step_life};
+use crate::{Cluster, chronicle, job_life, on, reboots, step_life};
 
 const NOT_RESPONDING: &str = "Not responding";
 
@@ -328,6 +328,7 @@ fn set_duty(cluster: &mut Cluster, name: &NodeName) {
 
 pub(crate) fn changed(cluster: &mut Cluster, name: &NodeName) {
     let at = cluster.now;
+    chronicle::note_node(cluster, name);
     cluster.tell(Event::NodeChanged { node: name.clone(), at });
 }
 

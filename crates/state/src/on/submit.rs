@@ -105,11 +105,12 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
     };
     if spec.qos.is_empty() {
         spec.qos = accounts.default_qos(association.id);
-    } else if enforce.qos && !accounts.allowed_qos(association.id).contains(&spec.qos) {
+    }
+    if enforce.qos && !spec.qos.is_empty() && !accounts.allowed_qos(association.id).contains(&spec.qos) {
         return Err(Reject::BadQos);
     }
     if enforce.wckeys && !spec.wckey.is_empty() {
-        let key = Wckey { name: spec.wckey.clone(), user: spec.user.clone() };
+        let key = Wckey { name: spec.wckey.clone(), user: spec.user.clone(), cluster: String::new() };
         if !accounts.wckeys.contains(&key) {
             return Err(Reject::BadWckey);
         }

@@ -18,12 +18,15 @@ fn shares(number: u32) -> Vec<Edit> {
 
 fn accounts(lab: &mut Lab, names: &[&str], parent: &str, number: u32) {
     let names = names.iter().map(|name| name.to_string()).collect();
-    change(lab, Change::AddAccounts { names, parent: parent.into(), edits: shares(number) });
+    change(lab, Change::AddAccounts { names, parent: parent.into(), edits: shares(number), clusters: Vec::new() });
 }
 
 fn user(lab: &mut Lab, name: &str, account: &str, number: u32) {
     let (names, accounts) = (vec![name.to_string()], vec![account.to_string()]);
-    change(lab, Change::AddUsers { names, accounts, partitions: Vec::new(), edits: shares(number) });
+    change(
+        lab,
+        Change::AddUsers { names, accounts, partitions: Vec::new(), edits: shares(number), clusters: Vec::new() },
+    );
 }
 
 /// root > a1 > (a11: nobody 3, ann 1; a12: ann), a2: (daemon 3, ann 1), physics without users.
