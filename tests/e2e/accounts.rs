@@ -37,8 +37,12 @@ fn a_tree_of_accounts_is_built_used_and_kept() {
     let chosen = cluster.sbatch("--wrap=true");
     assert_eq!(cluster.ok(&format!("squeue -h -t all -j {chosen} -o %q")), "high");
 
-    let below = cluster.run("sacctmgr -i modify account science set parent=physics");
-    assert_eq!((below.code, below.err.as_str()), (1, " Error with request: physics is below science\n"));
+    // An account that goes below one of its own leaves its place to it.
+    cluster.ok("sacctmgr -i modify account science set parent=physics");
+    let parents = "sacctmgr -n -P list assoc account=science,physics user= format=account,parentname";
+    assert_eq!(cluster.ok(parents).lines().filter(|line| !line.ends_with('|')).count(), 2);
+    assert!(cluster.ok(parents).contains("science|physics"));
+    cluster.ok("sacctmgr -i modify account physics set parent=science");
     cluster.wait_state(&chosen, "COMPLETED");
     cluster.wait_state(&charged, "COMPLETED");
     crate::cluster::kill_9(cluster.controller_pid());

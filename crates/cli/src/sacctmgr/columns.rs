@@ -175,6 +175,7 @@ fn coordinators(row: &Row) -> String {
 #[rustfmt::skip]
 pub static FIELDS: &[Field] = &[
     field("Account", "Account", 10, account_name),
+    field("Acct", "Account", 10, account_name),
     field("AdminLevel", "Admin", 9, |row| row.user.map(|user| user.admin_level.name().into()).unwrap_or_default()),
     field("Cluster", "Cluster", 10, |row| row.cluster.shown(row.cluster_id()).into()),
     field("Classification", "Class", 9, |row| row.all.clusters.get(row.cluster_id()).map(|other| other.classification.clone()).unwrap_or_default()),

@@ -93,7 +93,7 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 accounts.push(account.clone());
             }
             let is_known = |name: &String| all.users.contains_key(name);
-            if accounts.is_empty() {
+            if accounts.is_empty() && words.wckeys.is_empty() {
                 return refused(" Need name of account to add user to.");
             }
             let clusters = meant(all, cluster, words)?;
@@ -148,6 +148,7 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                     line(&mut keys, format_args!("  U = {name:<9.9} W = {key:<10.10} C = {shown:<10.10}"));
                 }
             }
+            let associations_are_none = associations.is_empty();
             if associations.is_empty() && keys.is_empty() {
                 return Err((" Nothing new added.\n".into(), 1));
             }
@@ -190,8 +191,12 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
             }
             let users = Change::AddUsers { names: names.clone(), accounts, partitions, edits, clusters: named(words) };
+            let only_keys = words.accounts.is_empty() && associations_are_none;
             let change = match words.wckeys.is_empty() {
                 true => users,
+                false if only_keys => {
+                    Change::AddWckeys { names: words.wckeys.clone(), users: names, clusters: named(words) }
+                }
                 false => {
                     let keys = Change::AddWckeys { names: words.wckeys.clone(), users: names, clusters: named(words) };
                     Change::Several(vec![users, keys])
