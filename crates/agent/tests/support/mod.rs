@@ -96,6 +96,7 @@ impl Controller for Post {
         change_accounts: CommandRequest => CommandReply,
         accounts: Nothing => AccountsReply,
         standing: Nothing => wire::proto::StandingReply,
+        chronicle: Nothing => wire::proto::ChronicleReply,
         create_partition: CommandRequest => CommandReply,
         delete_partition: CommandRequest => CommandReply,
         create_reservation: CommandRequest => CommandReply,
