@@ -105,3 +105,64 @@ fn use_is_reported_shared_and_explained() {
     let same = cluster.run("sacctmgr -i load tree.cfg");
     assert_eq!(same.code, 0, "{}", same.err);
 }
+
+#[test]
+fn operators_and_coordinators_may_do_what_is_theirs_and_no_more() {
+    // SAFETY: geteuid cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("skipped: several users need root");
+    }
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    cluster.ok(
+        "sacctmgr -i add account physics; sacctmgr -i add account optics parent=physics; sacctmgr -i add account art",
+    );
+    cluster.ok("sacctmgr -i add user daemon account=optics; sacctmgr -i add user bin account=physics; sacctmgr -i add user sys account=art");
+    cluster.ok("sacctmgr -i add user games account=art adminlevel=operator; sacctmgr -i add coordinator names=bin account=physics");
+    let user = |name: &str, line: &str| {
+        cluster.run(&format!("setpriv --reuid=$(id -u {name}) --regid=$(id -g {name}) --clear-groups {line}"))
+    };
+    let job = |name: &str| {
+        let said = user(name, "sbatch --parsable -D / -H -o /dev/null --wrap true");
+        assert_eq!(said.code, 0, "{said:?}");
+        said.out.trim().to_owned()
+    };
+    // Whose job; who asks; whether that is heard.
+    for (owner, by, is_allowed) in [
+        ("daemon", "daemon", true),
+        ("daemon", "sys", false),
+        ("daemon", "bin", true),
+        ("sys", "bin", false),
+        ("bin", "bin", true),
+        ("sys", "games", true),
+        ("sys", "root", true),
+    ] {
+        for line in ["scontrol hold", "scontrol release", "scontrol top", "scancel"] {
+            let id = job(owner);
+            let verb = if line == "scontrol top" {
+                format!("scontrol update jobid={id} nice=5")
+            } else {
+                format!("{line} {id}")
+            };
+            let said = user(by, &verb);
+            let is_heard = said.code == 0 && !(said.out + &said.err).contains("denied");
+            assert_eq!(is_heard, is_allowed, "{verb} of {owner}'s job by {by}");
+        }
+    }
+    // What only administrators may.
+    for line in [
+        "scontrol update nodename=n1 state=drain reason=x",
+        "scontrol update partitionname=main state=down",
+        "scontrol reconfigure",
+        "scontrol reboot n1",
+        "scontrol token username=root",
+        "scontrol shutdown",
+    ] {
+        for by in ["daemon", "bin", "games"] {
+            let refused = user(by, line);
+            assert_ne!(refused.code, 0, "{line} by {by}: {refused:?}");
+        }
+    }
+    assert_eq!(cluster.ok("sinfo -h -o %T"), "idle");
+    let said = user("games", "scontrol create reservation starttime=now duration=5 users=root nodes=ALL");
+    assert_eq!(said.code, 0, "operators may reserve: {said:?}");
+}

@@ -129,7 +129,8 @@ fn without_a_program_no_node_is_started_anew() {
         (1, &["scontrol: error: RebootProgram isn't defined", "scontrol_reboot_nodes error: Unspecified error"][..])
     );
     // Silence is noticed within the time that the site gives, and what ran there runs elsewhere or is told to have failed.
-    let job = cluster.sbatch("--no-requeue -o /dev/null --wrap 'sleep 600'");
+    let job = cluster.sbatch("--no-requeue -o /dev/null --wrap 'echo $$ > own; exec sleep 600'");
+    let pid: i32 = cluster.wait_file("own", |text| text.ends_with('\n')).trim().parse().unwrap();
     cluster.wait_state(&job, "RUNNING");
     // SAFETY: a plain system call.
     unsafe { libc::kill(cluster.agent_pid("n1"), libc::SIGSTOP) };
@@ -139,4 +140,5 @@ fn without_a_program_no_node_is_started_anew() {
     assert_eq!(cluster.ok("sinfo -h -o '%T %E'"), "down* Not responding");
     unsafe { libc::kill(cluster.agent_pid("n1"), libc::SIGCONT) };
     cluster.wait_for("sinfo -h -o '%T %E'", "idle none");
+    assert!(!crate::cluster::is_alive(pid), "what it ran and should not any more is gone before the node is used");
 }

@@ -27,6 +27,7 @@ use crate::door::{Door, Refusal};
 use crate::leader;
 use crate::machine::Published;
 use crate::members::{self, ClusterJournal, Connections};
+use crate::names::Names;
 
 /// A lead that could not be taken up is not tried again at once.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -49,6 +50,7 @@ pub struct Ground {
     /// What this controller says of itself.
     pub own: MemberView,
     pub hand_overs: mpsc::Sender<HandOver>,
+    pub names: Arc<Names>,
     /// No controller is to be left: nobody needs a successor.
     pub ends_all: Arc<AtomicBool>,
 }
@@ -105,7 +107,7 @@ impl Leading {
             plugin,
             progress: Default::default(),
             config_file: ground.config_file.clone(),
-            names: Default::default(),
+            names: ground.names.clone(),
             history,
             journal: ground.journal.clone(),
             connections: ground.connections.clone(),

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use journal::Leadership;
+use model::Reject;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::Status;
@@ -22,11 +23,14 @@ use wire::bearer;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
 use wire::peer::Peer;
+use wire::refusal::to_status;
 use wire::tls::listen::Caller;
 
+use crate::api::authority::{Level, level};
 use crate::leading::Leading;
 use crate::machine::Published;
 use crate::members::{ClusterJournal, Connections};
+use crate::names::Names;
 use crate::rules;
 
 /// A call waits so long for somebody to lead; then its sender must ask again.
@@ -47,6 +51,7 @@ pub struct Router {
     pub connections: Arc<Connections>,
     pub lead: Lead,
     pub published: Published,
+    pub names: Arc<Names>,
 }
 
 impl NamedService for Router {
@@ -70,10 +75,10 @@ impl Service<Request<Body>> for Router {
         let leading = self.lead.borrow().clone();
         match leading {
             // Nobody else could lead: as if there were no router.
-            Some(leading) if leading.is_lone() => {
-                self.present(&mut request, origin);
-                leading.answer(request)
-            }
+            Some(leading) if leading.is_lone() => match self.present(&mut request, origin) {
+                Ok(()) => leading.answer(request),
+                Err(status) => futures::future::ready(Ok(status.into_http())).boxed(),
+            },
             _ => self.clone().route(request, origin).map(Ok).boxed(),
         }
     }
@@ -110,12 +115,27 @@ impl Router {
         Origin { user, ..origin }
     }
 
-    /// For the API of a controller that leads.
-    fn present(&self, request: &mut Request<Body>, origin: Origin) {
-        if let (From::Node(node), Some(Peer { uid: 0, .. })) = (&origin.from, origin.user) {
-            request.extensions_mut().insert(RootOf(node.clone()));
+    /// For the API of a controller that leads, if whoever calls is mighty enough.
+    fn present(&self, request: &mut Request<Body>, origin: Origin) -> Result<(), Status> {
+        let root_of = match (&origin.from, origin.user) {
+            (From::Node(node), Some(Peer { uid: 0, .. })) => Some(RootOf(node.clone())),
+            _ => None,
+        };
+        let origin = self.squashed(origin);
+        let least = rules::least(request.uri().path());
+        if let Some(user) = origin.user
+            && least > Level::User
+            // What root of a node may say of it, the call itself judges.
+            && root_of.is_none()
+            && level(&self.published.now(), user, &self.names) < least
+        {
+            return Err(to_status(&Reject::NotPermitted));
         }
-        request.extensions_mut().insert(self.squashed(origin));
+        request.extensions_mut().insert(origin);
+        if let Some(root_of) = root_of {
+            request.extensions_mut().insert(root_of);
+        }
+        Ok(())
     }
 
     async fn route(mut self, mut request: Request<Body>, origin: Origin) -> Response<Body> {
@@ -126,7 +146,9 @@ impl Router {
             let leading = self.lead.borrow_and_update().clone();
             if let Some(leading) = leading {
                 if !rules::only_asks(request.uri().path()) || self.is_confirmed().await {
-                    self.present(&mut request, origin);
+                    if let Err(status) = self.present(&mut request, origin) {
+                        return status.into_http();
+                    }
                     return leading.answer(request).await.unwrap_or_else(|never| match never {});
                 }
             } else if let Leadership::Follower { leader: Some(leader) } = now {

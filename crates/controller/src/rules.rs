@@ -3,6 +3,8 @@
 use tonic::Status;
 use wire::origin::{From, Origin};
 
+use crate::api::Level;
+
 /// A kind of caller; the more particular stand later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -21,17 +23,24 @@ pub struct Rule {
     pub heard: &'static [Kind],
     /// It only asks: of several controllers, the leader makes sure that it still leads.
     pub asks: bool,
+    /// The least that a user must be. Whose job, reservation or account it is, and who coordinates that, the state judges.
+    pub least: Level,
 }
 
 const USERS: &[Kind] = &[Kind::User];
 const ALL_OF_US: &[Kind] = &[Kind::User, Kind::Node, Kind::Controller];
 
 const fn does(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: false }
+    Rule { call, heard, asks: false, least: Level::User }
+}
+
+/// Only for administrators, as in Slurm.
+const fn rules(call: &'static str, heard: &'static [Kind]) -> Rule {
+    Rule { call, heard, asks: false, least: Level::Administrator }
 }
 
 const fn asks(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: true }
+    Rule { call, heard, asks: true, least: Level::User }
 }
 
 pub const RULES: &[Rule] = &[
@@ -46,19 +55,19 @@ pub const RULES: &[Rule] = &[
     does("Complete", USERS),
     does("CreateStep", USERS),
     does("CancelStep", USERS),
-    does("UpdateNodes", USERS),
-    does("UpdatePartition", USERS),
+    rules("UpdateNodes", USERS),
+    rules("UpdatePartition", USERS),
     does("ChangeAccounts", USERS),
     asks("Accounts", USERS),
     asks("Standing", USERS),
     asks("Chronicle", USERS),
-    does("CreatePartition", USERS),
-    does("DeletePartition", USERS),
+    rules("CreatePartition", USERS),
+    rules("DeletePartition", USERS),
     does("CreateReservation", USERS),
     does("UpdateReservation", USERS),
     does("DeleteReservation", USERS),
-    does("Reconfigure", USERS),
-    does("Shutdown", USERS),
+    rules("Reconfigure", USERS),
+    rules("Shutdown", USERS),
     does("Signal", USERS),
     asks("Jobs", USERS),
     asks("WatchJobs", USERS),
@@ -74,15 +83,15 @@ pub const RULES: &[Rule] = &[
     asks("Why", USERS),
     asks("BurstStatus", USERS),
     does("DropBuffer", USERS),
-    asks("Backup", USERS),
+    rules("Backup", USERS),
     does("Ping", ALL_OF_US),
     asks("Members", ALL_OF_US),
-    does("ChangeMembers", &[Kind::User, Kind::Controller]),
+    rules("ChangeMembers", &[Kind::User, Kind::Controller]),
     // The token says who it is.
     does("Join", &[Kind::User, Kind::Node, Kind::Controller, Kind::Stranger]),
     does("Renew", &[Kind::Node, Kind::Controller]),
-    does("MakeToken", USERS),
-    does("RemoveNode", USERS),
+    rules("MakeToken", USERS),
+    rules("RemoveNode", USERS),
     asks("Locate", ALL_OF_US),
     does("UserToken", USERS),
     // On one machine, agents are known by being root or the controller's own user.
@@ -110,6 +119,11 @@ pub fn check(origin: &Origin, path: &str) -> Result<(), Status> {
         true => Ok(()),
         false => Err(Status::permission_denied("Access/permission denied")),
     }
+}
+
+/// What a user must be at least to make the call at all.
+pub fn least(path: &str) -> Level {
+    rule(path).map_or(Level::User, |rule| rule.least)
 }
 
 pub fn only_asks(path: &str) -> bool {
@@ -167,6 +181,21 @@ mod tests {
                     "{call} by {origin:?}"
                 );
             }
+        }
+        let reserved: Vec<_> =
+            RULES.iter().filter(|rule| rule.least == Level::Administrator).map(|rule| rule.call).collect();
+        for call in calls() {
+            for (level, is_allowed) in [
+                (Level::User, !reserved.contains(&call)),
+                (Level::Operator, !reserved.contains(&call)),
+                (Level::Administrator, true),
+            ] {
+                assert_eq!(level >= least(call), is_allowed, "{call} by {level:?}");
+            }
+        }
+        for expected in ["UpdateNodes", "Reconfigure", "Shutdown", "ChangeMembers", "MakeToken", "RemoveNode", "Backup"]
+        {
+            assert!(reserved.contains(&expected), "{expected} is for administrators");
         }
         let strangers: Vec<_> =
             RULES.iter().filter(|rule| rule.heard.contains(&Kind::Stranger)).map(|rule| rule.call).collect();

@@ -23,6 +23,7 @@ use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
 use crate::members::{Carrier, ClusterJournal, Connections, MemberApi};
+use crate::names::Names;
 use crate::router::{self, Router};
 use crate::to_agents::ToAgents;
 use crate::{Options, metrics, tls};
@@ -68,8 +69,10 @@ async fn serve(options: Options) -> Result<()> {
     let own = MemberView { id: options.place.member, host, started: Some(started), ..Default::default() };
     let (hand_overs, wishes) = mpsc::channel(1);
     let ends_all = Arc::new(AtomicBool::new(false));
+    let names = Arc::new(Names::default());
     let ground = Arc::new(Ground {
         ends_all: ends_all.clone(),
+        names: names.clone(),
         journal: journal.clone(),
         opened_at: published.now().now(),
         published,
@@ -99,7 +102,8 @@ async fn serve(options: Options) -> Result<()> {
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
-    let router = Router { journal: journal.clone(), connections, lead, published: ground.published.clone() };
+    let published = ground.published.clone();
+    let router = Router { journal: journal.clone(), connections, lead, published, names };
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),

@@ -1,22 +1,81 @@
 //! Who a caller is to this cluster.
-use model::Caller;
 use model::accounts::AdminLevel;
+use model::{Caller, Command, JobId, JobRef};
 use state::Cluster;
 use wire::accounts;
 use wire::peer::Peer;
 
 use crate::names::Names;
 
-/// Root, the user the controller runs as, the configured administrators, and users with an admin level may do everything.
-pub fn caller(cluster: &Cluster, peer: Peer, names: &Names) -> Caller {
+/// How much a user may do to what is not the user's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    User,
+    /// Jobs, reservations and accounts of all.
+    Operator,
+    /// Everything.
+    Administrator,
+}
+
+/// Root, the user the controller runs as and the configured administrators are administrators; others what accounts say.
+pub fn level(cluster: &Cluster, peer: Peer, names: &Names) -> Level {
     // SAFETY: geteuid cannot fail.
     let own_uid = unsafe { libc::geteuid() };
     let admins = &cluster.config().controller.admins;
     let is_listed = || admins.iter().any(|admin| accounts::uid_of(admin) == Some(peer.uid));
-    let has_level = || {
-        let users = &cluster.accounts().users;
-        !users.is_empty() && users.get(&names.user(peer.uid)).is_some_and(|user| user.admin_level > AdminLevel::None)
+    if peer.uid == 0 || peer.uid == own_uid || is_listed() {
+        return Level::Administrator;
+    }
+    let users = &cluster.accounts().users;
+    if users.is_empty() {
+        return Level::User;
+    }
+    match users.get(&names.user(peer.uid)).map_or(AdminLevel::None, |user| user.admin_level) {
+        AdminLevel::None => Level::User,
+        AdminLevel::Operator => Level::Operator,
+        AdminLevel::Administrator => Level::Administrator,
+    }
+}
+
+pub fn caller(cluster: &Cluster, peer: Peer, names: &Names) -> Caller {
+    Caller { uid: peer.uid, gid: peer.gid, is_admin: level(cluster, peer, names) >= Level::Operator }
+}
+
+/// As Slurm has it, coordinators of an account are as operators to its jobs: so is `by`, if all that are named are such.
+pub fn among_jobs<'a>(
+    cluster: &Cluster,
+    by: Caller,
+    names: &Names,
+    jobs: impl IntoIterator<Item = &'a JobRef>,
+) -> Caller {
+    let accounts = cluster.accounts();
+    if by.is_admin || accounts.accounts.values().all(|account| account.coordinators.is_empty()) {
+        return by;
+    }
+    let name = names.user(by.uid);
+    let is_coordinated = |id: &JobId| {
+        let job = cluster.job(*id);
+        job.is_some_and(|job| job.spec.uid == by.uid || accounts.coordinates(&name, &job.spec.account))
     };
-    let is_admin = peer.uid == 0 || peer.uid == own_uid || is_listed() || has_level();
-    Caller { uid: peer.uid, gid: peer.gid, is_admin }
+    let is_fine = |job: &JobRef| cluster.named(job).is_none_or(|ids| ids.iter().all(is_coordinated));
+    // Somebody's own jobs need nothing of this.
+    let is_own = |id: &JobId| cluster.job(*id).is_some_and(|job| job.spec.uid == by.uid);
+    let jobs: Vec<&JobRef> = jobs.into_iter().collect();
+    let all_own = jobs.iter().all(|job| cluster.named(job).is_none_or(|ids| ids.iter().all(is_own)));
+    Caller { is_admin: !all_own && jobs.iter().all(|job| is_fine(job)), ..by }
+}
+
+/// The jobs that a user's command is about.
+pub fn jobs_of(command: &Command) -> Vec<JobRef> {
+    match command {
+        Command::Cancel { jobs, .. }
+        | Command::Hold { jobs, .. }
+        | Command::Release { jobs }
+        | Command::Requeue { jobs, .. }
+        | Command::Suspend { jobs }
+        | Command::Resume { jobs } => jobs.clone(),
+        Command::UpdateJob { job, .. } => vec![job.clone()],
+        Command::CancelStep { job, .. } => vec![(*job).into()],
+        _ => Vec::new(),
+    }
 }

@@ -1,6 +1,6 @@
 //! The gRPC service: authenticate, decode, propose or read, encode.
 mod attend;
-mod authority;
+pub mod authority;
 mod buffers;
 mod jobs;
 mod members;
@@ -49,6 +49,8 @@ use crate::names::Names;
 use crate::plugin::Site;
 use crate::progress::ProgressTable;
 
+pub use authority::Level;
+
 /// A backup crosses the socket in pieces of this size.
 const BACKUP_PIECE: usize = 1 << 20;
 
@@ -65,7 +67,7 @@ pub struct Api {
     pub progress: Arc<ProgressTable>,
     pub config_file: PathBuf,
     pub started: Timestamp,
-    pub names: Names,
+    pub names: Arc<Names>,
     pub history: History,
     pub journal: ClusterJournal,
     pub connections: Arc<Connections>,
@@ -97,6 +99,7 @@ impl Api {
         is_right: fn(&Command) -> bool,
     ) -> Answer<CommandReply> {
         let command: Command = read(&request.get_ref().command)?;
+        let by = authority::among_jobs(&self.published.now(), by, &self.names, &authority::jobs_of(&command));
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
         }
@@ -288,7 +291,8 @@ impl Controller for Api {
 
     async fn signal(&self, request: Request<SignalRequest>) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
-        let request = read(&request.get_ref().request)?;
+        let request: model::request::SignalRequest = read(&request.get_ref().request)?;
+        let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
         let (reply, note) = signal::signal(&self.published.now(), &self.agents, by, &request);
         if let Some(note) = note {
             self.door.propose(Caller::SYSTEM, note).await.map_err(|refusal| refused(&refusal))?;

@@ -4,10 +4,12 @@ use model::trust::TrustChange;
 use model::{Caller, Command, Reject};
 use tonic::{Response, Status};
 use wire::origin::From;
+use wire::peer::Peer;
 use wire::proto::{UserTokenReply, UserTokenRequest};
 use wire::refusal::to_status;
 use wire::{accounts, bearer};
 
+use super::authority::{Level, level};
 use super::{Answer, Api, refused};
 
 /// As Slurm has it.
@@ -16,7 +18,9 @@ const USUAL_LIFESPAN_SECS: u64 = 1800;
 pub async fn make(api: &Api, by: Caller, from: &From, request: UserTokenRequest) -> Answer<UserTokenReply> {
     let own = api.names.user(by.uid);
     let user = if request.user.is_empty() { own.clone() } else { request.user };
-    if user != own && !by.is_admin {
+    let peer = Peer { uid: by.uid, gid: by.gid, pid: None };
+    let is_administrator = || level(&api.published.now(), peer, &api.names) == Level::Administrator;
+    if user != own && !is_administrator() {
         return Err(to_status(&Reject::NotPermitted));
     }
     // A token that begets tokens would never end.
