@@ -3,6 +3,7 @@ mod accounts;
 mod batch;
 mod chain;
 mod cluster;
+mod control;
 mod datawarp;
 mod failover;
 mod health;

@@ -175,6 +175,7 @@ fn ended_step(job: &Job, step: &Step) -> JobState {
     ) && step.ended >= job.ended;
     match () {
         () if step.out_of_memory => JobState::OutOfMemory,
+        () if step.was_cancelled && step.ended.is_some_and(|ended| step.has_outlived_limit(ended)) => JobState::Timeout,
         () if step.was_cancelled || (job_was_ended && !step.exit.is_success()) => JobState::Cancelled,
         () if step.exit.signal != 0 => JobState::Cancelled,
         () if step.exit.is_success() => JobState::Completed,
@@ -192,7 +193,7 @@ fn step_name(step: &Step) -> String {
 
 fn layout(step: &Step) -> &'static str {
     match step.spec.distribution {
-        Distribution::Block => "Block",
+        Distribution::Block | Distribution::Pack => "Block",
         Distribution::Cyclic => "Cyclic",
         Distribution::Plane(_) => "Plane",
     }

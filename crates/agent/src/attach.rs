@@ -92,7 +92,7 @@ async fn serve(agent: Arc<Agent>, caller: Peer, mut requests: Streaming<proto::T
     abort.abort();
 }
 
-/// Shows a run's output to one more, from now on; what that one types goes to the tasks.
+/// Shows a run's output to one more, from what was printed last on; what that one types goes to the tasks.
 async fn observe(
     agent: Arc<Agent>,
     caller: Peer,
@@ -106,6 +106,9 @@ async fn observe(
             Some(Err(Status::permission_denied("Access/permission denied")))
         }
         Some(entry) if !entry.has_ended => {
+            entry.recent.pieces().for_each(|piece| {
+                let _ = to_observer.send(piece.clone());
+            });
             entry.observers.push(to_observer);
             None
         }

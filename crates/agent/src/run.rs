@@ -160,9 +160,9 @@ fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
         }
         FromSupervisor::Step(_) | FromSupervisor::InputTaken { .. } => {
             if let Some(entry) = table.runs.get_mut(&run)
-                && !entry.observers.is_empty()
                 && let FromSupervisor::Step(event) = &message
             {
+                entry.recent.note(event);
                 entry.observers.retain(|observer| observer.send(event.clone()).is_ok());
             }
             if let Some(client) = table.runs.get(&run).and_then(|entry| entry.client.as_ref()) {

@@ -69,6 +69,8 @@ pub struct Entry {
     pub client: Option<UnboundedSender<FromSupervisor>>,
     /// Those that look on.
     pub observers: Vec<UnboundedSender<FromStep>>,
+    /// What was printed last, for observers to come.
+    pub recent: Recent,
     /// Those that wait for `Measured` with this number.
     pub on_measured: HashMap<u64, oneshot::Sender<LiveRun>>,
 }
@@ -95,6 +97,7 @@ impl Entry {
             on_done: HashMap::new(),
             client: None,
             observers: Vec::new(),
+            recent: Recent::default(),
             on_measured: HashMap::new(),
         }
     }
@@ -270,4 +273,34 @@ impl Slots {
 
 pub fn id_of(exited: &Exited) -> RunId {
     RunId { job: exited.job, attempt: exited.attempt, step: exited.step }
+}
+
+/// The last pieces of a run's output.
+#[derive(Default)]
+pub struct Recent {
+    pieces: std::collections::VecDeque<FromStep>,
+    n_bytes: usize,
+}
+
+/// As much as somebody who comes late is shown.
+const RECENT_BYTES_MAX: usize = 32 << 10;
+const RECENT_PIECES_MAX: usize = 128;
+
+impl Recent {
+    pub fn note(&mut self, event: &FromStep) {
+        let FromStep::Output { data, .. } = event else { return };
+        if data.len() > RECENT_BYTES_MAX {
+            return;
+        }
+        self.n_bytes += data.len();
+        self.pieces.push_back(event.clone());
+        while self.n_bytes > RECENT_BYTES_MAX || self.pieces.len() > RECENT_PIECES_MAX {
+            let Some(FromStep::Output { data, .. }) = self.pieces.pop_front() else { return };
+            self.n_bytes -= data.len();
+        }
+    }
+
+    pub fn pieces(&self) -> impl Iterator<Item = &FromStep> {
+        self.pieces.iter()
+    }
 }

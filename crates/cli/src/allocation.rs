@@ -73,6 +73,10 @@ pub async fn obtain(
                     return Err(gone(program));
                 }
                 if has_run {
+                    // Slurm starts the components of a whole only when it looks for gaps, so who waits for them is always told.
+                    if specs.len() > 1 {
+                        talk.waiting(&now);
+                    }
                     talk.allocated();
                     return Ok(Granted { job: now, page, watch, waited: begun.elapsed() });
                 }

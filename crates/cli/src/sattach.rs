@@ -1,4 +1,4 @@
-//! `sattach`: shows the output of a running step from now on, and sends it what is typed.
+//! `sattach`: shows what a running step printed last and prints from now on, and sends it what is typed.
 use model::attach::{Stream, ToStep};
 use model::{Job, JobId, Step, StepId, hostlist};
 use tokio::sync::mpsc;
@@ -66,6 +66,13 @@ pub fn run(arguments: &[String]) -> i32 {
         return fail("did not specify a job step");
     };
     let Some((job, step)) = place(text) else { return fail(&format!("Invalid job id specified: {text}")) };
+    if parsed.has("verbose") {
+        let n_times = parsed.options.iter().filter(|(name, _)| *name == "verbose").count();
+        eprintln!("sattach: defined options for program `sattach'");
+        eprintln!("sattach: ----------------- ---------------------");
+        eprintln!("sattach: job ID         : {job}\nsattach: step ID        : {step}");
+        eprintln!("sattach: uid            : {}\nsattach: verbose        : {n_times}", crate::users::own_uid());
+    }
     let outcome = block_on(async {
         let (cluster, mut controller) = trouble::connect().await?;
         let found = live::job(&mut controller, job).await?;

@@ -112,7 +112,8 @@ pub fn run(arguments: &[String]) -> i32 {
             },
         };
         if is_verbose {
-            eprintln!("sbcast: jobid      = {text}\nsbcast: node_list  = {}", nodes.join(","));
+            copy.tell(secs);
+            eprintln!("sbcast: jobid      = {text}\nsbcast: node_list  = {}", model::hostlist::compress(&nodes));
         }
         copy.to_all(&cluster, &nodes).await.map_err(Trouble::Call)
     });
@@ -146,6 +147,23 @@ pub struct Copy {
 }
 
 impl Copy {
+    /// What `-v` says before anything is sent.
+    fn tell(&self, patience_secs: u64) {
+        eprintln!("sbcast: -----------------------------");
+        eprintln!("sbcast: block_size = {}", self.piece_bytes);
+        eprintln!("sbcast: force      = {}", self.replaces);
+        eprintln!("sbcast: preserve   = {}", self.preserves);
+        eprintln!("sbcast: timeout    = {patience_secs}");
+        eprintln!("sbcast: source     = {}", self.source);
+        eprintln!("sbcast: dest       = {}", self.dest);
+        eprintln!("sbcast: -----------------------------");
+        let Ok(file) = std::fs::metadata(&self.source) else { return };
+        eprintln!("sbcast: modes    = {:o}", file.mode());
+        eprintln!("sbcast: uid      = {}", file.uid());
+        eprintln!("sbcast: gid      = {}", file.gid());
+        eprintln!("sbcast: size     = {}", file.size());
+    }
+
     /// To every node, piece by piece. The error is ready to print.
     pub async fn to_all(&self, cluster: &Client, nodes: &[String]) -> Result<(), String> {
         let words = |error: std::io::Error| {

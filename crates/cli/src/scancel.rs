@@ -84,6 +84,26 @@ impl Filter {
         *self == Filter::default()
     }
 
+    /// In Slurm's words.
+    fn told(&self) -> String {
+        let user = self.uid.map(|uid| users::Names::default().user(uid));
+        let nodes = (!self.nodes.is_empty()).then(|| self.nodes.join(","));
+        let state = self.state.map(|state| state.name().to_string());
+        let words = [
+            ("account", &self.account),
+            ("job_name", &self.name),
+            ("nodelist", &nodes),
+            ("partition", &self.partition),
+            ("qos", &self.qos),
+            ("reservation", &self.reservation),
+            ("state", &state),
+            ("user_name", &user),
+            ("wckey", &self.wckey),
+        ];
+        let word = |(name, value): &(&str, &Option<String>)| value.as_ref().map(|value| format!("{name}={value} "));
+        words.iter().filter_map(word).collect()
+    }
+
     fn passes(&self, job: &Job) -> bool {
         let is = |asked: &Option<String>, has: &str| asked.as_deref().is_none_or(|asked| asked == has);
         let is_there = |name: &&String| job.holds_nodes() && job.allocation.share(name).is_some();
@@ -243,6 +263,7 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
     let filter = JobFilter {
         jobs: plan.targets.iter().map(|target| target.job.clone()).collect(),
         uids: plan.filter.uid.into_iter().collect(),
+        with_finished: !plan.targets.is_empty(),
         ..JobFilter::default()
     };
     let jobs = match controller.all_jobs(&filter).await {
@@ -250,6 +271,18 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
         Err(CallError::Refused(Reject::NoSuchJob)) => Vec::new(),
         Err(error) => return Err(error.to_string()),
     };
+    // Who is named and cannot be meant is told; what only filters leave out is not.
+    for target in plan.targets.iter().filter(|target| !jobs.iter().any(|job| !job.is_over() && names(&target.job, job))) {
+        let is_known = jobs.iter().any(|job| names(&target.job, job));
+        let why = if is_known { Reject::AlreadyOver } else { Reject::NoSuchJob };
+        if !plan.is_quiet {
+            eprintln!("scancel: error: Kill job error on job id {}: {why}", shown(&target.job));
+        }
+    }
+    let passes = |job: &&Job| !job.is_over() && plan.filter.passes(job);
+    if plan.verbosity > 0 && !plan.filter.is_empty() && !jobs.iter().any(|job| passes(&job)) {
+        eprintln!("scancel: error: No active jobs match ALL job filters, including: {}", plan.filter.told());
+    }
     let mut targets = Vec::new();
     for job in jobs.iter().filter(|job| !job.is_over() && plan.filter.passes(job)) {
         let steps: Vec<StepId> =
@@ -313,11 +346,12 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
         (Some(Signal::KILL), Scope::Steps | Scope::Everything) => true,
         (None | Some(_), _) => false,
     };
+    let kind = if plan.scope == Scope::BatchShell { "batch " } else { "" };
     if plan.verbosity > 0 {
         for job in &jobs {
             match ends {
-                true => eprintln!("scancel: Terminating job {}", shown(job)),
-                false => eprintln!("scancel: Signal {} to job {}", signal_of(plan).number(), shown(job)),
+                true => eprintln!("scancel: Terminating {kind}job {}", shown(job)),
+                false => eprintln!("scancel: Signal {} to {kind}job {}", signal_of(plan).number(), shown(job)),
             }
         }
     }

@@ -3,6 +3,7 @@ use wire::Controller;
 
 use crate::context;
 use crate::getopt::{self, Flag, Operands, Parsed};
+use crate::json;
 use crate::output::print;
 use crate::trouble::{Trouble, connect};
 use crate::version;
@@ -63,6 +64,9 @@ impl Manual {
         if parsed.has("version") {
             return Ok(Asked::Print(version::line()));
         }
+        if let Ok(json::Wish::List) = json::wish(&parsed) {
+            return Ok(Asked::Print(json::shape::list()));
+        }
         options(&parsed)
     }
 }
@@ -86,6 +90,37 @@ impl Shown {
         let goes_on = print(&self.text) && !self.failed;
         (!goes_on).then_some(i32::from(self.failed))
     }
+}
+
+/// How an option is told by `-v`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// `true` or `false`
+    Flag,
+    /// 0 or 1, or the number given
+    Number,
+    /// As given, or `(null)`
+    Text,
+}
+
+/// What `-v` prints first: the options as they were understood.
+pub fn listing(parsed: &Parsed, lines: &[(&str, &str, Told)]) -> String {
+    if !parsed.has("verbose") {
+        return String::new();
+    }
+    let rule = "-----------------------------\n";
+    let mut text = rule.to_string();
+    for (name, option, told) in lines {
+        let (is_given, value) = (parsed.has(option), parsed.value(option));
+        let n_times = parsed.options.iter().filter(|(given, _)| given == option).count();
+        let value = match told {
+            Told::Flag => is_given.to_string(),
+            Told::Number => value.map_or(n_times.to_string(), str::to_string),
+            Told::Text => value.unwrap_or("(null)").to_string(),
+        };
+        text.push_str(&format!("{name:<11} = {value}\n"));
+    }
+    text + rule + "\n\n"
 }
 
 /// How a command speaks of itself and of its failed call.

@@ -323,6 +323,9 @@ impl Distribution {
                 give(1, &mut counts);
                 give(u32::MAX, &mut counts);
             }
+            Distribution::Pack => {
+                give(u32::MAX, &mut counts);
+            }
             Distribution::Cyclic => while give(1, &mut counts) > 0 {},
             Distribution::Plane(size) => while give(size.max(1), &mut counts) > 0 {},
         }
@@ -332,7 +335,7 @@ impl Distribution {
     /// The ranks of each node's tasks, where the nodes have so many.
     pub fn ranks(self, counts: &[u32]) -> Vec<Vec<u32>> {
         let at_once = match self {
-            Distribution::Block => u32::MAX,
+            Distribution::Block | Distribution::Pack => u32::MAX,
             Distribution::Cyclic => 1,
             Distribution::Plane(size) => size.max(1),
         };

@@ -105,7 +105,7 @@ pub fn expand_with(
                 if names.len() as u64 + count(&pieces, text)? > LIST_MAX {
                     return Err(HostlistError::TooMany { item: text.to_owned() });
                 }
-                append_names(&pieces, &mut String::new(), &mut names);
+                append_names(&pieces, &mut names);
             }
         }
     }
@@ -242,26 +242,38 @@ fn count(pieces: &[Piece], item: &str) -> Result<u64, HostlistError> {
     Ok(total)
 }
 
-fn append_names(pieces: &[Piece], name: &mut String, names: &mut Vec<String>) {
-    let Some((piece, rest)) = pieces.split_first() else {
-        names.push(name.clone());
-        return;
-    };
-    let length = name.len();
-    match piece {
-        Piece::Text(text) => {
-            name.push_str(text);
-            append_names(rest, name, names);
-            name.truncate(length);
-        }
-        Piece::Ranges(ranges) => {
-            for range in ranges {
-                for number in range.low..=range.high {
-                    append_number(name, number, range.width);
-                    append_names(rest, name, names);
-                    name.truncate(length);
+/// The last bracket runs fastest; of those before it the first does, as Slurm has them.
+fn append_names(pieces: &[Piece], names: &mut Vec<String>) {
+    let brackets: Vec<usize> = (0..pieces.len()).filter(|at| matches!(pieces[*at], Piece::Ranges(_))).collect();
+    let order = brackets.last().into_iter().chain(&brackets[..brackets.len().saturating_sub(1)]);
+    let order: Vec<(usize, Vec<(u64, usize)>)> = order.map(|at| (*at, numbers(&pieces[*at]))).collect();
+    let mut chosen = vec![0; order.len()];
+    loop {
+        let mut name = String::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            match piece {
+                Piece::Text(text) => name.push_str(text),
+                Piece::Ranges(_) => {
+                    let place = order.iter().position(|(bracket, _)| *bracket == at).expect("all brackets are there");
+                    let (number, width) = order[place].1[chosen[place]];
+                    append_number(&mut name, number, width);
                 }
             }
+        }
+        names.push(name);
+        let Some(next) = (0..order.len()).find(|place| chosen[*place] + 1 < order[*place].1.len()) else { return };
+        chosen[next] += 1;
+        chosen[..next].fill(0);
+    }
+}
+
+/// What a bracket stands for, each with its width.
+fn numbers(piece: &Piece) -> Vec<(u64, usize)> {
+    match piece {
+        Piece::Text(_) => Vec::new(),
+        Piece::Ranges(ranges) => {
+            let of = |range: &Range| (range.low..=range.high).map(|number| (number, range.width)).collect::<Vec<_>>();
+            ranges.iter().flat_map(of).collect()
         }
     }
 }
@@ -398,6 +410,7 @@ mod tests {
         check_expand("n[8-12]", "n8 n9 n10 n11 n12");
         check_expand("n[08-12]", "n08 n09 n10 n11 n12");
         check_expand("r[1-2]n[01-02]", "r1n01 r1n02 r2n01 r2n02");
+        check_expand("r[1-2]n[1-2]c[1-2]", "r1n1c1 r1n1c2 r2n1c1 r2n1c2 r1n2c1 r1n2c2 r2n2c1 r2n2c2");
         check_expand("node[1-2]-ib", "node1-ib node2-ib");
         check_expand("a,b[1-2] c", "a b1 b2 c");
         check_expand("n[99-101]", "n99 n100 n101");

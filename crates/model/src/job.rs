@@ -189,6 +189,8 @@ pub enum HeldBy {
     ReservationGone,
     /// It could not be launched: a prolog failed.
     LaunchFailed,
+    /// Requeued because of how it ended (`scontrol requeuehold State=SpecialExit`).
+    SpecialExit,
 }
 
 /// What ends a wait.

@@ -108,6 +108,7 @@ impl Job {
     /// The one word that squeue shows.
     pub fn state(&self) -> JobState {
         match self.phase {
+            Phase::Pending if self.held == Some(crate::HeldBy::SpecialExit) => JobState::SpecialExit,
             Phase::Pending => JobState::Pending,
             // Without a prolog a start takes milliseconds; Slurm calls that RUNNING.
             Phase::Starting if matches!(self.buffer, Some(BufferPhase::PreRun | BufferPhase::Deleting)) => {

@@ -37,6 +37,7 @@ pub mod hostlist;
 pub mod ids;
 pub mod job;
 pub mod job_state;
+pub mod label;
 pub mod license;
 pub mod members;
 pub mod node;

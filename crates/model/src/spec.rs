@@ -75,6 +75,9 @@ record! {
         pub reservations: Vec<String>,
         /// The user's groups besides `group`, as far as a rule of the cluster asks for them.
         pub groups: Vec<String>,
+        /// `--gpu-bind` and `--gpu-freq` as written, for display.
+        pub gpu_bind_words: String,
+        pub gpu_freq_words: String,
     }
 
     /// How much, and where.
@@ -259,6 +262,8 @@ pub enum Distribution {
     Cyclic,
     /// So many on each node in turn.
     Plane(u32),
+    /// Node by node, each as full as it gets.
+    Pack,
 }
 
 /// Time limits are whole minutes to Slurm's users; kept in seconds.

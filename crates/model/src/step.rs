@@ -63,6 +63,10 @@ record! {
         pub keeps_counts: bool,
         /// Of the step itself, inside an allocation.
         pub time_limit: Option<TimeLimit>,
+        /// Lines begin with their task's number (`-l`), also in files that the tasks' nodes write.
+        pub labels: bool,
+        /// `--distribution` in Slurm's words (SLURM_DISTRIBUTION); empty: as `distribution` says.
+        pub layout_words: String,
     }
 
     /// One line of a `--multi-prog` file.
@@ -235,6 +239,12 @@ impl Step {
 
     pub fn is_live(&self) -> bool {
         self.phase != StepPhase::Done
+    }
+
+    /// At that moment it had used up the time it was given for itself.
+    pub fn has_outlived_limit(&self, at: Timestamp) -> bool {
+        let limit = self.spec.time_limit.and_then(TimeLimit::span);
+        limit.zip(self.started).is_some_and(|(limit, started)| at >= started + limit)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `scontrol update` may change.
 use serde::{Deserialize, Serialize};
 
-use crate::NodeName;
+use crate::{NodeName, StepId};
 use crate::dependency::Dependency;
 use crate::gres::{Gres, GresRequest};
 use crate::license::LicenseRequest;
@@ -66,6 +66,19 @@ record! {
         pub mail_kinds: Option<Vec<MailKind>>,
         pub preference: Option<String>,
         pub tasks_per_node: Option<u32>,
+        /// A job that was requeued to be held is said to have ended specially.
+        pub special_exit: Option<bool>,
+        /// Of one step, or of all that run.
+        pub step_limit: Option<StepLimit>,
+        /// All CPUs of a waiting job.
+        pub n_cpus: Option<u32>,
+    }
+
+    /// `scontrol update StepId=12.0 TimeLimit=5`
+    pub struct StepLimit {
+        /// None: all that run.
+        pub step: Option<StepId>,
+        pub minutes: u32,
     }
 
     pub struct PartitionChanges {

@@ -176,6 +176,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
             HeldBy::User
                 | HeldBy::Admin
                 | HeldBy::Requeue
+                | HeldBy::SpecialExit
                 | HeldBy::MaxRequeue
                 | HeldBy::BurstBuffer
                 | HeldBy::ReservationGone

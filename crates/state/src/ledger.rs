@@ -135,7 +135,6 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
 
 /// Takes back what the job holds; its allocation stays readable.
 pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
-    let now = cluster.now;
     let allocation = cluster.jobs[&id].allocation.clone();
     let spec = cluster.jobs[&id].spec.clone();
     network::open_units(cluster, id, &spec);
@@ -143,29 +142,48 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
     let reservation = cluster.jobs[&id].reservation.clone();
     reservations::note_use(cluster, &reservation, false);
     for share in &allocation.nodes {
-        let node = cluster.node_mut(share.node.as_str());
-        node.used.memory_mb -= share.memory_mb;
-        for held in &share.gres {
-            let at = node.used.gres.iter().position(|used| used == held).expect("what a job holds is in use");
-            node.used.gres.remove(at);
-        }
-        node.jobs.remove(&id);
-        leave(node, &spec);
-        give_back_cpus(cluster, id, share);
-        let node = cluster.node_mut(share.node.as_str());
-        node.last_busy = Some(now);
-        if node.exclusive_job == Some(id) {
-            let still = |other: &&JobId| {
-                cluster.jobs.get(*other).is_some_and(|job| job.is_parked && job.allocation.is_exclusive)
-            };
-            let next = cluster.nodes[&share.node].jobs.iter().find(still).copied();
-            cluster.node_mut(share.node.as_str()).exclusive_job = next;
-        }
-        let node = &cluster.nodes[&share.node];
-        if node.is_removed && node.jobs.is_empty() {
-            cluster.nodes.remove(&share.node);
-        }
+        give_back(cluster, id, &spec, share);
     }
+}
+
+/// What the job held on one node.
+fn give_back(cluster: &mut Cluster, id: JobId, spec: &JobSpec, share: &NodeShare) {
+    let now = cluster.now;
+    let node = cluster.node_mut(share.node.as_str());
+    node.used.memory_mb -= share.memory_mb;
+    for held in &share.gres {
+        let at = node.used.gres.iter().position(|used| used == held).expect("what a job holds is in use");
+        node.used.gres.remove(at);
+    }
+    node.jobs.remove(&id);
+    leave(node, spec);
+    give_back_cpus(cluster, id, share);
+    let node = cluster.node_mut(share.node.as_str());
+    node.last_busy = Some(now);
+    if node.exclusive_job == Some(id) {
+        let still =
+            |other: &&JobId| cluster.jobs.get(*other).is_some_and(|job| job.is_parked && job.allocation.is_exclusive);
+        let next = cluster.nodes[&share.node].jobs.iter().find(still).copied();
+        cluster.node_mut(share.node.as_str()).exclusive_job = next;
+    }
+    let node = &cluster.nodes[&share.node];
+    if node.is_removed && node.jobs.is_empty() {
+        cluster.nodes.remove(&share.node);
+    }
+}
+
+/// Takes back what the job holds on nodes that are not among these.
+pub(crate) fn shrink(cluster: &mut Cluster, id: JobId, kept: &BTreeSet<NodeName>) {
+    let spec = cluster.jobs[&id].spec.clone();
+    network::open_units(cluster, id, &spec);
+    let shares = cluster.jobs[&id].allocation.nodes.clone();
+    let (stays, goes): (Vec<_>, Vec<_>) = shares.into_iter().partition(|share| kept.contains(&share.node));
+    for share in &goes {
+        give_back(cluster, id, &spec, share);
+    }
+    let partition = cluster.jobs[&id].partition.clone();
+    cluster.job_mut(id).allocation.nodes = stays;
+    network::close_units(cluster, id, &partition);
 }
 
 /// A job suspended by hand lends its CPUs, and with them the whole nodes it had.

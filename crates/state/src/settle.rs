@@ -153,7 +153,7 @@ fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec
         let job = cluster.job_mut(id);
         job.reason = reason;
         job.reason_text.clear();
-        if job.held == Some(HeldBy::Requeue) && reason == Some(Reason::JobHeldUser) {
+        if matches!(job.held, Some(HeldBy::Requeue | HeldBy::SpecialExit)) && reason == Some(Reason::JobHeldUser) {
             job.reason_text.push_str("job requeued in held state");
         }
         if job.held == Some(HeldBy::LaunchFailed) {

@@ -7,7 +7,8 @@ use crate::protocol::Start;
 
 /// The CPUs of one task.
 pub struct Binding {
-    cpus: CpuSet,
+    /// None: it may run anywhere, and only says so.
+    cpus: Option<CpuSet>,
     /// What is said of it, but for the process id and the result.
     label: [String; 2],
     is_told: bool,
@@ -20,7 +21,12 @@ impl Binding {
         let share = launch.step_shares.get(launch.node_index as usize);
         let own = || part(&share?.cpus, tasks_here(launch), local_id);
         let cpus = match &spec.cpu_bind {
-            CpuBind::None => return None,
+            CpuBind::None if !spec.tells_binding => return None,
+            CpuBind::None => {
+                let before = format!("cpu-bind=NONE - {}, task {:2} {local_id:2} [", start.node, launch.rank(local_id));
+                let label = [before, "]: mask all ".to_string()];
+                return Some(Binding { cpus: None, label, is_told: true });
+            }
             CpuBind::Threads => own()?,
             CpuBind::Cores => widened(&own()?, "thread_siblings_list"),
             CpuBind::Sockets => widened(&own()?, "core_siblings_list"),
@@ -30,12 +36,12 @@ impl Binding {
         let node = &start.node;
         let before = format!("cpu-bind=MASK - {node}, task {:2} {local_id:2} [", launch.rank(local_id));
         let after = format!("]: mask {} ", cpus.show_mask());
-        Some(Binding { cpus, label: [before, after], is_told: spec.tells_binding })
+        Some(Binding { cpus: Some(cpus), label: [before, after], is_told: spec.tells_binding })
     }
 
     /// For the calling process; what is to be said about it.
     pub fn bind(&self, pid: u32) -> Option<String> {
-        let is_done = set_affinity(&self.cpus);
+        let is_done = self.cpus.as_ref().is_none_or(set_affinity);
         let [before, after] = &self.label;
         (self.is_told || !is_done).then(|| format!("{before}{pid}{after}{}\n", if is_done { "set" } else { "FAILED" }))
     }

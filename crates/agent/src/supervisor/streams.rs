@@ -2,6 +2,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
 
 use model::attach::{FromStep, Stream};
 
@@ -82,27 +83,94 @@ impl Outbox {
     }
 }
 
+/// The supervisor's end of a task's output, and the file it is to write to, if it is not for the client.
+pub struct OutputEnd {
+    pub fd: OwnedFd,
+    pub file: Option<LabelledFile>,
+}
+
+/// A file whose lines begin with the number of the task they are from.
+pub struct LabelledFile {
+    file: Rc<OwnedFd>,
+    width: usize,
+    /// The beginning of a line.
+    partial: Vec<u8>,
+}
+
+impl LabelledFile {
+    pub fn new(file: Rc<OwnedFd>, n_tasks: u32) -> Self {
+        LabelledFile { file, width: model::label::width(n_tasks), partial: Vec::new() }
+    }
+
+    fn add(&mut self, rank: u32, data: &[u8]) {
+        self.partial.extend_from_slice(data);
+        let is_long = self.partial.len() >= READ_BYTES;
+        let whole = match self.partial.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) => last + 1,
+            None if is_long => self.partial.len(),
+            None => return,
+        };
+        let rest = self.partial.split_off(whole);
+        let ready = std::mem::replace(&mut self.partial, rest);
+        self.write(rank, &ready);
+    }
+
+    fn finish(&mut self, rank: u32) {
+        let rest = std::mem::take(&mut self.partial);
+        self.write(rank, &rest);
+    }
+
+    /// What cannot be written is lost, as it is for a task that does not look.
+    fn write(&self, rank: u32, data: &[u8]) {
+        let text = model::label::lines(self.width, rank, data);
+        let mut rest = &text[..];
+        while !rest.is_empty() {
+            match sys::write(self.file.as_fd(), rest) {
+                Ok(0) => return,
+                Ok(length) => rest = &rest[length..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
 /// The reading end of a task's output.
 pub struct OutputPipe {
     pub fd: OwnedFd,
     rank: u32,
     stream: Stream,
+    /// Where it goes, if not to the client.
+    file: Option<LabelledFile>,
 }
 
 impl OutputPipe {
-    pub fn new(fd: OwnedFd, rank: u32, stream: Stream) -> Self {
-        let _ = sys::set_nonblocking(fd.as_fd());
-        OutputPipe { fd, rank, stream }
+    pub fn new(end: OutputEnd, rank: u32, stream: Stream) -> Self {
+        let _ = sys::set_nonblocking(end.fd.as_fd());
+        OutputPipe { fd: end.fd, rank, stream, file: end.file }
+    }
+
+    /// Nothing more will come.
+    pub fn finish(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.finish(self.rank);
+        }
     }
 
     /// Reads once; false at the end.
-    pub fn read(&self, outbox: &mut Outbox) -> Read {
+    pub fn read(&mut self, outbox: &mut Outbox) -> Read {
         let mut data = vec![0; READ_BYTES];
         match sys::read(self.fd.as_fd(), &mut data) {
-            Ok(0) => Read::End,
+            Ok(0) => {
+                self.finish();
+                Read::End
+            }
             Ok(length) => {
                 data.truncate(length);
-                outbox.push(FromStep::Output { rank: self.rank, stream: self.stream, data });
+                match &mut self.file {
+                    Some(file) => file.add(self.rank, &data),
+                    None => outbox.push(FromStep::Output { rank: self.rank, stream: self.stream, data }),
+                }
                 Read::Some
             }
             Err(error) => match error.kind() {

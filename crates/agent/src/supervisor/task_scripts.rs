@@ -15,8 +15,12 @@ use crate::sys;
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     before: Vec<CString>,
-    after: Vec<CString>,
+    /// With the time that each may take.
+    after: Vec<(CString, Option<i32>)>,
 }
+
+/// As Slurm: a user's epilog has five seconds, the site's as long as it wants.
+const USER_EPILOG_MILLIS: i32 = 5_000;
 
 impl Scripts {
     /// The site's own are the first and the last. Empty names are none.
@@ -25,9 +29,11 @@ impl Scripts {
             let names = names.into_iter().filter_map(|name| CString::new(name.as_str()).ok());
             names.filter(|name| !name.is_empty()).collect()
         };
+        let after = [(&spec.task_epilog, Some(USER_EPILOG_MILLIS)), (&launch.task_epilog, None)];
+        let after = after.into_iter().filter_map(|(name, most)| Some((CString::new(name.as_str()).ok()?, most)));
         Scripts {
             before: some([&launch.task_prolog, &spec.task_prolog]),
-            after: some([&spec.task_epilog, &launch.task_epilog]),
+            after: after.filter(|(name, _)| !name.is_empty()).collect(),
         }
     }
 
@@ -81,14 +87,33 @@ impl Scripts {
             while libc::waitpid(task, &mut status, 0) < 0
                 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
             {}
-            for program in &self.after {
+            for (program, most) in &self.after {
                 if let Ok(pid) = start(program, environment, 1) {
-                    let mut ignored = 0;
-                    libc::waitpid(pid, &mut ignored, 0);
+                    if let Some(millis) = most {
+                        end_in_time(pid, *millis);
+                    }
+                    let mut status = 0;
+                    libc::waitpid(pid, &mut status, 0);
+                    if status != 0 {
+                        say(&format!("slurmstepd: error: TaskEpilog failed status={status}\n"));
+                    }
                 }
             }
             Some(end_alike(status))
         }
+    }
+}
+
+/// Kills the child if it has not ended by then.
+fn end_in_time(pid: i32, millis: i32) {
+    // SAFETY: the child is ours and not yet waited for, so its id is its own; the list has one valid entry.
+    unsafe {
+        let handle = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
+        let mut ended = libc::pollfd { fd: handle, events: libc::POLLIN, revents: 0 };
+        if handle < 0 || libc::poll(&mut ended, 1, millis) == 0 {
+            libc::kill(pid, libc::SIGKILL);
+        }
+        libc::close(handle);
     }
 }
 

@@ -174,7 +174,7 @@ impl Watch {
         self.meter.add_task(rank, pid);
         let input = match (prepared.input, &prepared.output) {
             (Some(fd), _) => Some(InputPipe::new(fd)),
-            (None, Some(near)) if prepared.is_terminal => Some(InputPipe::terminal(near.try_clone()?)),
+            (None, Some(near)) if prepared.is_terminal => Some(InputPipe::terminal(near.fd.try_clone()?)),
             (None, _) => None,
         };
         self.tasks.push(Task {
@@ -279,6 +279,7 @@ impl Watch {
             for pipe in [&mut task.output, &mut task.errors] {
                 while let Some(open) = pipe {
                     if open.read(&mut self.outbox) != Read::Some {
+                        open.finish();
                         *pipe = None;
                     }
                 }

@@ -16,6 +16,7 @@ use super::binding::Binding;
 use super::environment;
 use super::files::{Files, Mode};
 use super::identity::Identity;
+use super::streams::{LabelledFile, OutputEnd};
 use super::task::Plan;
 use super::task_scripts::Scripts;
 use crate::protocol::Start;
@@ -26,8 +27,8 @@ pub struct Prepared {
     pub rank: u32,
     pub plan: Plan,
     pub input: Option<OwnedFd>,
-    pub output: Option<OwnedFd>,
-    pub errors: Option<OwnedFd>,
+    pub output: Option<OutputEnd>,
+    pub errors: Option<OutputEnd>,
     /// The streams are one terminal: `output` is its other side, and takes the input too.
     pub is_terminal: bool,
 }
@@ -133,7 +134,7 @@ fn prepare_task(
     let environment = environment::build(start, identity, local_id);
     let command = spec.command(rank).ok_or_else(|| format!("no program is named for task {rank}"))?;
     let name = command.first().cloned().unwrap_or_default();
-    let programs = candidates(&name, environment.value("PATH"))?;
+    let programs = candidates(&name, &spec.work_dir, environment.value("PATH"))?;
     let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
     let streams = match &spec.pty {
         Some(size) if rank == 0 => open_terminal(size.rows, size.columns)?,
@@ -171,8 +172,8 @@ struct Streams {
     stdout: Rc<OwnedFd>,
     stderr: Rc<OwnedFd>,
     input: Option<OwnedFd>,
-    output: Option<OwnedFd>,
-    errors: Option<OwnedFd>,
+    output: Option<OutputEnd>,
+    errors: Option<OutputEnd>,
     is_terminal: bool,
 }
 
@@ -204,7 +205,7 @@ fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32
             Rc::new(read)
         }
     };
-    let mut open = |stream: &StepStream, end: &mut Option<OwnedFd>| match stream {
+    let mut open = |stream: &StepStream, end: &mut Option<OutputEnd>| match stream {
         StepStream::File(pattern) => {
             let is_shared = start.launch.step_shares.len() > 1
                 && !pattern::varies_by_task(pattern)
@@ -214,13 +215,20 @@ fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32
                 (false, true) if start.launch.node_index > 0 => Mode::Join,
                 (false, _) => Mode::Truncate,
             };
-            files.output(pattern, local_id, mode)
+            let file = files.output(pattern, local_id, mode)?;
+            if !spec.labels {
+                return Ok(file);
+            }
+            let n_tasks = start.launch.step_shares.iter().map(|share| share.n_tasks).sum();
+            let (read, write) = pipe()?;
+            *end = Some(OutputEnd { fd: read, file: Some(LabelledFile::new(file, n_tasks)) });
+            Ok(Rc::new(write))
         }
         StepStream::ClientTask(task) if *task != rank => files.nothing(),
         StepStream::Nothing => files.nothing(),
         StepStream::Client | StepStream::ClientTask(_) => {
             let (read, write) = pipe()?;
-            *end = Some(read);
+            *end = Some(OutputEnd { fd: read, file: None });
             Ok(Rc::new(write))
         }
     };
@@ -243,13 +251,13 @@ fn open_terminal(rows: u16, columns: u16) -> Result<Streams, String> {
         (OwnedFd::from_raw_fd(near), OwnedFd::from_raw_fd(far))
     };
     let mut streams = Streams::all(Rc::new(far));
-    streams.output = Some(near);
+    streams.output = Some(OutputEnd { fd: near, file: None });
     streams.is_terminal = true;
     Ok(streams)
 }
 
-/// Where a program may be: itself if it has a slash, else in each directory of PATH.
-fn candidates(name: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
+/// Where a program may be: itself if it has a slash, else in the working directory and in each directory of PATH.
+fn candidates(name: &str, work_dir: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
     if name.contains('/') {
         return Ok(vec![c_string(name.as_bytes())?]);
     }
@@ -257,7 +265,9 @@ fn candidates(name: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
         let dir = if dir.is_empty() { &b"."[..] } else { dir };
         c_string(&[dir, b"/", name.as_bytes()].concat())
     };
-    path.map_or(Ok(Vec::new()), |path| path.split(|byte| *byte == b':').map(in_dir).collect())
+    let here = std::iter::once(work_dir.as_bytes());
+    let elsewhere = path.into_iter().flat_map(|path| path.split(|byte| *byte == b':'));
+    here.chain(elsewhere).map(in_dir).collect()
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, String> {

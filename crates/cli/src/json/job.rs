@@ -70,7 +70,10 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("group_name", &spec.group);
     json.field("job_id", job.id.0);
     if view.has_nodes() {
-        json.object_field("job_resources", |json| resources(view, json));
+        json.object_field("job_resources", |json| match json.shape().is_at_least(41) {
+            true => resources_by_place(view, json),
+            false => resources(view, json),
+        });
     }
     json.field("job_state", job.state().name());
     json.field("last_sched_evaluation", secs(job.last_evaluated));
@@ -148,8 +151,8 @@ pub fn write(view: &JobView, json: &mut Json) {
         },
     );
     json.field("threads_per_core", None::<u32>);
-    json.field("tres_bind", "");
-    json.field("tres_freq", "");
+    json.field("tres_bind", &tagged("gpu", &spec.gpu_bind_words));
+    json.field("tres_freq", &tagged("gpu", &spec.gpu_freq_words));
     json.field("tres_per_job", "");
     json.field("tres_per_node", &view.tres_per_node());
     json.field("tres_per_socket", "");
@@ -160,12 +163,87 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("user_name", &spec.user);
     json.field("wckey", &spec.wckey);
     json.field("current_working_directory", &spec.work_dir);
+    if json.shape().is_newer() {
+        newer(view, json);
+    }
+}
+
+/// `gpu:closest`, or nothing.
+fn tagged(name: &str, words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("{name}:{words}") }
+}
+
+/// What parsers after 22.05's have besides.
+fn newer(view: &JobView, json: &mut Json) {
+    let (job, spec) = (view.job, view.spec());
+    json.field("allocating_node", &spec.submit_host);
+    json.field("container_id", "");
+    json.field("extra", "");
+    json.field("failed_node", "");
+    json.field("hold", job.held.is_some());
+    json.list_field("job_size_str", |_| {});
+    json.list_field("mail_type", |_| {});
+    json.field("mail_user", spec.mail.as_ref().map_or("", |mail| &mail.to));
+    json.field("network", "");
+    json.number("tasks_per_tres", None);
+    json.number("preemptable_time", Some(0));
+    json.field("minimum_switches", spec.size.network.n_switches);
+    json.field("maximum_switch_wait_time", view.switch_wait().map_or(0, |wait| wait.secs()));
+    json.field("scheduled_nodes", &job.expected_nodes);
+    json.field("selinux_context", "");
+    json.field("oversubscribe", spec.size.sharing == Sharing::Oversubscribe);
+}
+
+/// What the job holds, as parsers since v0.0.41 tell it.
+fn resources_by_place(view: &JobView, json: &mut Json) {
+    let allocation = &view.job.allocation;
+    json.list_field("select_type", |json| ["CPU", "MEMORY"].into_iter().for_each(|word| json.item(word)));
+    json.object_field("nodes", |json| {
+        json.field("count", allocation.nodes.len() as u32);
+        json.list_field("select_type", |json| json.item("AVAILABLE"));
+        json.field("list", &view.node_list());
+        json.field("whole", allocation.is_exclusive);
+        json.list_field("allocation", |json| {
+            for (index, share) in allocation.nodes.iter().enumerate() {
+                json.object(|json| {
+                    json.field("index", index as u32);
+                    json.field("name", share.node.as_str());
+                    json.object_field("cpus", |json| {
+                        json.field("count", share.cpus.len());
+                        json.field("used", 0_u32);
+                    });
+                    json.object_field("memory", |json| {
+                        json.field("used", 0_u32);
+                        json.field("allocated", share.memory_mb);
+                    });
+                    json.list_field("sockets", |json| {
+                        for cpu in share.cpus.iter() {
+                            json.object(|json| {
+                                json.field("index", cpu);
+                                json.list_field("cores", |json| {
+                                    json.object(|json| {
+                                        json.field("index", 0_u32);
+                                        json.list_field("status", |json| json.item("ALLOCATED"));
+                                    });
+                                });
+                            });
+                        }
+                    });
+                });
+            }
+        });
+    });
+    json.field("cpus", allocation.n_cpus());
+    json.number("threads_per_core", None);
 }
 
 /// Each CPU counts as a socket with one core: machines are not described in more detail.
 fn resources(view: &JobView, json: &mut Json) {
     let allocation = &view.job.allocation;
     json.field("nodes", &view.node_list());
+    if json.shape().is_newer() {
+        json.field("allocated_cores", allocation.n_cpus());
+    }
     json.field("allocated_cpus", allocation.n_cpus());
     json.field("allocated_hosts", allocation.nodes.len() as u32);
     json.list_field("allocated_nodes", |json| {

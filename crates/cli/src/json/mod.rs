@@ -9,45 +9,76 @@ use crate::users::Names;
 mod job;
 mod node;
 mod partition;
+pub mod shape;
+mod sinfo;
 mod write;
 mod yaml;
 
+pub use shape::{Shape, Wish};
+pub use sinfo::groups;
 pub use write::Json;
 pub use yaml::of_json as yaml;
 
+use crate::getopt::Parsed;
 use crate::version;
 
+/// What `--json` or `--yaml` asks for; the error is what follows `fatal: `.
+pub fn wish(parsed: &Parsed) -> Result<Wish, String> {
+    shape::parse(parsed.value("json").or(parsed.value("yaml")))
+}
+
+/// As `wish`, where a list was asked for elsewhere.
+pub fn chosen(parsed: &Parsed) -> Result<Shape, Vec<String>> {
+    match wish(parsed) {
+        Ok(Wish::Document(shape)) => Ok(shape),
+        Ok(Wish::List) => Ok(Shape::default()),
+        Err(why) => Err(vec![format!("fatal: {why}")]),
+    }
+}
+
 /// What `--json` prints for jobs.
-pub fn jobs(rows: &[JobView]) -> String {
-    document("jobs", |json| rows.iter().for_each(|row| json.object(|json| job::write(row, json))))
+pub fn jobs(shape: Shape, program: &str, cluster: &str, rows: &[JobView]) -> String {
+    document(shape, program, cluster, "jobs", |json| rows.iter().for_each(|row| json.object(|json| job::write(row, json))))
 }
 
 /// What `--json` prints for nodes.
-pub fn nodes(nodes: &[&NodeView], config: &Config) -> String {
+pub fn nodes(shape: Shape, program: &str, nodes: &[&NodeView], config: &Config) -> String {
     let names = Names::default();
-    document("nodes", |json| {
+    document(shape, program, &config.cluster_name, "nodes", |json| {
         nodes.iter().for_each(|view| json.object(|json| node::write(view, config, &names, json)));
     })
 }
 
 /// What `--json` prints for partitions; `nodes` are all the cluster's.
-pub fn partitions(partitions: &[&Partition], nodes: &[NodeView]) -> String {
-    document("partitions", |json| {
-        partitions.iter().for_each(|one| json.object(|json| partition::write(one, nodes, json)));
+pub fn partitions(shape: Shape, cluster: &str, partitions: &[&Partition], nodes: &[NodeView]) -> String {
+    document(shape, "scontrol", cluster, "partitions", |json| {
+        partitions.iter().for_each(|one| {
+            json.object(|json| match shape.is_newer() {
+                true => partition::write_newer(one, nodes, cluster, json),
+                false => partition::write(one, nodes, json),
+            });
+        });
     })
 }
 
 /// The envelope that all answers share, around one list.
-pub fn document(name: &str, items: impl FnOnce(&mut Json)) -> String {
-    let mut json = Json::new();
+pub fn document(shape: Shape, program: &str, cluster: &str, name: &str, items: impl FnOnce(&mut Json)) -> String {
+    let mut json = Json::new(shape);
+    let parts: Vec<u64> = version::SLURM.split('.').filter_map(|part| part.parse().ok()).collect();
     json.object(|json| {
+        if shape.is_newer() {
+            json.list_field(name, items);
+            newer_meta(shape, program, cluster, &parts, json);
+            json.list_field("errors", |_| {});
+            json.list_field("warnings", |_| {});
+            return;
+        }
         json.object_field("meta", |json| {
             json.object_field("plugin", |json| {
                 json.field("type", "openapi/v0.0.38");
                 json.field("name", "Slurm OpenAPI v0.0.38");
             });
             json.object_field("Slurm", |json| {
-                let parts: Vec<u64> = version::SLURM.split('.').filter_map(|part| part.parse().ok()).collect();
                 json.object_field("version", |json| {
                     json.field("major", parts[0]);
                     json.field("micro", parts[2]);
@@ -60,4 +91,31 @@ pub fn document(name: &str, items: impl FnOnce(&mut Json)) -> String {
         json.list_field(name, items);
     });
     json.finish()
+}
+
+fn newer_meta(shape: Shape, program: &str, cluster: &str, version: &[u64], json: &mut Json) {
+    let uid = crate::users::own_uid();
+    json.object_field("meta", |json| {
+        json.object_field("plugin", |json| {
+            json.field("type", "");
+            json.field("name", "");
+            json.field("data_parser", &format!("data_parser/{}", shape.name()));
+            json.field("accounting_storage", "");
+        });
+        json.object_field("client", |json| {
+            json.field("source", "");
+            json.field("user", &Names::default().user(uid));
+            json.field("group", "");
+        });
+        json.list_field("command", |json| json.item(program));
+        json.object_field("slurm", |json| {
+            json.object_field("version", |json| {
+                json.field("major", &version[0].to_string());
+                json.field("micro", &version[2].to_string());
+                json.field("minor", &version[1].to_string());
+            });
+            json.field("release", version::SLURM);
+            json.field("cluster", cluster);
+        });
+    });
 }

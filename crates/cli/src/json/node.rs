@@ -28,7 +28,7 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     json.field("cpu_binding", 0_u32);
     json.field("cpu_load", None::<u32>);
     json.field("extra", &node.extra);
-    json.field("free_memory", None::<u32>);
+    json.field(if json.shape().is_newer() { "free_mem" } else { "free_memory" }, None::<u32>);
     json.field("cpus", node.config.cpus);
     json.field("last_busy", secs(node.last_busy));
     json.field("features", &features);
@@ -39,36 +39,42 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     json.field("mcs_label", "");
     json.field("name", node.name.as_str());
     let next = node.reboot.as_ref().and_then(|reboot| reboot.next);
-    json.field(
-        "next_state_after_reboot",
-        next.map_or("invalid", |next| if next == NextState::Down { "down" } else { "resume" }),
-    );
+    let next = next.map(|next| if next == NextState::Down { "down" } else { "resume" });
+    if json.shape().is_newer() {
+        json.list_field("next_state_after_reboot", |json| {
+            next.into_iter().for_each(|next| json.item(&next.to_uppercase()));
+        });
+    } else {
+        json.field("next_state_after_reboot", next.unwrap_or("invalid"));
+    }
     json.field("address", node_view::address(view));
     json.field("hostname", node_view::host(view));
-    json.field(
-        "state",
-        match state.base {
-            Base::Unknown => "unknown",
-            Base::Down => "down",
-            Base::Idle => "idle",
-            Base::Allocated => "allocated",
-            Base::Mixed => "mixed",
-        },
-    );
-    json.list_field("state_flags", |json| {
-        for (is, flag) in [
-            (state.completing, "COMPLETING"),
-            (state.drain, "DRAIN"),
-            (state.reboot_requested, "REBOOT_REQUESTED"),
-            (state.reboot_issued, "REBOOT_ISSUED"),
-            (state.silent, "NOT_RESPONDING"),
-        ] {
-            if is {
-                json.item(flag);
-            }
-        }
-    });
-    json.list_field("next_state_after_reboot_flags", |_| {});
+    let flags = [
+        (state.completing, "COMPLETING"),
+        (state.drain, "DRAIN"),
+        (state.reboot_requested, "REBOOT_REQUESTED"),
+        (state.reboot_issued, "REBOOT_ISSUED"),
+        (state.silent, "NOT_RESPONDING"),
+    ];
+    let flags = || flags.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag);
+    let base = match state.base {
+        Base::Unknown => "unknown",
+        Base::Down => "down",
+        Base::Idle => "idle",
+        Base::Allocated => "allocated",
+        Base::Mixed => "mixed",
+    };
+    if json.shape().is_newer() {
+        json.list_field("state", |json| {
+            json.item(&base.to_uppercase());
+            flags().for_each(|flag| json.item(flag));
+        });
+        newer(view, config, json);
+    } else {
+        json.field("state", base);
+        json.list_field("state_flags", |json| flags().for_each(|flag| json.item(flag)));
+        json.list_field("next_state_after_reboot_flags", |_| {});
+    }
     json.field("operating_system", &node.machine.system);
     json.field("owner", None::<&str>);
     json.list_field("partitions", |json| {
@@ -85,10 +91,24 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     json.field("temporary_disk", node.config.tmp_disk_mb);
     json.field("weight", node.config.weight);
     json.field("tres", &node_view::configured_tres(view));
-    json.field("slurmd_version", if node.machine.version.is_empty() { "" } else { version::SLURM });
+    json.field(if json.shape().is_newer() { "version" } else { "slurmd_version" }, if node.machine.version.is_empty() { "" } else { version::SLURM });
     json.field("alloc_memory", node.used.memory_mb);
     json.field("alloc_cpus", used);
-    json.field("idle_cpus", node.config.cpus.saturating_sub(used));
+    json.field(if json.shape().is_newer() { "alloc_idle_cpus" } else { "idle_cpus" }, node.config.cpus.saturating_sub(used));
     json.field("tres_used", Some(tres_used.as_str()).filter(|text| !text.is_empty()));
     json.field("tres_weighted", f64::from(used));
+}
+
+/// What parsers after 22.05's have besides.
+fn newer(view: &NodeView, config: &Config, json: &mut Json) {
+    json.field("cluster_name", &config.cluster_name);
+    json.field("specialized_cores", 0_u32);
+    json.field("specialized_cpus", "");
+    json.field("specialized_memory", 0_u32);
+    json.field("effective_cpus", view.node.config.cpus);
+    json.field("gpu_spec", "");
+    json.field("instance_id", "");
+    json.field("instance_type", "");
+    json.number("resume_after", None);
+    json.field("reservation", "");
 }

@@ -54,3 +54,71 @@ pub fn write(partition: &Partition, nodes: &[NodeView], json: &mut Json) {
     json.field("total_nodes", partition.nodes.len() as u32);
     json.field("tres", &format!("cpu={n_cpus},node={0},billing={n_cpus}", partition.nodes.len()));
 }
+
+/// As parsers after 22.05's have it.
+pub fn write_newer(partition: &Partition, nodes: &[NodeView], cluster: &str, json: &mut Json) {
+    let own = || nodes.iter().filter(|node| partition.nodes.contains(&node.node.name));
+    let n_cpus: u32 = own().map(|node| node.node.config.cpus).sum();
+    let n_nodes = partition.nodes.len() as u32;
+    json.object_field("nodes", |json| {
+        json.field("allowed_allocation", "");
+        json.field("configured", &hostlist::compress(&partition.nodes));
+        json.field("total", n_nodes);
+    });
+    json.object_field("accounts", |json| {
+        json.field("allowed", "");
+        json.field("deny", "");
+    });
+    json.object_field("groups", |json| json.field("allowed", &partition.allow_groups.join(",")));
+    json.object_field("qos", |json| {
+        json.field("allowed", "");
+        json.field("deny", "");
+        json.field("assigned", "");
+    });
+    json.field("alternate", "");
+    json.object_field("tres", |json| {
+        json.field("billing_weights", "");
+        json.field("configured", &format!("cpu={n_cpus},node={n_nodes},billing={n_cpus}"));
+    });
+    json.field("cluster", cluster);
+    json.list_field("select_type", |_| {});
+    json.object_field("cpus", |json| {
+        json.field("task_binding", 0_u32);
+        json.field("total", n_cpus);
+    });
+    json.object_field("defaults", |json| {
+        json.number("partition_memory_per_cpu", partition.default_memory_per_cpu_mb.map(|size| size as i64));
+        json.number("partition_memory_per_node", partition.default_memory_per_node_mb.map(|size| size as i64));
+        json.limit("time", minutes(partition.default_time), false);
+        json.field("job", "");
+    });
+    json.field("grace_time", partition.grace_time.secs());
+    json.object_field("maximums", |json| {
+        json.limit("cpus_per_node", partition.max_cpus_per_node.map(i64::from), true);
+        json.number("partition_memory_per_node", partition.max_memory_per_node_mb.map(|size| size as i64));
+        json.limit("nodes", partition.max_nodes.map(i64::from), true);
+        json.field("shares", 1_u32);
+        json.limit("time", minutes(partition.max_time), true);
+        json.limit("over_time_limit", minutes(partition.over_time_limit), false);
+    });
+    json.object_field("minimums", |json| json.field("nodes", partition.min_nodes));
+    json.field("name", &partition.name);
+    json.field("node_sets", "");
+    json.object_field("priority", |json| {
+        json.field("job_factor", partition.priority_job_factor);
+        json.field("tier", partition.priority_tier);
+    });
+    json.object_field("timeouts", |json| {
+        json.number("resume", None);
+        json.number("suspend", None);
+    });
+    json.object_field("partition", |json| json.list_field("state", |json| json.item(partition.state.word())));
+    json.number("suspend_time", None);
+}
+
+fn minutes(limit: Option<TimeLimit>) -> Option<i64> {
+    match limit {
+        Some(TimeLimit::Secs(secs)) => Some((secs / 60) as i64),
+        Some(TimeLimit::Unlimited) | None => None,
+    }
+}

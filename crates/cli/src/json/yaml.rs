@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_document_reads_the_same_in_both() {
-        let mut json = Json::new();
+        let mut json = Json::new(Default::default());
         json.object(|json| {
             json.field("name", "a: \"b\"");
             json.field("min nodes per job", 1_u32);

@@ -5,12 +5,12 @@ use model::time::Span;
 use model::usage::Usage;
 use model::{ExitStatus, StepId, Timestamp, hostlist, signal};
 
-use crate::json::{self, Json};
+use crate::json::{self, Json, Shape};
 
 use super::row::{self, Part, Row, Scene};
 
-pub fn document(runs: &[RunHistory], scene: &Scene) -> String {
-    json::document("jobs", |json| {
+pub fn document(shape: Shape, runs: &[RunHistory], scene: &Scene) -> String {
+    json::document(shape, "sacct", &scene.config.cluster_name, "jobs", |json| {
         for run in runs {
             json.object(|json| write(&Row { run, part: Part::Job, scene }, json));
         }
@@ -50,9 +50,9 @@ fn write(row: &Row, json: &mut Json) {
     json.field("cluster", &row.scene.config.cluster_name);
     json.field("constraints", &job.constraints);
     json.field("container", "");
-    json.object_field("derived_exit_code", |json| exit(job.derived_exit, json));
+    exit("derived_exit_code", job.derived_exit, json);
     json.object_field("time", |json| times(row, json));
-    json.object_field("exit_code", |json| exit(job.exit, json));
+    exit("exit_code", job.exit, json);
     json.list_field("flags", |json| {
         if job.started.is_some() {
             json.item(if job.was_backfilled { "STARTED_ON_BACKFILL" } else { "STARTED_ON_SCHEDULE" });
@@ -68,11 +68,20 @@ fn write(row: &Row, json: &mut Json) {
     json.object_field("mcs", |json| json.field("label", ""));
     json.field("nodes", row.nodes());
     json.field("partition", &job.partition);
-    json.field("priority", job.priority);
+    match json.shape().is_newer() {
+        true => json.number("priority", Some(i64::from(job.priority))),
+        false => json.field("priority", job.priority),
+    }
     json.field("qos", &job.qos);
     json.object_field("required", |json| {
         json.field("CPUs", job.asked.n_cpus);
-        json.field("memory", job.asked.memory_mb);
+        match json.shape().is_newer() {
+            true => {
+                json.field("memory_per_cpu", None::<u32>);
+                json.field("memory_per_node", job.asked.memory_mb / u64::from(job.asked.n_nodes.max(1)));
+            }
+            false => json.field("memory", job.asked.memory_mb),
+        }
     });
     json.field("kill_request_user", job.cancelled_by.map(row_user).as_deref());
     json.object_field("reservation", |json| {
@@ -111,20 +120,25 @@ fn row_user(uid: u32) -> String {
     crate::users::user_name(uid).unwrap_or_else(|| uid.to_string())
 }
 
-fn exit(exit: ExitStatus, json: &mut Json) {
-    match exit.signal {
-        0 if exit.code == 0 => json.field("status", "SUCCESS"),
-        0 => json.field("status", "ERROR"),
-        _ => json.field("status", "SIGNALED"),
+fn exit(name: &str, exit: ExitStatus, json: &mut Json) {
+    if json.shape().is_newer() {
+        return json.exit(name, u32::from(exit.code), u32::from(exit.signal));
     }
-    json.field("return_code", u32::from(exit.code));
-    if exit.signal != 0 {
-        json.object_field("signal", |json| {
-            json.field("signal_id", u32::from(exit.signal));
-            let name = signal::Signal::new(exit.signal).map(|signal| signal.name());
-            json.field("name", name.as_deref());
-        });
-    }
+    json.object_field(name, |json| {
+        match exit.signal {
+            0 if exit.code == 0 => json.field("status", "SUCCESS"),
+            0 => json.field("status", "ERROR"),
+            _ => json.field("status", "SIGNALED"),
+        }
+        json.field("return_code", u32::from(exit.code));
+        if exit.signal != 0 {
+            json.object_field("signal", |json| {
+                json.field("signal_id", u32::from(exit.signal));
+                let name = signal::Signal::new(exit.signal).map(|signal| signal.name());
+                json.field("name", name.as_deref());
+            });
+        }
+    });
 }
 
 fn times(row: &Row, json: &mut Json) {
@@ -166,7 +180,7 @@ fn step(row: &Row, json: &mut Json) {
         cpu("total", of(|usage| usage.total_cpu()), json);
         cpu("user", of(|usage| usage.user_cpu), json);
     });
-    json.object_field("exit_code", |json| exit(record.map(|step| step.exit).unwrap_or_default(), json));
+    exit("exit_code", record.map(|step| step.exit).unwrap_or_default(), json);
     json.object_field("nodes", |json| {
         json.field("count", row.held().n_nodes);
         json.field("range", row.nodes());
@@ -180,13 +194,18 @@ fn step(row: &Row, json: &mut Json) {
         json.field("count", record.map_or(row.held().n_nodes, |step| step.held.n_tasks));
     });
     json.object_field("step", |json| {
-        json.field("job_id", row.job().job.0);
+        let job = row.job().job.0;
+        if !json.shape().is_newer() {
+            json.field("job_id", job);
+        }
         let id = match record.map(|step| step.step) {
             Some(StepId::Batch) => "batch".to_string(),
             Some(StepId::Number(number)) => number.to_string(),
             None => "extern".to_string(),
         };
-        json.field("id", &id);
+        // Newer parsers have the whole name of the step here.
+        let is_newer = json.shape().is_newer();
+        json.field("id", if is_newer { format!("{job}.{id}") } else { id }.as_str());
         json.field("name", row.name());
     });
     json.field("state", row.state().name());

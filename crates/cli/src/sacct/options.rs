@@ -80,6 +80,8 @@ pub struct Options {
     /// Times are cut to those looked at.
     pub truncates: bool,
     pub json: bool,
+    /// Whose shape the document has.
+    pub shape: crate::json::Shape,
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub verbose: bool,
@@ -150,6 +152,7 @@ fn options(parsed: &Parsed, environment: Environment, clock: &Clock) -> Result<O
         contents,
         truncates: parsed.has("truncate"),
         json: parsed.has("json") || parsed.has("yaml"),
+        shape: crate::json::chosen(parsed).unwrap_or_default(),
         yaml: parsed.has("yaml"),
         verbose: parsed.has("verbose"),
         time_format,
@@ -165,9 +168,7 @@ fn refuse_unsupported(parsed: &Parsed) -> Result<(), Problem> {
     if parsed.has("completion") || parsed.has("file") {
         return Err(Problem("Slurm job completion is disabled\n".into()));
     }
-    if let Some(kind) = parsed.value("json").filter(|kind| !kind.is_empty() && !kind.starts_with("v0.0.")) {
-        return Err(fatal(format!("--json={kind} is not supported; use --json")));
-    }
+    crate::json::wish(parsed).map_err(fatal)?;
     if parsed.has("associations") {
         return Err(fatal("-x: there are no associations in this version"));
     }

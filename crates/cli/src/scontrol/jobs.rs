@@ -95,6 +95,42 @@ pub async fn act(controller: &mut Controller, verb: Verb, item: &str) -> Result<
     }
 }
 
+/// What `requeue` and `requeuehold` are told besides jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Tasks of an array that have ended stay as they are.
+    pub only_incomplete: bool,
+    /// Its end is said to have been a special one (`State=SpecialExit`).
+    pub is_special: bool,
+}
+
+/// As `act`, in a manner of its own.
+pub async fn requeue(
+    controller: &mut Controller,
+    verb: Verb,
+    item: &str,
+    manner: Manner,
+) -> Result<Vec<String>, CallError> {
+    let Some(named) = job_ids::parse_job(item) else { return Ok(refused(verb, item, &Reject::NoSuchJob)) };
+    let mut targets = vec![item.to_string()];
+    if manner.only_incomplete {
+        let filter = JobFilter { jobs: vec![named], ..JobFilter::default() };
+        let page = controller.all_jobs(&filter).await?;
+        let runs = page.jobs.iter().filter(|job| !job.is_over() && job.phase != model::Phase::Pending);
+        targets = runs.map(|job| job.id.to_string()).collect();
+    }
+    let mut lines = Vec::new();
+    for target in targets {
+        lines.extend(act(controller, verb, &target).await?);
+        if let (true, true, Some(job)) = (manner.is_special, lines.is_empty(), job_ids::parse_job(&target)) {
+            let changes = JobChanges { special_exit: Some(true), ..JobChanges::default() };
+            let results = controller.command_each(Command::UpdateJob { job, changes: Box::new(changes) }).await?;
+            lines.extend(tell(verb, &target, &results));
+        }
+    }
+    Ok(lines)
+}
+
 /// All jobs of that name that have not ended; none at all is no failure.
 async fn act_by_name(controller: &mut Controller, verb: Verb, name: &str) -> Result<Vec<String>, CallError> {
     let page = controller.all_jobs(&JobFilter::default()).await?;

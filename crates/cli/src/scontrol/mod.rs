@@ -8,6 +8,7 @@ use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
 use crate::context::block_on;
+use crate::json::{Shape, Wish};
 use crate::getopt::{Flag, Operands, Value, flag, parse as read_options};
 use crate::output::print;
 use crate::trouble::{self, Trouble, connect};
@@ -27,6 +28,7 @@ mod pidinfo;
 mod reboot;
 mod record;
 pub mod reservation;
+mod resized;
 mod script;
 pub mod show;
 mod show_assoc_mgr;
@@ -35,6 +37,7 @@ mod show_config;
 mod show_job;
 mod show_node;
 pub mod show_reservation;
+mod show_slurmd;
 mod show_topology;
 mod shutdown;
 mod token;
@@ -55,7 +58,7 @@ pub const FLAGS: &[Flag] = &[
     flag("future", Some('F'), Value::None),
     flag("help", Some('h'), Value::None),
     flag("hide", None, Value::None),
-    flag("json", None, Value::None),
+    flag("json", None, Value::Optional),
     flag("local", None, Value::None),
     flag("oneliner", Some('o'), Value::None),
     flag("quiet", Some('Q'), Value::None),
@@ -64,7 +67,7 @@ pub const FLAGS: &[Flag] = &[
     flag("usage", None, Value::None),
     flag("verbose", Some('v'), Value::None),
     flag("version", Some('V'), Value::None),
-    flag("yaml", None, Value::None),
+    flag("yaml", None, Value::Optional),
 ];
 
 /// What holds for the commands that follow.
@@ -75,8 +78,17 @@ struct Mode {
     quiet: bool,
     verbose: bool,
     json: bool,
+    /// Whose shape the document has.
+    shape: Shape,
     /// As `json`, in the other notation.
     yaml: bool,
+}
+
+impl Mode {
+    /// The shape of the document, if one is wanted.
+    fn document(&self) -> Option<Shape> {
+        self.json.then_some(self.shape)
+    }
 }
 
 /// What a command prints, and its exit code.
@@ -129,7 +141,19 @@ pub fn run(arguments: &[String]) -> i32 {
         eprintln!("scontrol: error: '{cluster}' can't be reached now, or it is an invalid entry for --cluster.");
         return 1;
     }
+    let shape = match crate::json::wish(&parsed) {
+        Ok(Wish::Document(shape)) => shape,
+        Ok(Wish::List) => {
+            print(&crate::json::shape::list());
+            return 0;
+        }
+        Err(why) => {
+            eprintln!("scontrol: fatal: {why}");
+            return 1;
+        }
+    };
     let mut mode = Mode {
+        shape,
         style: Style { one_line: parsed.has("oneliner"), details: parsed.has("details") },
         all: parsed.has("all") && !parsed.has("hide"),
         quiet: parsed.has("quiet"),
@@ -345,15 +369,26 @@ fn reconfigure() -> Reply {
 }
 
 fn job_command(verb: Verb, rest: &[String]) -> Reply {
-    if matches!(verb, Verb::Requeue | Verb::RequeueHold)
-        && let Some(word) = rest.iter().find(|word| word.eq_ignore_ascii_case("incomplete") || word.contains("State="))
-    {
-        return Reply::failed(&format!("scontrol: error: requeue {word} is not supported"));
+    let may_say_how = matches!(verb, Verb::Requeue | Verb::RequeueHold);
+    let (how, rest): (Vec<&String>, Vec<&String>) = rest.iter().partition(|word| {
+        may_say_how && (word.eq_ignore_ascii_case("incomplete") || word.to_ascii_lowercase().starts_with("state="))
+    });
+    let rest: Vec<String> = rest.into_iter().cloned().collect();
+    let mut manner = jobs::Manner::default();
+    for word in how {
+        match word.split_once('=').map(|(_, state)| state.to_ascii_lowercase()) {
+            None => manner.only_incomplete = true,
+            Some(state) if state == "specialexit" || state == "se" => manner.is_special = true,
+            Some(_) => return Reply::failed(&format!("Use only 'SpecialExit' or 'SE' keywords to {word}")),
+        }
     }
     asking("scontrol: error", async |controller, _| {
         let mut lines = Vec::new();
-        for item in jobs::items(rest) {
-            lines.extend(jobs::act(controller, verb, &item).await?);
+        for item in jobs::items(&rest) {
+            lines.extend(match may_say_how && manner != jobs::Manner::default() {
+                true => jobs::requeue(controller, verb, &item, manner).await?,
+                false => jobs::act(controller, verb, &item).await?,
+            });
         }
         Ok(if lines.is_empty() { Reply::default() } else { Reply::failed_lines(&lines) })
     })
@@ -367,20 +402,17 @@ fn update_any(rest: &[String]) -> Reply {
         Err(lines) => return Reply::failed_lines(&lines),
     };
     asking("slurm_update error", async |controller, _| match update {
-        update::Update::Job { ids, changes } => {
-            let mut lines = Vec::new();
-            for (item, job) in ids {
-                let Some(job) = job else {
-                    lines.extend(jobs::refused(Verb::Update, &item, &Reject::NoSuchJob));
-                    continue;
-                };
-                match controller.command_each(Command::UpdateJob { job, changes: changes.clone() }).await {
-                    Ok(results) => lines.extend(jobs::tell(Verb::Update, &item, &results)),
-                    Err(CallError::Refused(reject)) => lines.extend(jobs::refused(Verb::Update, &item, &reject)),
-                    Err(other) => lines.extend(jobs::unanswered(&item, &other)),
-                }
+        update::Update::Job { ids, changes } => update_jobs(controller, ids, changes).await,
+        update::Update::Named { name, uid, changes } => {
+            let page = controller.all_jobs(&JobFilter { uids: uid.into_iter().collect(), ..JobFilter::default() }).await?;
+            let is_it = |job: &&model::Job| job.spec.name == name && !job.is_over();
+            let ids: Vec<_> =
+                page.jobs.iter().filter(is_it).map(|job| (job.id.to_string(), Some(job.id.into()))).collect();
+            match (ids.is_empty(), uid) {
+                (true, Some(uid)) => Ok(Reply::failed(&format!("No jobs with user ID {uid} and name '{name}'"))),
+                (true, None) => Ok(Reply::failed(&format!("No jobs with name '{name}'"))),
+                (false, _) => update_jobs(controller, ids, changes).await,
             }
-            Ok(if lines.is_empty() { Reply::default() } else { Reply::failed_lines(&lines) })
         }
         update::Update::Nodes { nodes, changes } => {
             let nodes: Vec<NodeName> = match nodes {
@@ -411,6 +443,45 @@ fn update_any(rest: &[String]) -> Reply {
             }
         }
     })
+}
+
+async fn update_jobs(
+    controller: &mut Controller,
+    ids: Vec<(String, Option<model::JobRef>)>,
+    changes: Box<model::update::JobChanges>,
+) -> Result<Reply, CallError> {
+    let mut lines = Vec::new();
+    let mut told = String::new();
+    let is_about_size = changes.min_nodes.is_some() || changes.nodes.is_some();
+    for (item, job) in ids {
+        let Some(job) = job else {
+            lines.extend(jobs::refused(Verb::Update, &item, &Reject::NoSuchJob));
+            continue;
+        };
+        match controller.command_each(Command::UpdateJob { job: job.clone(), changes: changes.clone() }).await {
+            Ok(results) => {
+                let refused = jobs::tell(Verb::Update, &item, &results);
+                if is_about_size && refused.is_empty() {
+                    told.push_str(&shrunk(controller, job).await?);
+                }
+                lines.extend(refused);
+            }
+            Err(CallError::Refused(reject)) => lines.extend(jobs::refused(Verb::Update, &item, &reject)),
+            Err(other) => lines.extend(jobs::unanswered(&item, &other)),
+        }
+    }
+    let reply = if lines.is_empty() { Reply::default() } else { Reply::failed_lines(&lines) };
+    Ok(Reply { out: told, ..reply })
+}
+
+/// What to tell of a running job that has another size now.
+async fn shrunk(controller: &mut Controller, job: model::JobRef) -> Result<String, CallError> {
+    let page = controller.all_jobs(&JobFilter { jobs: vec![job], ..JobFilter::default() }).await?;
+    let running = page.jobs.iter().find(|job| job.phase == model::Phase::Running);
+    Ok(running.map_or(String::new(), |job| match resized::write(job) {
+        Ok(told) => told,
+        Err(why) => format!("scontrol: error: {why}\n"),
+    }))
 }
 
 /// What was asked for as JSON, in the other notation.
@@ -570,21 +641,29 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         Entity::HostNames | Entity::HostList | Entity::HostListSorted => hosts(entity, id),
         Entity::Job => show_jobs(id, mode),
         Entity::Step => asking("slurm_get_job_steps error", async |controller, _| {
-            let filter = JobFilter { with_steps: true, ..JobFilter::default() };
+            let jobs = id.and_then(show::job_of_step).into_iter().collect();
+            let filter = JobFilter { jobs, with_steps: true, with_finished: true, ..JobFilter::default() };
             let config = controller.configuration().await?.config;
             let page = controller.all_jobs(&filter).await?;
-            Ok(show::steps(id, &page, &config, &now().at(page.now), mode.style))
+            let clock = now().at(page.now);
+            let mut reply = show::steps(id, &page, &config, &clock, mode.style);
+            preface(&mut reply, mode, &clock, page.steps.len());
+            Ok(reply)
         }),
         Entity::Node => asking("slurm_load_node error", async |controller, _| {
             let configuration = controller.configuration().await?;
             let nodes = controller.nodes().await?;
             let clock = now().at(configuration.now);
-            Ok(show::nodes(id, &nodes, &configuration.config, &clock, mode.style, mode.json))
+            let mut reply = show::nodes(id, &nodes, &configuration.config, &clock, mode.style, mode.document());
+            preface(&mut reply, mode, &clock, nodes.len());
+            Ok(reply)
         }),
         Entity::Partition => asking("slurm_load_partitions error", async |controller, _| {
             let config = controller.configuration().await?.config;
             let nodes = controller.nodes().await?;
-            Ok(show::partitions(id, &nodes, &config, mode.style, mode.all, mode.json))
+            let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document());
+            preface(&mut reply, mode, &now(), config.partitions.len());
+            Ok(reply)
         }),
         Entity::Config => show_config_reply(),
         Entity::Aliases => asking("slurm_load_node error", async |controller, _| {
@@ -595,6 +674,7 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             let names: Vec<&str> = nodes.iter().filter(fits).map(|view| view.node.name.as_str()).collect();
             Ok(Reply::text(if names.is_empty() { String::new() } else { names.join(" ") + "\n" }))
         }),
+        Entity::Slurmd => show_slurmd::show(id),
         Entity::Daemons => Reply::text("slurmctld slurmd\n".into()),
         Entity::Reservation => asking("slurm_load_reservations error", async |controller, _| {
             let reservations = controller.reservations().await?;
@@ -620,6 +700,14 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     }
 }
 
+/// What `-v` puts before records.
+fn preface(reply: &mut Reply, mode: Mode, clock: &Clock, n_records: usize) {
+    if mode.verbose && !mode.json {
+        let line = format!("last_update_time={}, records={n_records}\n", clock.show(clock.now()));
+        reply.out.insert_str(0, &line);
+    }
+}
+
 fn show_network(entity: Entity, words: &[String], glued: Option<String>) -> Reply {
     let words: Vec<String> = glued.into_iter().chain(words.iter().cloned()).collect();
     let width = std::env::var("SLURM_TOPO_LEN").ok().and_then(|width| width.parse().ok()).filter(|width| *width > 0);
@@ -641,7 +729,10 @@ fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {
     asking("slurm_load_jobs error", async |controller, _| {
         let config = controller.configuration().await?.config;
         let page = controller.all_jobs(&filter).await?;
-        Ok(show::jobs(id, &page, &config, &now().at(page.now), mode.style, mode.json))
+        let clock = now().at(page.now);
+        let mut reply = show::jobs(id, &page, &config, &clock, mode.style, mode.document());
+        preface(&mut reply, mode, &clock, page.jobs.len());
+        Ok(reply)
     })
 }
 

@@ -6,7 +6,7 @@ use model::request::{JobFilter, JobsPage, NodeView};
 
 use crate::job_ids::{self, Target};
 use crate::job_view::{JobView, Scene, TASKS_WIDTH};
-use crate::json;
+use crate::json::{self, Shape};
 use crate::squeue::{is_meant, steps};
 use crate::zone::Clock;
 
@@ -17,6 +17,7 @@ use super::{Reply, show_job, show_node};
 pub fn job_request(id: Option<&str>) -> Result<JobFilter, String> {
     let jobs = match id {
         None => Vec::new(),
+        Some(id) if task_of_any(id).is_some() => Vec::new(),
         Some(id) => {
             let job = job_ids::parse_job(id).ok_or("scontrol_print_job error: Invalid job id specified")?;
             vec![job]
@@ -25,8 +26,17 @@ pub fn job_request(id: Option<&str>) -> Result<JobFilter, String> {
     Ok(JobFilter { jobs, with_finished: true, ..JobFilter::default() })
 }
 
+/// To Slurm job 0 is every job, `0_3` the third task of every array.
+fn task_of_any(id: &str) -> Option<Option<u32>> {
+    match id.split_once('_') {
+        None => (id == "0").then_some(None),
+        Some(("0", task)) => task.parse().ok().map(Some),
+        Some(_) => None,
+    }
+}
+
 /// Renders `show job`, text or JSON.
-pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, style: Style, as_json: bool) -> Reply {
+pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, style: Style, as_json: Option<Shape>) -> Reply {
     if let Some(id) = id.filter(|id| id.contains('+') && !page.unknown.is_empty()) {
         return Reply { code: 1, ..Reply::text(format!("Job {id} not found\n")) };
     }
@@ -34,9 +44,12 @@ pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, s
         return Reply::failed("slurm_load_jobs error: Invalid job id specified");
     }
     let scene = Scene { clock, config, progress: &page.progress, tasks_width: TASKS_WIDTH, converts: true };
-    let wanted = id.and_then(job_ids::parse_job);
+    let of_any = id.and_then(task_of_any);
+    let wanted = id.filter(|_| of_any.is_none()).and_then(job_ids::parse_job);
+    let is_its_task = |job: &model::Job| of_any.flatten().is_none_or(|task| job.array_task() == Some(task));
     let mut views = Vec::new();
-    for job in page.jobs.iter().filter(|job| wanted.as_ref().is_none_or(|wanted| is_meant(wanted, job))) {
+    let is_wanted = |job: &model::Job| wanted.as_ref().is_none_or(|wanted| is_meant(wanted, job));
+    for job in page.jobs.iter().filter(|job| is_wanted(job) && is_its_task(job)) {
         let view = JobView::new(job, &scene);
         match (&job.waiting_tasks, wanted.as_ref().and_then(|wanted| wanted.tasks.as_ref())) {
             (Some(waiting), Some(tasks)) => {
@@ -46,8 +59,8 @@ pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, s
             _ => views.push(view),
         }
     }
-    if as_json {
-        return Reply::text(json::jobs(&views));
+    if let Some(shape) = as_json {
+        return Reply::text(json::jobs(shape, "scontrol", &config.cluster_name, &views));
     }
     match (views.is_empty(), id) {
         (true, Some(id)) => return Reply { code: 1, ..Reply::text(format!("Job {id} not found\n")) },
@@ -59,6 +72,11 @@ pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, s
     Reply::text(out)
 }
 
+/// The job that `show step ID` is about.
+pub fn job_of_step(id: &str) -> Option<model::JobRef> {
+    job_ids::parse(id.trim_end_matches('.')).map(|wanted| wanted.job)
+}
+
 /// Renders `show step`; `12` is all steps of job 12.
 pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, style: Style) -> Reply {
     let wanted = match id.map(|id| job_ids::parse(id.trim_end_matches('.'))) {
@@ -66,6 +84,9 @@ pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, 
         Some(Some(wanted)) => Some(wanted),
         Some(None) => return Reply::failed("Invalid job id specified"),
     };
+    if wanted.is_some() && !page.unknown.is_empty() {
+        return Reply::failed("slurm_get_job_steps error: Invalid job id specified");
+    }
     let scene = Scene { clock, config, progress: &page.progress, tasks_width: TASKS_WIDTH, converts: true };
     let mut views = steps::live_steps(&page.jobs, &page.steps, &scene);
     if let Some(Target { job, step }) = &wanted {
@@ -91,7 +112,7 @@ pub fn nodes(
     config: &Config,
     clock: &Clock,
     style: Style,
-    as_json: bool,
+    as_json: Option<Shape>,
 ) -> Reply {
     let mut reply = Reply::default();
     let mut found: Vec<&NodeView> = Vec::new();
@@ -112,8 +133,8 @@ pub fn nodes(
             }
         }
     }
-    if as_json {
-        return Reply { out: json::nodes(&found, config), ..reply };
+    if let Some(shape) = as_json {
+        return Reply { out: json::nodes(shape, "scontrol", &found, config), ..reply };
     }
     let network = crate::network::of(config, nodes);
     if found.is_empty() && list.is_none() {
@@ -130,7 +151,7 @@ pub fn partitions(
     config: &Config,
     style: Style,
     hidden: bool,
-    as_json: bool,
+    as_json: Option<Shape>,
 ) -> Reply {
     let is_meant = |partition: &&Partition| match name {
         Some(name) => partition.name == name,
@@ -140,8 +161,8 @@ pub fn partitions(
     if let (Some(name), true) = (name, found.is_empty()) {
         return Reply { code: 1, ..Reply::text(format!("Partition {name} not found\n")) };
     }
-    if as_json {
-        return Reply::text(json::partitions(&found, nodes));
+    if let Some(shape) = as_json {
+        return Reply::text(json::partitions(shape, &config.cluster_name, &found, nodes));
     }
     if found.is_empty() {
         return Reply::text("No partitions in the system\n".into());

@@ -49,7 +49,7 @@ pub fn text(page: &BurstPage, clock: &Clock, style: Style, is_verbose: bool) -> 
 
 /// The same as a document.
 pub fn json(page: &BurstPage) -> String {
-    let mut json = Json::new();
+    let mut json = Json::new(Default::default());
     json.object(|json| {
         json.list_field("burst_buffers", |json| {
             if let Some(config) = &page.config {

@@ -206,15 +206,7 @@ fn details(view: &JobView, lines: &mut Vec<String>) {
         let units = |gres: &model::gres::GresUnits| format!("{gres}(IDX:{})", gres.units);
         share.gres.iter().map(units).collect::<Vec<_>>().join(",")
     };
-    let mut totals: Vec<(String, u32)> = Vec::new();
-    for gres in shares.iter().flat_map(|share| &share.gres) {
-        let name = if gres.kind.is_empty() { gres.name.clone() } else { format!("{}:{}", gres.name, gres.kind) };
-        match totals.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += gres.units.len(),
-            None => totals.push((name, gres.units.len())),
-        }
-    }
-    let total: Vec<String> = totals.iter().map(|(name, count)| format!("{name}:{count}")).collect();
+    let total: Vec<String> = devices(shares).iter().map(|(name, count)| format!("{name}:{count}")).collect();
     lines.push(format!("JOB_GRES={}", or_null(&total.join(","))));
     let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
     for share in shares {
@@ -225,6 +217,19 @@ fn details(view: &JobView, lines: &mut Vec<String>) {
         }
     }
     lines.extend(alike.iter().map(|(text, names)| format!("  Nodes={} {text}", hostlist::compress(names))));
+}
+
+/// Devices of all nodes, by name and type.
+fn devices(shares: &[NodeShare]) -> Vec<(String, u32)> {
+    let mut totals: Vec<(String, u32)> = Vec::new();
+    for gres in shares.iter().flat_map(|share| &share.gres) {
+        let name = if gres.kind.is_empty() { gres.name.clone() } else { format!("{}:{}", gres.name, gres.kind) };
+        match totals.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += gres.units.len(),
+            None => totals.push((name, gres.units.len())),
+        }
+    }
+    totals
 }
 
 fn program(view: &JobView, lines: &mut Vec<String>) {
@@ -259,6 +264,12 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     if let Memory::PerGpuMb(megabytes) = size.memory {
         lines.push(format!("MemPerTres=gres:gpu:{megabytes}"));
     }
+    if !spec.gpu_bind_words.is_empty() {
+        lines.push(format!("TresBind=gpu:{}", spec.gpu_bind_words));
+    }
+    if !spec.gpu_freq_words.is_empty() {
+        lines.push(format!("TresFreq=gpu:{}", spec.gpu_freq_words));
+    }
     if !size.gres.is_empty() {
         lines.push(format!("TresPerNode={}", view.tres_per_node()));
     }
@@ -267,6 +278,16 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("TresPerTask={}", asked.join(",")));
     }
     lines.push(String::new());
+}
+
+fn distribution(step: &model::Step) -> &'static str {
+    use model::spec::Distribution;
+    match step.spec.distribution {
+        _ if !step.spec.hosts.is_empty() => " Dist=Arbitrary",
+        Distribution::Block | Distribution::Pack => " Dist=Block",
+        Distribution::Cyclic => " Dist=Cyclic",
+        Distribution::Plane(_) => " Dist=Plane",
+    }
 }
 
 /// Appends one step.
@@ -279,10 +300,11 @@ pub fn write_step(view: &StepView, style: Style, out: &mut String) {
     let tres = view.step.map_or("(null)".into(), |step| {
         let memory: u64 = step.shares.iter().map(|share| share.memory_mb).sum();
         let memory = if memory > 0 { format!(",mem={}", size::show_megabytes(memory)) } else { String::new() };
-        format!("cpu={n_cpus}{memory},node={}", view.n_nodes())
+        let gres: String = devices(&step.shares).iter().map(|(name, count)| format!(",gres/{name}={count}")).collect();
+        format!("cpu={n_cpus}{memory},node={}{gres}", view.n_nodes())
     });
     let (distribution, host) = match view.step {
-        Some(step) => (" Dist=Block", format!("{}:0", or_null(&step.spec.submit_host))),
+        Some(step) => (distribution(step), format!("{}:0", or_null(&step.spec.submit_host))),
         None => ("", "(null):0".to_string()),
     };
     let lines = [

@@ -1,6 +1,6 @@
 //! `scontrol update`: which thing, and which changes, before anything is sent.
 use model::partition_field::{self, Mistake};
-use model::update::{JobChanges, NodeChange, PartitionChanges};
+use model::update::{JobChanges, NodeChange, PartitionChanges, StepLimit};
 use model::{JobRef, gres, hostlist};
 
 use crate::job_ids;
@@ -14,6 +14,12 @@ pub enum Update {
     /// Ids as written; those that are none are kept for the message.
     Job {
         ids: Vec<(String, Option<JobRef>)>,
+        changes: Box<JobChanges>,
+    },
+    /// All jobs of this name, perhaps only one user's.
+    Named {
+        name: String,
+        uid: Option<u32>,
         changes: Box<JobChanges>,
     },
     /// `ALL` is every node.
@@ -35,19 +41,16 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     if words.is_empty() {
         return Err(vec!["too few arguments for update keyword".into()]);
     }
-    let pairs: Vec<(&str, Option<&str>)> = words
-        .iter()
-        .map(|word| match word.split_once('=') {
-            Some((key, value)) => (key, Some(unquote(value))),
-            None => (word.as_str(), None),
-        })
-        .collect();
+    let pairs = pairs(words);
     let named = |name: &str, least: usize| {
         pairs.iter().position(|(key, value)| value.is_some() && is_short_for(key, name, least))
     };
     // A job may be told to go to another partition, so the job is looked for first.
     if let Some(at) = named("JobId", 3) {
         return job(&pairs, at, now);
+    }
+    if let Some(at) = named("JobName", 4) {
+        return named_jobs(&pairs, at, now);
     }
     if let Some(at) = named("NodeName", 5).or_else(|| named("Node", 4)) {
         return nodes(&pairs, at);
@@ -58,7 +61,10 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     if named("ReservationName", 3).is_some() {
         return reservation::update(words, now).map(Update::Reservation);
     }
-    for (name, least) in [("StepId", 4), ("SlurmctldDebug", 2), ("FrontendName", 1)] {
+    if let Some(at) = named("StepId", 4) {
+        return step(&pairs, at);
+    }
+    for (name, least) in [("SlurmctldDebug", 2), ("FrontendName", 1)] {
         if named(name, least).is_some() {
             return Err(vec![format!("scontrol: error: update of {name} is not supported")]);
         }
@@ -68,6 +74,72 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
         "Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\""
             .into(),
     ])
+}
+
+/// `Key=value`; of a job also `key value`, in two words.
+fn pairs(words: &[String]) -> Vec<(&str, Option<&str>)> {
+    let is_job = words.iter().any(|word| word.split_once('=').is_some_and(|(key, _)| is_short_for(key, "JobId", 3)));
+    let mut pairs = Vec::new();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.split_once('=') {
+            Some((key, value)) => pairs.push((key, Some(unquote(value)))),
+            None if is_job && !is_short_for(word, "Nice", 2) => {
+                pairs.push((word.as_str(), rest.next().map(|value| unquote(value))));
+            }
+            None => pairs.push((word.as_str(), None)),
+        }
+    }
+    pairs
+}
+
+/// `JobName=x [UserID=y] …`
+fn named_jobs(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
+    let name = pairs[at].1.unwrap_or_default().to_string();
+    let owner = pairs.iter().position(|(key, value)| value.is_some() && is_short_for(key, "UserId", 3));
+    let uid = match owner.and_then(|owner| pairs[owner].1) {
+        Some(user) => {
+            let uid = crate::users::uid_of(user).or_else(|| user.parse().ok());
+            Some(uid.ok_or_else(|| vec![format!("Invalid UserID value: {user}"), "Request aborted".into()])?)
+        }
+        None => None,
+    };
+    let mut changes = JobChanges::default();
+    for (_, (key, value)) in pairs.iter().enumerate().filter(|(index, _)| *index != at && Some(*index) != owner) {
+        let Some(value) = value else { return Err(vec![format!("Invalid input: {key}"), "Request aborted".into()]) };
+        update_job::note(&mut changes, key, value, now).map_err(|problem| match problem {
+            Problem::Lines(lines) => lines,
+            Problem::OfJob(message) => vec![message],
+        })?;
+    }
+    if changes == JobChanges::default() {
+        return Err(vec!["No changes specified".into()]);
+    }
+    Ok(Update::Named { name, uid, changes: Box::new(changes) })
+}
+
+/// `StepId=12[.0] TimeLimit=5`
+fn step(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
+    let text = pairs[at].1.unwrap_or_default();
+    let mut changes = JobChanges::default();
+    let target = job_ids::parse(text).ok_or_else(|| vec!["Invalid job id specified".to_string()])?;
+    for pair in others(pairs, at) {
+        let (key, value) = pair?;
+        if !is_short_for(key, "TimeLimit", 1) {
+            let line = format!("Update of this parameter is not supported: {key}={value}");
+            return Err(vec![line, "Request aborted".into()]);
+        }
+        let minutes = match model::duration::parse(value).map(model::duration::Limit::in_whole_minutes) {
+            Some(model::duration::Limit::Seconds(secs)) => u32::try_from(secs / 60).ok(),
+            Some(model::duration::Limit::Unlimited) | None => None,
+        };
+        let minutes = minutes.ok_or_else(|| vec!["Invalid TimeLimit value".to_string(), "Request aborted".into()])?;
+        changes.step_limit = Some(StepLimit { step: target.step, minutes });
+    }
+    if changes.step_limit.is_none() {
+        return Err(vec!["No changes specified".into()]);
+    }
+    Ok(Update::Job { ids: vec![(text.to_string(), Some(target.job))], changes: Box::new(changes) })
 }
 
 pub(crate) fn unquote(value: &str) -> &str {

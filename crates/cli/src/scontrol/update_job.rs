@@ -147,6 +147,11 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
     ("NodeList", 5, set_nodes),
+    ("NumCPUs", 4, |changes, value, _| {
+        let least = value.split('-').next().unwrap_or(value);
+        changes.n_cpus = Some(number(least, "NumCPUs")?);
+        Ok(())
+    }),
     ("NumNodes", 4, set_node_count),
     ("NumTasks", 4, |changes, value, _| {
         changes.n_tasks = Some(number(value, "NumTasks")?);

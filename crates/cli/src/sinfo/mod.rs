@@ -33,7 +33,8 @@ pub fn run(arguments: &[String]) -> i32 {
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {
-    let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
+    print(&options.listing);
+    let Some((_, mut controller)) = VIEWER.connect(!options.listing.is_empty(), &options.clusters).await? else {
         return Ok(1);
     };
     loop {
@@ -60,10 +61,10 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
 pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Clock) -> Shown {
     let mut shown = Shown::default();
     let partitions = partitions(options, nodes, config);
-    if options.json {
+    if options.json && !options.shape.is_newer() {
         let named =
             |node: &&NodeView| partitions.iter().any(|(.., own)| own.iter().any(|one| one.node.name == node.node.name));
-        shown.text = json::nodes(&nodes.iter().filter(named).collect::<Vec<_>>(), config);
+        shown.text = json::nodes(options.shape, "sinfo", &nodes.iter().filter(named).collect::<Vec<_>>(), config);
         if options.yaml {
             shown.text = json::yaml(&shown.text);
         }
@@ -90,6 +91,13 @@ pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Cl
     } else {
         shown.complaints.push(format!("sinfo: error: Invalid sort specification: {sort}"));
         shown.failed = true;
+        return shown;
+    }
+    if options.json {
+        shown.text = json::groups(options.shape, &config.cluster_name, &groups, nodes);
+        if options.yaml {
+            shown.text = json::yaml(&shown.text);
+        }
         return shown;
     }
     if !options.clusters.is_empty() {

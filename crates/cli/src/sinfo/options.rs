@@ -3,7 +3,8 @@ use model::hostlist;
 use model::node_state::{Base, NodeState};
 
 use crate::getopt::{Flag, Parsed, Value, flag, words};
-use crate::viewer::{Asked, Environment, Manual, Refusal};
+use crate::json::{self, Shape};
+use crate::viewer::{Asked, Environment, Manual, Refusal, Told, listing};
 
 use super::help;
 
@@ -18,7 +19,7 @@ pub const FLAGS: &[Flag] = &[
     flag("help", None, Value::None),
     flag("hide", None, Value::None),
     flag("iterate", Some('i'), Value::Required),
-    flag("json", None, Value::None),
+    flag("json", None, Value::Optional),
     flag("list-reasons", Some('R'), Value::None),
     flag("local", None, Value::None),
     flag("long", Some('l'), Value::None),
@@ -35,7 +36,17 @@ pub const FLAGS: &[Flag] = &[
     flag("usage", None, Value::None),
     flag("verbose", Some('v'), Value::None),
     flag("version", Some('V'), Value::None),
-    flag("yaml", None, Value::None),
+    flag("yaml", None, Value::Optional),
+];
+
+/// In the order of Slurm's listing.
+#[rustfmt::skip]
+const LISTED: &[(&str, &str, Told)] = &[
+    ("dead", "dead", Told::Flag), ("exact", "exact", Told::Number), ("format", "format", Told::Text),
+    ("iterate", "iterate", Told::Number), ("long", "long", Told::Flag), ("no_header", "noheader", Told::Flag),
+    ("node_format", "Node", Told::Flag), ("nodes", "nodes", Told::Text), ("partition", "partition", Told::Text),
+    ("responding", "responding", Told::Flag), ("states", "states", Told::Text), ("sort", "sort", Told::Text),
+    ("summarize", "summarize", Told::Flag), ("verbose", "verbose", Told::Number),
 ];
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,10 +71,13 @@ pub struct Options {
     pub heading: bool,
     pub iterate_secs: Option<u64>,
     pub json: bool,
+    /// Whose shape the document has.
+    pub shape: Shape,
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub converts: bool,
-    pub verbose: bool,
+    /// What `-v` tells of them.
+    pub listing: String,
     pub time_format: Option<String>,
     pub complaints: Vec<String>,
 }
@@ -195,9 +209,10 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Vec<Str
         heading: !parsed.has("noheader"),
         iterate_secs,
         json: parsed.has("json") || parsed.has("yaml"),
+        shape: json::chosen(parsed)?,
         yaml: parsed.has("yaml"),
         converts: !parsed.has("noconvert"),
-        verbose: parsed.has("verbose"),
+        listing: listing(parsed, LISTED),
         time_format,
         complaints: complaints.into_iter().collect(),
     })

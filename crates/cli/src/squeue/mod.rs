@@ -41,7 +41,8 @@ pub fn run(arguments: &[String]) -> i32 {
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {
-    let Some((cluster, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
+    print(&options.listing);
+    let Some((cluster, mut controller)) = VIEWER.connect(!options.listing.is_empty(), &options.clusters).await? else {
         return Ok(1);
     };
     let config = controller.configuration().await?.config;
@@ -103,7 +104,7 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         Scene { clock, config, progress: &page.progress, tasks_width: options.tasks_width, converts: options.converts };
     if options.json {
         let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
-        let text = json::jobs(&rows);
+        let text = json::jobs(options.shape, "squeue", &config.cluster_name, &rows);
         return Shown { text: if options.yaml { json::yaml(&text) } else { text }, ..Shown::default() };
     }
     let mut shown = Shown::default();

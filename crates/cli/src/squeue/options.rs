@@ -4,8 +4,9 @@ use model::{JobRef, StepId, hostlist};
 
 use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::job_ids;
+use crate::json::{self, Shape};
 use crate::users;
-use crate::viewer::{Asked, Environment, Manual, Refusal};
+use crate::viewer::{Asked, Environment, Manual, Refusal, Told, listing};
 
 use super::help;
 
@@ -23,7 +24,7 @@ pub const FLAGS: &[Flag] = &[
     flag("hide", None, Value::None),
     flag("iterate", Some('i'), Value::Required),
     flag("jobs", Some('j'), Value::Optional),
-    flag("json", None, Value::None),
+    flag("json", None, Value::Optional),
     flag("licenses", Some('L'), Value::Required),
     flag("local", None, Value::None),
     flag("long", Some('l'), Value::None),
@@ -47,7 +48,20 @@ pub const FLAGS: &[Flag] = &[
     flag("users", None, Value::Required),
     flag("verbose", Some('v'), Value::None),
     flag("version", Some('V'), Value::None),
-    flag("yaml", None, Value::None),
+    flag("yaml", None, Value::Optional),
+];
+
+/// In the order of Slurm's listing.
+#[rustfmt::skip]
+const LISTED: &[(&str, &str, Told)] = &[
+    ("all", "all", Told::Flag), ("array", "array", Told::Flag), ("federation", "federation", Told::Flag),
+    ("format", "format", Told::Text), ("iterate", "iterate", Told::Number), ("job_flag", "jobs", Told::Flag),
+    ("jobs", "jobs", Told::Text), ("licenses", "licenses", Told::Text), ("local", "local", Told::Flag),
+    ("names", "name", Told::Text), ("nodes", "nodelist", Told::Text), ("partitions", "partitions", Told::Text),
+    ("priority", "priority", Told::Flag), ("reservation", "reservation", Told::Text), ("sibling", "sibling", Told::Flag),
+    ("sort", "sort", Told::Text), ("start_flag", "start", Told::Flag), ("states", "states", Told::Text),
+    ("step_flag", "steps", Told::Flag), ("steps", "steps", Told::Text), ("users", "user", Told::Text),
+    ("verbose", "verbose", Told::Number),
 ];
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,10 +91,13 @@ pub struct Options {
     pub iterate_secs: Option<u64>,
     pub sort: Option<String>,
     pub json: bool,
+    /// Whose shape the document has.
+    pub shape: Shape,
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub converts: bool,
-    pub verbose: bool,
+    /// What `-v` tells of them.
+    pub listing: String,
     pub tasks_width: usize,
     pub time_format: Option<String>,
     /// Lines for stderr that stop nothing.
@@ -203,9 +220,10 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
         iterate_secs,
         sort: parsed.value("sort").map(str::to_string).or_else(|| environment("SQUEUE_SORT")),
         json: parsed.has("json") || parsed.has("yaml"),
+        shape: json::chosen(parsed)?,
         yaml: parsed.has("yaml"),
         converts: !parsed.has("noconvert"),
-        verbose: parsed.has("verbose"),
+        listing: listing(parsed, LISTED),
         tasks_width: environment("SLURM_BITSTR_LEN")
             .and_then(|width| width.parse().ok())
             .unwrap_or(crate::job_view::TASKS_WIDTH),

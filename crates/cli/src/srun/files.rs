@@ -8,6 +8,15 @@ use super::input::Source;
 use super::output::Sink;
 use super::plan::{Local, Streams};
 
+/// What becomes of what is in a file already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    Empty,
+    /// Others write to it too.
+    EmptyShared,
+    Append,
+}
+
 pub struct Files {
     pub stdin: Source,
     pub stdout: Sink,
@@ -16,12 +25,18 @@ pub struct Files {
 }
 
 /// The error is what to print after `error: `.
-pub fn open(streams: &Streams, appends: bool, job: &Job, step: &Step) -> Result<Files, String> {
+pub fn open(streams: &Streams, opening: Opening, job: &Job, step: &Step) -> Result<Files, String> {
     let name = |text: &str| pattern::expand(text, &values(job, step));
     let output = |text: &str, what: &str| {
         let mut options = OpenOptions::new();
-        options.create(true).write(true).append(appends).truncate(!appends);
-        options.open(name(text)).map_err(|error| format!("Could not open {what} file: {}", reason(&error)))
+        let is_shared = opening != Opening::Empty;
+        options.create(true).write(true).append(is_shared).truncate(!is_shared);
+        let failed = |error: std::io::Error| format!("Could not open {what} file: {}", reason(&error));
+        let file = options.open(name(text)).map_err(failed)?;
+        if opening == Opening::EmptyShared {
+            file.set_len(0).map_err(failed)?;
+        }
+        Ok::<File, String>(file)
     };
     let stdin = match &streams.stdin {
         None => Source::Stdin,

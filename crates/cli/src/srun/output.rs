@@ -25,7 +25,7 @@ pub struct Lines {
 impl Lines {
     /// One task cannot be mixed up with another, so its output needs no lines, unless they are labelled.
     pub fn new(n_tasks: u32, labels: bool, unbuffered: bool) -> Self {
-        let width = n_tasks.saturating_sub(1).to_string().len();
+        let width = model::label::width(n_tasks);
         let is_raw = !labels && (unbuffered || n_tasks <= 1);
         Lines { label_width: labels.then_some(width), is_raw, ..Lines::default() }
     }
@@ -58,21 +58,11 @@ impl Lines {
     }
 }
 
-/// Every line with its task in front; a labelled line always ends.
 fn labelled(width: Option<usize>, rank: u32, data: Vec<u8>) -> Vec<u8> {
-    let Some(width) = width else { return data };
-    if data.is_empty() {
-        return data;
+    match width {
+        Some(width) => model::label::lines(width, rank, &data),
+        None => data,
     }
-    let mut out = Vec::with_capacity(data.len() + data.len() / 8 + 16);
-    for line in data.split_inclusive(|byte| *byte == b'\n') {
-        out.extend_from_slice(format!("{rank:>width$}: ").as_bytes());
-        out.extend_from_slice(line);
-    }
-    if out.last() != Some(&b'\n') {
-        out.push(b'\n');
-    }
-    out
 }
 
 /// Where a stream ends up on this side.

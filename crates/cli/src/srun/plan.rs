@@ -28,6 +28,8 @@ pub struct Plan {
     pub group: Option<u32>,
     /// The other parts of a step over several components.
     pub others: Vec<Plan>,
+    /// The arguments say how many tasks or nodes, not only what the job has.
+    pub has_own_size: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +111,11 @@ fn build_part(
         environment: environment.id,
         work_dir: spec.work_dir.clone(),
         n_tasks: spec.size.n_tasks,
-        min_nodes: spec.size.min_nodes,
+        // A list of hosts says itself how many there are.
+        min_nodes: match hosts.is_empty() {
+            true => spec.size.min_nodes,
+            false => hosts.iter().collect::<std::collections::BTreeSet<_>>().len() as u32,
+        },
         tasks_per_node: spec.size.tasks_per_node,
         cpus_per_task: spec.size.cpus_per_task,
         memory: spec.size.memory,
@@ -139,8 +145,11 @@ fn build_part(
         task_prolog: request.step.task_prolog.clone(),
         task_epilog: request.step.task_epilog.clone(),
         keeps_counts: request.step.keeps_counts,
+        labels: request.step.labels,
+        layout_words: request.step.layout_words.clone(),
         time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),
     };
+    let has_own_size = ["ntasks", "nodes", "ntasks-per-node", "nodelist"].iter().any(|name| request.is_argument(name));
     let place = match request.step.job {
         Some(job) => Place::Inside(job),
         None if request.step.relative.is_some() => {
@@ -169,6 +178,7 @@ fn build_part(
         talk,
         group: None,
         others: Vec::new(),
+        has_own_size,
     })
 }
 

@@ -91,7 +91,13 @@ impl<'a> Session<'a> {
         if plan.behaviour.verbosity > 0 {
             chatter::begun(&job, &step).iter().for_each(|line| eprintln!("srun: {line}"));
         }
-        let files = files::open(&plan.streams, plan.step.appends, &job, &step)?;
+        let is_one_of_several = part.n_tasks > step.n_tasks;
+        let opening = match (plan.step.appends, is_one_of_several, part.leads) {
+            (true, ..) | (false, true, false) => files::Opening::Append,
+            (false, true, true) => files::Opening::EmptyShared,
+            (false, false, _) => files::Opening::Empty,
+        };
+        let files = files::open(&plan.streams, opening, &job, &step)?;
         let lines = Lines::new(part.n_tasks, plan.options.labels, plan.options.unbuffered || plan.options.pty);
         let writer = output::start(lines, files.stdout, files.stderr);
         let (news_in, news) = mpsc::unbounded_channel();
@@ -354,8 +360,9 @@ impl<'a> Session<'a> {
         if self.is_terminating || !matches!(self.plan.place, super::plan::Place::Inside(_)) {
             return None;
         }
-        let secs = self.plan.options.time_limit?.seconds()?;
-        Some(self.started_at + Duration::from_secs(secs))
+        // The step's own record: an administrator may have changed it.
+        let limit = self.step.spec.time_limit?.span()?;
+        Some(self.started_at + Duration::from_secs(limit.secs()))
     }
 
     async fn on_time_limit(&mut self) {

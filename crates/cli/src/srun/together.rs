@@ -119,6 +119,7 @@ async fn create(cluster: &Client, plans: &[&Plan]) -> Result<Vec<(Job, Step)>, F
 /// The job of each part: the component that it names, or the job itself where it has none.
 async fn resolve(controller: &mut Controller, plans: &[&Plan]) -> Result<Vec<(JobId, StepSpec)>, Failed> {
     let mut parts = Vec::new();
+    let highest = plans.iter().filter_map(|plan| plan.group).max().unwrap_or(0);
     for plan in plans {
         let Place::Inside(job) = &plan.place else {
             return Err(fail("--jobid must hold for all components or for none"));
@@ -130,12 +131,23 @@ async fn resolve(controller: &mut Controller, plans: &[&Plan]) -> Result<Vec<(Jo
         let id = match (place, plan.group) {
             (Some(het), Some(group)) if het.is_leader() => match het.ids.get(group as usize) {
                 Some(id) => *id,
+                None if plans.len() > 1 => {
+                    let most = het.ids.len().saturating_sub(1);
+                    return Err(fail(&format!(
+                        "Attempt to run a job step with het group value of {highest}, but the job allocation has maximum value of {most}"
+                    )));
+                }
                 None => return Err(too_high(group, het.ids.len() as u32)),
             },
             (None, Some(group)) if group > 0 => return Err(too_high(group, 1)),
             _ => *job,
         };
-        parts.push((id, plan.step.clone()));
+        let mut step = plan.step.clone();
+        // In a plain allocation no part is as wide as the whole job unless it says so.
+        if place.is_none() && plans.len() > 1 && !plan.has_own_size {
+            (step.n_tasks, step.tasks_per_node, step.min_nodes, step.max_nodes) = (Some(1), None, 1, Some(1));
+        }
+        parts.push((id, step));
     }
     Ok(parts)
 }

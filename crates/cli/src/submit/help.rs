@@ -156,6 +156,9 @@ pub fn connections(program: Program, verbosity: u32, cluster: &config::Client) -
         let socket = cluster.controller_socket.display();
         text.push_str(&format!("{name}: debug:  cluster {}, controller at {socket}\n", cluster.cluster_name));
     }
+    if verbosity > 1 && program == Program::Salloc {
+        text.push_str("salloc: debug:  Entering _msg_thr_internal\n");
+    }
     if verbosity > 2 {
         text.push_str(&format!("{name}: debug2: configuration from {}\n", cluster.file.display()));
     }

@@ -17,6 +17,8 @@ pub struct Request {
     pub behaviour: Behaviour,
     pub step: StepRequest,
     pub gpus: Gpus,
+    /// So many threads of a core work (`--hint`).
+    pub hinted_threads: Option<u32>,
     /// `--export`, as written.
     pub export: Option<String>,
     pub export_file: Option<String>,
@@ -105,6 +107,8 @@ pub struct StepRequest {
     pub task_epilog: String,
     /// `--distribution=arbitrary`: tasks go where a list says.
     pub is_arbitrary: bool,
+    /// `--distribution` in Slurm's words.
+    pub layout_words: String,
     /// The command is a file that names programs by rank.
     pub has_programs: bool,
     pub time_limit: Option<Limit>,

@@ -13,16 +13,16 @@ Application hint options:
         [no]multithread [don't] use extra threads with in-core multi-threading
         help            show this help message";
 
-/// Hints say how many threads of a core work.
 /// Cores or threads kept for the system; no cluster here lets jobs choose that, which `finish` says.
 pub fn special_resources(_: &mut Request, given: &Argument) -> Done {
     given.number().map(drop)
 }
 
+/// Hints say how many threads of a core work, unless an option says it too.
 pub fn hint(request: &mut Request, given: &Argument) -> Done {
     match given.text().to_ascii_lowercase().as_str() {
-        "compute_bound" | "nomultithread" => request.spec.size.threads_per_core = Some(1),
-        "multithread" => request.spec.size.threads_per_core = None,
+        "compute_bound" | "nomultithread" => request.hinted_threads = Some(1),
+        "multithread" => request.hinted_threads = None,
         "memory_bound" => return Err(Problem::unsupported("hint=memory_bound")),
         "help" => return Err(Problem { lines: vec![Line::Bare(HINT_HELP.to_string())], code: 1 }),
         _ => {
@@ -86,38 +86,68 @@ pub fn use_min_nodes(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
-/// Over nodes; within a node CPUs are given out in their order, which is `block`.
+/// `block|cyclic|arbitrary|plane=N` over nodes, then over sockets and over cores (which CPUs of a node are a task's own is
+/// the same whatever these say), and `pack`.
 pub fn distribution(request: &mut Request, given: &Argument) -> Done {
     let text = given.text().to_ascii_lowercase();
-    let (over_nodes, within) = text.split_once(':').unwrap_or((&text, ""));
-    let unsupported = || Problem::unsupported(&format!("distribution={}", given.text()));
-    let chosen = match over_nodes.split_once('=') {
+    let (levels, packs) = match text.rsplit_once(',') {
+        Some((levels, "pack")) if !levels.is_empty() => (levels, Some("pack")),
+        Some((levels, "nopack")) if !levels.is_empty() => (levels, Some("nopack")),
+        Some(_) => return Err(given.invalid()),
+        None if text == "pack" => ("", Some("pack")),
+        None if text == "nopack" => ("", Some("nopack")),
+        None => (text.as_str(), None),
+    };
+    let (over_nodes, within) = levels.split_once(':').unwrap_or((levels, ""));
+    let mut chosen = match over_nodes.split_once('=') {
         Some(("plane", size)) => match size.parse() {
             Ok(size) if size > 0 => Distribution::Plane(size),
             _ => return Err(no_plane(given)),
         },
         None if over_nodes == "plane" => return Err(no_plane(given)),
         None => match over_nodes {
-            "block" | "*" | "unknown" | "" => Distribution::Block,
+            "block" | "*" | "unknown" => Distribution::Block,
+            "" if packs.is_some() => Distribution::Block,
             "cyclic" => Distribution::Cyclic,
             "arbitrary" => {
                 request.step.is_arbitrary = true;
                 Distribution::Block
             }
-            other if other.contains(',') && ["block", "cyclic", "*"].iter().any(|known| other.starts_with(known)) => {
-                return Err(unsupported());
-            }
             _ => return Err(given.invalid()),
         },
         Some(_) => return Err(given.invalid()),
     };
-    match within {
-        "" | "*" | "block" | "*:*" | "block:*" | "block:block" | "*:block" => {}
-        within if within.starts_with(['b', 'c', 'f', '*']) => return Err(unsupported()),
-        _ => return Err(given.invalid()),
+    if packs == Some("pack") && chosen == Distribution::Block {
+        chosen = Distribution::Pack;
+    }
+    let name = match over_nodes {
+        "*" | "unknown" => "block",
+        name => name.split('=').next().unwrap_or(name),
+    };
+    let mut words = vec![name.to_string()];
+    if !within.is_empty() {
+        words.extend(within_node(within).ok_or_else(|| given.invalid())?.iter().map(|word| word.to_string()));
     }
     request.spec.size.distribution = chosen;
+    request.step.layout_words = match (words.join(":"), packs) {
+        (levels, None) => levels,
+        (levels, Some(packs)) if levels.is_empty() => packs.to_string(),
+        (levels, Some(packs)) => format!("{levels},{packs}"),
+    };
     Ok(())
+}
+
+/// The words for sockets and for cores; `*` is what stands before it, or `cyclic`.
+fn within_node(text: &str) -> Option<Vec<&str>> {
+    let mut words: Vec<&str> = Vec::new();
+    for word in text.split(':') {
+        words.push(match word {
+            "block" | "cyclic" | "fcyclic" => word,
+            "*" => words.last().copied().unwrap_or("cyclic"),
+            _ => return None,
+        });
+    }
+    (words.len() <= 2).then_some(words)
 }
 
 fn no_plane(given: &Argument) -> Problem {

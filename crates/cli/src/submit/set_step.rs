@@ -93,6 +93,26 @@ pub fn gpu_bind(request: &mut Request, given: &Argument) -> Done {
         "mask_gpu" => GpuBind::Map(cpu_map("mask_cpu", list).ok_or_else(refuse)?),
         _ => return Err(refuse()),
     });
+    request.spec.gpu_bind_words = given.text().to_ascii_lowercase();
+    Ok(())
+}
+
+/// `[type=]value[,type=value][,verbose]`: checked and shown. No GPU's clock is changed, as by Slurm without a vendor's library.
+pub fn gpu_freq(request: &mut Request, given: &Argument) -> Done {
+    let text = given.text().to_ascii_lowercase();
+    let is_value = |value: &str| {
+        matches!(value, "low" | "medium" | "highm1" | "high")
+            || !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_right = |word: &str| match word.split_once('=') {
+        Some(("memory", value)) => is_value(value),
+        Some(_) => false,
+        None => word == "verbose" || is_value(word),
+    };
+    if text.is_empty() || !text.split(',').all(is_right) {
+        return Err(Problem::error(format!("Invalid --gpu-freq argument: gpu:{text}")));
+    }
+    request.spec.gpu_freq_words = text;
     Ok(())
 }
 

@@ -3,7 +3,7 @@ use model::gres::GresRequest;
 use model::spec::{Memory, Size};
 use model::{JobSpec, Reject};
 
-use super::request::Source;
+use super::request::{Given, Source};
 use super::{Caller, Problem, Program, Request, limits};
 
 /// A finished job request, and what to tell the user about it on the way.
@@ -27,6 +27,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     }
     let mut warnings = Vec::new();
     special_resources(request, &mut warnings)?;
+    settle_hint(request, &mut spec.size, &mut warnings);
     if request.step.is_arbitrary {
         // The list names a node for each task, and may name one several times.
         let mut seen = std::collections::BTreeSet::new();
@@ -73,6 +74,26 @@ fn special_resources(request: &Request, warnings: &mut Vec<String>) -> Result<()
             ));
             Ok(())
         }
+    }
+}
+
+/// A hint gives way to options that say the same more exactly.
+fn settle_hint(request: &Request, size: &mut Size, warnings: &mut Vec<String>) {
+    let Some(hint) = request.given.get("hint") else { return };
+    let binds = |given: &Given| {
+        let is_talk = |word: &str| matches!(word, "" | "v" | "verbose" | "q" | "quiet");
+        !given.value.as_deref().unwrap_or_default().split(',').all(is_talk)
+    };
+    let is_told = ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| request.is_given(name))
+        || request.given.get("cpu-bind").is_some_and(binds);
+    if !is_told {
+        size.threads_per_core = request.hinted_threads.or(size.threads_per_core);
+    } else if request.behaviour.verbosity > 0 && hint.source != Source::Environment {
+        warnings.push(
+            "Following options are mutually exclusive with --hint: --ntasks-per-core, --threads-per-core, -B and --cpu-bind \
+             (other then --cpu-bind=verbose). Ignoring --hint."
+                .to_string(),
+        );
     }
 }
 

@@ -96,7 +96,7 @@ pub static OPTIONS: &[Opt] = options! {
     "gid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::gid), "group of the job (root only)";
     "gpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_GPU_BIND"], Some(set_step::gpu_bind), "which of the step's GPUs a task sees";
     "gpu-bind" None, REQUIRED, BATCH_ALLOC, ["SBATCH_GPU_BIND", "SALLOC_GPU_BIND", ""], Some(set_step::gpu_bind), "for the steps in the job: which of its GPUs a task sees";
-    "gpu-freq" None, REQUIRED, ALL, named!("GPU_FREQ"), REFUSED, "";
+    "gpu-freq" None, REQUIRED, ALL, named!("GPU_FREQ"), Some(set_step::gpu_freq), "frequency of the allocated GPUs; checked and shown";
     "gpus" Some('G'), REQUIRED, ALL, named!("GPUS"), Some(set_size::gpus), "count of GPUs required for the job";
     "gpus-per-node" None, REQUIRED, ALL, named!("GPUS_PER_NODE"), Some(set_size::gpus_per_node), "number of GPUs required per allocated node";
     "gpus-per-socket" None, REQUIRED, ALL, named!("GPUS_PER_SOCKET"), REFUSED, "";

@@ -350,7 +350,10 @@ fn orders(cluster: &Cluster, duty: &Duty, places: &hooks::Places) -> Vec<(NodeNa
                         step: Some(step.id),
                         // As Slurm: a cancelled step is not asked first.
                         kill_wait: Span(0),
-                        note: KillNote::Cancelled,
+                        note: match step.has_outlived_limit(cluster.now()) {
+                            true => KillNote::TimeLimit,
+                            false => KillNote::Cancelled,
+                        },
                     };
                     step.shares.iter().map(|share| (share.node.clone(), kill.clone())).collect()
                 }

@@ -6,7 +6,7 @@ use super::*;
 pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
     let (true, Some(by)) = (is_pending(job), job.held) else { return Hold::Free };
     let reason = match by {
-        HeldBy::User | HeldBy::Requeue => Reason::JobHeldUser,
+        HeldBy::User | HeldBy::Requeue | HeldBy::SpecialExit => Reason::JobHeldUser,
         HeldBy::Admin => Reason::JobHeldAdmin,
         HeldBy::LaunchFailed => Reason::JobHeldUser,
         HeldBy::MaxRequeue => Reason::JobHoldMaxRequeue,

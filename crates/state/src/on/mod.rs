@@ -8,6 +8,7 @@ pub(crate) mod node;
 pub(crate) mod partition;
 pub(crate) mod plan;
 pub(crate) mod report;
+mod resize;
 pub(crate) mod reservation;
 pub(crate) mod step;
 pub(crate) mod submit;

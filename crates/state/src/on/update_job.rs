@@ -8,7 +8,7 @@ use model::update::{JobChanges, TimeLimitChange};
 use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, Timestamp, features};
 
 use super::job::{pending_only, touched};
-use super::{Answer, each, submit};
+use super::{Answer, each, resize, submit};
 use crate::buffers::life;
 use crate::features::dependency::would_wait_for_itself;
 use crate::settle::forget_wait;
@@ -22,6 +22,21 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         let job = &cluster.jobs[&id];
         if job.is_over() {
             return Err(Reject::AlreadyOver);
+        }
+        if let Some(wish) = &changes.step_limit {
+            resize::limit_steps(cluster, by, id, wish)?;
+            touched(cluster, id);
+            return Ok(());
+        }
+        if changes.special_exit == Some(true) {
+            resize::note_special_exit(cluster, id)?;
+            touched(cluster, id);
+            return Ok(());
+        }
+        if let Some(kept) = resize::kept_nodes(cluster, job, changes)? {
+            resize::shrink(cluster, id, &kept);
+            touched(cluster, id);
+            return Ok(());
         }
         let mut spec = changed_spec(by, job, changes, cluster.now)?;
         let association = charged_to(cluster, job, changes, &mut spec)?;
@@ -133,6 +148,7 @@ fn needs_pending(changes: &JobChanges) -> bool {
         || changes.begin.is_some()
         || changes.dependency.is_some()
         || changes.min_nodes.is_some()
+        || changes.n_cpus.is_some()
         || changes.max_nodes.is_some()
         || changes.n_tasks.is_some()
         || changes.cpus_per_task.is_some()
@@ -191,6 +207,9 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> 
     set_some(&mut spec.size.max_nodes, &changes.max_nodes);
     set_some(&mut spec.size.n_tasks, &changes.n_tasks);
     set_some(&mut spec.size.cpus_per_task, &changes.cpus_per_task);
+    if let Some(n_cpus) = changes.n_cpus {
+        spec.size.n_tasks = Some(n_cpus.div_ceil(spec.size.n_cpus_per_task()).max(1));
+    }
     set_some(&mut spec.stdin, &changes.stdin);
     set_some(&mut spec.stdout, &changes.stdout);
     set_some(&mut spec.stderr, &changes.stderr);

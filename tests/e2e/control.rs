@@ -1,0 +1,130 @@
+//! What `scontrol` changes of jobs that run or have run, and what the newer data parsers make of what is shown.
+use crate::cluster::{Cluster, kill_9};
+
+#[test]
+fn a_running_job_gives_nodes_back_and_its_shell_hears_of_it() {
+    let cluster = Cluster::up("--nodes 3 --cpus 2");
+    let script = "scontrol update JobId=$SLURM_JOB_ID NumNodes=1 && . ./slurm_job_${SLURM_JOB_ID}_resize.sh && \
+        echo $SLURM_NNODES $SLURM_JOB_NODELIST $SLURM_JOB_CPUS_PER_NODE > shrunk; touch told; while [ ! -e go ]; do sleep 0.05; done; srun printenv SLURMD_NODENAME";
+    let job = cluster.sbatch(&format!("-N3 --exclusive --wrap '{script}'"));
+    cluster.wait_until("ls told", |said| said.code == 0);
+    assert_eq!(cluster.file("shrunk"), "1 n1 2\n", "{}", cluster.file(&format!("slurm-{job}.out")));
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -o '%D %N'")), "1 n1");
+    // What it gave back is there for others, also after the controller was killed.
+    kill_9(cluster.controller_pid());
+    cluster.start("");
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -o '%D %N'")), "1 n1");
+    assert_eq!(cluster.ok("srun -N2 --exclusive printenv SLURMD_NODENAME | sort | xargs"), "n2 n3");
+    for (change, told) in [
+        ("NumNodes=2", "Node count specification invalid"),
+        ("NodeList=n2", "Node count specification invalid"),
+        ("NumNodes=0", "Node count specification invalid"),
+    ] {
+        let said = cluster.run(&format!("scontrol update JobId={job} {change}"));
+        assert_eq!(said.err, format!("{told} for job {job}\n"), "{change}");
+    }
+    cluster.ok("touch go");
+    cluster.wait_state(&job, "COMPLETED");
+    assert_eq!(cluster.file(&format!("slurm-{job}.out")).lines().last(), Some("n1"));
+    // Nodes with a live step on them are kept.
+    let job = cluster.sbatch("-N2 --wrap 'srun -N2 sleep 100'");
+    cluster.wait_for(&format!("squeue -hs -j {job} -o %i | grep -c 0$"), "1");
+    let said = cluster.run(&format!("scontrol update JobId={job} NumNodes=1"));
+    assert_eq!(said.err, format!("Requested nodes are busy for job {job}\n"));
+}
+
+#[test]
+fn requeues_may_be_special_or_only_of_what_runs() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    let job = cluster.sbatch("--wrap true");
+    cluster.wait_state(&job, "COMPLETED");
+    cluster.ok(&format!("scontrol requeuehold State=SpecialExit {job}"));
+    assert_eq!(cluster.ok(&format!("squeue -h -t SE -j {job} -o '%T %t'")), "SPECIAL_EXIT SE");
+    assert!(cluster.run(&format!("scontrol requeuehold State=Nonsense {job}")).err.contains("SpecialExit"));
+    cluster.ok(&format!("scontrol release {job}"));
+    cluster.wait_state(&job, "COMPLETED");
+    let array = cluster.sbatch("-a 1-2 --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || { echo $SLURM_RESTART_COUNT >> runs; sleep 100; }'");
+    cluster.wait_state(&format!("{array}_1"), "COMPLETED");
+    cluster.wait_until("cat runs", |said| said.out.lines().count() == 1);
+    cluster.ok(&format!("scontrol requeue incomplete {array}"));
+    cluster.wait_until("cat runs", |said| said.out.lines().count() == 2);
+    assert_eq!(cluster.ok(&format!("sacct -nXP -j {array}_1 -o state")), "COMPLETED");
+    cluster.ok(&format!("scancel {array}"));
+}
+
+#[test]
+fn jobs_are_changed_by_name_and_steps_get_another_limit() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    let job = cluster.sbatch("-J mine -H --wrap true");
+    let said = cluster.run("scontrol update JobName=nobody UserID=1 Comment=x");
+    assert_eq!((said.err.as_str(), said.code), ("No jobs with user ID 1 and name 'nobody'\n", 1));
+    cluster.ok("scontrol update JobName=mine Comment=found");
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -O comment")).trim(), "found");
+    cluster.ok(&format!("scontrol update jobid={job} comment later"));
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -O comment")).trim(), "later");
+    cluster.ok(&format!("scontrol update jobid={job} numcpus=3"));
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -o %C")), "3");
+    let job = cluster.sbatch("-t 5 --wrap 'srun -t 4 sleep 100'");
+    cluster.wait_for(&format!("scontrol show step {job}.0 | grep -o TimeLimit=.*"), "TimeLimit=00:04:00");
+    cluster.ok(&format!("scontrol update StepId={job} TimeLimit=2"));
+    assert_eq!(cluster.ok(&format!("scontrol show step {job}.0 | grep -o TimeLimit=.*")), "TimeLimit=00:02:00");
+    assert!(cluster.run(&format!("scontrol update StepId={job}.7 TimeLimit=2")).code == 1);
+    assert!(cluster.ok("scontrol show slurmd n1").contains(&format!("Active Steps             = {job}.")));
+    cluster.ok(&format!("scancel {job}"));
+    let said = cluster.run("scontrol show step 777.0");
+    assert_eq!(said.err, "slurm_get_job_steps error: Invalid job id specified\n");
+}
+
+#[test]
+fn labels_layouts_and_hints_are_taken_as_slurm_takes_them() {
+    let cluster = Cluster::up("--nodes 2 --cpus 4");
+    cluster.ok("srun -n2 -l -o out.%t printf 'a\\nb'");
+    assert_eq!((cluster.file("out.0"), cluster.file("out.1")), ("0: a\n0: b\n".into(), "1: a\n1: b\n".into()));
+    for (given, told) in [("*:*", "block:cyclic"), ("cyclic:block:fcyclic", "cyclic:block:fcyclic"), ("*,nopack", "block,nopack")] {
+        assert_eq!(cluster.ok(&format!("srun -n1 -m '{given}' printenv SLURM_DISTRIBUTION")), told);
+    }
+    assert!(cluster.run("srun -m block:round true").err.contains("Invalid --distribution specification"));
+    assert_eq!(cluster.ok("srun -N2 -n4 -m pack printenv SLURMD_NODENAME | uniq -c | xargs"), "4 n1");
+    let said = cluster.run("srun -v --hint=nomultithread --threads-per-core=1 true");
+    assert!(said.err.contains("Ignoring --hint."), "{said:?}");
+    // A file that several parts of a step share has all of their lines.
+    cluster.ok("srun -n1 -l -o both echo one : -n1 echo two");
+    let mut lines: Vec<String> = cluster.file("both").lines().map(str::to_string).collect();
+    lines.sort();
+    assert_eq!(lines, ["0: one", "1: two"]);
+}
+
+#[test]
+fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
+    let cluster = Cluster::up("--nodes 2 --cpus 4");
+    let job = cluster.sbatch("-N2 -t 5 --wrap 'sleep 100'");
+    cluster.wait_state(&job, "RUNNING");
+    let read = |line: &str| -> serde_json::Value {
+        serde_json::from_str(&cluster.ok(line)).unwrap_or_else(|why| panic!("{line}: {why}"))
+    };
+    let number = |number: u32| serde_json::json!({"set": true, "infinite": false, "number": number});
+    for line in ["squeue --json=v0.0.41", "scontrol --json=v0.0.41 show job"] {
+        let shown = read(line);
+        assert_eq!(shown["meta"]["plugin"]["data_parser"], "data_parser/v0.0.41", "{line}");
+        let shown = &shown["jobs"][0];
+        assert_eq!(shown["job_state"], serde_json::json!(["RUNNING"]), "{line}");
+        assert_eq!((&shown["node_count"], &shown["time_limit"]), (&number(2), &number(5)), "{line}");
+        assert_eq!(shown["job_resources"]["nodes"]["allocation"][1]["name"], "n2", "{line}");
+    }
+    assert_eq!(read("squeue --json")["jobs"][0]["job_state"], "RUNNING");
+    assert_eq!(read("squeue --json=v0.0.40")["jobs"][0]["job_resources"]["allocated_nodes"][0]["nodename"], "n1");
+    let shown = read("sinfo --json=v0.0.41");
+    assert_eq!((&shown["sinfo"][0]["nodes"]["total"], &shown["sinfo"][0]["node"]["state"][0]), (&2.into(), &"MIXED".into()));
+    assert_eq!(read("scontrol --json=v0.0.41 show nodes")["nodes"][0]["state"][0], "MIXED");
+    assert_eq!(read("scontrol --json=v0.0.41 show partition")["partitions"][0]["nodes"]["total"], 2);
+    cluster.ok(&format!("scancel {job}"));
+    cluster.wait_for(&format!("sacct -nXP -j {job} -o state | cut -d' ' -f1"), "CANCELLED");
+    let shown = read(&format!("sacct -j {job} --json=v0.0.41"));
+    assert_eq!(shown["jobs"][0]["state"]["current"], serde_json::json!(["CANCELLED"]));
+    assert_eq!(shown["jobs"][0]["time"]["limit"], number(5));
+    assert!(cluster.ok("squeue --json=list").contains("data_parser/v0.0.41\n"));
+    let said = cluster.run("squeue --json=nonsense");
+    assert_eq!((said.err.as_str(), said.code), ("squeue: fatal: Unable to find plugin: nonsense\n", 1));
+    // Both notations say the same.
+    assert!(cluster.ok("squeue --yaml").starts_with("---\nmeta:\n"));
+}
