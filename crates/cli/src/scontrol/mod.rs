@@ -477,7 +477,7 @@ async fn update_jobs(
 /// What to tell of a running job that has another size now.
 async fn shrunk(controller: &mut Controller, job: model::JobRef) -> Result<String, CallError> {
     let page = controller.all_jobs(&JobFilter { jobs: vec![job], ..JobFilter::default() }).await?;
-    let running = page.jobs.iter().find(|job| job.phase == model::Phase::Running);
+    let running = page.jobs.iter().find(|job| job.holds_nodes());
     Ok(running.map_or(String::new(), |job| match resized::write(job) {
         Ok(told) => told,
         Err(why) => format!("scontrol: error: {why}\n"),

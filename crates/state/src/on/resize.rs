@@ -14,8 +14,12 @@ pub(super) fn kept_nodes(
     changes: &JobChanges,
 ) -> Result<Option<BTreeSet<NodeName>>, Reject> {
     let asks = changes.nodes.is_some() || changes.min_nodes.is_some();
-    if !asks || job.phase != Phase::Running {
+    // A script may ask before its start is confirmed.
+    if !asks || !matches!(job.phase, Phase::Starting | Phase::Running) {
         return Ok(None);
+    }
+    if job.phase == Phase::Starting && (job.hook.is_some() || cluster.config.hooks.on_nodes()) {
+        return Err(Reject::JobSuspended);
     }
     if job.het.is_some() {
         return Err(Reject::HetComponent);
