@@ -8,7 +8,7 @@ fn page() -> JobsPage {
 }
 
 fn job(id: &str, style: Style) -> Reply {
-    show::jobs(Some(id), &page(), &fixture::config(), &fixture::clock(), style, false)
+    show::jobs(Some(id), &page(), &fixture::config(), &fixture::clock(), style, None)
 }
 
 const LINES: Style = Style { one_line: false, details: false };
@@ -65,16 +65,16 @@ fn arrays_and_what_is_not_there() {
     assert_eq!(job("499_99", LINES), Reply { code: 1, ..Reply::text("Job 499_99 not found\n".into()) });
     assert_eq!(show::job_request(Some("x")).unwrap_err(), "scontrol_print_job error: Invalid job id specified");
     let unknown = JobsPage { unknown: vec![model::JobId(9)], ..JobsPage::default() };
-    let reply = show::jobs(Some("9"), &unknown, &fixture::config(), &fixture::clock(), LINES, false);
+    let reply = show::jobs(Some("9"), &unknown, &fixture::config(), &fixture::clock(), LINES, None);
     assert_eq!(reply, Reply::failed("slurm_load_jobs error: Invalid job id specified"));
-    let none = show::jobs(None, &JobsPage::default(), &fixture::config(), &fixture::clock(), LINES, false);
+    let none = show::jobs(None, &JobsPage::default(), &fixture::config(), &fixture::clock(), LINES, None);
     assert_eq!(none.out, "No jobs in the system\n");
 }
 
 #[test]
 fn nodes_and_partitions_are_shown_as_slurm_shows_them() {
     let nodes = fixture::mixed_nodes();
-    let show = |name: &str| show::nodes(Some(name), &nodes, &fixture::config(), &fixture::clock(), LINES, false);
+    let show = |name: &str| show::nodes(Some(name), &nodes, &fixture::config(), &fixture::clock(), LINES, None);
     assert_eq!(
         show("n3").out,
         "NodeName=n3 Arch=x86_64 CoresPerSocket=1 
@@ -100,7 +100,7 @@ fn nodes_and_partitions_are_shown_as_slurm_shows_them() {
     );
     assert_eq!(show("nosuch"), Reply { code: 1, ..Reply::text("Node nosuch not found\n".into()) });
     assert_eq!(show("n[1-2]").out.matches("NodeName=").count(), 2);
-    let partition = show::partitions(Some("short"), &nodes, &fixture::config(), LINES, false, false);
+    let partition = show::partitions(Some("short"), &nodes, &fixture::config(), LINES, false, None);
     assert_eq!(
         partition.out,
         "PartitionName=short
@@ -118,7 +118,7 @@ fn nodes_and_partitions_are_shown_as_slurm_shows_them() {
 
 "
     );
-    let unknown = show::partitions(Some("x"), &nodes, &fixture::config(), LINES, false, false);
+    let unknown = show::partitions(Some("x"), &nodes, &fixture::config(), LINES, false, None);
     assert_eq!(unknown, Reply { code: 1, ..Reply::text("Partition x not found\n".into()) });
 }
 

@@ -254,11 +254,11 @@ fn show(stage: &mut Stage, arguments: &[String]) -> Said {
     let (config, clock, style) = (stage.cluster.config().clone(), clock(stage), Style::default());
     let reply = match Entity::parse(what) {
         Some(Entity::Job) => match scontrol::show::job_request(id) {
-            Ok(filter) => scontrol::show::jobs(id, &page(stage, &filter), &config, &clock, style, false),
+            Ok(filter) => scontrol::show::jobs(id, &page(stage, &filter), &config, &clock, style, None),
             Err(line) => return Said::failed(line),
         },
-        Some(Entity::Node) => scontrol::show::nodes(id, &nodes(stage), &config, &clock, style, false),
-        Some(Entity::Partition) => scontrol::show::partitions(id, &nodes(stage), &config, style, false, false),
+        Some(Entity::Node) => scontrol::show::nodes(id, &nodes(stage), &config, &clock, style, None),
+        Some(Entity::Partition) => scontrol::show::partitions(id, &nodes(stage), &config, style, false, None),
         Some(Entity::Reservation) => {
             let all: Vec<_> = stage.cluster.reservations().map(|one| (**one).clone()).collect();
             scontrol::show_reservation::reservations(id, &all, &nodes(stage), &clock, style)
