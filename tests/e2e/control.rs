@@ -43,7 +43,8 @@ fn requeues_may_be_special_or_only_of_what_runs() {
     assert!(cluster.run(&format!("scontrol requeuehold State=Nonsense {job}")).err.contains("SpecialExit"));
     cluster.ok(&format!("scontrol release {job}"));
     cluster.wait_state(&job, "COMPLETED");
-    let array = cluster.sbatch("-a 1-2 --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || { echo $SLURM_RESTART_COUNT >> runs; sleep 100; }'");
+    let array = cluster
+        .sbatch("-a 1-2 --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || { echo $SLURM_RESTART_COUNT >> runs; sleep 100; }'");
     cluster.wait_state(&format!("{array}_1"), "COMPLETED");
     cluster.wait_until("cat runs", |said| said.out.lines().count() == 1);
     cluster.ok(&format!("scontrol requeue incomplete {array}"));
@@ -80,7 +81,9 @@ fn labels_layouts_and_hints_are_taken_as_slurm_takes_them() {
     let cluster = Cluster::up("--nodes 2 --cpus 4");
     cluster.ok("srun -n2 -l -o out.%t printf 'a\\nb'");
     assert_eq!((cluster.file("out.0"), cluster.file("out.1")), ("0: a\n0: b\n".into(), "1: a\n1: b\n".into()));
-    for (given, told) in [("*:*", "block:cyclic"), ("cyclic:block:fcyclic", "cyclic:block:fcyclic"), ("*,nopack", "block,nopack")] {
+    for (given, told) in
+        [("*:*", "block:cyclic"), ("cyclic:block:fcyclic", "cyclic:block:fcyclic"), ("*,nopack", "block,nopack")]
+    {
         assert_eq!(cluster.ok(&format!("srun -n1 -m '{given}' printenv SLURM_DISTRIBUTION")), told);
     }
     assert!(cluster.run("srun -m block:round true").err.contains("Invalid --distribution specification"));
@@ -114,7 +117,10 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
     assert_eq!(read("squeue --json")["jobs"][0]["job_state"], "RUNNING");
     assert_eq!(read("squeue --json=v0.0.40")["jobs"][0]["job_resources"]["allocated_nodes"][0]["nodename"], "n1");
     let shown = read("sinfo --json=v0.0.41");
-    assert_eq!((&shown["sinfo"][0]["nodes"]["total"], &shown["sinfo"][0]["node"]["state"][0]), (&2.into(), &"MIXED".into()));
+    assert_eq!(
+        (&shown["sinfo"][0]["nodes"]["total"], &shown["sinfo"][0]["node"]["state"][0]),
+        (&2.into(), &"MIXED".into())
+    );
     assert_eq!(read("scontrol --json=v0.0.41 show nodes")["nodes"][0]["state"][0], "MIXED");
     assert_eq!(read("scontrol --json=v0.0.41 show partition")["partitions"][0]["nodes"]["total"], 2);
     cluster.ok(&format!("scancel {job}"));

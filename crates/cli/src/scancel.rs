@@ -272,7 +272,8 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
         Err(error) => return Err(error.to_string()),
     };
     // Who is named and cannot be meant is told; what only filters leave out is not.
-    for target in plan.targets.iter().filter(|target| !jobs.iter().any(|job| !job.is_over() && names(&target.job, job))) {
+    for target in plan.targets.iter().filter(|target| !jobs.iter().any(|job| !job.is_over() && names(&target.job, job)))
+    {
         let is_known = jobs.iter().any(|job| names(&target.job, job));
         let why = if is_known { Reject::AlreadyOver } else { Reject::NoSuchJob };
         if !plan.is_quiet {

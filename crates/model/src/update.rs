@@ -1,7 +1,6 @@
 //! What `scontrol update` may change.
 use serde::{Deserialize, Serialize};
 
-use crate::{NodeName, StepId};
 use crate::dependency::Dependency;
 use crate::gres::{Gres, GresRequest};
 use crate::license::LicenseRequest;
@@ -9,6 +8,7 @@ use crate::node::NextState;
 use crate::partition::PartitionState;
 use crate::spec::{MailKind, Memory, TimeLimit};
 use crate::time::Timestamp;
+use crate::{NodeName, StepId};
 
 record! {
     /// Fields that are none stay as they are.

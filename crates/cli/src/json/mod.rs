@@ -38,7 +38,9 @@ pub fn chosen(parsed: &Parsed) -> Result<Shape, Vec<String>> {
 
 /// What `--json` prints for jobs.
 pub fn jobs(shape: Shape, program: &str, cluster: &str, rows: &[JobView]) -> String {
-    document(shape, program, cluster, "jobs", |json| rows.iter().for_each(|row| json.object(|json| job::write(row, json))))
+    document(shape, program, cluster, "jobs", |json| {
+        rows.iter().for_each(|row| json.object(|json| job::write(row, json)))
+    })
 }
 
 /// What `--json` prints for nodes.

@@ -91,10 +91,16 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     json.field("temporary_disk", node.config.tmp_disk_mb);
     json.field("weight", node.config.weight);
     json.field("tres", &node_view::configured_tres(view));
-    json.field(if json.shape().is_newer() { "version" } else { "slurmd_version" }, if node.machine.version.is_empty() { "" } else { version::SLURM });
+    json.field(
+        if json.shape().is_newer() { "version" } else { "slurmd_version" },
+        if node.machine.version.is_empty() { "" } else { version::SLURM },
+    );
     json.field("alloc_memory", node.used.memory_mb);
     json.field("alloc_cpus", used);
-    json.field(if json.shape().is_newer() { "alloc_idle_cpus" } else { "idle_cpus" }, node.config.cpus.saturating_sub(used));
+    json.field(
+        if json.shape().is_newer() { "alloc_idle_cpus" } else { "idle_cpus" },
+        node.config.cpus.saturating_sub(used),
+    );
     json.field("tres_used", Some(tres_used.as_str()).filter(|text| !text.is_empty()));
     json.field("tres_weighted", f64::from(used));
 }

@@ -45,7 +45,8 @@ pub fn parse(value: Option<&str>) -> Result<Wish, String> {
         return Ok(Wish::List);
     }
     let name = text.split('+').next().unwrap_or(text);
-    let number = name.strip_prefix("data_parser/").unwrap_or(name).strip_prefix("v0.0.").and_then(|text| text.parse().ok());
+    let number =
+        name.strip_prefix("data_parser/").unwrap_or(name).strip_prefix("v0.0.").and_then(|text| text.parse().ok());
     match number.filter(|number| (FIRST..=NEWEST).contains(number)) {
         Some(number) => Ok(Wish::Document(Shape(number))),
         None => Err(format!("Unable to find plugin: {text}")),

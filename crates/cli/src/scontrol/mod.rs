@@ -8,8 +8,8 @@ use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
 use crate::context::block_on;
-use crate::json::{Shape, Wish};
 use crate::getopt::{Flag, Operands, Value, flag, parse as read_options};
+use crate::json::{Shape, Wish};
 use crate::output::print;
 use crate::trouble::{self, Trouble, connect};
 use crate::version;
@@ -404,7 +404,8 @@ fn update_any(rest: &[String]) -> Reply {
     asking("slurm_update error", async |controller, _| match update {
         update::Update::Job { ids, changes } => update_jobs(controller, ids, changes).await,
         update::Update::Named { name, uid, changes } => {
-            let page = controller.all_jobs(&JobFilter { uids: uid.into_iter().collect(), ..JobFilter::default() }).await?;
+            let page =
+                controller.all_jobs(&JobFilter { uids: uid.into_iter().collect(), ..JobFilter::default() }).await?;
             let is_it = |job: &&model::Job| job.spec.name == name && !job.is_over();
             let ids: Vec<_> =
                 page.jobs.iter().filter(is_it).map(|job| (job.id.to_string(), Some(job.id.into()))).collect();

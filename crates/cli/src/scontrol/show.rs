@@ -36,7 +36,14 @@ fn task_of_any(id: &str) -> Option<Option<u32>> {
 }
 
 /// Renders `show job`, text or JSON.
-pub fn jobs(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, style: Style, as_json: Option<Shape>) -> Reply {
+pub fn jobs(
+    id: Option<&str>,
+    page: &JobsPage,
+    config: &Config,
+    clock: &Clock,
+    style: Style,
+    as_json: Option<Shape>,
+) -> Reply {
     if let Some(id) = id.filter(|id| id.contains('+') && !page.unknown.is_empty()) {
         return Reply { code: 1, ..Reply::text(format!("Job {id} not found\n")) };
     }
