@@ -336,6 +336,7 @@ mod tests {
         let words: Vec<String> = line.split('+').map(str::to_string).filter(|word| !word.is_empty()).collect();
         let now = Now { unix_secs: 0, zone: &UTC };
         let shown = match parse(&words, &now) {
+            Ok(Update::Named { name, uid, .. }) => format!("jobs {name} {uid:?}"),
             Ok(Update::Job { ids, .. }) => {
                 format!("job {}", ids.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(" "))
             }
