@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use config::Client;
 use model::ask::{Answer, FileEnd, FileTimes, Piece, Question};
-use model::{JobId, StepId};
+use model::request::JobFilter;
 use wire::NodeAgent;
 
 use crate::context::block_on;
 use crate::getopt::{Flag, Operands, Value, flag, parse};
-use crate::live;
+use crate::job_ids::{self, Target};
 use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::version;
@@ -81,7 +81,9 @@ pub fn run(arguments: &[String]) -> i32 {
     let Some(text) = named.or_else(variable) else {
         return fail("Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.");
     };
-    let Some((job, step)) = place(&text) else { return fail(&format!("Invalid job id specified: {text}")) };
+    let Some(Target { job, step }) = job_ids::parse(&text) else {
+        return fail(&format!("Invalid job id specified: {text}"));
+    };
     let size = parsed
         .value("size")
         .and_then(|text| model::size::parse_bytes(text, 1))
@@ -101,11 +103,16 @@ pub fn run(arguments: &[String]) -> i32 {
     let is_verbose = parsed.has("verbose");
     let outcome = block_on(async {
         let (cluster, mut controller) = trouble::connect().await?;
-        let Some((job, steps)) = live::job(&mut controller, job).await? else {
+        let filter = JobFilter { jobs: vec![job], with_steps: true, ..JobFilter::default() };
+        let page = controller.all_jobs(&filter).await?;
+        let (jobs, steps) = (page.jobs.iter().filter(|job| job.holds_nodes()), &page.steps);
+        // All components of a heterogeneous job, unless one is named.
+        let held: Vec<String> = jobs.flat_map(|job| job.allocation.names().map(ToString::to_string)).collect();
+        if held.is_empty() {
             return Err(Trouble::Call("slurm_sbcast_lookup: Invalid job id specified".into()));
-        };
+        }
         let nodes: Vec<String> = match step {
-            None => job.allocation.names().map(ToString::to_string).collect(),
+            None => held,
             Some(step) => match steps.iter().find(|known| known.id == step) {
                 Some(step) => step.shares.iter().map(|share| share.node.to_string()).collect(),
                 None => return Err(Trouble::Call("slurm_sbcast_lookup: Invalid job id specified".into())),
@@ -120,13 +127,6 @@ pub fn run(arguments: &[String]) -> i32 {
     match outcome {
         Ok(()) => 0,
         Err(Trouble::NoCluster(text) | Trouble::Call(text)) => fail(&text),
-    }
-}
-
-fn place(text: &str) -> Option<(JobId, Option<StepId>)> {
-    match text.split_once('.') {
-        None => Some((text.parse().ok()?, None)),
-        Some((job, step)) => Some((job.parse().ok()?, Some(StepId::Number(step.parse().ok()?)))),
     }
 }
 

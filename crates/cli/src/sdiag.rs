@@ -30,6 +30,8 @@ Usage: sdiag [OPTIONS]
   -i, --sort-by-id      calls sorted by their names
   -t, --sort-by-time    calls sorted by the time they took
   -T, --sort-by-time2   calls sorted by the time each took
+
+Help options:
   -h, --help            this text
       --usage           a short text
   -V, --version         the version

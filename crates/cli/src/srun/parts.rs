@@ -27,15 +27,24 @@ pub fn of(sections: &[Parsed], caller: &Caller) -> Result<Vec<Part>, Problem> {
             }
             continue;
         };
+        let highest = groups.iter().copied().max().unwrap_or(0);
+        if highest >= size {
+            let most = size.saturating_sub(1);
+            return Err(Problem::error(match groups.len() {
+                1 => format!("Requested het-group offset exceeds highest hetjob index ({highest} > {most})"),
+                _ => format!(
+                    "Attempt to run a job step with het group value of {highest}, but the job allocation has maximum value of {most}"
+                ),
+            }));
+        }
         for group in groups {
-            if group >= size {
-                let highest = size.saturating_sub(1);
-                let text = format!("Requested het-group offset exceeds highest hetjob index ({group} > {highest})");
-                return Err(Problem::error(text));
-            }
             let request = read(&components::within_group(caller, group))?;
             parts.push(Part { section, group: Some(group).filter(|_| is_named), request });
         }
+    }
+    // Ranks follow the components, in whatever order they are named.
+    if parts.iter().all(|part| part.group.is_some()) {
+        parts.sort_by_key(|part| part.group);
     }
     Ok(parts)
 }
