@@ -11,6 +11,7 @@ use wire::NodeAgent;
 use crate::context::block_on;
 use crate::getopt::{Flag, Operands, Value, flag, parse};
 use crate::job_ids::{self, Target};
+use crate::live;
 use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::version;
