@@ -6,6 +6,7 @@ mod cluster;
 mod control;
 mod datawarp;
 mod failover;
+mod golden;
 mod health;
 mod het;
 mod history;

@@ -167,3 +167,25 @@ fn json_lists_the_nodes() {
     assert_eq!(read["nodes"][0]["state_flags"][0], "DRAIN");
     assert_eq!(read["nodes"][0]["reason_set_by_user"], "root");
 }
+
+/// Recorded on a Slurm 22.05.8 (`tests/golden/columns.txt`).
+#[test]
+fn every_column_of_slurm_is_here_under_its_heading() {
+    let rows =
+        include_str!("../../../../tests/golden/columns.txt").lines().filter_map(|line| line.strip_prefix("sinfo\t"));
+    let mut wrong = Vec::new();
+    let mut n_rows = 0;
+    for (key, heading) in rows.filter_map(|row| row.split_once('\t')).filter(|(_, heading)| *heading != "-") {
+        n_rows += 1;
+        let column = match key.strip_prefix('%').and_then(|letter| letter.chars().next()) {
+            Some(letter) => COLUMNS.iter().find(|column| column.letter == letter),
+            None => COLUMNS.iter().find(|column| column.name.eq_ignore_ascii_case(key)),
+        };
+        match column {
+            Some(column) if heading == "?" || column.title == heading => {}
+            Some(column) => wrong.push(format!("{key}: {} instead of {heading}", column.title)),
+            None => wrong.push(format!("{key}: missing")),
+        }
+    }
+    assert!(n_rows > 40 && wrong.is_empty(), "{n_rows} rows, wrong:\n{}", wrong.join("\n"));
+}

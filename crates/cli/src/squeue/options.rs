@@ -184,7 +184,7 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
     let iterate_secs = match parsed.value("iterate") {
         Some(text) => match text.parse() {
             Ok(secs) if secs > 0 => Some(secs),
-            _ => return Err(vec![format!("error: --iterate={text}")]),
+            _ => return Err(vec![format!("error: --iterate={text}\n")]),
         },
         None => None,
     };

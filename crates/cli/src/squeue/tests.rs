@@ -101,7 +101,7 @@ fn what_is_unknown_or_wrong_is_told_as_slurm_tells_it() {
     assert_eq!(shown("-j x"), ("squeue: error: Invalid job id: x\n".into(), 1));
     assert_eq!(shown("-h -u nosuchuser"), ("squeue: error: Invalid user: nosuchuser\n".into(), 0));
     assert_eq!(shown("-w nosuch"), ("squeue: error: Invalid node name nosuch\n".into(), 1));
-    assert_eq!(shown("-i x"), ("squeue: error: --iterate=x\n".into(), 1));
+    assert_eq!(shown("-i x"), ("squeue: error: --iterate=x\n\n".into(), 1));
     assert_eq!(shown("-s 497"), ("squeue: error: Invalid job_step id: 497.??\n".into(), 1));
     assert_eq!(
         shown("--nosuch"),
@@ -258,4 +258,26 @@ fn fifty_thousand_jobs_are_rendered_at_once() {
     let Ok(Asked::Show(options)) = parse(&[], &|_| None) else { panic!("it shows") };
     let text = render(&options, &page, &fixture::config(), &fixture::clock()).text;
     assert_eq!(text.lines().count(), 50_001);
+}
+
+/// Recorded on a Slurm 22.05.8 (`tests/golden/columns.txt`).
+#[test]
+fn every_column_of_slurm_is_here_under_its_heading() {
+    let rows =
+        include_str!("../../../../tests/golden/columns.txt").lines().filter_map(|line| line.strip_prefix("squeue\t"));
+    let mut wrong = Vec::new();
+    let mut n_rows = 0;
+    for (key, heading) in rows.filter_map(|row| row.split_once('\t')).filter(|(_, heading)| *heading != "-") {
+        n_rows += 1;
+        let column = match key.strip_prefix('%').and_then(|letter| letter.chars().next()) {
+            Some(letter) => COLUMNS.iter().find(|column| column.letter == letter),
+            None => COLUMNS.iter().find(|column| column.name.eq_ignore_ascii_case(key)),
+        };
+        match column {
+            Some(column) if heading == "?" || column.title == heading => {}
+            Some(column) => wrong.push(format!("{key}: {} instead of {heading}", column.title)),
+            None => wrong.push(format!("{key}: missing")),
+        }
+    }
+    assert!(n_rows > 40 && wrong.is_empty(), "{n_rows} rows, wrong:\n{}", wrong.join("\n"));
 }

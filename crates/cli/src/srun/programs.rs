@@ -7,7 +7,7 @@ use crate::submit::{Caller, Problem};
 /// Reads the file, and refuses one that leaves a task of a known count without a program.
 pub fn read(name: &str, size: &Size, caller: &Caller) -> Result<Vec<RankedProgram>, Problem> {
     let text = std::fs::read_to_string(caller.absolute(name))
-        .map_err(|_| Problem::error(format!("Unable to open configuration file {name}")))?;
+        .map_err(|_| Problem::error(format!("Could not open multi_prog config file {name}")))?;
     let programs =
         parse(&text).map_err(|line| Problem::error(format!("Line {line} of configuration file {name} invalid")))?;
     let has_rest = programs.iter().any(|program| program.ranks.is_none());

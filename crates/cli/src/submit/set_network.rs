@@ -17,7 +17,7 @@ pub fn topology(request: &mut Request, given: &Argument) -> Done {
 
 /// `count[@time]`
 pub fn switches(request: &mut Request, given: &Argument) -> Done {
-    let (count, wait) = parse_switches(given.text()).ok_or_else(|| given.invalid())?;
+    let (count, wait) = parse_switches(given.text()).ok_or_else(|| Problem::numeric("switches", given.text()))?;
     let network = &mut request.spec.size.network;
     network.n_switches = count;
     if wait.is_some() {
