@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::cluster::{Cluster, Said, kill_9};
 
 /// The number of the controller that leads, by its own word.
-fn leader(cluster: &Cluster) -> u64 {
+pub fn leader(cluster: &Cluster) -> u64 {
     let said =
         cluster.wait_until(&format!("spur status --json --dir {}", cluster.dir.display()), |said| said.code == 0);
     let status: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -16,7 +16,7 @@ fn leader(cluster: &Cluster) -> u64 {
     members.iter().find(leads).unwrap_or_else(|| panic!("nobody leads: {status}"))["id"].as_u64().unwrap()
 }
 
-fn pid_of(cluster: &Cluster, member: u64) -> i32 {
+pub fn pid_of(cluster: &Cluster, member: u64) -> i32 {
     match member {
         1 => cluster.controller_pid(),
         _ => cluster.pid(&format!("controller-{member}")),

@@ -25,6 +25,8 @@ mod rules;
 mod sharing;
 mod slurm_conf;
 mod staging;
+mod staging_ends;
+mod staging_seen;
 mod steps;
 mod suspend;
 mod switch;

@@ -219,6 +219,9 @@ impl<'a> JobView<'a> {
         if self.job.is_staging_out() {
             return match self.job.buffer_failure.as_str() {
                 "" => match self.job.spec.buffer.as_ref().map(|request| request.plugin) {
+                    Some(Plugin::Lua) if self.job.held.is_some() => {
+                        "burst_buffer/lua: JobHeldAdmin: Stage-out in progress"
+                    }
                     Some(Plugin::Lua) => "burst_buffer/lua: Stage-out in progress",
                     Some(Plugin::DataWarp) => "burst_buffer/datawarp: Stage-out in progress",
                     Some(Plugin::Native) | None => "burst_buffer/native: Stage-out in progress",

@@ -223,6 +223,7 @@ fn burst_buffer(text: &mut Text, config: &Config) {
     text.value("poll_interval", seconds(burst.poll_interval));
     text.value("stage_ahead", seconds(burst.stage_ahead));
     text.value("hold_nodes", burst.holds_nodes);
+    text.value("end_over_limit", burst.ends_over_limit);
     text.string("verify_in", verify_word(burst.verify_in));
     text.string("verify_out", verify_word(burst.verify_out));
     text.value("workers", burst.n_workers);

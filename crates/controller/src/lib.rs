@@ -11,6 +11,7 @@
 mod agents;
 mod api;
 pub mod backup;
+mod buffer_metrics;
 mod counted;
 mod door;
 mod history;

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::agents::Agents;
+use crate::buffer_metrics::{self, Moved};
 use crate::machine::Published;
 
 /// Nobody needs longer, or more, to ask.
@@ -52,7 +53,7 @@ async fn answer(mut stream: TcpStream, published: &Published, agents: &Agents) -
             let cluster = published.now();
             let diagnosis =
                 published.statistics.diagnosis(&cluster, cluster.now(), agents.n_connected(), |uid| uid.to_string());
-            ("200 OK", "text/plain; version=0.0.4", text(&cluster, &diagnosis))
+            ("200 OK", "text/plain; version=0.0.4", text(&cluster, &diagnosis, &published.statistics.moved()))
         }
         (Some("GET"), _) => ("404 Not Found", "text/plain", "metrics are at /metrics\n".to_string()),
         _ => ("405 Method Not Allowed", "text/plain", String::new()),
@@ -66,7 +67,7 @@ async fn answer(mut stream: TcpStream, published: &Published, agents: &Agents) -
     stream.shutdown().await
 }
 
-fn text(cluster: &Cluster, diagnosis: &Diagnosis) -> String {
+fn text(cluster: &Cluster, diagnosis: &Diagnosis, moved: &Moved) -> String {
     let mut out = Text::default();
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for job in cluster.jobs() {
@@ -115,23 +116,24 @@ fn text(cluster: &Cluster, diagnosis: &Diagnosis) -> String {
             out.line(format_args!("spur_licenses{{license=\"{}\",use=\"{kind}\"}} {count}", license.name));
         }
     }
+    buffer_metrics::write(&mut out, cluster, moved);
     out.0
 }
 
 /// The text format of Prometheus.
 #[derive(Default)]
-struct Text(String);
+pub struct Text(String);
 
 impl Text {
-    fn line(&mut self, line: std::fmt::Arguments) {
+    pub fn line(&mut self, line: std::fmt::Arguments) {
         writeln!(self.0, "{line}").expect("a string takes any text");
     }
 
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
     }
 
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: u64) {
+    pub fn single(&mut self, name: &str, kind: &str, help: &str, value: u64) {
         self.head(name, kind, help);
         self.line(format_args!("{name} {value}"));
     }
@@ -141,7 +143,7 @@ impl Text {
         self.line(format_args!("{name} {}", micros as f64 / 1e6));
     }
 
-    fn family(
+    pub fn family(
         &mut self,
         name: &str,
         kind: &str,

@@ -8,6 +8,8 @@ use model::diagnosis::{Calls, Cycles, Diagnosis, JobCounts};
 use model::{Event, JobState, Phase, Timestamp};
 use state::Cluster;
 
+use crate::buffer_metrics::Moved;
+
 #[derive(Default)]
 pub struct Statistics {
     since: AtomicU64,
@@ -16,6 +18,7 @@ pub struct Statistics {
     cycles: Mutex<Cycles>,
     by_call: Mutex<BTreeMap<String, (u64, u64)>>,
     by_user: Mutex<BTreeMap<u32, (u64, u64)>>,
+    moved: Mutex<Moved>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -41,6 +44,9 @@ impl Statistics {
         if events.is_empty() {
             return;
         }
+        if events.iter().any(|event| matches!(event, Event::BufferChanged { .. })) {
+            lock(&self.moved).applied(cluster, events);
+        }
         let mut jobs = lock(&self.jobs);
         for event in events {
             match event {
@@ -55,6 +61,11 @@ impl Statistics {
                 _ => (),
             }
         }
+    }
+
+    /// What has become of data.
+    pub fn moved(&self) -> Moved {
+        lock(&self.moved).clone()
     }
 
     /// The scheduler has looked at the queue.

@@ -123,6 +123,8 @@ record! {
         pub is_unwanted: bool,
         /// Why the present task failed here.
         pub failure: String,
+        /// It holds more than it may.
+        pub is_over_limit: bool,
     }
 
     /// A named buffer that outlives jobs.

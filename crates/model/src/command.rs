@@ -51,6 +51,15 @@ pub enum Command {
     DropBuffer {
         buffer: Owner,
     },
+    /// A directory of a job's buffer holds more than it may, or no longer does.
+    BufferMeasured {
+        job: JobId,
+        epoch: u32,
+        access: Access,
+        node: NodeName,
+        used_bytes: u64,
+        is_over_limit: bool,
+    },
     /// The file systems of a node's pools have changed.
     PoolsSeen {
         node: NodeName,

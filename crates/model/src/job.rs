@@ -307,6 +307,12 @@ impl Job {
         })
     }
 
+    /// It has nodes, which prologs prepare or its data is brought to; nothing may be launched before.
+    pub fn is_being_prepared(&self) -> bool {
+        let brings = matches!(self.buffer, Some(BufferPhase::Deleting | BufferPhase::PreRun));
+        self.phase == Phase::Starting && (self.hook.is_some() || brings)
+    }
+
     /// Its run is over, but its data is not yet where it belongs.
     pub fn is_staging_out(&self) -> bool {
         let stages_out = matches!(self.buffer, Some(BufferPhase::PostRun | BufferPhase::StagingOut));

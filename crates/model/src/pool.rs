@@ -30,6 +30,8 @@ pub struct BurstBufferConfig {
     pub stage_ahead: Span,
     /// Nodes stay with the job until its data is staged out.
     pub holds_nodes: bool,
+    /// A job whose buffer holds more than it asked for is ended.
+    pub ends_over_limit: bool,
     pub verify_in: Verify,
     pub verify_out: Verify,
     /// Copying threads of one agent; zero: as many as suit the machine.
@@ -85,6 +87,7 @@ impl Default for BurstBufferConfig {
             poll_interval: Span::from_secs(15),
             stage_ahead: Span::from_secs(10 * 3600),
             holds_nodes: false,
+            ends_over_limit: false,
             verify_in: Verify::Stream,
             verify_out: Verify::Full,
             n_workers: 0,

@@ -70,6 +70,8 @@ record! {
         pub burst_buffer_file: String,
         /// What these and the script's directives come to; filled in by admission.
         pub buffer: Option<Arc<BufferRequest>>,
+        /// Which of several it is; each has its own part of the script's directives.
+        pub component: Option<u32>,
         pub licenses: LicenseRequest,
         /// In the order of preference; empty: none.
         pub reservations: Vec<String>,

@@ -5,6 +5,7 @@ use std::path::Path;
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 
+use crate::attributes;
 use crate::copy::Work;
 use crate::copy::target::times;
 use crate::fence;
@@ -42,6 +43,7 @@ fn finish_directory(work: &Work, directory: &Directory) -> Result<(), Trouble> {
     if directory.keeps_own {
         return Ok(());
     }
+    attributes::write(&fd, &directory.attributes).map_err(|errno| trouble("set the attributes of", errno))?;
     fs::futimens(&fd, &times(directory.mtime_secs, directory.mtime_nanos)).map_err(|errno| trouble("date", errno))?;
     fs::fchmod(&fd, Mode::from_raw_mode(directory.mode)).map_err(|errno| trouble("set the mode of", errno))
 }

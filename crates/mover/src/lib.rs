@@ -7,6 +7,7 @@
 //! ```
 //! A mover is a process of its own (`process`), with the rights of the user whose files it copies.
 
+mod attributes;
 mod clean;
 mod commands;
 mod copy;
@@ -21,6 +22,7 @@ mod pack;
 mod plan;
 pub mod process;
 mod progress;
+mod sums;
 mod trouble;
 mod walk;
 
@@ -99,6 +101,7 @@ fn carry_out(order: &Order, journal: File, scratch: File, counters: &Counters, s
     let work = Work::new(order, &fences, counters, stop, (journal, past), plan);
     work.run();
     if !stop.is_set() {
+        sums::check(&work);
         counters.enter(Phase::Finishing);
         finish::finish(&work);
     }

@@ -91,6 +91,10 @@ pub struct Transfer {
     pub links: Links,
     /// A source that is not there is no error.
     pub is_optional: bool,
+    /// The user's own sums of what is copied, as `sha256sum` writes them; empty: none.
+    pub manifest: String,
+    /// Extended attributes and access lists are copied, too.
+    pub with_attributes: bool,
 }
 
 /// A path beneath a fence, or an absolute path where the file permissions alone decide.

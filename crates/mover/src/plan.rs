@@ -3,6 +3,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::attributes::Attribute;
 use crate::pack::{self, Unpack};
 
 /// Up to here a plan needs no file.
@@ -69,6 +70,8 @@ pub struct Directory {
     pub mtime_nanos: u32,
     /// The head of a tree that was there before keeps its own mode and time.
     pub keeps_own: bool,
+    /// Only if they are asked for.
+    pub attributes: Vec<Attribute>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,6 +210,10 @@ fn encode(out: &mut Vec<u8>, record: &Record) {
             pack::number(out, u64::from(directory.mode));
             pack::signed(out, directory.mtime_secs);
             pack::number(out, u64::from(directory.mtime_nanos));
+            for (name, value) in &directory.attributes {
+                pack::bytes(out, name);
+                pack::bytes(out, value);
+            }
         }
     }
 }
@@ -216,14 +223,19 @@ fn decode(bytes: &[u8]) -> Option<Record> {
     let kind = unpack.number()?;
     let transfer = unpack.number()? as u32;
     if kind >= 3 {
-        return Some(Record::Directory(Directory {
+        let mut directory = Directory {
             transfer,
             target: decode_where(&mut unpack)?,
             mode: unpack.number()? as u32,
             mtime_secs: unpack.signed()?,
             mtime_nanos: unpack.number()? as u32,
             keeps_own: kind == 4,
-        }));
+            attributes: Vec::new(),
+        };
+        while !unpack.0.is_empty() {
+            directory.attributes.push((unpack.bytes()?.to_vec(), unpack.bytes()?.to_vec()));
+        }
+        return Some(Record::Directory(directory));
     }
     let follow = [Follow::Never, Follow::Within, Follow::Freely][kind as usize];
     let (source, target) = (decode_where(&mut unpack)?, decode_where(&mut unpack)?);

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::attributes;
 use crate::fence::{self, Fences};
 use crate::journal::{Journal, Past};
 use crate::list;
@@ -279,6 +280,10 @@ impl Walk<'_> {
         drop(entries);
         self.flush()?;
         let keeps_own = tree.keeps_own && tree.ancestors.is_empty();
+        let attributes = match self.order.transfers[tree.index as usize].with_attributes {
+            true => attributes::read(&directory).map_err(|errno| trouble(errno, tree, self))?,
+            false => Vec::new(),
+        };
         self.write(&Record::Directory(Directory {
             transfer: tree.index,
             target: tree.target.clone(),
@@ -286,6 +291,7 @@ impl Walk<'_> {
             mtime_secs: stat.st_mtime,
             mtime_nanos: stat.st_mtime_nsec as u32,
             keeps_own,
+            attributes,
         }))?;
         tree.ancestors.push((stat.st_dev, stat.st_ino));
         for name in below {

@@ -328,3 +328,70 @@ impl Drop for Tmpfs {
         let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
+
+#[test]
+fn attributes_are_copied_when_asked_for() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    for (is_split, wants) in [(false, true), (true, true), (false, false)] {
+        let folder = Folder::new();
+        folder.write("source/d/f", &noise(100_000, 3));
+        for (path, value) in [("source/d/f", &b"of a file"[..]), ("source/d", b"of a directory")] {
+            if setxattr(folder.path(path), "user.note", value, XattrFlags::empty()).is_err() {
+                return eprintln!("SKIPPED: this file system has no extended attributes");
+            }
+        }
+        let mut order = order(Kind::Directory, &folder.text("source"), &folder.text("target"));
+        order.transfers[0].with_attributes = wants;
+        if is_split {
+            (order.split_bytes, order.chunk_bytes) = (10_000, 10_000);
+        }
+        done(&order, &folder);
+        let read = |path: &str| {
+            let mut value = [0; 64];
+            getxattr(folder.path(path), "user.note", &mut value).map(|length| value[..length].to_vec()).ok()
+        };
+        assert_eq!(read("target/d/f"), wants.then(|| b"of a file".to_vec()));
+        assert_eq!(read("target/d"), wants.then(|| b"of a directory".to_vec()));
+    }
+}
+
+/// As sha256sum writes them.
+const SUMS: [(&str, &str, &str); 2] = [
+    ("a", "alpha", "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8"),
+    ("d/b", "beta", "f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753"),
+];
+
+#[test]
+fn what_a_manifest_names_must_have_arrived_as_it_says() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("buffer")).unwrap();
+    let text: String = SUMS.iter().map(|(name, _, sum)| format!("{sum}  ./{name}\n")).collect();
+    SUMS.iter().for_each(|(name, content, _)| folder.write(&format!("source/{name}"), content.as_bytes()));
+    folder.write("sums", text.as_bytes());
+    let mut tree = order_in(Kind::Directory, &folder.text("source"), &folder.text("buffer"), "data");
+    tree.transfers[0].manifest = folder.text("sums");
+    done(&tree, &folder);
+
+    let mut single = order_in(Kind::File, &folder.text("source/a"), &folder.text("buffer"), "other-name");
+    single.tag = "single".into();
+    single.transfers[0].manifest = folder.text("sums");
+    done(&single, &folder);
+
+    folder.write("source/a", b"alphb");
+    tree.tag = "second".into();
+    refused(&tree, &folder, "sums line 1: checksum mismatch: a");
+    folder.write("sums", format!("{text}{}  d/c\n", SUMS[0].2).as_bytes());
+    folder.write("source/a", b"alpha");
+    tree.tag = "third".into();
+    refused(&tree, &folder, "sums line 3: d/c has not been staged");
+    for (content, words) in [
+        (format!("{}  ../a\n", SUMS[0].2), "line 1: ../a is not below what is staged"),
+        ("nonsense\n".into(), "line 1: is not as sha256sum writes it"),
+        (String::new(), "sums names nothing of "),
+    ] {
+        folder.write("sums", content.as_bytes());
+        refused(&tree, &folder, words);
+    }
+    fs::remove_file(folder.path("sums")).unwrap();
+    refused(&tree, &folder, "No such file");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use model::plan::{ExpectedStart, Grant, WaitReason};
 use model::spec::TimeLimit;
 use model::time::Span;
-use model::{Job, JobId, Plan, Reason, Start, Timestamp, hostlist};
+use model::{Job, JobId, NodeName, Plan, Reason, Start, Timestamp, hostlist};
 use state::Cluster;
 
 use self::preempt::Preemptees;
@@ -325,6 +325,10 @@ impl<'a> Pass<'a> {
         let start =
             Start { job, task, partition, nodes, is_exclusive, time_limit, reservation, license, shares_cpus, parks };
         self.allowance.started(request.job, &start);
+        if request.needs_disk() {
+            let nodes: Vec<NodeName> = start.nodes.iter().map(|grant| grant.node.clone()).collect();
+            self.room.take_disk(request.job, &nodes);
+        }
         self.plan.starts.push(start);
     }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use model::plan::Grant;
 use model::spec::{Sharing, Size};
+use model::staging::Access;
 use model::{Job, JobId, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
@@ -127,6 +128,17 @@ impl<'a> Room<'a> {
         let Buffers { cluster, usage } = &self.buffers;
         let own = cluster.buffer(job.id).map(|buffer| &**buffer);
         usage.as_ref().is_some_and(|usage| usage.has_room_on(cluster, &job.spec, own, node))
+    }
+
+    /// The job's private space is promised on these nodes, where it has none yet.
+    pub fn take_disk(&mut self, job: &Job, nodes: &[NodeName]) {
+        let Buffers { cluster, usage: Some(usage) } = &mut self.buffers else { return };
+        let own = cluster.buffer(job.id);
+        let is_there = |node: &NodeName| {
+            own.is_some_and(|own| own.places.iter().any(|at| at.access == Access::Private && at.node == *node))
+        };
+        let new: Vec<NodeName> = nodes.iter().filter(|node| !is_there(node)).cloned().collect();
+        usage.take_on_nodes(&job.spec, &new);
     }
 
     /// Notes who ends when. Needed before anything is asked of the future.

@@ -118,6 +118,7 @@ impl<'a> Pass<'a> {
         let is_soon = at <= self.cluster.now() + ahead;
         if is_soon && !buffers::is_staged_ahead(&job.spec) && nodes.iter().all(|node| self.room.has_disk_for(job, node))
         {
+            self.room.take_disk(job, &nodes);
             self.plan.stage_ins.push(StageStart { job: job.id, task: None, nodes });
         }
     }

@@ -3,9 +3,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::command::{DutyResult, Exited};
 use model::node::Run;
+use model::staging::Home;
 use model::{ExitStatus, JobId, NodeName, StepId};
 
 use crate::World;
+use crate::stages::{self, Errand};
 
 /// One step (or batch script) of one run of a job.
 pub type Part = (JobId, u32, StepId);
@@ -41,6 +43,11 @@ pub struct Agent {
     pub spool: BTreeMap<u64, Exited>,
     /// Orders on their way here; lost with the connection.
     pub inbox: Vec<(u64, Order)>,
+    /// Orders about burst buffers on their way here.
+    pub stages: Vec<Errand>,
+    /// The highest order seen for each directory, and the removals done.
+    pub stage_attempts: BTreeMap<Home, u32>,
+    pub removed: BTreeSet<(Home, u32)>,
     next_result: u64,
 }
 
@@ -79,6 +86,7 @@ pub fn act(world: &mut World) {
     let names: Vec<NodeName> = world.agents.keys().cloned().collect();
     for name in names {
         obey(world, &name);
+        stages::obey(world, &name);
         end_some(world, &name);
         report(world, &name);
     }

@@ -52,6 +52,7 @@ fn restart_machine(world: &mut World, name: &NodeName) {
 /// The machine comes back empty: nobody will ever hear of what ran there.
 fn wipe_machine(world: &mut World, name: &NodeName) {
     world.disconnect(name);
+    world.disks.wipe(name);
     let agent = world.agent(name);
     let results = std::mem::take(&mut agent.spool).into_values();
     let unheard = results.map(|exited| (exited.job, exited.attempt, exited.step));

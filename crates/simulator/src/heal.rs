@@ -5,7 +5,7 @@ use model::update::{NodeChange, PartitionChanges};
 use model::{Caller, Command, ExitStatus, Job, JobKind, JobSpec, NodeName, Phase, Reason};
 
 use crate::World;
-use crate::{agents, faults, leader, setting};
+use crate::{agents, faults, leader, setting, stages};
 
 const N_ROUNDS: u32 = 3_000;
 
@@ -36,6 +36,7 @@ pub fn heal(world: &mut World) {
             let _ = world.propose(Caller::SYSTEM, Command::DeleteReservation { name });
         }
         help_jobs(world);
+        stages::help(world);
         world.at = world.at + Span::from_secs(5);
         leader::act(world);
         agents::act(world);
@@ -122,5 +123,6 @@ fn check_nothing_is_left(world: &World) {
     for (name, agent) in &world.agents {
         assert!(agent.processes.is_empty(), "seed {seed}: processes are left on {name}: {:?}", agent.processes);
     }
+    assert!(world.disks.is_empty(), "seed {seed}: directories are left");
     assert!(state::check::is_empty(cluster), "seed {seed}: traces of jobs are left");
 }

@@ -9,6 +9,7 @@ use state::Cluster;
 use crate::World;
 use crate::agents::Order;
 use crate::dice::Dice;
+use crate::stages;
 
 #[derive(Default)]
 pub struct Leader {
@@ -19,6 +20,7 @@ pub struct Leader {
     pub answers: Vec<(NodeName, u64, DutyResult)>,
     /// Made on a state that may be gone when the plan reaches the log.
     plan: Plan,
+    pub stages: stages::Open,
 }
 
 /// One duty under way.
@@ -47,6 +49,7 @@ pub fn act(world: &mut World) {
     close_streams(world);
     hear_answers(world);
     take_up(world);
+    stages::lead(world);
     if world.cluster.next_deadline().is_some_and(|deadline| deadline <= world.at) {
         world.leader.propose_later(Command::Tick);
     }
@@ -158,6 +161,7 @@ fn acknowledge(world: &mut World, exited: &Exited) {
 
 /// The agent is registered: orders that it may have missed are sent again.
 fn welcome(world: &mut World, node: &NodeName) {
+    stages::welcome(world, node);
     let mut missed: Vec<(u64, Order)> = Vec::new();
     for work in world.leader.work.values_mut().filter(|work| !work.is_proposed) {
         // What it answered before no longer counts: the machine may have been restarted since.
@@ -218,7 +222,7 @@ fn take_up(world: &mut World) {
     let is_own = |duty: &&Duty| !matches!(duty.owner, Owner::Buffer(_) | Owner::Persistent(_));
     // Nothing is launched before the job's nodes are prepared.
     let is_ready = |duty: &&Duty| match &duty.owner {
-        Owner::Step(job, _) => duty.task != Task::Launch || cluster.job(*job).is_none_or(|job| job.hook.is_none()),
+        Owner::Step(job, _) => duty.task != Task::Launch || cluster.job(*job).is_none_or(|job| !job.is_being_prepared()),
         _ => true,
     };
     for duty in cluster.duties().filter(is_own).filter(is_ready) {

@@ -15,6 +15,7 @@ mod heal;
 mod leader;
 mod promises;
 mod setting;
+mod stages;
 mod stopwatch;
 mod truth;
 mod users;

@@ -8,6 +8,7 @@ use model::node::NodeConfig;
 use model::partition::{OverSubscribe, PreemptMode};
 use model::preemption::PreemptKind;
 use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
+use model::pool::{BurstBufferConfig, Pool, PoolKind};
 use model::time::{Span, Timestamp};
 use model::{BlobId, Config, JobId, JobKind, JobSpec, NodeName, Partition, StepSpec};
 
@@ -53,6 +54,7 @@ pub fn config(seed: u64) -> Config {
     let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
     config.accounting.records = true;
+    config.burst_buffer = Some(burst_buffer());
     config.licenses = license::parse_list("a:3,b:1").expect("two licences");
     config.scheduler.preemption.kind = PreemptKind::PartitionTier;
     config.scheduler.preemption.mode = PreemptMode::Requeue;
@@ -80,6 +82,36 @@ pub fn config(seed: u64) -> Config {
     }
     config
 }
+
+/// One pool for all, one on each node.
+fn burst_buffer() -> BurstBufferConfig {
+    let pool = |name: &str, kind, gib: u64| Pool {
+        name: name.into(),
+        kind,
+        root: format!("/{name}"),
+        granularity_bytes: 1 << 30,
+        total_bytes: Some(gib << 30),
+        ..Default::default()
+    };
+    BurstBufferConfig {
+        pools: vec![pool("flash", PoolKind::Shared, 6), pool("nvme", PoolKind::Node, 2)],
+        enables_persistent: true,
+        stage_in_timeout: Span::from_secs(120),
+        stage_out_timeout: Span::from_secs(120),
+        ..Default::default()
+    }
+}
+
+/// What a job may ask for: as `--bb`, and as `--bbf`.
+const BUFFERS: [(&str, &str); 7] = [
+    ("capacity=2", ""),
+    ("capacity=3;stage_in=file:/a:a;stage_out=file:b:/b", ""),
+    ("capacity=6", ""),
+    ("capacity=1 pool=nvme", ""),
+    ("", "#BB create_persistent name=p capacity=1"),
+    ("", "#BB destroy_persistent name=p"),
+    ("", "#DW persistentdw name=p"),
+];
 
 /// As somebody might edit the file: fewer or smaller nodes, other rules.
 pub fn edited_config(seed: u64, dice: &mut Dice) -> Config {
@@ -138,6 +170,7 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
     };
     let later = |dice: &mut Dice| now + Span::from_secs(dice.below(60));
     let is_batch = matches!(kind, JobKind::Batch { .. });
+    let (bb, bbf) = if dice.one_in(4) { dice.pick(&BUFFERS) } else { ("", "") };
     let uid = dice.pick(&UIDS);
     let spec = JobSpec {
         name: dice.pick(&["a", "b", "c"]).into(),
@@ -161,6 +194,8 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
         licenses: license::parse(dice.pick(&["", "", "", "", "a", "a:2,b", "a:3|b"])).expect("licences"),
         reservations: if dice.one_in(8) { vec![dice.pick(&RESERVATIONS).into()] } else { Vec::new() },
         warning: dice.one_in(6).then(|| Warning { signal: 10, before: Span::from_secs(10), batch_only: true }),
+        burst_buffer: bb.into(),
+        burst_buffer_file: bbf.into(),
         ..Default::default()
     };
     (spec, vec![script_blob, environment_blob, step_blob])

@@ -27,7 +27,7 @@ fn command(world: &mut World) -> (Caller, Command) {
     let by = if world.dice.one_in(4) { admin } else { user };
     let jobs = vec![some_ref(world, id)];
     let command = match world.dice.below(40) {
-        0..3 => Command::Cancel { jobs, hurry: false },
+        0..3 => Command::Cancel { jobs, hurry: world.dice.one_in(3) },
         3 => Command::Hold { jobs, by_user: world.dice.one_in(2) },
         4 => Command::Release { jobs },
         5 | 6 => Command::Requeue { jobs, hold: world.dice.one_in(4) },

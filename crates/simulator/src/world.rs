@@ -10,6 +10,7 @@ use crate::faults;
 use crate::leader::Leader;
 use crate::promises::Promises;
 use crate::setting;
+use crate::stages::{self, Disks};
 use crate::stopwatch::Stopwatch;
 use crate::truth::{self, Truth};
 
@@ -22,6 +23,7 @@ pub struct World {
     pub(crate) agents: BTreeMap<NodeName, Agent>,
     pub(crate) leader: Leader,
     pub(crate) truth: Truth,
+    pub(crate) disks: Disks,
     pub(crate) promises: Promises,
     stopwatch: Stopwatch,
     /// The last snapshot, and how much of the log it holds.
@@ -42,6 +44,7 @@ impl World {
             agents: BTreeMap::new(),
             leader: Leader::default(),
             truth: Truth::default(),
+            disks: Disks::default(),
             promises: Promises::default(),
             stopwatch: Stopwatch::default(),
             snapshot: None,
@@ -88,6 +91,8 @@ impl World {
         }
         check::check(&self.cluster)?;
         truth::check(self)?;
+        stages::check(self)?;
+        stages::observe(before, self, &entry.command)?;
         self.stopwatch.observe(before, &self.cluster)?;
         self.promises.observe(before, &self.cluster, &entry.command, reply)
     }
@@ -126,6 +131,7 @@ impl World {
         agent.connection = None;
         agent.is_welcome = false;
         agent.inbox.clear();
+        agent.stages.clear();
     }
 
     pub(crate) fn next_number(&mut self) -> u64 {

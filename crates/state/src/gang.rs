@@ -148,7 +148,8 @@ fn judge(cluster: &Cluster) -> Verdict {
 fn is_movable(job: &Job) -> bool {
     job.het.is_none()
         && match job.phase {
-            Phase::Starting | Phase::Running => true,
+            Phase::Starting => !job.is_being_prepared(),
+            Phase::Running => true,
             Phase::Suspended => job.is_parked,
             Phase::Pending | Phase::Ending | Phase::Finishing | Phase::Done => false,
         }

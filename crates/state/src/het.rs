@@ -20,8 +20,8 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, specs: &[JobSpec], broug
     let dependency = common_dependency(specs);
     let mut ids = Vec::new();
     let mut taken: Vec<NodeName> = Vec::new();
-    for spec in specs {
-        let mut spec = JobSpec { dependency: dependency.clone(), ..spec.clone() };
+    for (offset, spec) in (0..).zip(specs) {
+        let mut spec = JobSpec { dependency: dependency.clone(), component: Some(offset), ..spec.clone() };
         // No node serves two components.
         let more: Vec<NodeName> = taken.iter().filter(|name| !spec.size.excluded.contains(name)).cloned().collect();
         spec.size.excluded.extend(more);

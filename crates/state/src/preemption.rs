@@ -108,7 +108,8 @@ pub(crate) fn strengths(cluster: &Cluster) -> Strengths {
 /// It may be made to stand still for another.
 pub fn may_stand_still(job: &Job) -> bool {
     let stands = job.phase == Phase::Suspended && job.is_parked;
-    (matches!(job.phase, Phase::Starting | Phase::Running) || stands) && job.het.is_none() && job.preempt_ends.is_none()
+    let goes = matches!(job.phase, Phase::Starting | Phase::Running) && !job.is_being_prepared();
+    (goes || stands) && job.het.is_none() && job.preempt_ends.is_none()
 }
 
 /// The job could go before somebody in that partition, when the lowest of those that run has this rank.

@@ -132,6 +132,7 @@ impl Controller {
             | Command::Exited(_)
             | Command::Staged { .. }
             | Command::PoolsSeen { .. }
+            | Command::BufferMeasured { .. }
             | Command::RegisterNode { .. }
             | Command::NodeLost { .. }
             | Command::NoteStopped { .. }

@@ -42,12 +42,6 @@ pub fn order(
             order.commands.push(transfer.outside.clone());
             continue;
         }
-        if !transfer.manifest.is_empty() {
-            return Err("manifest= is not supported yet".into());
-        }
-        if transfer.with_attributes {
-            return Err("extended attributes are not copied yet".into());
-        }
         let fence = fence_of(&mut order, work, home, &own, &transfer.base);
         order.transfers.push(one(work, identity, transfer, fence)?);
     }
@@ -117,7 +111,12 @@ fn one(work: &StageWork, identity: &Identity, transfer: &TransferOrder, fence: u
         Symlinks::Fail => mover::Links::Fail,
     };
     let list_base = (kind == mover::Kind::List).then_some(base);
-    Ok(mover::Transfer { kind, source, destination, list_base, links, is_optional: transfer.is_optional })
+    let manifest = match transfer.manifest.as_str() {
+        "" => String::new(),
+        path => self::outside(work, identity, path)?,
+    };
+    let (is_optional, with_attributes) = (transfer.is_optional, transfer.with_attributes);
+    Ok(mover::Transfer { kind, source, destination, list_base, links, is_optional, manifest, with_attributes })
 }
 
 /// Absolute, and not in any pool: nobody reaches a buffer but by its own name.

@@ -137,11 +137,11 @@ pub async fn pool_reports(agent: &Arc<Agent>) -> Vec<PoolReport> {
     }
 }
 
-/// A home above its capacity is told at once, and once.
+/// A home above its capacity is told at once, and once; so is that it no longer is.
 async fn measure(agent: &Arc<Agent>, over: &mut HashSet<Home>) {
     let held = agent.clone();
     let Ok(found) = tokio::task::spawn_blocking(move || over_capacity(&held)).await else { return };
-    let is_news = found.iter().any(|home| !over.contains(home));
+    let is_news = found != *over;
     for home in found.iter().filter(|home| !over.contains(home)) {
         tracing::warn!(?home, "a buffer holds more than its capacity");
     }

@@ -91,7 +91,7 @@ fn order(parsed: &Parsed, source: &str, destination: &str) -> Result<Order, Stri
         destination: Place::outside(destination.clone()),
         list_base: (kind == Kind::List).then(|| Place::outside(work_dir.to_string_lossy())),
         links,
-        is_optional: false,
+        ..Transfer::default()
     };
     let mut fences = Vec::new();
     if parsed.has("fence") {

@@ -206,6 +206,7 @@ fn state(buffer: &Buffer, job: Option<&Job>) -> &'static str {
         BufferPhase::Allocating | BufferPhase::StagingIn => "allocated",
         BufferPhase::TearingDown if job.is_some_and(|job| !job.buffer_failure.is_empty()) => "teardown-fail",
         BufferPhase::TearingDown => "teardown",
+        _ if buffer.places.iter().any(|place| place.is_over_limit) => "overlimit",
         BufferPhase::StagedIn
         | BufferPhase::Deleting
         | BufferPhase::PreRun

@@ -171,7 +171,7 @@ impl Stager {
         for held in &inventory.homes {
             let Some(home) = held.home.clone() else { continue };
             match standing(&cluster, node, &home) {
-                Standing::Ours => (),
+                Standing::Ours => self.measure(&cluster, node, &home, held.used_bytes),
                 Standing::Anothers if held.is_moving => {
                     self.agents.send(node, Order::StopMover { home, attempt: held.attempt });
                 }
@@ -182,6 +182,26 @@ impl Stager {
                 }
             }
         }
+    }
+
+    /// What holds more than it may is told once, and once more when it no longer does.
+    fn measure(&self, cluster: &Cluster, node: &NodeName, home: &Home, used_bytes: u64) {
+        let Home::Job { job, epoch, access } = home else { return };
+        let Some(buffer) = cluster.buffer(*job) else { return };
+        let spaces = buffer.spaces.iter().filter(|space| space.access == *access);
+        let may: u64 = spaces.map(|space| space.bytes).sum();
+        let is_over_limit = may > 0 && used_bytes > may;
+        let place = buffer.places.iter().find(|place| place.access == *access && place.node == *node);
+        if place.is_none_or(|place| place.is_over_limit == is_over_limit) {
+            return;
+        }
+        let (job, epoch, access, node) = (*job, *epoch, *access, node.clone());
+        let command = Command::BufferMeasured { job, epoch, access, node, used_bytes, is_over_limit };
+        let door = self.door.clone();
+        tokio::spawn(async move {
+            // A later inventory says it again.
+            let _ = door.propose(Caller::SYSTEM, command).await;
+        });
     }
 
     fn forget(&mut self, key: &Key) {

@@ -21,7 +21,10 @@ impl Site {
         if !config.plugin.is_external() || !config.is_loaded {
             return Ok(());
         }
+        let offset = |index: u32| (specs.len() > 1).then_some(index);
+        let specs = (0..).zip(specs).map(|(index, spec)| JobSpec { component: offset(index), ..spec.clone() });
         for spec in specs {
+            let spec = &spec;
             let Some(request) = state::buffers::preview(&cluster, by, spec, blobs)? else { continue };
             if !request.is_used_by_job() {
                 continue;

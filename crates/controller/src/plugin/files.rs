@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use model::command::Blob;
-use model::directive::{Facts, option_lines, replace};
+use model::directive::{Facts, component, option_lines, replace};
 use model::pool::BurstBufferConfig;
 use model::{Job, JobId, JobKind, JobSpec, Owner};
 use state::Cluster;
@@ -174,7 +174,8 @@ fn own_script(cluster: &Cluster, spec: &JobSpec, brought: &[Blob]) -> Option<Str
 fn script(config: &BurstBufferConfig, spec: &JobSpec, own: impl Fn(&JobSpec) -> Option<String>) -> String {
     let added = option_lines(config, &spec.burst_buffer);
     let added: Vec<&str> = spec.burst_buffer_file.lines().chain(added.iter().map(String::as_str)).collect();
-    let Some(own) = own(spec) else {
+    let own = own(spec).map(|text| component(config, &text, spec.component));
+    let Some(own) = own else {
         return format!("#!/bin/bash\n{}\n", added.join("\n"));
     };
     if added.is_empty() {

@@ -1,9 +1,11 @@
 //! What a script sees of a job: a table of Slurm's names, taken just before the call.
 use model::job_state::JobState;
 use model::spec::{MailKind, Memory, Sharing, TimeLimit};
-use model::{Job, Reason, Timestamp, hostlist};
+use model::{Job, Timestamp, hostlist};
 use serde_json::{Map, Value, json};
 use state::Cluster;
+
+use super::job_wishes;
 
 const NO_VALUE: u64 = 4_294_967_294;
 const NO_SHORT_VALUE: u64 = 65_534;
@@ -16,6 +18,7 @@ pub fn of(cluster: &Cluster, job: &Job) -> Value {
     when(&mut info, cluster, job);
     how_much(&mut info, job);
     where_to(&mut info, cluster, job);
+    job_wishes::tell(&mut info, job);
     Value::Object(info)
 }
 
@@ -39,7 +42,7 @@ fn who(info: &mut Map<String, Value>, cluster: &Cluster, job: &Job) {
     set("nice", json!(i64::from(spec.nice) + 2_147_483_648));
     set("site_factor", json!(i64::from(job.site_factor) + 2_147_483_648));
     set("job_state", json!(state_code(job)));
-    set("state_reason", json!(job.reason.map_or(0, reason_code)));
+    set("state_reason", json!(job.reason.map_or(0, super::reason_codes::of)));
     set("exit_code", json!(wait_status(job.exit)));
     set("derived_ec", json!(wait_status(job.derived_exit)));
     set("mail_type", json!(spec.mail.as_ref().map_or(0, |mail| mail.kinds.iter().map(|kind| mail_bit(*kind)).sum())));
@@ -224,30 +227,8 @@ fn state_code(job: &Job) -> u32 {
     let flag = match job.state() {
         JobState::Configuring => 0x4000,
         JobState::Completing => 0x8000,
-        JobState::StageOut => 0x8_0000,
+        JobState::StageOut => 0x80_0000,
         _ => 0,
     };
     base | flag
-}
-
-fn reason_code(reason: Reason) -> u32 {
-    match reason {
-        Reason::Priority => 1,
-        Reason::Dependency => 2,
-        Reason::Resources => 3,
-        Reason::PartitionNodeLimit => 4,
-        Reason::PartitionTimeLimit => 5,
-        Reason::PartitionDown => 6,
-        Reason::PartitionInactive => 7,
-        Reason::JobHeldAdmin => 8,
-        Reason::BeginTime => 9,
-        Reason::Licenses => 10,
-        Reason::Reservation => 14,
-        Reason::ReqNodeNotAvail => 15,
-        Reason::JobHeldUser => 16,
-        Reason::BurstBufferResources => 37,
-        Reason::BurstBufferStageIn => 38,
-        Reason::BurstBufferOperation => 39,
-        _ => 0,
-    }
 }

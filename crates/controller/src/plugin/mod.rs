@@ -11,7 +11,9 @@ mod calls;
 mod datawarp;
 mod files;
 mod job_info;
+mod job_wishes;
 mod pools;
+mod reason_codes;
 mod runner;
 mod stages;
 

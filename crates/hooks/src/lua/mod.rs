@@ -1,4 +1,5 @@
 //! A site's burst_buffer.lua: loaded afresh for every call.
+mod errors;
 mod slurm_table;
 mod values;
 

@@ -1,6 +1,7 @@
 //! The global table `slurm` that scripts expect.
 use mlua::{Lua, MultiValue, Table, Value, Variadic};
 
+use super::errors::ERRORS;
 use super::values;
 
 const NUMBERS: &[(&str, i64)] = &[
@@ -36,36 +37,15 @@ const NUMBERS: &[(&str, i64)] = &[
     ("SHARED_FORCE", 32_768),
     ("SPREAD_JOB", 256),
     ("USE_MIN_NODES", 512),
-    ("ESLURM_INVALID_PARTITION_NAME", 2000),
-    ("ESLURM_DEFAULT_PARTITION_NOT_SET", 2001),
-    ("ESLURM_ACCESS_DENIED", 2002),
-    ("ESLURM_JOB_MISSING_REQUIRED_PARTITION_GROUP", 2003),
-    ("ESLURM_REQUESTED_NODES_NOT_IN_PARTITION", 2004),
-    ("ESLURM_TOO_MANY_REQUESTED_CPUS", 2005),
-    ("ESLURM_INVALID_NODE_COUNT", 2006),
-    ("ESLURM_JOB_MISSING_SIZE_SPECIFICATION", 2008),
-    ("ESLURM_JOB_SCRIPT_MISSING", 2009),
-    ("ESLURM_USER_ID_MISSING", 2010),
-    ("ESLURM_DUPLICATE_JOB_ID", 2011),
-    ("ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE", 2014),
-    ("ESLURM_NODES_BUSY", 2016),
-    ("ESLURM_INVALID_JOB_ID", 2017),
-    ("ESLURM_INVALID_NODE_NAME", 2018),
-    ("ESLURM_ALREADY_DONE", 2021),
-    ("ESLURM_JOB_PENDING", 2024),
-    ("ESLURM_BAD_TASK_COUNT", 2025),
-    ("ESLURM_INVALID_FEATURE", 2029),
-    ("ESLURM_INVALID_ACCOUNT", 2045),
-    ("ESLURM_INVALID_LICENSES", 2048),
-    ("ESLURM_ACCOUNTING_POLICY", 2050),
-    ("ESLURM_INVALID_TIME_LIMIT", 2051),
-    ("ESLURM_MISSING_TIME_LIMIT", 8000),
 ];
 
 pub fn register(lua: &Lua, cluster_name: &str) -> mlua::Result<()> {
     let slurm = lua.create_table()?;
     for (name, number) in NUMBERS {
         slurm.set(*name, *number)?;
+    }
+    for (name, number) in ERRORS {
+        slurm.set(format!("ESLURM_{name}"), *number)?;
     }
     // More than Lua's whole numbers hold.
     slurm.set("INFINITE64", u64::MAX as f64)?;

@@ -7,6 +7,7 @@ use crate::buffer::{BufferRequest, Space};
 use crate::pool::{BurstBufferConfig, Plugin};
 
 mod collect;
+mod component;
 mod datawarp;
 mod lua;
 mod paths;
@@ -14,6 +15,7 @@ mod read;
 mod short;
 mod symbols;
 
+pub use component::component;
 pub use paths::{Inside, Room, inside};
 pub use symbols::{Facts, replace};
 

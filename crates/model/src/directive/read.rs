@@ -197,6 +197,11 @@ fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room) -> Result<Tran
         let why = "every node would write here: add %n (its name) or %t (its number)";
         return Err(line.complain("destination", why));
     }
+    if let (Some(manifest), Direction::In) = (line.value("manifest"), direction) {
+        paths::check_outside(manifest, &roots).map_err(|why| line.complain("manifest", &why))?;
+    } else if line.value("manifest").is_some() {
+        return Err(line.complain("manifest", "only what is staged in is compared with a manifest"));
+    }
     Ok(Transfer {
         direction,
         kind,

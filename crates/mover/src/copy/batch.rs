@@ -202,7 +202,7 @@ fn copy_file(
                 return Err(mismatch(work, &batch.target, name));
             }
         }
-        target.commit(before).map_err(target_trouble)?;
+        work.commit(batch, item, source, &mut target, before)?;
         Ok(DoneFile { name: name.to_vec(), version: version_of(before), hash })
     });
     if checked.is_err() {

@@ -61,7 +61,7 @@ fn start(work: &Work, batch: &Batch, n_tries: u32, buffer: &mut [u8]) -> Result<
     let (target, chunks) = open_part(work, &sides, item, key, n_chunks, size_bytes, n_tries).map_err(target_trouble)?;
     if work.clones_work.load(Relaxed) {
         match fs::ioctl_ficlone(&target.fd, &source) {
-            Ok(()) => return finish_clone(work, batch, target, &before),
+            Ok(()) => return finish_clone(work, batch, &source, target, &before),
             Err(_) => work.clones_work.store(false, Relaxed),
         }
     }
@@ -116,9 +116,15 @@ fn open_part(
     Ok((Target::create(&sides.target, name, &work.order.tag, false)?, chunks))
 }
 
-fn finish_clone(work: &Work, batch: &Batch, mut target: Target, before: &Stat) -> Result<(), Trouble> {
+fn finish_clone(
+    work: &Work,
+    batch: &Batch,
+    source: &OwnedFd,
+    mut target: Target,
+    before: &Stat,
+) -> Result<(), Trouble> {
     let name = batch.items[0].destination();
-    target.commit(before).map_err(|errno| target_trouble(work, &batch.target, name, errno))?;
+    work.commit(batch, &batch.items[0], source, &mut target, before)?;
     work.counters.bytes_done.fetch_add(before.st_size as u64, Relaxed);
     work.counters.files_done.fetch_add(1, Relaxed);
     let mut done = vec![DoneFile { name: name.to_vec(), version: version_of(before), hash: None }];
@@ -205,9 +211,8 @@ impl Large {
             Some(trouble) => Err(trouble),
             None => batch::check_stable(work, &self.batch, self.item(), &self.source, &self.before),
         };
-        let ended = ended.and_then(|()| {
-            target.commit(&self.before).map_err(|errno| target_trouble(work, &self.batch.target, name, errno))
-        });
+        let ended = ended
+            .and_then(|()| work.commit(&self.batch, self.item(), &self.source, &mut target, &self.before));
         match ended {
             Ok(()) => {
                 let chunks: Vec<u128> =

@@ -6,17 +6,23 @@ mod retry;
 pub mod target;
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use crate::attributes;
 use crate::fence::Fences;
 use crate::journal::{DoneFile, Journal, Past};
 use crate::order::Order;
 use crate::pace::{Bandwidth, Stop};
-use crate::plan::{Plan, Record, Where};
+use crate::plan::{Batch, Item, Plan, Record, Where};
 use crate::progress::Counters;
-use crate::trouble::Trouble;
+use crate::trouble::{Side, Trouble};
 use large::Large;
+use target::Target;
 
 /// What the workers share.
 pub struct Work<'a> {
@@ -60,14 +66,17 @@ impl<'a> Work<'a> {
 
     /// Until all is copied, has failed, or is called off.
     pub fn run(&self) {
-        let n_workers = self.order.n_workers.unwrap_or_else(usual_workers).clamp(1, 256);
         std::thread::scope(|scope| {
-            for _ in 1..n_workers {
+            for _ in 1..self.n_workers() {
                 // One less than wished for is slower, not wrong.
                 let _ = std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, || self.labour());
             }
             self.labour();
         });
+    }
+
+    pub fn n_workers(&self) -> u32 {
+        self.order.n_workers.unwrap_or_else(usual_workers).clamp(1, 256)
     }
 
     fn labour(&self) {
@@ -106,6 +115,24 @@ impl<'a> Work<'a> {
             }
             queue.pop_front();
         }
+    }
+
+    /// Gives the new file what it has besides its bytes, and its name.
+    fn commit(&self, batch: &Batch, item: &Item, source: &OwnedFd, target: &mut Target, stat: &Stat) -> Result<(), Trouble> {
+        let target_trouble = |errno| batch::target_trouble(self, &batch.target, item.destination(), errno);
+        if self.order.transfers[batch.transfer as usize].with_attributes {
+            let path = || self.fences.path_of(&batch.source, &item.source);
+            let found = attributes::read(source)
+                .map_err(|errno| Trouble::of(errno, Side::Source, "read the attributes of", &path()))?;
+            attributes::write(&target.fd, &found).map_err(|errno| match errno {
+                Errno::OPNOTSUPP => Trouble::permanent(format!(
+                    "{} has extended attributes, which its destination cannot have",
+                    path().display()
+                )),
+                errno => target_trouble(errno),
+            })?;
+        }
+        target.commit(stat).map_err(target_trouble)
     }
 
     fn note_done(&self, transfer: u32, target: &Where, files: &mut Vec<DoneFile>) {

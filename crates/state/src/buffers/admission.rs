@@ -20,7 +20,11 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
             false => without(spec),
         };
     };
-    let script = script(cluster, spec, brought);
+    let script = match spec.component {
+        // What such a component wants is all in its own option.
+        Some(1..) if !spec.burst_buffer.is_empty() => String::new(),
+        offset => directive::component(config, &script(cluster, spec, brought), offset),
+    };
     let sources = Sources { script: &script, option: &spec.burst_buffer, file: &spec.burst_buffer_file };
     let prefix = format!("burst_buffer/{}: ", config.plugin.word());
     let request = directive::request(config, sources).map_err(|problem| {

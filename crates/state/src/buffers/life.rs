@@ -158,9 +158,6 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     index(cluster, id);
     movers::relieve(cluster, id);
     moved(cluster, id);
-    if step == Step::Place {
-        persistent::condemn_for(cluster, id);
-    }
     true
 }
 
@@ -382,8 +379,10 @@ pub(crate) fn post_run_again(cluster: &mut Cluster, id: JobId) {
 /// What failed is tried again; what is done stays done.
 pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
     let attempt = next_order(cluster, id);
+    let now = cluster.now;
     let buffer = buffer_mut(cluster, id);
-    buffer.attempt = attempt;
+    // Its time begins anew.
+    (buffer.attempt, buffer.since) = (attempt, now);
     buffer.failure.clear();
     buffer.places.iter_mut().for_each(|place| place.failure.clear());
     cluster.job_mut(id).buffer_failure.clear();

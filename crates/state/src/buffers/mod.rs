@@ -4,6 +4,7 @@ pub mod capacity;
 pub(crate) mod check;
 mod environment;
 pub(crate) mod life;
+pub(crate) mod limit;
 mod movers;
 pub(crate) mod persistent;
 pub(crate) mod restart;

@@ -60,15 +60,16 @@ fn create(cluster: &mut Cluster, job: JobId, creation: &Creation) {
     moved(cluster, &creation.name);
 }
 
-/// The job has its turn: what it wants destroyed is used by nobody new.
-pub(crate) fn condemn_for(cluster: &mut Cluster, job: JobId) {
+/// The job has its turn: what it wants destroyed is used by nobody new. Says whether it may not.
+pub(crate) fn condemn_for(cluster: &mut Cluster, job: JobId) -> bool {
     let spec = cluster.jobs[&job].spec.clone();
-    let Some(request) = &spec.buffer else { return };
+    let Some(request) = &spec.buffer else { return false };
     for destruction in &request.destroys {
         let Some(buffer) = cluster.persistent.get_mut(&destruction.name).map(Arc::make_mut) else { continue };
         if buffer.uid != spec.uid && !request.by_admin {
             let why = format!("Delete buffer {} {DENIED}", destruction.name);
-            return life::fail(cluster, job, "destroy_persistent", &why);
+            life::fail(cluster, job, "destroy_persistent", &why);
+            return true;
         }
         if buffer.phase == PersistentPhase::Ready {
             buffer.phase = PersistentPhase::Condemned;
@@ -79,6 +80,7 @@ pub(crate) fn condemn_for(cluster: &mut Cluster, job: JobId) {
             moved(cluster, &name);
         }
     }
+    false
 }
 
 /// A job has stopped using what it used.

@@ -1,10 +1,10 @@
 //! Moves a job's buffer on as far as what it waited for has come.
 use model::buffer::PersistentPhase;
 use model::time::Span;
-use model::{BufferPhase, Job, JobId, Phase, Timestamp};
+use model::{BufferPhase, Job, JobId, Phase, Timestamp, Wake};
 
 use super::life::{self, Step};
-use super::runs_nothing;
+use super::{persistent, runs_nothing};
 use crate::Cluster;
 
 /// An agent gives up at the timeout itself; one that says nothing has this much more.
@@ -17,6 +17,11 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
         let has_failed = !buffer.failure.is_empty();
         let was_released = has_failed && job.phase == Phase::Pending && job.held.is_none();
         let all_done = buffer.places.iter().all(|place| place.is_done || place.is_unwanted);
+        if buffer.phase == BufferPhase::Deleting && !has_failed && persistent::condemn_for(cluster, id) {
+            continue;
+        }
+        let buffer = &cluster.buffers[&id];
+        let job = &cluster.jobs[&id];
         let step = match buffer.phase {
             BufferPhase::StagingIn if was_released && !buffer.plugin.is_external() => return life::retry(cluster, id),
             BufferPhase::StagingIn if was_released => Step::Discard,
@@ -71,6 +76,19 @@ fn persistent_is_gone(cluster: &Cluster, job: &Job) -> bool {
             .is_some_and(|it| matches!(it.phase, PersistentPhase::Condemned | PersistentPhase::Destroying))
     };
     !request.destroys.iter().any(|destruction| waits_for(&destruction.name))
+}
+
+/// What moves the buffer on while its job waits, for whatever it waits.
+pub(crate) fn wakes(cluster: &Cluster, job: &Job) -> Vec<Wake> {
+    let (Some(request), Some(phase)) = (&job.spec.buffer, job.buffer) else { return Vec::new() };
+    let created = request.creates.iter().map(|creation| &creation.name);
+    let names: Vec<&String> = match phase {
+        BufferPhase::Allocating => created.chain(&request.uses).collect(),
+        BufferPhase::Deleting => request.destroys.iter().map(|destruction| &destruction.name).collect(),
+        _ => Vec::new(),
+    };
+    let named = names.into_iter().map(|name| Wake::Persistent(name.clone()));
+    named.chain(deadline(cluster, job).map(Wake::At)).chain([Wake::Buffer(job.id)]).collect()
 }
 
 /// When what the buffer's agents do has taken too long. Teardown never has.

@@ -8,9 +8,8 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
     if job.spec.buffer.is_none() {
         return Hold::Free;
     }
-    // What was looked at before the buffer may come first again.
-    let mut wakes = vec![Wake::Buffer(job.id), Wake::Partitions];
-    wakes.extend(buffers::settle::deadline(cluster, job).map(Wake::At));
+    // What was looked at before the buffer may come first again. What moves the buffer on is always listened to.
+    let wakes = vec![Wake::Partitions];
     match (job.phase, job.buffer) {
         (Phase::Pending, None) if buffers::is_staged_ahead(&job.spec) => Hold::Stage,
         (Phase::Pending, None) => Hold::Free,
@@ -21,14 +20,8 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         }
         (Phase::Pending, Some(BufferPhase::StagedIn)) if !buffers::runs_nothing(job) => Hold::Free,
         (Phase::Pending, Some(BufferPhase::StagingIn)) => Hold::Wait(Some(Reason::BurstBufferStageIn), wakes),
-        (Phase::Pending, Some(phase)) => {
-            wakes.extend(persistent_wakes(job, phase));
-            Hold::Wait(Some(Reason::BurstBufferResources), wakes)
-        }
-        (Phase::Starting, Some(phase @ (BufferPhase::Deleting | BufferPhase::PreRun))) => {
-            wakes.extend(persistent_wakes(job, phase));
-            Hold::Wait(None, wakes)
-        }
+        (Phase::Pending, Some(_)) => Hold::Wait(Some(Reason::BurstBufferResources), wakes),
+        (Phase::Starting, Some(BufferPhase::Deleting | BufferPhase::PreRun)) => Hold::Wait(None, wakes),
         (Phase::Ending, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if holds_nodes(cluster) && !job.alive => {
             Hold::Wait(None, wakes)
         }
@@ -45,16 +38,4 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
 
 fn holds_nodes(cluster: &Cluster) -> bool {
     cluster.config.burst_buffer.as_ref().is_some_and(|config| config.holds_nodes)
-}
-
-/// The persistent buffers that the phase is about.
-fn persistent_wakes(job: &Job, phase: BufferPhase) -> Vec<Wake> {
-    let Some(request) = &job.spec.buffer else { return Vec::new() };
-    let created = request.creates.iter().map(|creation| &creation.name);
-    let names: Vec<&String> = match phase {
-        BufferPhase::Allocating => created.chain(&request.uses).collect(),
-        BufferPhase::Deleting => request.destroys.iter().map(|destruction| &destruction.name).collect(),
-        _ => Vec::new(),
-    };
-    names.into_iter().map(|name| Wake::Persistent(name.clone())).collect()
 }

@@ -14,7 +14,10 @@ use crate::{Cluster, het};
 
 pub(crate) fn cancel(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], hurry: bool) -> Answer {
     // A component that runs may be cancelled alone, one that waits only with the others.
-    let may = |job: &Job, named: &JobRef| if job.holds_nodes() { Ok(()) } else { not_a_component(job, named) };
+    let may = |job: &Job, named: &JobRef| match job.holds_nodes() || (hurry && job.is_over()) {
+        true => Ok(()),
+        false => not_a_component(job, named),
+    };
     each_of(cluster, by, jobs, may, |cluster, id| {
         let job = &cluster.jobs[&id];
         if job.is_over() {

@@ -31,8 +31,8 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     if names_no_time {
         within_max_wall(cluster, &mut spec, association);
     }
-    limits::admit(cluster, &spec, association)?;
     buffers::admission::complete(cluster, by, &mut spec, brought)?;
+    limits::admit(cluster, &spec, association)?;
     admissible(cluster, by, &spec)?;
     let wanted = blobs::of_job(&spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;

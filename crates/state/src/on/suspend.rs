@@ -25,8 +25,8 @@ pub(crate) fn suspend(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
             Phase::Suspended => return Err(Reject::AlreadySuspended),
             Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
             Phase::Starting if cluster.jobs[&id].starts_suspended => return Err(Reject::AlreadySuspended),
-            // Its nodes are prepared first.
-            Phase::Starting if cluster.jobs[&id].hook.is_some() => {
+            // Its nodes are prepared first, and its data is brought.
+            Phase::Starting if cluster.jobs[&id].is_being_prepared() => {
                 cluster.job_mut(id).starts_suspended = true;
                 touched(cluster, id);
                 return Ok(());

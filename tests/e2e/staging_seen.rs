@@ -1,0 +1,119 @@
+//! What is told of burst buffers afterwards and elsewhere: history, limits, mail, metrics; and what becomes of them when leaders die.
+use std::fs;
+
+use crate::cluster::{Cluster, kill_9, new_dir};
+use crate::failover::{leader, pid_of};
+
+fn text(more_of_controller: &str, more: &str) -> String {
+    format!(
+        r#"
+[controller]
+{more_of_controller}
+[[nodes]]
+names = "n[1-2]"
+cpus = 2
+memory_mb = 1000
+[[partitions]]
+name = "main"
+nodes = "ALL"
+default = true
+[burst_buffer]
+tres = true
+{more}
+[[burst_buffer.pools]]
+name = "flash"
+kind = "shared"
+root = "{}/flash"
+granularity = "1MiB"
+total = "64MiB"
+"#,
+        new_dir().display()
+    )
+}
+
+fn script(cluster: &Cluster, name: &str, capacity: &str, body: &str) {
+    let input = cluster.dir.join("work/input");
+    fs::create_dir_all(&input).unwrap();
+    for number in 0..20u8 {
+        fs::write(input.join(format!("f{number}")), vec![number; 100_000]).unwrap();
+    }
+    let text = format!(
+        "#!/bin/sh\n#SBATCH -o {name}.out\n#DW jobdw capacity={capacity}\n\
+         #DW stage_in type=directory source=input destination=$DW_JOB_STRIPED/in\n\
+         #DW stage_out type=directory source=$DW_JOB_STRIPED/in destination=back-%j\n{body}\n"
+    );
+    fs::write(cluster.dir.join("work").join(name), text).unwrap();
+}
+
+#[test]
+fn history_limits_mail_and_metrics_know_of_buffers() {
+    let dir = new_dir();
+    let mailer = dir.join("mailer");
+    let said = dir.join("mails");
+    let program = format!("#!/bin/sh\necho \"$2|$SLURM_JOB_ID|$SLURM_JOB_STAGE_OUT_TIME\" >> {}\n", said.display());
+    fs::write(&mailer, program).unwrap();
+    fs::set_permissions(&mailer, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let settings = format!("mail_program = \"{}\"\nmetrics_address = \"127.0.0.1:{port}\"\n", mailer.display());
+    let cluster = Cluster::configured(&text(&settings, ""));
+    let user = cluster.ok("id -un");
+    cluster.ok("sacctmgr -i add account physics");
+    cluster.ok(&format!("sacctmgr -i add user {user} account=physics"));
+    cluster.ok("sacctmgr -i modify account physics set GrpTRES=bb/native=20");
+
+    script(&cluster, "job", "8MiB", "while [ ! -e go ]; do sleep 0.05; done");
+    let first = cluster.sbatch("-A physics --mail-type=STAGE_OUT --mail-user=me job");
+    cluster.wait_state(&first, "RUNNING");
+    script(&cluster, "large", "16MiB", "true");
+    let second = cluster.sbatch("-A physics large");
+    cluster.wait_until(&format!("squeue -h -j {second} -o %r"), |said| said.out.trim() == "AssocGrpBB");
+    cluster.ok("touch go");
+    for job in [&first, &second] {
+        cluster.wait_state(job, "COMPLETED");
+        cluster.ok(&format!("diff -r input back-{job}"));
+    }
+    let row = cluster.ok(&format!("sacct -X -n -P -j {first} -o ReqTRES,AllocTRES,SystemComment"));
+    let fields: Vec<&str> = row.split('|').collect();
+    assert!(fields[0].contains("bb/native=8M") && fields[1].contains("bb/native=8M"), "{row}");
+    let is_told = |text: &str| text.contains("bb stage-in 2MB 20 files") && text.contains("stage-out 2MB 20 files");
+    cluster.wait_until(&format!("sacct -X -n -P -j {first} -o SystemComment"), |said| is_told(&said.out));
+    let mails = cluster.wait_until(&format!("cat {}", said.display()), |said| said.out.contains(&first));
+    let line = mails.out.lines().find(|line| line.contains(&format!("Job_id={first} "))).unwrap_or_else(|| panic!("{mails:?}"));
+    assert!(line.contains("StageOut/Teardown time 00:00:"), "{line}");
+    assert!(line.rsplit('|').next().is_some_and(|time| !time.is_empty()), "{line}");
+    let metrics = cluster.wait_until(&format!("curl -s http://127.0.0.1:{port}/metrics"), |said| {
+        said.out.contains("spur_burst_buffer_files_total{direction=\"out\"} 40")
+    });
+    for line in [
+        "spur_burst_buffer_bytes{pool=\"flash\",use=\"total\"} 67108864",
+        "spur_burst_buffer_bytes{pool=\"flash\",use=\"used\"} 0",
+        "spur_burst_buffer_moved_bytes_total{direction=\"in\"} 4000000",
+    ] {
+        assert!(metrics.out.contains(line), "{line} is not in {}", metrics.out);
+    }
+}
+
+#[test]
+fn another_leader_goes_on_with_what_agents_move() {
+    let dir = new_dir();
+    let file = dir.join("wanted.conf");
+    fs::write(&file, text("", "bandwidth = \"1MiB\"")).unwrap();
+    let cluster = Cluster { dir };
+    cluster.start(&format!("--config {} --controllers 3", file.display()));
+    script(&cluster, "job", "8MiB", "true");
+    let job = cluster.sbatch("job");
+    for state in ["staging-in", "staging-out"] {
+        let shown = format!("squeue -h -t all -j {job} -O BurstBufferState:.20");
+        cluster.wait_until(&shown, |said| said.out.trim() == state);
+        let first = leader(&cluster);
+        kill_9(pid_of(&cluster, first));
+        cluster.wait_until("squeue -h", |said| said.code == 0);
+        assert_ne!(leader(&cluster), first);
+        cluster.start("");
+    }
+    cluster.wait_state(&job, "COMPLETED");
+    cluster.ok(&format!("diff -r input back-{job}"));
+    cluster.wait_until("scontrol show burst", |said| {
+        said.out.contains("TotalSpace=") && !said.out.contains("Allocated Buffers")
+    });
+}
