@@ -78,7 +78,11 @@ fn history_limits_mail_and_metrics_know_of_buffers() {
     let is_told = |text: &str| text.contains("bb stage-in 2MB 20 files") && text.contains("stage-out 2MB 20 files");
     cluster.wait_until(&format!("sacct -X -n -P -j {first} -o SystemComment"), |said| is_told(&said.out));
     let mails = cluster.wait_until(&format!("cat {}", said.display()), |said| said.out.contains(&first));
-    let line = mails.out.lines().find(|line| line.contains(&format!("Job_id={first} "))).unwrap_or_else(|| panic!("{mails:?}"));
+    let line = mails
+        .out
+        .lines()
+        .find(|line| line.contains(&format!("Job_id={first} ")))
+        .unwrap_or_else(|| panic!("{mails:?}"));
     assert!(line.contains("StageOut/Teardown time 00:00:"), "{line}");
     assert!(line.rsplit('|').next().is_some_and(|time| !time.is_empty()), "{line}");
     let metrics = cluster.wait_until(&format!("curl -s http://127.0.0.1:{port}/metrics"), |said| {

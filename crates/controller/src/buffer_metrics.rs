@@ -75,7 +75,13 @@ pub fn write(out: &mut Text, cluster: &Cluster, moved: &Moved) {
     out.family("spur_burst_buffers", "gauge", "Burst buffers of jobs, by state.", "state", states);
     let n_persistent = cluster.persistent_buffers().count() as u64;
     out.single("spur_burst_buffers_persistent", "gauge", "Persistent burst buffers.", n_persistent);
-    out.family("spur_burst_buffer_transfers", "gauge", "Directories that data is moved to or from.", "direction", transfers);
+    out.family(
+        "spur_burst_buffer_transfers",
+        "gauge",
+        "Directories that data is moved to or from.",
+        "direction",
+        transfers,
+    );
     let files = [("in", moved.into.0), ("out", moved.out.0)];
     let bytes = [("in", moved.into.1), ("out", moved.out.1)];
     let told = "of burst buffers that are given up by now";

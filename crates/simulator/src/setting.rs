@@ -6,9 +6,9 @@ use model::gres::{Gres, GresRequest};
 use model::license;
 use model::node::NodeConfig;
 use model::partition::{OverSubscribe, PreemptMode};
+use model::pool::{BurstBufferConfig, Pool, PoolKind};
 use model::preemption::PreemptKind;
 use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
-use model::pool::{BurstBufferConfig, Pool, PoolKind};
 use model::time::{Span, Timestamp};
 use model::{BlobId, Config, JobId, JobKind, JobSpec, NodeName, Partition, StepSpec};
 

@@ -213,7 +213,8 @@ pub fn observe(before: &Cluster, world: &World, command: &Command) -> Result<(),
         return Ok(());
     }
     for gone in before.buffers().filter(|buffer| world.cluster.buffer(buffer.job).is_none()) {
-        let is_its = |home: &Home| matches!(home, Home::Job { job, epoch, .. } if *job == gone.job && *epoch == gone.epoch);
+        let is_its =
+            |home: &Home| matches!(home, Home::Job { job, epoch, .. } if *job == gone.job && *epoch == gone.epoch);
         let is_known = |node: &NodeName| gone.places.iter().any(|place| place.node == *node);
         let private = world.disks.private.iter().filter(|(node, _)| is_known(node)).map(|(_, home)| home);
         if let Some(home) = world.disks.shared.iter().chain(private).find(|home| is_its(home)) {
@@ -264,7 +265,9 @@ pub fn help(world: &mut World) {
         }
         let stage_out_failed = job.buffer == Some(BufferPhase::StagingOut) && !job.buffer_failure.is_empty();
         let command = match (job.phase, job.buffer) {
-            (Phase::Finishing | Phase::Done | Phase::Pending, _) if stage_out_failed => Command::Cancel { jobs, hurry: true },
+            (Phase::Finishing | Phase::Done | Phase::Pending, _) if stage_out_failed => {
+                Command::Cancel { jobs, hurry: true }
+            }
             (Phase::Pending, Some(BufferPhase::Allocating)) => Command::Cancel { jobs, hurry: false },
             _ => continue,
         };

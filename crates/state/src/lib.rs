@@ -75,7 +75,8 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::Staged { duty, results } => on::buffer::staged(cluster, duty, results),
         Command::DropBuffer { buffer } => on::buffer::drop_buffer(cluster, by, buffer),
         Command::BufferMeasured { job, epoch, access, node, used_bytes, is_over_limit } => {
-            let measured = buffers::limit::Measured { access: *access, node, used_bytes: *used_bytes, is_over: *is_over_limit };
+            let measured =
+                buffers::limit::Measured { access: *access, node, used_bytes: *used_bytes, is_over: *is_over_limit };
             buffers::limit::measured(cluster, *job, *epoch, &measured)
         }
         Command::PoolsReported { plugin, pools } => on::buffer::pools_reported(cluster, *plugin, pools),

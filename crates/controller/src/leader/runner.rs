@@ -167,7 +167,9 @@ impl Runner {
         let is_own = |duty: &&Duty| !matches!(duty.owner, Owner::Buffer(_) | Owner::Persistent(_));
         // Nothing is launched before the job's nodes are prepared.
         let is_ready = |duty: &&Duty| match &duty.owner {
-            Owner::Step(job, _) => duty.task != Task::Launch || cluster.job(*job).is_none_or(|job| !job.is_being_prepared()),
+            Owner::Step(job, _) => {
+                duty.task != Task::Launch || cluster.job(*job).is_none_or(|job| !job.is_being_prepared())
+            }
             _ => true,
         };
         for duty in cluster.duties().filter(is_own).filter(is_ready) {

@@ -211,8 +211,7 @@ impl Large {
             Some(trouble) => Err(trouble),
             None => batch::check_stable(work, &self.batch, self.item(), &self.source, &self.before),
         };
-        let ended = ended
-            .and_then(|()| work.commit(&self.batch, self.item(), &self.source, &mut target, &self.before));
+        let ended = ended.and_then(|()| work.commit(&self.batch, self.item(), &self.source, &mut target, &self.before));
         match ended {
             Ok(()) => {
                 let chunks: Vec<u128> =

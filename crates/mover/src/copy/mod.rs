@@ -118,7 +118,14 @@ impl<'a> Work<'a> {
     }
 
     /// Gives the new file what it has besides its bytes, and its name.
-    fn commit(&self, batch: &Batch, item: &Item, source: &OwnedFd, target: &mut Target, stat: &Stat) -> Result<(), Trouble> {
+    fn commit(
+        &self,
+        batch: &Batch,
+        item: &Item,
+        source: &OwnedFd,
+        target: &mut Target,
+        stat: &Stat,
+    ) -> Result<(), Trouble> {
         let target_trouble = |errno| batch::target_trouble(self, &batch.target, item.destination(), errno);
         if self.order.transfers[batch.transfer as usize].with_attributes {
             let path = || self.fences.path_of(&batch.source, &item.source);
