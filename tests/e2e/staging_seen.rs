@@ -75,7 +75,8 @@ fn history_limits_mail_and_metrics_know_of_buffers() {
     let row = cluster.ok(&format!("sacct -X -n -P -j {first} -o ReqTRES,AllocTRES,SystemComment"));
     let fields: Vec<&str> = row.split('|').collect();
     assert!(fields[0].contains("bb/native=8M") && fields[1].contains("bb/native=8M"), "{row}");
-    let is_told = |text: &str| text.contains("bb stage-in 2MB 20 files") && text.contains("stage-out 2MB 20 files");
+    let is_told =
+        |text: &str| text.contains("bb stage-in 1.9MiB 20 files") && text.contains("stage-out 1.9MiB 20 files");
     cluster.wait_until(&format!("sacct -X -n -P -j {first} -o SystemComment"), |said| is_told(&said.out));
     let mails = cluster.wait_until(&format!("cat {}", said.display()), |said| said.out.contains(&first));
     let line = mails

@@ -114,6 +114,10 @@ impl<'a> Pass<'a> {
         let is_single = job.waiting_tasks.is_none() && job.buffer.is_none();
         let is_private = job.spec.buffer.as_ref().is_some_and(|request| request.has_private_space());
         let (true, true, Some(at), Some(ahead)) = (is_single, is_private, at, self.ahead()) else { return };
+        // Others are just being asked to make room for it: it starts where they leave.
+        if self.plan.preemptions.iter().any(|one| one.by == job.id) {
+            return;
+        }
         let nodes: Vec<NodeName> = grants.iter().map(|grant| grant.node.clone()).collect();
         let is_soon = at <= self.cluster.now() + ahead;
         if is_soon && !buffers::is_staged_ahead(&job.spec) && nodes.iter().all(|node| self.room.has_disk_for(job, node))
