@@ -58,6 +58,11 @@ fn machines_join_over_tls_run_jobs_and_leave() {
     let refused = again.0.run(&format!("spur join {other_pin}@{host} --node a2 --dir {}", again.0.dir.display()));
     assert!(refused.code != 0 && refused.err.contains("not the cluster of the token"), "{refused:?}");
 
+    // Nobody takes the place of a node that is there.
+    let other = token(&head, "");
+    let refused = again.0.run(&format!("spur join {other} --node a1 --dir {}", again.0.dir.display()));
+    assert!(refused.code != 0 && refused.err.contains("spur node remove a1"), "{refused:?}");
+
     // Plain text gets nowhere.
     assert_ne!(
         head.run(&format!(
@@ -72,6 +77,10 @@ fn machines_join_over_tls_run_jobs_and_leave() {
     assert_eq!(head.ok("sinfo -h -N -o %N"), "");
     let refused = node.0.run("timeout 3 sinfo -h");
     assert_ne!(refused.code, 0, "a certificate that was taken back opens nothing: {refused:?}");
+    // The token was not used up when it was refused; the name is free now.
+    let anew = join(&other, "--node a1 --cpus 2 --memory 1G");
+    head.wait_for("sinfo -h -o '%N %c %T'", "a1 2 idle");
+    drop(anew);
 }
 
 #[test]

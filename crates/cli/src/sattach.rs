@@ -181,6 +181,7 @@ async fn attach(cluster: &config::Client, step: &Step, filters: &Filters, labels
                     eprintln!("sattach: error: {}: {why}", step.shares[node].node);
                     code = code.max(1);
                 }
+                Some((_, News::Away(why))) => eprintln!("sattach: warning: a node is not reached: {why}; still trying"),
                 Some((_, News::Started { .. } | News::Fence { .. } | News::Abort { .. })) => {}
                 None => break,
             },

@@ -1,5 +1,5 @@
 //! One node's end of a step: the agent's stream, opened again whenever it breaks.
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::attach::{FromStep, ToStep};
 use model::{ExitStatus, codec};
@@ -38,6 +38,8 @@ pub enum News {
     Finished,
     /// Nothing will come from there; why.
     Failed(String),
+    /// It has not been reached for a while; why. It is tried on.
+    Away(String),
 }
 
 /// Keeps the stream to one node until the step has ended there.
@@ -51,8 +53,11 @@ pub struct Connection {
 
 enum Parting {
     Over,
-    Broken,
+    Broken(String),
 }
+
+/// A node that is not reached for so long is worth a word.
+const AWAY: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Starts it; what is sent goes to the node.
@@ -64,9 +69,20 @@ impl Connection {
 
     async fn keep(self, mut outgoing: mpsc::Receiver<ToStep>) {
         let mut pause = PAUSE_MIN;
+        let mut since = None;
         loop {
-            if let Parting::Over = self.serve(&mut outgoing, &mut pause).await {
-                return;
+            let Parting::Broken(why) = self.serve(&mut outgoing, &mut pause).await else { return };
+            // Whatever was heard meanwhile has set the pause back.
+            if pause == PAUSE_MIN {
+                since = None;
+            }
+            match since {
+                None => since = Some((Instant::now(), false)),
+                Some((begin, false)) if begin.elapsed() > AWAY => {
+                    since = Some((begin, true));
+                    self.tell(News::Away(why));
+                }
+                Some(_) => {}
             }
             // An agent that restarts is back within moments; the step's own life ends the waiting otherwise.
             tokio::time::sleep(pause).await;
@@ -75,10 +91,13 @@ impl Connection {
     }
 
     async fn serve(&self, outgoing: &mut mpsc::Receiver<ToStep>, pause: &mut Duration) -> Parting {
-        let Ok(mut client) = self.way.open().await else { return Parting::Broken };
+        let mut client = match self.way.open().await {
+            Ok(client) => client,
+            Err(error) => return Parting::Broken(error.to_string()),
+        };
         let (requests, stream) = mpsc::channel(QUEUE);
         if requests.send(encode(&self.open)).await.is_err() {
-            return Parting::Broken;
+            return Parting::Broken("the stream has ended".into());
         }
         let mut answers = match client.attach(ReceiverStream::new(stream)).await {
             Ok(answers) => answers.into_inner(),
@@ -97,26 +116,28 @@ impl Connection {
                 match answers.message().await {
                     Ok(Some(answer)) => {
                         *pause = PAUSE_MIN;
-                        let Ok(message) = codec::decode(&answer.message) else { return Parting::Broken };
+                        let Ok(message) = codec::decode(&answer.message) else {
+                            return Parting::Broken("it says what this srun cannot read".into());
+                        };
                         if self.hear(message).await {
                             return Parting::Over;
                         }
                     }
-                    Ok(None) => return Parting::Broken,
+                    Ok(None) => return Parting::Broken("the stream has ended".into()),
                     Err(status) => return self.refused(CallError::from(status)),
                 }
             }
         };
         // Both at once: input that waits for the tasks must never keep their output waiting.
         tokio::select! {
-            () = forward => Parting::Broken,
+            () = forward => Parting::Broken(String::new()),
             parting = listen => parting,
         }
     }
 
     fn refused(&self, error: CallError) -> Parting {
         match error {
-            CallError::Broken(_) | CallError::Unreachable { .. } => Parting::Broken,
+            CallError::Broken(_) | CallError::Unreachable { .. } => Parting::Broken(error.to_string()),
             CallError::Refused(_) | CallError::Other(_) => {
                 self.tell(News::Failed(error.to_string()));
                 Parting::Over

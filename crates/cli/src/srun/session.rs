@@ -248,6 +248,10 @@ impl<'a> Session<'a> {
                 }
             }
             News::Finished => self.nodes[node].is_finished = true,
+            News::Away(why) => {
+                let name = &self.nodes[node].name;
+                eprintln!("srun: warning: {name} is not reached from here: {why}; still trying");
+            }
             News::Failed(why) => {
                 self.nodes[node].is_finished = true;
                 if !self.tasks.all_ended() && !self.is_terminating && !self.is_aborted {

@@ -45,8 +45,16 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
                 (Role::Controller, _) if *member > cluster.trust.last_member => controller_label(*member),
                 _ => return Err(Reject::Stale),
             };
+            let is_there = |node: &NamedNode| cluster.nodes.get(&node.name).is_some_and(|known| known.answers);
+            if let Some(node) = node.as_ref().filter(|node| is_there(node)) {
+                let why =
+                    format!("a node {0} is part of the cluster and answers: `spur node remove {0}` first", node.name);
+                return Err(Reject::InvalidValue(why));
+            }
             let trust = trust_mut(cluster);
             trust.tokens.remove(hash);
+            // A machine that was lost and has come anew: what it had before is worth nothing any more.
+            revoke(trust, &label);
             trust.last_member = trust.last_member.max(*member);
             give(trust, label, fingerprint, *until, now);
             if let Some(node) = node {
