@@ -30,7 +30,15 @@ pub fn sockets(node: &NodeView) -> (u32, u32, u32) {
 }
 
 /// Where the machine is: as configured, or as it calls itself.
+/// The port on which other machines reach the agent; 0: none.
+pub fn port(node: &NodeView) -> u32 {
+    node.node.machine.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0)
+}
+
 pub fn address(node: &NodeView) -> &str {
+    if let Some((host, _)) = node.node.machine.address.rsplit_once(':') {
+        return host;
+    }
     match node.node.config.address.as_str() {
         "" => match node.node.machine.hostname.as_str() {
             "" => host(node),

@@ -80,7 +80,7 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     json.list_field("partitions", |json| {
         node_view::partitions_of(config, &node.name).for_each(|name| json.item(name));
     });
-    json.field("port", 0_u32);
+    json.field("port", node_view::port(view));
     json.field("real_memory", node.config.memory_mb);
     json.field("reason", node.reason.as_ref().map_or("", |reason| &reason.text));
     json.field("reason_changed_at", secs(node.reason.as_ref().map(|reason| reason.at)));

@@ -38,8 +38,12 @@ pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &C
     }
     let registered = !node.machine.version.is_empty();
     let version = if registered { format!(" Version={}", version::SLURM) } else { String::new() };
-    lines
-        .push(format!("NodeAddr={} NodeHostName={} Port=0{version}", node_view::address(view), node_view::host(view),));
+    lines.push(format!(
+        "NodeAddr={} NodeHostName={} Port={}{version}",
+        node_view::address(view),
+        node_view::host(view),
+        node_view::port(view)
+    ));
     if !node.machine.system.is_empty() {
         lines.push(format!("OS={} ", node.machine.system));
     }
