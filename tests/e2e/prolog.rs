@@ -166,3 +166,51 @@ fn nothing_runs_beside_them_and_kills_do_not_run_them_twice() {
     // What was durable is forgotten, so that the spool does not grow.
     site.cluster.wait_for(&format!("find {} -path '*hooks*' -name '{job}.*' | wc -l", site.cluster.dir.display()), "0");
 }
+
+#[test]
+fn with_no_hold_the_job_runs_and_only_what_is_launched_waits() {
+    let site = Site::up(&["Prolog"], "PrologFlags=Alloc,NoHold");
+    site.set("Prolog.slow");
+    let job = site.cluster.sbatch("-o out --wrap 'echo ran'");
+    site.wait_call(&format!("Prolog {job} n1"));
+    site.cluster.wait_for(&format!("squeue -h -j {job} -o '%T %r'"), "RUNNING None");
+    assert_eq!(site.cluster.file("out"), "");
+    site.unset("Prolog.slow");
+    site.cluster.wait_state(&job, "COMPLETED");
+    assert_eq!(site.cluster.file("out"), "ran\n");
+}
+
+#[test]
+fn serial_prologs_of_a_node_follow_each_other() {
+    let site = Site::up(&["Prolog"], "PrologFlags=Alloc,Serial");
+    site.set("Prolog.slow");
+    let jobs: Vec<String> = (0..2).map(|_| site.cluster.sbatch("-w n1 --wrap true")).collect();
+    site.cluster.wait_for("squeue -h -o %t | sort | uniq -c | xargs", "2 R");
+    site.wait_call("Prolog");
+    assert_eq!(site.calls().len(), 1, "{:?}", site.calls());
+    site.unset("Prolog.slow");
+    jobs.iter().for_each(|job| site.cluster.wait_state(job, "COMPLETED"));
+    assert_eq!(site.calls().len(), 2);
+}
+
+#[test]
+fn a_configured_task_prolog_changes_what_tasks_find() {
+    let cluster = Cluster { dir: new_dir() };
+    let dir = cluster.dir.join("site");
+    fs::create_dir_all(&dir).unwrap();
+    for (name, text) in [
+        ("before", "echo export FOO=from the site; echo unset BAR; echo print told by the site"),
+        ("after", "echo $SLURM_PROCID $FOO >> ended"),
+    ] {
+        fs::write(dir.join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let here = dir.display();
+    fs::write(dir.join("slurm.conf"), format!("{SITE}TaskProlog={here}/before\nTaskEpilog={here}/after\n")).unwrap();
+    cluster.start(&format!("--config {here}/slurm.conf"));
+    assert_eq!(
+        cluster.ok("BAR=mine srun -n1 sh -c 'echo $FOO, ${BAR-unset}'"),
+        "told by the site\nfrom the site, unset"
+    );
+    cluster.wait_file("ended", |text| text == "0\n");
+}

@@ -12,6 +12,8 @@ pub enum Reject {
     NotPermitted,
     /// No set of nodes in the configuration could ever satisfy it.
     NeverFits,
+    /// As `NeverFits`: no node alone has what the job wants of each.
+    NoNodeHas(Lack),
     TooManyNodes,
     TimeLimitTooLong,
     BadDependency,
@@ -92,6 +94,26 @@ pub enum Reject {
     Internal(String),
 }
 
+/// What no node has enough of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lack {
+    Cpus,
+    Memory,
+    TmpDisk,
+    Sockets,
+}
+
+impl Lack {
+    fn words(self) -> &'static str {
+        match self {
+            Lack::Cpus => "CPU count per node can not be satisfied",
+            Lack::Memory => "Memory specification can not be satisfied",
+            Lack::TmpDisk => "Temporary disk specification can not be satisfied",
+            Lack::Sockets => "Socket, core and/or thread specification can not be satisfied",
+        }
+    }
+}
+
 impl fmt::Display for Reject {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         let text = match self {
@@ -99,7 +121,7 @@ impl fmt::Display for Reject {
             Reject::NoSuchNode(_) => "Invalid node name specified",
             Reject::NoSuchPartition => "Invalid partition name specified",
             Reject::NotPermitted => "Access/permission denied",
-            Reject::NeverFits => "Requested node configuration is not available",
+            Reject::NeverFits | Reject::NoNodeHas(_) => "Requested node configuration is not available",
             Reject::TooManyNodes => "Node count specification invalid",
             Reject::TimeLimitTooLong => "Requested time limit is invalid (missing or exceeds some limit)",
             Reject::BadDependency => "Job dependency problem",
@@ -171,6 +193,7 @@ impl Reject {
         match self {
             Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details.clone(),
             Reject::UnknownPartition(name) => format!("invalid partition specified: {name}"),
+            Reject::NoNodeHas(lack) => lack.words().to_string(),
             Reject::Limit(reason) => reason.word().to_string(),
             _ => String::new(),
         }

@@ -65,6 +65,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NodesAreBusy
         | Reject::PartitionInUse => Code::FailedPrecondition,
         Reject::NeverFits
+        | Reject::NoNodeHas(_)
         | Reject::NoSuchTopology
         | Reject::TooManyNodes
         | Reject::TimeLimitTooLong

@@ -47,8 +47,8 @@ fn heed(cluster: &Cluster, event: &Event) {
             && let Some(subject) = subject(cluster, job, mail, kind, *at)
         {
             let to = if mail.to.is_empty() { job.spec.user.clone() } else { mail.to.clone() };
-            let stage_out = (kind == MailKind::StageOut).then(|| (*at - job.ended.unwrap_or(*at)).secs());
-            tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to, stage_out));
+            let told = told(cluster, job, kind, *at);
+            tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to, told));
         }
     }
 }
@@ -146,9 +146,51 @@ fn ran(job: &Job, at: Timestamp) -> String {
     duration::show(job.run_time(at).secs())
 }
 
-async fn send(program: String, subject: String, to: String, stage_out_secs: Option<u64>) {
+/// What the mail program finds in its environment.
+fn told(cluster: &Cluster, job: &Job, kind: MailKind, at: Timestamp) -> Vec<(&'static str, String)> {
+    let mut told = vec![
+        ("SLURM_CLUSTER_NAME", cluster.config().cluster_name.clone()),
+        ("SLURM_JOB_ID", job.id.to_string()),
+        ("SLURM_JOB_NAME", job.spec.name.replace(char::is_control, " ")),
+        ("SLURM_JOB_USER", job.spec.user.clone()),
+        ("SLURM_JOB_PARTITION", job.partition.clone()),
+        ("SLURM_JOB_ACCOUNT", job.spec.account.clone()),
+        ("SLURM_JOB_WORK_DIR", job.spec.work_dir.clone()),
+        ("SLURM_JOB_STATE", job.base_state().name().to_string()),
+        ("SLURM_JOB_MAIL_TYPE", word(kind).to_string()),
+        ("SLURM_JOB_QUEUED_TIME", duration::show((job.started.unwrap_or(at) - job.submitted).secs())),
+        ("SLURM_JOB_RUN_TIME", ran(job, at)),
+        ("SLURM_JOB_EXIT_CODE_MAX", job.exit.code.to_string()),
+    ];
+    if let (Some(array), Some(task)) = (job.array_id(), job.array_task()) {
+        told.push(("SLURM_ARRAY_JOB_ID", array.to_string()));
+        told.push(("SLURM_ARRAY_TASK_ID", task.to_string()));
+    }
+    if kind == MailKind::StageOut {
+        told.push(("SLURM_JOB_STAGE_OUT_TIME", (at - job.ended.unwrap_or(at)).secs().to_string()));
+    }
+    told
+}
+
+/// As Slurm calls it.
+fn word(kind: MailKind) -> &'static str {
+    match kind {
+        MailKind::Begin => "Began",
+        MailKind::End => "Ended",
+        MailKind::Fail => "Failed",
+        MailKind::Requeue => "Requeued",
+        MailKind::InvalidDependency => "Invalid dependency",
+        MailKind::TimeLimit => "Reached time limit",
+        MailKind::StageOut => "StageOut/Teardown",
+        MailKind::TimeLimit50 => "Reached 50% of time limit",
+        MailKind::TimeLimit80 => "Reached 80% of time limit",
+        MailKind::TimeLimit90 => "Reached 90% of time limit",
+    }
+}
+
+async fn send(program: String, subject: String, to: String, told: Vec<(&'static str, String)>) {
     let mut command = Command::new(&program);
-    command.envs(stage_out_secs.map(|secs| ("SLURM_JOB_STAGE_OUT_TIME", secs.to_string())));
+    command.envs(told);
     // A job's name must not end the header and begin another.
     let subject = subject.replace(char::is_control, " ");
     command.arg("-s").arg(&subject).arg(&to);

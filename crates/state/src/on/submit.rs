@@ -7,7 +7,8 @@ use model::config::PartitionLimits;
 use model::dependency::Term;
 use model::fit::Candidate;
 use model::job::ArrayPlace;
-use model::spec::{Memory, Sharing, TimeLimit};
+use model::reject::Lack;
+use model::spec::{Memory, Sharing, Size, TimeLimit};
 use model::time::Span;
 use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason, Reject, Reply};
 
@@ -221,8 +222,30 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
     match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
         true => Ok(()),
-        false => Err(Reject::NeverFits),
+        false => Err(lacking(cluster, &spec.size).map_or(Reject::NeverFits, Reject::NoNodeHas)),
     }
+}
+
+/// What none of the nodes has enough of for its part of the job.
+fn lacking(cluster: &Cluster, size: &Size) -> Option<Lack> {
+    let n_tasks = size.tasks_per_node.unwrap_or(1);
+    let nobody = |has: &dyn Fn(&Node) -> bool| !cluster.nodes.values().any(|node| has(node));
+    let has_sockets = |node: &Node| {
+        size.threads_per_core.is_none_or(|threads| threads <= node.config.n_threads_per_core())
+            && size.sockets_per_node.is_none_or(|sockets| sockets <= node.config.sockets.max(1))
+            && size.cores_per_socket.is_none_or(|cores| cores <= node.config.cores_per_socket.max(1))
+    };
+    if nobody(&has_sockets) {
+        return Some(Lack::Sockets);
+    }
+    if nobody(&|node| size.cpus_for(n_tasks) <= node.config.cpus) {
+        return Some(Lack::Cpus);
+    }
+    let needs_memory = cluster.config.scheduler.tracks_memory;
+    if needs_memory && nobody(&|node| size.part_of(&node.config, n_tasks).memory_mb <= node.config.memory_mb) {
+        return Some(Lack::Memory);
+    }
+    nobody(&|node| size.tmp_disk_mb <= node.config.tmp_disk_mb).then_some(Lack::TmpDisk)
 }
 
 /// A deadline that has passed, or that the shortest run would miss, is a mistake.

@@ -13,5 +13,6 @@ mod nodes;
 mod plugins;
 mod priority;
 mod reboots;
+mod resize;
 mod suspend;
 mod walk;
