@@ -31,7 +31,7 @@ pub struct Candidate {
 }
 
 impl NodeConfig {
-    fn n_threads_per_core(&self) -> u32 {
+    pub fn n_threads_per_core(&self) -> u32 {
         self.threads_per_core.max(1)
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::gres::GresRequest;
 use crate::het::StepPart;
 use crate::resources::NodeShare;
-use crate::spec::{Distribution, Memory, TimeLimit};
+use crate::spec::{Distribution, Memory, ResourceLimit, TimeLimit};
 use crate::{BlobId, CpuSet, ExitStatus, JobId, NodeName, StepId, Timestamp, Usage};
 
 record! {
@@ -63,6 +63,8 @@ record! {
         pub keeps_counts: bool,
         /// Of the step itself, inside an allocation.
         pub time_limit: Option<TimeLimit>,
+        /// Resource limits of the `srun` itself, inside an allocation; empty: the job's.
+        pub limits: Vec<ResourceLimit>,
         /// Lines begin with their task's number (`-l`), also in files that the tasks' nodes write.
         pub labels: bool,
         /// `--distribution` in Slurm's words (SLURM_DISTRIBUTION); empty: as `distribution` says.

@@ -165,7 +165,9 @@ impl Watch {
             variables.iter().for_each(|(name, value)| prepared.plan.environment.add(name, value));
             prepared.plan.line = Some(line);
         }
-        let limits = &self.start.launch.job_spec.limits;
+        let launch = &self.start.launch;
+        let own = launch.step_spec.as_ref().map(|step| &step.limits).filter(|limits| !limits.is_empty());
+        let limits = own.unwrap_or(&launch.job_spec.limits);
         let pid = task::start(&mut prepared.plan, identity, limits, self.charge.cgroup.as_ref(), self.memory.held())?;
         if prepared.plan.is_batch {
             self.notes = Some(prepared.plan.stderr.clone());

@@ -55,7 +55,9 @@ pub fn jobs(
     let wanted = id.filter(|_| of_any.is_none()).and_then(job_ids::parse_job);
     let is_its_task = |job: &model::Job| of_any.flatten().is_none_or(|task| job.array_task() == Some(task));
     let mut views = Vec::new();
-    let is_wanted = |job: &model::Job| wanted.as_ref().is_none_or(|wanted| is_meant(wanted, job));
+    // A task that was cancelled before it left its array is none to Slurm.
+    let was_one = |job: &model::Job| job.array_task().is_none() || job.started.is_some() || !job.is_over();
+    let is_wanted = |job: &model::Job| wanted.as_ref().is_none_or(|wanted| is_meant(wanted, job) && was_one(job));
     for job in page.jobs.iter().filter(|job| is_wanted(job) && is_its_task(job)) {
         let view = JobView::new(job, &scene);
         match (&job.waiting_tasks, wanted.as_ref().and_then(|wanted| wanted.tasks.as_ref())) {
@@ -70,6 +72,9 @@ pub fn jobs(
         return Reply::text(json::jobs(shape, "scontrol", &config.cluster_name, &views));
     }
     match (views.is_empty(), id) {
+        (true, Some(id)) if id.contains('_') && !page.jobs.is_empty() => {
+            return Reply::failed("slurm_load_jobs error: Invalid job id specified");
+        }
         (true, Some(id)) => return Reply { code: 1, ..Reply::text(format!("Job {id} not found\n")) },
         (true, None) => return Reply::text("No jobs in the system\n".into()),
         (false, _) => {}

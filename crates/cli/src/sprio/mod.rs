@@ -4,6 +4,7 @@ use model::priority::{self, Factors, PriorityKind};
 use model::request::{JobFilter, JobsPage};
 use model::{Job, Phase};
 
+use crate::output::print;
 use crate::render::{Format, parse_letters, parse_sort, sort_rows};
 use crate::trouble::Trouble;
 use crate::users::Names;
@@ -27,9 +28,16 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
     if options.verbose {
         let jobs: Vec<String> = options.jobs.iter().map(|job| job.to_string()).collect();
         let line = "-".repeat(29);
-        eprintln!("{line}\nformat     = {}", options.letters.as_deref().unwrap_or("(null)"));
-        eprintln!("job_flag   = {}", u8::from(!jobs.is_empty()));
-        eprintln!("jobs       = {}\nverbose    = 1\n{line}", jobs.join(","));
+        let or_null = |text: String| if text.is_empty() { "(null)".to_string() } else { text };
+        let users: Vec<String> = options.uids.iter().map(|uid| uid.to_string()).collect();
+        let format = options.letters.as_deref().unwrap_or("(null)");
+        let (flag, partitions) = (u8::from(!jobs.is_empty()), options.partitions.join(","));
+        print(&format!(
+            "{line}\nformat     = {format}\njob_flag   = {flag}\njobs       = {}\npartition  = {}\nusers      = {}\nverbose    = 1\n{line}\n\n\n",
+            or_null(jobs.join(",")),
+            or_null(partitions),
+            or_null(users.join(",")),
+        ));
     }
     let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
         return Ok(1);

@@ -145,6 +145,7 @@ fn build_part(
         task_prolog: request.step.task_prolog.clone(),
         task_epilog: request.step.task_epilog.clone(),
         keeps_counts: request.step.keeps_counts,
+        limits: if is_inside { spec.limits.clone() } else { Vec::new() },
         labels: request.step.labels,
         layout_words: request.step.layout_words.clone(),
         time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),

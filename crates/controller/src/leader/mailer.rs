@@ -121,13 +121,13 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
     };
     let end = || {
         let state = job.outcome.map_or("COMPLETED", |outcome| JobState::from(outcome).name());
-        format!(", Run time {}, {state}, ExitCode {}", duration::show(job.run_time(at).secs()), job.exit.wait_code())
+        format!(", Run time {}, {state}, ExitCode {}", duration::show(job.run_time(at).secs()), exit_code(job))
     };
     Some(match kind {
         MailKind::Begin => format!("{head} Began, Queued time {}", duration::show((at - job.submitted).secs())),
         MailKind::End => format!("{head} Ended{}", end()),
         MailKind::Fail => format!("{head} Failed{}", end()),
-        MailKind::Requeue => format!("{head} Requeued"),
+        MailKind::Requeue => format!("{head} Requeued, Run time {}", ran(job, at)),
         MailKind::InvalidDependency => format!("{head} Invalid dependency"),
         MailKind::StageOut => {
             let took = at - job.ended.unwrap_or(at);
@@ -140,6 +140,14 @@ fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timest
             format!("{head} Reached time limit, Run time {}", ran(job, at))
         }
     })
+}
+
+/// One that was ended from outside has none of its own.
+fn exit_code(job: &Job) -> u32 {
+    match job.outcome {
+        Some(Outcome::Cancelled | Outcome::Timeout | Outcome::Deadline | Outcome::Preempted) => 0,
+        _ => u32::from(job.exit.wait_code()),
+    }
 }
 
 fn ran(job: &Job, at: Timestamp) -> String {
@@ -158,10 +166,14 @@ fn told(cluster: &Cluster, job: &Job, kind: MailKind, at: Timestamp) -> Vec<(&'s
         ("SLURM_JOB_WORK_DIR", job.spec.work_dir.clone()),
         ("SLURM_JOB_STATE", job.base_state().name().to_string()),
         ("SLURM_JOB_MAIL_TYPE", word(kind).to_string()),
-        ("SLURM_JOB_QUEUED_TIME", duration::show((job.started.unwrap_or(at) - job.submitted).secs())),
-        ("SLURM_JOB_RUN_TIME", ran(job, at)),
-        ("SLURM_JOB_EXIT_CODE_MAX", job.exit.code.to_string()),
     ];
+    told.push(match kind {
+        MailKind::Begin => ("SLURM_JOB_QUEUED_TIME", duration::show((at - job.submitted).secs())),
+        _ => ("SLURM_JOB_RUN_TIME", ran(job, at)),
+    });
+    if matches!(kind, MailKind::End | MailKind::Fail) {
+        told.push(("SLURM_JOB_EXIT_CODE_MAX", exit_code(job).to_string()));
+    }
     if let (Some(array), Some(task)) = (job.array_id(), job.array_task()) {
         told.push(("SLURM_ARRAY_JOB_ID", array.to_string()));
         told.push(("SLURM_ARRAY_TASK_ID", task.to_string()));
