@@ -87,7 +87,11 @@ fn labels_layouts_and_hints_are_taken_as_slurm_takes_them() {
         assert_eq!(cluster.ok(&format!("srun -n1 -m '{given}' printenv SLURM_DISTRIBUTION")), told);
     }
     assert!(cluster.run("srun -m block:round true").err.contains("Invalid --distribution specification"));
-    assert_eq!(cluster.ok("srun -N2 -n4 -m pack printenv SLURMD_NODENAME | uniq -c | xargs"), "4 n1");
+    assert_eq!(cluster.ok("srun -N2 -n4 -m pack printenv SLURMD_NODENAME | sort | uniq -c | xargs"), "3 n1 1 n2");
+    assert_eq!(
+        cluster.ok("srun -N2 -n4 -m nopack -l printenv SLURMD_NODENAME | sort | xargs"),
+        "0: n1 1: n1 2: n2 3: n2"
+    );
     let said = cluster.run("srun -v --hint=nomultithread --threads-per-core=1 true");
     assert!(said.err.contains("Ignoring --hint."), "{said:?}");
     // A file that several parts of a step share has all of their lines.

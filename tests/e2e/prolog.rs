@@ -212,5 +212,5 @@ fn a_configured_task_prolog_changes_what_tasks_find() {
         cluster.ok("BAR=mine srun -n1 sh -c 'echo $FOO, ${BAR-unset}'"),
         "told by the site\nfrom the site, unset"
     );
-    cluster.wait_file("ended", |text| text == "0\n");
+    cluster.wait_file("ended", |text| text == "0 from the site\n");
 }

@@ -193,7 +193,7 @@ fn step_name(step: &Step) -> String {
 
 fn layout(step: &Step) -> &'static str {
     match step.spec.distribution {
-        Distribution::Block | Distribution::Pack => "Block",
+        Distribution::Block | Distribution::Even => "Block",
         Distribution::Cyclic => "Cyclic",
         Distribution::Plane(_) => "Plane",
     }

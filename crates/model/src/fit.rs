@@ -323,10 +323,7 @@ impl Distribution {
                 give(1, &mut counts);
                 give(u32::MAX, &mut counts);
             }
-            Distribution::Pack => {
-                give(u32::MAX, &mut counts);
-            }
-            Distribution::Cyclic => while give(1, &mut counts) > 0 {},
+            Distribution::Cyclic | Distribution::Even => while give(1, &mut counts) > 0 {},
             Distribution::Plane(size) => while give(size.max(1), &mut counts) > 0 {},
         }
         (left == 0).then_some(counts)
@@ -335,7 +332,7 @@ impl Distribution {
     /// The ranks of each node's tasks, where the nodes have so many.
     pub fn ranks(self, counts: &[u32]) -> Vec<Vec<u32>> {
         let at_once = match self {
-            Distribution::Block | Distribution::Pack => u32::MAX,
+            Distribution::Block | Distribution::Even => u32::MAX,
             Distribution::Cyclic => 1,
             Distribution::Plane(size) => size.max(1),
         };
@@ -392,6 +389,7 @@ mod tests {
         assert_eq!(laid(Distribution::Block, 5), [vec![0, 1, 2], vec![3], vec![4]]);
         assert_eq!(laid(Distribution::Cyclic, 7), [vec![0, 3, 6], vec![1, 4], vec![2, 5]]);
         assert_eq!(laid(Distribution::Plane(2), 7), [vec![0, 1, 6], vec![2, 3], vec![4, 5]]);
+        assert_eq!(laid(Distribution::Even, 7), [vec![0, 1, 2], vec![3, 4], vec![5, 6]]);
         assert_eq!(Distribution::Cyclic.counts(11, &[4, 2, 4]), None);
     }
 

@@ -264,8 +264,8 @@ pub enum Distribution {
     Cyclic,
     /// So many on each node in turn.
     Plane(u32),
-    /// Node by node, each as full as it gets.
-    Pack,
+    /// As many on each node as on the others, node by node.
+    Even,
 }
 
 /// Time limits are whole minutes to Slurm's users; kept in seconds.

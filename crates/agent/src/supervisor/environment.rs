@@ -348,7 +348,7 @@ fn add_layout(own: &mut Variables, spec: &StepSpec, n_tasks: u32, n_nodes: usize
             _ if !spec.layout_words.is_empty() => spec.layout_words.clone(),
             Distribution::Plane(_) => "plane".to_owned(),
             Distribution::Cyclic => "cyclic".to_owned(),
-            Distribution::Pack => "block,pack".to_owned(),
+            Distribution::Even => "block,nopack".to_owned(),
             Distribution::Block if n_tasks as usize <= n_nodes => "cyclic".to_owned(),
             Distribution::Block => "block".to_owned(),
         },

@@ -43,6 +43,7 @@ mod shutdown;
 mod token;
 pub mod update;
 mod update_job;
+mod write_config;
 
 pub use help::HELP;
 pub use jobs::{Verb, items, refused, tell};
@@ -384,7 +385,12 @@ fn job_command(verb: Verb, rest: &[String]) -> Reply {
     }
     asking("scontrol: error", async |controller, _| {
         let mut lines = Vec::new();
-        for item in jobs::items(&rest) {
+        let mut items = jobs::items(&rest);
+        // Each goes before all others, so the first that is named goes last.
+        if verb == Verb::Top {
+            items.reverse();
+        }
+        for item in items {
             lines.extend(match may_say_how && manner != jobs::Manner::default() {
                 true => jobs::requeue(controller, verb, &item, manner).await?,
                 false => jobs::act(controller, verb, &item).await?,

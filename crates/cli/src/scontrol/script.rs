@@ -15,7 +15,7 @@ pub fn write(rest: &[String]) -> Reply {
         return Reply::failed("too few arguments for write keyword");
     };
     if short(what, "config", 1) {
-        return Reply::failed("scontrol: error: write config is not supported");
+        return super::write_config::write(rest.get(1));
     }
     if !short(what, "batch_script", 1) {
         return Reply::failed(&format!("invalid write argument:{what}"));

@@ -284,7 +284,7 @@ fn distribution(step: &model::Step) -> &'static str {
     use model::spec::Distribution;
     match step.spec.distribution {
         _ if !step.spec.hosts.is_empty() => " Dist=Arbitrary",
-        Distribution::Block | Distribution::Pack => " Dist=Block",
+        Distribution::Block | Distribution::Even => " Dist=Block",
         Distribution::Cyclic => " Dist=Cyclic",
         Distribution::Plane(_) => " Dist=Plane",
     }

@@ -117,8 +117,9 @@ pub fn distribution(request: &mut Request, given: &Argument) -> Done {
         },
         Some(_) => return Err(given.invalid()),
     };
-    if packs == Some("pack") && chosen == Distribution::Block {
-        chosen = Distribution::Pack;
+    // Tasks are packed as tightly as the count of nodes allows unless somebody says otherwise.
+    if packs == Some("nopack") && chosen == Distribution::Block {
+        chosen = Distribution::Even;
     }
     let name = match over_nodes {
         "*" | "unknown" => "block",
