@@ -8,6 +8,10 @@ use model::spec::{JobSpec, Memory, Size, TimeLimit};
 use model::{Caller, Command, Config, Entry, Partition, Timestamp};
 use state::{Cluster, apply};
 
+use self::support::on_cpu;
+
+mod support;
+
 fn main() {
     let mut arguments = std::env::args().skip(1).take(2).map(|text| text.parse::<u32>().expect("a number"));
     let n_nodes = arguments.next().unwrap_or(10_000);
@@ -73,14 +77,6 @@ fn end_one(cluster: &mut Cluster) {
     run(cluster, Command::Cancel { jobs: vec![job.into()], hurry: false });
     let duty = cluster.duty(&model::Owner::Job(job)).expect("its processes are ended").clone();
     run(cluster, Command::DutyDone { duty, result: model::command::DutyResult::Done });
-}
-
-/// Time this thread has had a CPU, so that a busy machine does not count.
-#[allow(clippy::disallowed_methods, reason = "measures time; not part of the scheduler")]
-fn on_cpu() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
-    let nanos = told.split_whitespace().next().and_then(|word| word.parse().ok());
-    Duration::from_nanos(nanos.expect("the first word is a number"))
 }
 
 fn show(what: &str, cluster: &Cluster) {

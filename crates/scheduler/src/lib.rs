@@ -23,6 +23,7 @@ mod room;
 mod spot;
 mod staging;
 mod timeline;
+mod units;
 mod why;
 
 pub use why::why;

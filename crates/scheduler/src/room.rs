@@ -9,13 +9,13 @@ use model::staging::Access;
 use model::{Job, JobId, Node, NodeName, Partition, Timestamp};
 use state::Cluster;
 use state::buffers::capacity::Usage;
-use topology::Shape;
 
 use crate::closures::Closures;
 use crate::counts::Counts;
 use crate::request::Request;
 use crate::spot::Spot;
 use crate::timeline::{Calendar, Clock, Interval, Running, Slot};
+use crate::units::{Each, Units};
 
 /// A spot's place among all: natural order of names.
 pub(crate) type SpotId = u32;
@@ -34,10 +34,8 @@ struct Pool<'a> {
     members: Vec<SpotId>,
     /// Every node of the partition is usable.
     is_complete: bool,
-    /// The topology of the partition, and its idle nodes by unit with nothing promised on them.
-    shape: Option<&'a Shape>,
-    idle: Vec<BTreeSet<SpotId>>,
-    n_idle: Vec<u32>,
+    /// Its nodes by unit, where it has a topology.
+    units: Option<Units<'a>>,
     has_one_weight: bool,
     /// Spots on which something is promised.
     promised: BTreeSet<SpotId>,
@@ -47,16 +45,19 @@ struct Pool<'a> {
     changed_ends: BTreeSet<(Slot, SpotId)>,
 }
 
-/// Idle nodes, all alike to those who want whole nodes.
-pub(crate) struct Idle<'r> {
+/// Nodes that are all alike to a job, as far as CPUs tell.
+pub(crate) struct Alike<'r, 'a> {
+    room: &'r Room<'a>,
+    units: &'r Units<'a>,
+    each: Each,
+    until: Slot,
     /// Of each unit.
-    pub counts: &'r [u32],
-    spots: &'r [BTreeSet<SpotId>],
+    pub counts: Vec<u32>,
 }
 
-impl Idle<'_> {
-    pub fn of(&self, unit: u32) -> impl Iterator<Item = SpotId> {
-        self.spots[unit as usize].iter().copied()
+impl Alike<'_, '_> {
+    pub fn of(&self, unit: u32) -> Vec<SpotId> {
+        self.units.of(unit, self.each, self.until, |id| self.room.spot(id))
     }
 }
 
@@ -233,17 +234,16 @@ impl<'a> Room<'a> {
             return *id;
         }
         let id = PoolId(self.pool_list.len() as u32);
-        let members: BTreeSet<SpotId> = partition.nodes.iter().filter_map(|name| self.find(name)).collect();
+        let mut members: Vec<SpotId> = partition.nodes.iter().filter_map(|name| self.find(name)).collect();
+        members.sort_unstable();
+        members.dedup();
         let plain = Size::default();
         let shape = state::shape_for(self.cluster, partition, &plain)
             .or_else(|| self.cluster.network().shape(&partition.topology).filter(|shape| shape.n_units() > 0));
-        let n_units = shape.map_or(0, Shape::n_units);
         let weight = |id: &SpotId| self.spots[*id as usize].node.config.weight;
         let mut pool = Pool {
             partition,
-            shape,
-            idle: vec![BTreeSet::new(); n_units],
-            n_idle: vec![0; n_units],
+            units: shape.map(|shape| Units::new(shape, &members, &self.spots)),
             has_one_weight: members.iter().map(weight).min() == members.iter().map(weight).max(),
             promised: BTreeSet::new(),
             ends: RefCell::default(),
@@ -252,11 +252,13 @@ impl<'a> Room<'a> {
             until: BTreeMap::new(),
             n_free_cpus: 0,
             is_complete: members.len() >= partition.nodes.len(),
-            members: members.iter().copied().collect(),
+            members: members.clone(),
         };
         if let Some(calendar) = &self.calendar {
             let known = calendar.borrow();
-            pool.ends = RefCell::new(known.ends.iter().filter(|(_, spot)| members.contains(spot)).copied().collect());
+            pool.ends = RefCell::new(
+                known.ends.iter().filter(|(_, spot)| members.binary_search(spot).is_ok()).copied().collect(),
+            );
         }
         let looks_ahead = self.calendar.is_some();
         for member in members {
@@ -298,11 +300,12 @@ impl<'a> Room<'a> {
         &self.of(pool).members
     }
 
-    /// Idle nodes by unit; none if some nodes are idle only until a promise begins, or weigh more than others.
-    pub fn idle(&self, pool: PoolId) -> Option<Idle<'_>> {
+    /// Nodes by unit that have that much from now until then; none where some weigh more than others, or there are no units.
+    pub fn alike(&self, pool: PoolId, each: Each, until: Slot) -> Option<Alike<'_, 'a>> {
         let pool = self.of(pool);
-        let is_plain = pool.until.is_empty() && pool.has_one_weight && pool.shape.is_some();
-        is_plain.then_some(Idle { counts: &pool.n_idle, spots: &pool.idle })
+        let units = pool.units.as_ref().filter(|_| pool.has_one_weight)?;
+        let promised = pool.promised.iter().map(|id| (*id, &self.spots[*id as usize]));
+        Some(Alike { room: self, units, each, until, counts: units.count(each, until, promised) })
     }
 
     pub fn is_complete(&self, pool: PoolId) -> bool {
@@ -462,18 +465,11 @@ fn find(names: &[(&NodeName, SpotId)], name: &NodeName) -> Option<SpotId> {
 }
 
 impl Pool<'_> {
-    fn unit_if_idle(&self, spot: &Spot) -> Option<usize> {
-        let is_idle = spot.is_empty && spot.stairs.steps.is_empty() && spot.stairs.for_ever == spot.node.config.cpus;
-        self.shape.filter(|_| is_idle)?.unit_of(spot.node.rank).map(|unit| unit as usize)
-    }
-
     fn insert(&mut self, id: SpotId, spot: &Spot) {
         let place = (spot.weight, id);
         self.n_free_cpus += u64::from(spot.now.cpus);
-        if let Some(unit) = self.unit_if_idle(spot)
-            && self.idle[unit].insert(id)
-        {
-            self.n_idle[unit] += 1;
+        if let Some(units) = &mut self.units {
+            units.note(id, spot);
         }
         if !spot.promised.is_empty() {
             self.promised.insert(id);
@@ -494,11 +490,6 @@ impl Pool<'_> {
     fn remove(&mut self, id: SpotId, spot: &Spot) {
         let place = (spot.weight, id);
         self.n_free_cpus -= u64::from(spot.now.cpus);
-        if let Some(unit) = self.unit_if_idle(spot)
-            && self.idle[unit].remove(&id)
-        {
-            self.n_idle[unit] -= 1;
-        }
         self.promised.remove(&id);
         drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
         for (until, _) in &spot.stairs.steps {

@@ -5,6 +5,7 @@ use topology::{Ask, Candidate, Shape, Unfit};
 
 use super::{Offer, flat};
 use crate::room::SpotId;
+use crate::units::Each;
 
 pub(super) fn pick(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> Option<Vec<Grant>> {
     let size = offer.size();
@@ -41,7 +42,8 @@ fn is_optional(offer: &Offer, shape: &Shape) -> bool {
     offer.rules().is_optional && shape.kind() == TopologyKind::Tree && size.network.n_switches == 0
 }
 
-/// Without a look at every node, where that is as good: a node that others use too, or whole nodes that are all alike.
+/// Without a close look at every node: the best choice if CPUs were all that matters. If those chosen can serve the job, then
+/// there is no better one.
 fn quickly(offer: &Offer, shape: &Shape, ask: &Ask) -> Option<Vec<(SpotId, u32)>> {
     let size = offer.size();
     let is_simple = size.nodes.is_empty() && ask.segment == 0 && !size.network.owns_units && !offer.rules().dragonfly;
@@ -55,15 +57,13 @@ fn quickly(offer: &Offer, shape: &Shape, ask: &Ask) -> Option<Vec<(SpotId, u32)>
         if !offer.spot(first.0).is_empty {
             return Some(vec![first]);
         }
-    } else if !size.wants_whole_nodes() {
-        return None;
     }
-    let idle = offer.idle()?;
-    let takes = shape.choose(idle.counts, ask.n_nodes, ask.most_leaves)?;
+    let of_each = if size.wants_whole_nodes() { Each::Whole } else { Each::Cpus(size.cpus_for(each)) };
+    let alike = offer.alike(of_each)?;
+    let takes = shape.choose(&alike.counts, ask.n_nodes, ask.most_leaves)?;
     let mut chosen = Vec::with_capacity(ask.n_nodes as usize);
     for (unit, n) in takes {
-        let own = idle.of(unit);
-        chosen.extend(own.take(n as usize).filter_map(fitting));
+        chosen.extend(alike.of(unit).into_iter().take(n as usize).filter_map(fitting));
     }
     (chosen.len() == ask.n_nodes as usize).then_some(chosen)
 }

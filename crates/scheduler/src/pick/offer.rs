@@ -8,9 +8,10 @@ use topology::Shape;
 use super::Overs;
 use super::over::Over;
 use crate::request::Request;
-use crate::room::{Idle, PoolId, Room, SpotId};
+use crate::room::{Alike, PoolId, Room, SpotId};
 use crate::spot::Spot;
 use crate::timeline::{Free, Interval, Slot};
+use crate::units::Each;
 
 pub(crate) struct Offer<'r, 'a> {
     room: &'r Room<'a>,
@@ -113,9 +114,9 @@ impl<'r, 'a> Offer<'r, 'a> {
         (n_switches > 0 && self.interval.from < self.request.limit_until).then_some(n_switches)
     }
 
-    /// Idle nodes by unit, from now on; none if some are promised, or not all weigh the same.
-    pub fn idle(&self) -> Option<Idle<'_>> {
-        if self.later.is_none() { self.room.idle(self.pool) } else { None }
+    /// Nodes by unit that have that much, from now on; none if not all weigh the same.
+    pub fn alike(&self, each: Each) -> Option<Alike<'r, 'a>> {
+        if self.later.is_none() { self.room.alike(self.pool, each, self.interval.until) } else { None }
     }
 
     pub fn spares_units(&self, shape: &Shape) -> bool {

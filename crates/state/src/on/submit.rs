@@ -304,17 +304,30 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     };
     let (min, max) = size.node_bounds();
     let shape = crate::shape_for(cluster, partition, size).filter(|_| min > 1);
-    let is_simple = size.nodes.is_empty() && !size.contiguous && shape.is_none();
+    let is_open = size.nodes.is_empty() && !size.contiguous;
+    let would_do = |candidates: &[Candidate]| match shape {
+        Some(shape) => network::could_place(cluster, shape, size, candidates),
+        None => true,
+    };
     let mut candidates: Vec<Candidate> = Vec::new();
-    let mut n_tasks: u64 = 0;
+    let (mut n_tasks, mut next_try): (u64, usize) = (0, min as usize);
     for candidate in nodes.filter_map(candidate) {
         candidates.push(candidate);
         n_tasks += u64::from(candidate.n_tasks);
-        // Most jobs would fit on the first few nodes.
-        let n_nodes = candidates.len() as u32;
+        // Most jobs would fit on the first few nodes. Neighbours in a network stand together; more of them never do harm.
+        let n_nodes = candidates.len();
         let is_filled = size.n_tasks.is_none_or(|wanted| u64::from(wanted) <= n_tasks);
-        if is_simple && (min..=max).contains(&n_nodes) && is_filled {
-            return true;
+        let is_enough = match shape {
+            Some(_) => n_nodes >= next_try,
+            None => (min..=max).contains(&(n_nodes as u32)),
+        };
+        if is_open && is_filled && is_enough {
+            next_try = n_nodes * 2;
+            candidates.sort_unstable_by_key(|candidate| candidate.rank);
+            candidates.dedup_by_key(|candidate| candidate.rank);
+            if would_do(&candidates) {
+                return true;
+            }
         }
     }
     candidates.sort_unstable_by_key(|candidate| candidate.rank);

@@ -29,16 +29,27 @@ impl Counts {
 
     /// The group with the fewest free nodes of those that can take `n` on few enough parts; the last of equals.
     pub fn tightest(&self, groups: &[Range<usize>], n: u32, extent: Extent, open: &[usize]) -> Option<Range<usize>> {
-        let takes = |group: &&Range<usize>| {
-            let is_open = |sub: &Range<usize>| open.iter().any(|block| sub.contains(block));
-            let (used, others): (Vec<_>, Vec<_>) = subs(group, extent.sub).into_iter().partition(is_open);
-            let more = (extent.most_subs as usize).checked_sub(used.len());
-            let mut free: Vec<u32> = others.into_iter().map(|sub| self.of(sub)).collect();
-            free.sort_unstable_by(|a, b| b.cmp(a));
-            let on_used: u32 = used.into_iter().map(|sub| self.of(sub)).sum();
-            more.is_some_and(|more| on_used + free.iter().take(more).sum::<u32>() >= n)
-        };
-        groups.iter().filter(takes).rev().min_by_key(|group| self.of((*group).clone())).cloned()
+        let mut large: Vec<(u32, &Range<usize>)> =
+            groups.iter().rev().map(|group| (self.of(group.clone()), group)).filter(|(free, _)| *free >= n).collect();
+        // Most often the first will do.
+        while let Some(at) = (0..large.len()).min_by_key(|at| large[*at].0) {
+            let (_, group) = large.remove(at);
+            if self.takes(group, n, extent, open) {
+                return Some(group.clone());
+            }
+        }
+        None
+    }
+
+    /// The group has `n` on few enough parts.
+    fn takes(&self, group: &Range<usize>, n: u32, extent: Extent, open: &[usize]) -> bool {
+        let is_open = |sub: &Range<usize>| open.iter().any(|block| sub.contains(block));
+        let (used, others): (Vec<_>, Vec<_>) = subs(group, extent.sub).into_iter().partition(is_open);
+        let more = (extent.most_subs as usize).checked_sub(used.len());
+        let mut free: Vec<u32> = others.into_iter().map(|sub| self.of(sub)).collect();
+        free.sort_unstable_by(|a, b| b.cmp(a));
+        let on_used: u32 = used.into_iter().map(|sub| self.of(sub)).sum();
+        more.is_some_and(|more| on_used + free.iter().take(more).sum::<u32>() >= n)
     }
 
     /// Takes `n` nodes of a group: parts in use first, then the tightest part that has all the rest, else the fullest.

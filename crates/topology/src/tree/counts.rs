@@ -30,7 +30,13 @@ impl Counts<'_> {
             let fewest: Vec<(u32, u32)> =
                 fewest.filter(|(_, k)| most_leaves.is_none_or(|most| n_open + k <= most)).collect();
             if let Some(least) = fewest.iter().map(|(_, k)| *k).min() {
-                let best = fewest.iter().filter(|(_, k)| *k == least).map(|(at, k)| self.solve(*at, n, *k));
+                let equals = fewest.iter().filter(|(_, k)| *k == least);
+                // Of single leaves the best is known without working out every one.
+                if equals.clone().all(|(at, _)| self.tree.under(*at).len() == 1) {
+                    let (best, k) = equals.min_by_key(|(at, _)| self.rank_of_leaf(*at, n))?;
+                    return Some(self.solve(*best, n, *k).1);
+                }
+                let best = equals.map(|(at, k)| self.solve(*at, n, *k));
                 return best.min_by_key(|(rank, _)| *rank).map(|(_, takes)| takes);
             }
             from = to;
@@ -45,6 +51,9 @@ impl Counts<'_> {
         if total < u64::from(n) {
             return None;
         }
+        if under.len() == 1 {
+            return Some(u32::from(n > 0 && !self.open[under.start]));
+        }
         let mut need = u64::from(n).saturating_sub(self.on_open(under.clone()));
         let mut counts: Vec<u32> = under.filter(|leaf| !self.open[*leaf]).map(|leaf| self.free[leaf]).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -54,6 +63,13 @@ impl Counts<'_> {
             k += 1;
         }
         Some(k as u32)
+    }
+
+    /// Of a switch that is a leaf and has enough.
+    fn rank_of_leaf(&self, switch: u32, n: u32) -> Rank {
+        let leaf = self.tree.under(switch).start;
+        let free = self.free[leaf];
+        if self.open[leaf] || n == 0 { (0, 0, free, switch) } else { (1, free - n, free, switch) }
     }
 
     fn on_open(&self, under: std::ops::Range<usize>) -> u64 {
@@ -80,9 +96,8 @@ impl Counts<'_> {
             return ((0, 0, total, switch), takes);
         }
         if under.len() == 1 {
-            let waste = self.free[under.start] - left;
             take(under.start as u32, &mut left, &mut takes);
-            return ((1, waste, total, switch), takes);
+            return (self.rank_of_leaf(switch, n), takes);
         }
         let (n_pods, waste, mut chosen) = leaves::choose(self, switch, self.items(switch), k, left);
         chosen.sort_by_key(|leaf| (std::cmp::Reverse(self.free[*leaf as usize]), self.tree.leaf_order(*leaf)));
