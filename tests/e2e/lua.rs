@@ -16,6 +16,11 @@ impl Site {
     }
 
     fn with_script(more: &str, script: &str) -> Site {
+        Site::started(more, script, "")
+    }
+
+    /// With more words for `spur up`.
+    fn started(more: &str, script: &str, words: &str) -> Site {
         let dir = new_dir();
         fs::create_dir_all(dir.join("bb")).unwrap();
         fs::write(dir.join("burst_buffer.lua"), script).unwrap();
@@ -25,7 +30,10 @@ impl Site {
              allow_root = true\npoll_interval = 1\nteardown_interval = 1\npools_interval = 1\nrestart_delay = 1\n{more}\n",
             dir.join("burst_buffer.lua").display()
         );
-        let cluster = Cluster::configured(&text);
+        let file = dir.join("wanted.conf");
+        fs::write(&file, text).unwrap();
+        let cluster = Cluster { dir: new_dir() };
+        cluster.start(&format!("--config {} {words}", file.display()));
         let site = Site { cluster, dir };
         site.cluster.wait_until("scontrol show burst", |said| said.out.contains("PoolName[1]=p2"));
         site
@@ -390,6 +398,33 @@ fn cancels_and_restarts_follow_the_tables() {
         ["post_run", "data_out", "post_run", "data_out", "test_data_out", "job_teardown"],
         "{calls:?}"
     );
+}
+
+#[test]
+fn another_leader_begins_again_where_hooks_died_with_the_first() {
+    use crate::failover::{leader, pid_of};
+    let site = Site::started("", include_str!("../burst/burst_buffer.lua"), "--controllers 3");
+    site.write("job.sh", "#!/bin/bash\n#SBATCH -o /dev/null\n#BB_LUA pool=p1 capacity=1K\necho ran >> ran\n");
+    site.control("slurm_bb_data_in.sleep", "300");
+    let job = site.cluster.sbatch("job.sh");
+    let fails_over = |function: &str| {
+        site.cluster.wait_until("true", |_| site.calls(&job).contains(&function.to_owned()));
+        let first = leader(&site.cluster);
+        site.forget(&format!("slurm_bb_{function}.sleep"));
+        kill_9(pid_of(&site.cluster, first));
+        site.cluster.wait_until("squeue -h", |said| said.code == 0);
+        assert_ne!(leader(&site.cluster), first);
+        site.cluster.start("");
+    };
+    site.control("slurm_bb_data_out.sleep", "300");
+    fails_over("data_in");
+    fails_over("data_out");
+    site.wait_buffer(&job, "complete");
+    let calls = site.calls(&job);
+    assert_eq!(calls[..4], ["setup", "data_in", "job_teardown", "setup"], "{calls:?}");
+    let after: Vec<&str> = calls.iter().map(String::as_str).skip_while(|call| *call != "post_run").collect();
+    assert_eq!(after, ["post_run", "data_out", "post_run", "data_out", "test_data_out", "job_teardown"], "{calls:?}");
+    assert_eq!(site.cluster.file("ran"), "ran\n", "the job itself runs once");
 }
 
 #[test]

@@ -19,17 +19,20 @@ pub struct Moved {
 impl Moved {
     /// Events of one entry.
     pub fn applied(&mut self, cluster: &Cluster, events: &[Event]) {
-        let mut seen: BTreeSet<JobId> = BTreeSet::new();
+        // One entry may change a buffer several times.
+        let (mut given_up, mut seen) = (BTreeSet::<JobId>::new(), BTreeSet::<JobId>::new());
         for event in events {
             let Event::BufferChanged { job: id, to, at } = event else { continue };
-            let Some(job) = cluster.job(*id).filter(|_| seen.insert(*id)) else { continue };
             let buffer = cluster.buffer(*id).filter(|buffer| buffer.since == *at);
-            if let (Some(BufferPhase::TearingDown), Some(buffer)) = (to, buffer) {
+            if let (Some(BufferPhase::TearingDown), Some(buffer)) = (to, buffer)
+                && given_up.insert(*id)
+            {
                 for (sum, moved) in [(&mut self.into, &buffer.staged_in), (&mut self.out, &buffer.staged_out)] {
                     sum.0 += moved.n_files;
                     sum.1 += moved.n_bytes;
                 }
             }
+            let Some(job) = cluster.job(*id).filter(|_| seen.insert(*id)) else { continue };
             for remark in job.remarks.iter().filter(|remark| remark.at == *at) {
                 if let Some(operation) = operation(&remark.text) {
                     *self.failures.entry(operation.to_owned()).or_default() += 1;

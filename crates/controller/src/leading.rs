@@ -69,8 +69,13 @@ impl Leading {
         let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone()));
         crate::backup::take_up(&ground.state_dir, &door).await?;
         // Of several controllers, each with its own file, the one that happens to lead does not change what all agreed on.
-        if ground.journal.is_lone() || ground.published.now().config().nodes.is_empty() {
-            let configure = Command::Begin { config: Box::new(ground.config.clone()) };
+        let known = ground.published.now();
+        let is_first = ground.journal.is_lone() || known.config().nodes.is_empty();
+        // The hooks of burst buffers died with whoever led before; so much of a start is every leader's.
+        let has_hooks = known.config().burst_buffer.as_ref().is_some_and(|burst| burst.plugin.is_external());
+        if is_first || has_hooks {
+            let config = if is_first { ground.config.clone() } else { (**known.file_config()).clone() };
+            let configure = Command::Begin { config: Box::new(config) };
             match door.propose(Caller::SYSTEM, configure).await {
                 Ok(_) => (),
                 Err(Refusal::Rejected(reject)) => anyhow::bail!("the configuration is refused: {reject}"),

@@ -251,6 +251,11 @@ impl Cluster {
         self.buffers.get(&job)
     }
 
+    /// As the file had it last; what was changed at run time is not in it.
+    pub fn file_config(&self) -> &Arc<Config> {
+        &self.file_config
+    }
+
     pub fn buffers(&self) -> impl Iterator<Item = &Arc<Buffer>> {
         self.buffers.values()
     }
