@@ -149,6 +149,18 @@ record! {
         pub plugin: Plugin,
         pub access: String,
         pub kind: String,
+        /// Since when the infrastructure does not list it.
+        pub missed_since: Option<Timestamp>,
+    }
+
+    /// A buffer as DataWarp's infrastructure lists it.
+    pub struct Session {
+        /// A job's number, or a persistent buffer's name.
+        pub token: String,
+        pub uid: u32,
+        pub user: String,
+        pub created: Timestamp,
+        pub bytes: u64,
     }
 }
 

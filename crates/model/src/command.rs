@@ -51,6 +51,10 @@ pub enum Command {
     DropBuffer {
         buffer: Owner,
     },
+    /// What DataWarp's infrastructure lists.
+    SessionsSeen {
+        sessions: Vec<crate::buffer::Session>,
+    },
     /// A directory of a job's buffer holds more than it may, or no longer does.
     BufferMeasured {
         job: JobId,

@@ -74,6 +74,7 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::DutyDone { duty, result } => on::report::duty_done(cluster, duty, result),
         Command::Staged { duty, results } => on::buffer::staged(cluster, duty, results),
         Command::DropBuffer { buffer } => on::buffer::drop_buffer(cluster, by, buffer),
+        Command::SessionsSeen { sessions } => buffers::sessions::seen(cluster, sessions),
         Command::BufferMeasured { job, epoch, access, node, used_bytes, is_over_limit } => {
             let measured =
                 buffers::limit::Measured { access: *access, node, used_bytes: *used_bytes, is_over: *is_over_limit };

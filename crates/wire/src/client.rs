@@ -133,6 +133,7 @@ impl Controller {
             | Command::Staged { .. }
             | Command::PoolsSeen { .. }
             | Command::BufferMeasured { .. }
+            | Command::SessionsSeen { .. }
             | Command::RegisterNode { .. }
             | Command::NodeLost { .. }
             | Command::NoteStopped { .. }

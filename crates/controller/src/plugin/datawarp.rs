@@ -1,4 +1,6 @@
 //! What DataWarp's programs mean by what they say.
+use model::Timestamp;
+use model::buffer::Session;
 use model::pool::Pool;
 use serde_json::Value;
 
@@ -48,6 +50,28 @@ pub fn pools(text: &str) -> Result<Vec<Pool>, String> {
     list.iter().map(|item| super::pools::pool(item, "datawarp")).collect()
 }
 
+/// The sessions of `show_sessions`, each with the bytes of its instances.
+pub fn sessions(sessions: &str, instances: &str) -> Option<Vec<Session>> {
+    let (sessions, instances) = (read(sessions)?, read(instances)?);
+    let instances = instances.get("instances")?.as_array()?.clone();
+    let bytes_of = |id: u64| {
+        let is_its = |it: &&Value| it.pointer("/links/session").and_then(Value::as_u64) == Some(id);
+        let bytes = |it: &Value| it.pointer("/capacity/bytes").and_then(Value::as_u64).unwrap_or(0);
+        instances.iter().filter(is_its).map(bytes).fold(0, u64::saturating_add)
+    };
+    let one = |it: &Value| {
+        let number = |key: &str| it.get(key).and_then(Value::as_u64);
+        Some(Session {
+            token: it.get("token")?.as_str()?.to_owned(),
+            uid: u32::try_from(number("owner")?).ok()?,
+            created: Timestamp::from_secs(number("created").unwrap_or(0)),
+            bytes: bytes_of(number("id")?),
+            ..Default::default()
+        })
+    };
+    Some(sessions.get("sessions")?.as_array()?.iter().filter_map(one).collect())
+}
+
 /// JSON, or what Python prints instead of it.
 pub fn read(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain(text)).ok())
@@ -83,5 +107,9 @@ mod tests {
         assert_eq!((pools[0].name.as_str(), pools[0].total_bytes, pools[0].unfree_bytes), ("wlm_pool", Some(290), 90));
         assert_eq!(real_bytes(Ok("{'units': 'bytes', 'capacity': 77}".into())), 77);
         assert_eq!(real_bytes(Ok("invalid function: real_size".into())), 0);
+        let listed = "{u'sessions': [{'id': 3, u'token': u'data', 'owner': 1000, 'created': 5}, {'id': 4, 'token': '17', 'owner': 1}]}";
+        let instances = "{'instances': [{'id': 1, 'capacity': {'bytes': 10}, 'links': {'session': 3}}, {'id': 2, 'capacity': {'bytes': 5}, 'links': {'session': 3}}]}";
+        let found = sessions(listed, instances).unwrap();
+        assert_eq!((found.len(), found[0].token.as_str(), found[0].uid, found[0].bytes), (2, "data", 1000, 15));
     }
 }

@@ -31,13 +31,15 @@ async fn look(site: &Site, is_first: bool) -> Result<(), String> {
             let pools = datawarp::pools(&ask("pools").await?)?;
             let mut functions = vec!["show_instances", "show_sessions"];
             functions.extend(is_first.then_some("show_configurations"));
-            for function in functions {
+            let mut told = [String::new(), String::new(), String::new()];
+            for (function, told) in functions.into_iter().zip(&mut told) {
                 match ask(function).await {
-                    Ok(_) => (),
-                    Err(text) if text.starts_with('{') => (),
+                    Ok(text) => *told = text,
+                    Err(text) if text.starts_with('{') => *told = text,
                     Err(why) => tracing::error!(function, why, "dw_wlm_cli"),
                 }
             }
+            compare(site, &told[0], &told[1]).await;
             pools
         }
     };
@@ -51,6 +53,23 @@ async fn look(site: &Site, is_first: bool) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(refusal) => Err(format!("{refusal:?}")),
     }
+}
+
+/// Persistent buffers that the infrastructure has and we do not know, or the other way round.
+async fn compare(site: &Site, instances: &str, sessions: &str) {
+    let Some(mut sessions) = datawarp::sessions(sessions, instances) else { return };
+    let cluster = site.published.now();
+    if !state::buffers::sessions::is_news(&cluster, &sessions) {
+        return;
+    }
+    for session in &mut sessions {
+        session.user = wire::accounts::user_name(session.uid).unwrap_or_else(|| session.uid.to_string());
+        if cluster.persistent(&session.token).is_none() {
+            tracing::error!(token = session.token, uid = session.uid, "a session that nobody here made");
+        }
+    }
+    // The next look sees the same.
+    let _ = site.door.propose(Caller::SYSTEM, Command::SessionsSeen { sessions }).await;
 }
 
 /// A script that says nothing works without pools.

@@ -8,6 +8,7 @@ pub(crate) mod limit;
 mod movers;
 pub(crate) mod persistent;
 pub(crate) mod restart;
+pub mod sessions;
 pub(crate) mod settle;
 mod words;
 

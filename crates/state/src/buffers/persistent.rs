@@ -164,7 +164,7 @@ pub(crate) fn relieve(cluster: &mut Cluster) {
     }
 }
 
-fn moved(cluster: &mut Cluster, name: &str) {
+pub(crate) fn moved(cluster: &mut Cluster, name: &str) {
     let buffer = &cluster.persistent[name];
     let owner = Owner::Persistent(name.to_owned());
     match task(buffer) {

@@ -465,6 +465,37 @@ fn persistent_buffers_of_datawarp() {
 }
 
 #[test]
+fn what_the_infrastructure_lists_is_taken_over_and_what_it_has_lost_goes() {
+    use model::buffer::Session;
+    let mut lab = lab_of(Plugin::DataWarp, |_| ());
+    let session =
+        |token: &str, created| Session { token: token.into(), uid: 1000, bytes: 40, created, ..Default::default() };
+    let old = lab.cluster.now();
+    let mut clock = 10_000;
+    lab.at(clock).ok(ROOT, Command::Tick);
+    let sessions = vec![session("data", old), session("77", old), session("new", lab.cluster.now())];
+    assert!(state::buffers::sessions::is_news(&lab.cluster, &sessions));
+    lab.ok(ROOT, Command::SessionsSeen { sessions: sessions.clone() });
+    let names: Vec<String> = lab.cluster.persistent_buffers().map(|buffer| buffer.name.clone()).collect();
+    assert_eq!((names, lab.used()), (vec!["data".to_owned()], 40));
+    assert!(!state::buffers::sessions::is_news(&lab.cluster, &sessions), "said once");
+    // Missed for a moment, then seen again, then gone.
+    for (secs, listed, stays) in
+        [(0, false, true), (50, false, true), (0, true, true), (0, false, true), (61, false, false)]
+    {
+        clock += secs;
+        lab.at(clock).ok(ROOT, Command::Tick);
+        let sessions = if listed { vec![session("data", old)] } else { Vec::new() };
+        if state::buffers::sessions::is_news(&lab.cluster, &sessions) {
+            lab.ok(ROOT, Command::SessionsSeen { sessions });
+        }
+        assert_eq!(lab.cluster.persistent("data").is_some(), stays, "{secs} {listed}");
+    }
+    let emulated = lab_of(Plugin::DataWarp, |burst| burst.emulates_cray = true);
+    assert!(!state::buffers::sessions::is_news(&emulated.cluster, &sessions));
+}
+
+#[test]
 fn swap_is_charged_for_every_node() {
     let mut lab = lab_of(Plugin::DataWarp, |_| ());
     let mut told = pools();
