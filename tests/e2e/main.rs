@@ -21,6 +21,7 @@ mod operate;
 mod preempt;
 mod prolog;
 mod restart;
+mod rights;
 mod rules;
 mod sharing;
 mod slurm_conf;

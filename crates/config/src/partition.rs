@@ -76,6 +76,12 @@ fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode
     section.flag("exclusive_nodes", &mut partition.exclusive_nodes);
     access(section, &mut partition);
     sharing(section, &mut partition);
+    let expected = "weights such as \"CPU=1.0,Mem=0.25G,GRES/gpu=2\"";
+    let weights = section.read("billing_weights", expected, |item| {
+        let text = item.as_str()?;
+        model::billing::Weights::parse(text).ok().map(|_| text.to_string())
+    });
+    partition.billing_weights = weights.unwrap_or_default();
     section.text("topology", &mut partition.topology);
     section.flag("exclusive_topology", &mut partition.exclusive_topology);
     partition

@@ -199,6 +199,7 @@ fn accounting(text: &mut Text, config: &Config) {
         }
     }
     text.string("enforce", &accounting.enforce.words());
+    text.string("private_data", &accounting.private.words());
 }
 
 fn burst_buffer(text: &mut Text, config: &Config) {
@@ -295,6 +296,7 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("default", partition.is_default);
     text.string("state", partition.state.word());
     text.limit("max_time", partition.max_time);
+    text.string("billing_weights", &partition.billing_weights);
     text.limit("over_time_limit", partition.over_time_limit);
     text.limit("default_time", partition.default_time);
     text.value("min_nodes", partition.min_nodes);

@@ -160,6 +160,9 @@ pub(crate) fn accounting(mut section: Section, accounting: &mut AccountingConfig
     let expected = "words such as \"associations,limits,qos,safe\", or \"none\"";
     let enforce = |item: &toml_edit::Item| Enforce::parse(item.as_str()?);
     set(&mut accounting.enforce, section.read("enforce", expected, enforce));
+    let expected = "words of accounts, events, jobs, nodes, partitions, reservations, usage, users, or \"none\"";
+    let private = |item: &toml_edit::Item| model::private::PrivateData::parse(item.as_str()?);
+    set(&mut accounting.private, section.read("private_data", expected, private));
     if accounting.database == NO_DATABASE {
         accounting.records = false;
         accounting.database.clear();

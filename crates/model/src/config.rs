@@ -260,6 +260,7 @@ pub struct AccountingConfig {
     pub purge_jobs_after: Option<Span>,
     pub purge_steps_after: Option<Span>,
     pub enforce: Enforce,
+    pub private: crate::private::PrivateData,
 }
 
 /// What of accounts and qualities of service is enforced.

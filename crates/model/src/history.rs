@@ -125,6 +125,8 @@ record! {
 
     /// Which jobs of history. Empty lists let everything pass.
     pub struct HistoryQuery {
+        /// For sums of what was used, not for the jobs themselves.
+        pub for_usage: bool,
         pub jobs: Vec<JobChoice>,
         pub uids: Vec<u32>,
         pub gids: Vec<u32>,

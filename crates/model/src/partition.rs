@@ -14,6 +14,8 @@ record! {
         pub is_default: bool,
         pub state: PartitionState,
         pub max_time: Option<TimeLimit>,
+        /// What its resources are billed as, as written; empty: one for each CPU.
+        pub billing_weights: String,
         pub default_time: Option<TimeLimit>,
         pub min_nodes: u32,
         pub max_nodes: Option<u32>,

@@ -37,6 +37,8 @@ pub struct PriorityConfig {
     /// How often priorities follow what was used.
     pub calc_period: Span,
     pub usage_reset: UsageReset,
+    /// Of what nodes have, only the dearest is billed (`MAX_TRES`).
+    pub bills_dearest: bool,
 }
 
 /// When everything that was used is forgotten at once: at the beginning of each of these, in UTC.
@@ -117,6 +119,7 @@ impl Default for PriorityConfig {
             max_age: Span::from_secs(7 * 24 * 3600),
             favors_small: false,
             always_accrues: false,
+            bills_dearest: false,
             half_life: Span::from_secs(7 * 24 * 3600),
             calc_period: Span::from_secs(300),
             usage_reset: UsageReset::Never,

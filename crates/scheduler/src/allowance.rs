@@ -40,6 +40,9 @@ impl<'a> Allowance<'a> {
         if !limits::binds(self.cluster, job) {
             return None;
         }
+        if let Some(reason) = self.cluster.below_threshold(job) {
+            return Some(reason);
+        }
         let rules = self.rules(job, partition);
         if rules.are_none() {
             return None;
@@ -72,7 +75,11 @@ impl<'a> Allowance<'a> {
     /// Whether the job is important enough to have a place kept for it.
     pub fn may_be_promised(&mut self, job: &'a Job, partition: Option<&'a Partition>) -> bool {
         let Some(partition) = partition.filter(|_| limits::binds(self.cluster, job)) else { return true };
-        let least = self.rules(job, partition).min_priority();
+        let rules = self.rules(job, partition);
+        if !rules.may_be_promised() {
+            return false;
+        }
+        let least = rules.min_priority();
         least == 0 || model::priority::shown(self.cluster.config(), job, self.cluster.now()) >= least
     }
 

@@ -199,8 +199,9 @@ impl<'a> Pass<'a> {
 
     /// The job's partitions that would take it now.
     pub(crate) fn pools(&mut self, job: &'a Job) -> Vec<PoolId> {
-        let partitions = job.spec.partitions.iter().filter_map(|name| self.cluster.config().partition(name));
-        let taking = partitions.filter(|partition| state::partition_refusal(partition, job).is_none());
+        let cluster = self.cluster;
+        let partitions = job.spec.partitions.iter().filter_map(|name| cluster.config().partition(name));
+        let taking = partitions.filter(|partition| state::partition_refusal(cluster, partition, job).is_none());
         taking.map(|partition| self.room.pool(self.cluster, partition)).collect()
     }
 

@@ -109,6 +109,7 @@ fn limit_of_qos(dice: &mut Dice) -> Edit {
         1 => (Field::MaxTresAccount, cpus),
         2 => (Field::UsageFactor, Value::Count(dice.maybe(2, 3000))),
         3 => (Field::Flags, Value::Names(NamedValue::Set(flags(dice)))),
+        5 => (Field::UsageThreshold, Value::Count(dice.maybe(2, 700))),
         4 => (Field::MinTres, Value::Tres(vec![("cpu".to_string(), dice.maybe(2, 3).map(u64::from))])),
         _ => return limit(dice),
     };
@@ -116,6 +117,15 @@ fn limit_of_qos(dice: &mut Dice) -> Edit {
 }
 
 fn flags(dice: &mut Dice) -> std::collections::BTreeSet<String> {
-    let all = ["DenyOnLimit", "NoDecay", "OverPartQOS"];
+    let all = [
+        "DenyOnLimit",
+        "NoDecay",
+        "OverPartQOS",
+        "NoReserve",
+        "PartitionMaxNodes",
+        "PartitionTimeLimit",
+        "UsageFactorSafe",
+        "EnforceUsageThreshold",
+    ];
     all.into_iter().filter(|_| dice.one_in(2)).map(String::from).collect()
 }

@@ -9,8 +9,8 @@ use model::request::NodeView;
 use model::reservation::Flag;
 use model::trust::Trust;
 use model::{
-    Array, BlobId, Buffer, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer, Phase,
-    Reservation, Step, StepId, Timestamp, Wake,
+    Array, BlobId, Buffer, Caller, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer,
+    Phase, Reservation, Step, StepId, Timestamp, Wake,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,8 @@ pub struct Cluster {
     /// What jobs count for, and for whom.
     pub(crate) tally: Tally,
     pub(crate) fair_share: FairShare,
+    /// When minutes that are used up are looked for next; none: nobody has such a limit.
+    pub(crate) minutes_due: Option<Timestamp>,
     /// Who changed accounts, and when nodes were out of service.
     pub(crate) chronicle: crate::chronicle::Kept,
     /// What is still to be recorded.
@@ -304,7 +306,15 @@ impl Cluster {
         let of_shares = fair_share::next_deadline(self);
         let of_gangs = gang::next_deadline(self);
         let of_reboots = reboots::next_deadline(self);
-        of_jobs.into_iter().chain(of_shares).chain(of_reservations).chain(of_gangs).chain(of_reboots).min()
+        let of_minutes = crate::limits::minutes::next_deadline(self);
+        of_jobs
+            .into_iter()
+            .chain(of_shares)
+            .chain(of_minutes)
+            .chain(of_reservations)
+            .chain(of_gangs)
+            .chain(of_reboots)
+            .min()
     }
 
     /// Every job that a user's words name, or none if there is no such job. Tasks that still wait together

@@ -25,6 +25,11 @@ pub struct FairShare {
 }
 
 impl FairShare {
+    /// None: nobody's shares are reckoned, or not this one's.
+    pub fn known_factor(&self, association: AssociationId) -> Option<f64> {
+        self.factors.get(&association).copied()
+    }
+
     pub fn factor(&self, association: AssociationId) -> f64 {
         self.factors.get(&association).copied().unwrap_or(0.0)
     }
@@ -44,14 +49,7 @@ impl Cluster {
             factors.qos = norm(self.accounts.qos.get(&job.spec.qos).map_or(0, |qos| qos.priority), most);
         }
         if weights.weight_association > 0 {
-            let most = self
-                .accounts
-                .associations
-                .values()
-                .filter(|one| one.is_here())
-                .filter_map(|one| one.limits.priority)
-                .max()
-                .unwrap_or(0);
+            let most = self.accounts.most_association_priority();
             let own = self.accounts.lineage(job.association).find_map(|one| one.limits.priority).unwrap_or(0);
             factors.association = norm(own, most);
         }

@@ -148,7 +148,7 @@ pub(crate) fn begin(cluster: &mut Cluster, preemption: &Preemption) -> bool {
         return false;
     };
     let partitions = by.spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
-    let taking = partitions.filter(|partition| features::partition_refusal(partition, by).is_none());
+    let taking = partitions.filter(|partition| features::partition_refusal(cluster, partition, by).is_none());
     let found = taking.into_iter().find_map(|partition| {
         let terms = terms(cluster, by, partition, victim)?;
         let is_due = terms.mode != PreemptMode::Suspend && terms.exempt_until <= cluster.now;

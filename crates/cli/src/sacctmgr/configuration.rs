@@ -22,7 +22,7 @@ pub fn text(configuration: &Configuration, clock: &Clock) -> String {
     } else {
         "No"
     };
-    let private = given("PrivateData", "none");
+    let private = config.accounting.private.words();
     let file = given("SLURM_CONF", "");
     let mut out = format!("Configuration data as of {}\n", clock.show(configuration.now));
     let mut line = |name: &str, value: &str| {

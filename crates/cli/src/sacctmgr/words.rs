@@ -363,7 +363,7 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
 
 /// What would be kept but have no effect is refused.
 fn is_obeyed(field: Field) -> bool {
-    !matches!(field, Field::GrpJobsAccrue | Field::MaxJobsAccrue | Field::MaxJobsAccrueAccount | Field::UsageThreshold)
+    !matches!(field, Field::GrpJobsAccrue | Field::MaxJobsAccrue | Field::MaxJobsAccrueAccount)
 }
 
 /// `a,b` instead of what was; `+a,-b` and `+=`, `-=` change it.
@@ -399,8 +399,8 @@ pub const QOS_FLAGS: &[&str] = &[
     "UsageFactorSafe",
 ];
 
-/// Those that have an effect.
-const OBEYED_FLAGS: &[&str] = &["DenyOnLimit", "NoDecay", "OverPartQOS"];
+/// Limits in parts of the whole are not reckoned.
+const WITHOUT_EFFECT: &[&str] = &["Relative"];
 
 fn flag(name: &str) -> Result<String, String> {
     let known = QOS_FLAGS.iter().find(|known| known.eq_ignore_ascii_case(name));
@@ -408,9 +408,9 @@ fn flag(name: &str) -> Result<String, String> {
         let valid = QOS_FLAGS.join(",");
         format!(" Unknown QOS flag used in:\n  '{name}'\n Valid QOS flags are\n  '{valid}'")
     })?;
-    match OBEYED_FLAGS.contains(known) {
-        true => Ok(known.to_string()),
-        false => Err(format!(" the QOS flag {known} is not supported by this version yet")),
+    match WITHOUT_EFFECT.contains(known) {
+        false => Ok(known.to_string()),
+        true => Err(format!(" the QOS flag {known} is not supported by this version yet")),
     }
 }
 

@@ -140,7 +140,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("PriorityWeightPartition", Effective),
     ("PriorityWeightQOS", Effective),
     ("PriorityWeightTRES", Effective),
-    ("PrivateData", Given("none", "")),
+    ("PrivateData", Effective),
     ("ProctrackType", Given("proctrack/linuxproc", "")),
     ("Prolog", Effective),
     ("PrologEpilogTimeout", Effective),

@@ -685,7 +685,8 @@ fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         Entity::Daemons => Reply::text("slurmctld slurmd\n".into()),
         Entity::Reservation => asking("slurm_load_reservations error", async |controller, _| {
             let reservations = controller.reservations().await?;
-            let nodes = controller.nodes().await?;
+            // Nodes may be private; then only their names are shown.
+            let nodes = controller.nodes().await.unwrap_or_default();
             let clock = now();
             Ok(show_reservation::reservations(id, &reservations, &nodes, &clock, mode.style))
         }),

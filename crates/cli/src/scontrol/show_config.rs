@@ -52,6 +52,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
     let limit = |megabytes: Option<u64>| megabytes.map_or(word("UNLIMITED"), |megabytes| megabytes.to_string());
     Some(match name {
         "AccountingStorageEnforce" => config.accounting.enforce.words(),
+        "PrivateData" => config.accounting.private.words(),
         "AccountingStorageTRES" => tracked(config),
         "AccountingStorageType" => {
             word(if config.accounting.records { "accounting_storage/slurmdbd" } else { "accounting_storage/none" })

@@ -196,6 +196,11 @@ async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result
         Report::Reservations => controller.reservations().await?,
         _ => Vec::new(),
     };
+    // Where events are private, nothing is known of them.
+    let events = match report {
+        Report::Utilization => controller.chronicle().await.map(|all| all.events).unwrap_or_default(),
+        _ => Vec::new(),
+    };
     let period = options.period(clock);
     let mut parts = Vec::new();
     {
@@ -213,6 +218,7 @@ async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result
         parts: &parts,
         period,
         clock,
+        events: &events,
     };
     Ok(match report {
         Report::Utilization => scene.utilization(),

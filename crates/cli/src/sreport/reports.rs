@@ -9,6 +9,7 @@ use super::options::Options;
 use super::show::{Cell, Field, wide};
 use super::usage::{self, Amounts, Part, Period};
 use crate::zone::Clock;
+use model::chronicle::NodeEvent;
 
 /// Everything a report is made of.
 pub struct Scene<'a> {
@@ -19,6 +20,8 @@ pub struct Scene<'a> {
     pub parts: &'a [Part],
     pub period: Period,
     pub clock: &'a Clock,
+    /// When nodes were out of service.
+    pub events: &'a [NodeEvent],
 }
 
 type Row = Vec<(&'static str, Cell)>;
@@ -104,7 +107,8 @@ impl Scene<'_> {
         let row = |name: &String| {
             let total = self.total(name);
             let allocated = used.get(name).copied().unwrap_or(0).min(total);
-            let planned = if name == "cpu" { planned.min(total - allocated) } else { 0 };
+            let down = self.down_secs(name).min(total - allocated);
+            let planned = if name == "cpu" { planned.min(total - allocated - down) } else { 0 };
             let cell = |secs: u64| Cell::Secs(secs, total);
             let whole = u64::from(total > 0) * self.period.secs();
             vec![
@@ -112,9 +116,9 @@ impl Scene<'_> {
                 ("tresname", text(name)),
                 ("trescount", Cell::Count(capacity.get(name).copied().unwrap_or(0))),
                 ("allocated", cell(allocated)),
-                ("down", cell(0)),
+                ("down", cell(down)),
                 ("planneddown", cell(0)),
-                ("idle", cell(total - allocated - planned)),
+                ("idle", cell(total - allocated - down - planned)),
                 ("planned", cell(planned)),
                 ("reported", Cell::Secs(total, total.max(whole))),
             ]
@@ -134,6 +138,20 @@ impl Scene<'_> {
         ];
         let usual = ["cluster", "tresname", "allocated", "down", "planneddown", "idle", "planned", "reported"];
         self.show("Cluster Utilization", false, &fields, &usual, &rows)
+    }
+
+    /// What nodes were out of service for in the period, in seconds of the resource.
+    fn down_secs(&self, name: &str) -> u64 {
+        let amount = |event: &NodeEvent| match name {
+            "cpu" => u64::from(event.n_cpus),
+            "node" => 1,
+            _ => 0,
+        };
+        let within = |event: &NodeEvent| {
+            let until = event.until.unwrap_or(self.period.end).min(self.period.end);
+            (until - event.from.max(self.period.start)).secs()
+        };
+        self.events.iter().map(|event| within(event) * amount(event)).sum()
     }
 
     /// Accounts that were used, in the order of their tree, each with those below it, and then its users.
@@ -450,6 +468,7 @@ pub fn query(period: Period, options: &Options) -> model::history::HistoryQuery 
         before: Some(period.end.max(Timestamp(period.start.0 + 1))),
         partitions: options.partitions.clone(),
         with_duplicates: true,
+        for_usage: true,
         ..Default::default()
     }
 }

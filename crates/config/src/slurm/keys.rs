@@ -216,7 +216,7 @@ pub(crate) const TOP: &[Key] = &[
     honoured("PriorityWeightPartition"),
     honoured("PriorityWeightQOS"),
     text("PriorityWeightTRES", &[]),
-    text("PrivateData", &["none"]),
+    honoured("PrivateData"),
     text("ProctrackType", &[]),
     honoured("Prolog"),
     honoured("PrologEpilogTimeout"),
@@ -368,7 +368,7 @@ pub(crate) const PARTITION: &[Key] = &[
     text("SelectTypeParameters", &["NONE"]),
     text("SuspendTime", &["-1", "INFINITE"]),
     number("SuspendTimeout", &[]),
-    text("TRESBillingWeights", &[]),
+    honoured("TRESBillingWeights"),
     honoured("Topology"),
 ];
 

@@ -114,6 +114,7 @@ const FIELDS: &[&str] = &[
     "ReqResv",
     "RootOnly",
     "State",
+    "TRESBillingWeights",
 ];
 
 fn check(values: &Values, partition: &mut Partition, notes: &Notes) {

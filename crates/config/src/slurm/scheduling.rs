@@ -101,6 +101,9 @@ fn priority(values: &Values, config: &mut Config, notes: &Notes) {
         for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word.to_uppercase().as_str() {
                 "ACCRUE_ALWAYS" => priority.always_accrues = true,
+                "MAX_TRES" => priority.bills_dearest = true,
+                // The fair tree is what there is.
+                "FAIR_TREE" | "NO_FAIR_TREE" if word.len() == 9 => (),
                 _ => notes.warn(&pair.at, format!("{word} has no effect here")),
             }
         }

@@ -1,6 +1,7 @@
 //! What a slurm.conf says about the cluster as a whole.
 use model::config::{Config, Enforce, PartitionLimits};
 use model::license;
+use model::private::PrivateData;
 use model::spec::TimeLimit;
 use model::time::Span;
 
@@ -32,6 +33,9 @@ fn accounting(values: &Values, config: &mut Config, notes: &Notes) {
     let enforce = values.read("AccountingStorageEnforce", expected, notes, Enforce::parse);
     accounting.enforce = enforce.map_or(Enforce::NOTHING, Enforce::with_implied);
     accounting.records &= !accounting.enforce.no_jobs;
+    let expected = "words of accounts, events, jobs, nodes, partitions, reservations, usage, users, or none";
+    let private = values.read("PrivateData", expected, notes, PrivateData::parse);
+    accounting.private = private.unwrap_or_default();
     let words = |key: &str| -> Vec<String> {
         values.text(key).unwrap_or_default().split(',').map(|word| word.trim().to_lowercase()).collect()
     };

@@ -10,6 +10,7 @@ use tonic::Status;
 use wire::proto::JobsReply;
 
 use super::Streamed;
+use super::privacy::Reader;
 use crate::door::Door;
 use crate::leader::runner;
 use crate::machine::{EventBatch, Published};
@@ -25,8 +26,9 @@ pub fn pages(
     filter: JobFilter,
     progress: Arc<ProgressTable>,
     by: Caller,
+    reader: Reader,
 ) -> Streamed<JobsReply> {
-    let (ids, unknown) = chosen(&cluster, &filter);
+    let (ids, unknown) = chosen(&cluster, &filter, &reader);
     let mut first = Some(unknown);
     let mut pages: Vec<Vec<JobId>> = ids.chunks(JOBS_PER_PAGE).map(<[JobId]>::to_vec).collect();
     if pages.is_empty() {
@@ -48,13 +50,14 @@ pub fn watch(
     filter: JobFilter,
     progress: Arc<ProgressTable>,
     by: Caller,
+    reader: Reader,
 ) -> Streamed<JobsReply> {
     let mut events = published.events();
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
         loop {
             let cluster = published.now();
-            let (ids, unknown) = chosen(&cluster, &filter);
+            let (ids, unknown) = chosen(&cluster, &filter, &reader);
             let page = page(&cluster, &runner, &ids, &filter, door.now(), unknown, by);
             let page = with_progress(page, &cluster, &progress);
             let message: Result<JobsReply, Status> = Ok(reply(&page));
@@ -94,10 +97,11 @@ fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
 }
 
 /// The jobs that pass the filter, in order, and the ids that are not known at all.
-fn chosen(cluster: &Cluster, filter: &JobFilter) -> (Vec<JobId>, Vec<JobId>) {
+fn chosen(cluster: &Cluster, filter: &JobFilter, reader: &Reader) -> (Vec<JobId>, Vec<JobId>) {
     let passes = |job: &Job| {
         (filter.with_finished || job.phase != Phase::Done)
             && (filter.uids.is_empty() || filter.uids.contains(&job.spec.uid))
+            && reader.may_see_job(cluster, job)
     };
     if filter.jobs.is_empty() {
         return (cluster.jobs().filter(|job| passes(job)).map(|job| job.id).collect(), Vec::new());
@@ -105,7 +109,9 @@ fn chosen(cluster: &Cluster, filter: &JobFilter) -> (Vec<JobId>, Vec<JobId>) {
     let mut found = BTreeSet::new();
     let mut unknown = Vec::new();
     for named in &filter.jobs {
-        match cluster.named(named) {
+        // What may not be seen is not known.
+        let may_see = |id: &JobId| cluster.job(*id).is_some_and(|job| reader.may_see_job(cluster, job));
+        match cluster.named(named).filter(|ids| ids.iter().any(may_see)) {
             Some(ids) => found.extend(ids),
             None => unknown.push(named.job),
         }

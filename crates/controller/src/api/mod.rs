@@ -5,6 +5,7 @@ mod buffers;
 mod jobs;
 mod members;
 mod nodes;
+mod privacy;
 mod reservations;
 mod shutdown;
 mod signal;
@@ -84,6 +85,11 @@ impl Api {
         let peer =
             wire::peer::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
         Ok(authority::caller(&self.published.now(), peer, &self.names))
+    }
+
+    fn reader<T>(&self, request: &Request<T>) -> Result<privacy::Reader, Status> {
+        let by = self.caller(request)?;
+        Ok(privacy::Reader::new(&self.published.now(), by, || self.names.user(by.uid)))
     }
 
     /// Proposes what the request holds, if it is the command this call is for.
@@ -193,8 +199,9 @@ impl Controller for Api {
         self.command(request, |command| matches!(command, Command::DeleteReservation { .. })).await
     }
 
-    async fn reservations(&self, _: Request<Nothing>) -> Answer<ReservationsReply> {
-        Ok(Response::new(reservations::all(&self.published.now())))
+    async fn reservations(&self, request: Request<Nothing>) -> Answer<ReservationsReply> {
+        let reader = self.reader(&request)?;
+        Ok(Response::new(reservations::all(&self.published.now(), &reader)))
     }
 
     async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<DiagnoseReply> {
@@ -230,19 +237,22 @@ impl Controller for Api {
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
 
-    async fn accounts(&self, _: Request<Nothing>) -> Answer<AccountsReply> {
-        let accounts = codec::encode(&**self.published.now().accounts()).into();
+    async fn accounts(&self, request: Request<Nothing>) -> Answer<AccountsReply> {
+        let reader = self.reader(&request)?;
+        let accounts = codec::encode(&reader.accounts(self.published.now().accounts())).into();
         Ok(Response::new(AccountsReply { accounts }))
     }
 
-    async fn standing(&self, _: Request<Nothing>) -> Answer<wire::proto::StandingReply> {
+    async fn standing(&self, request: Request<Nothing>) -> Answer<wire::proto::StandingReply> {
         let cluster = self.published.now();
         let at = self.door.now().max(cluster.now());
-        let standing = codec::encode(&cluster.standing(at)).into();
+        let reader = self.reader(&request)?;
+        let standing = codec::encode(&reader.standing(cluster.accounts(), cluster.standing(at))).into();
         Ok(Response::new(wire::proto::StandingReply { standing }))
     }
 
-    async fn chronicle(&self, _: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
+    async fn chronicle(&self, request: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
+        self.reader(&request)?.events()?;
         let chronicle = codec::encode(&self.published.now().chronicle().all()).into();
         Ok(Response::new(wire::proto::ChronicleReply { chronicle }))
     }
@@ -302,6 +312,7 @@ impl Controller for Api {
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
         let by = self.caller(&request)?;
+        let reader = self.reader(&request)?;
         let filter = read(&request.get_ref().filter)?;
         Ok(Response::new(jobs::pages(
             self.published.now(),
@@ -310,11 +321,13 @@ impl Controller for Api {
             filter,
             self.progress.clone(),
             by,
+            reader,
         )))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
         let by = self.caller(&request)?;
+        let reader = self.reader(&request)?;
         let filter = read(&request.get_ref().filter)?;
         Ok(Response::new(jobs::watch(
             self.published.clone(),
@@ -323,6 +336,7 @@ impl Controller for Api {
             filter,
             self.progress.clone(),
             by,
+            reader,
         )))
     }
 
@@ -333,19 +347,22 @@ impl Controller for Api {
         let wants_contents = query.with_scripts || query.with_environments;
         let own = HistoryQuery { uids: vec![by.uid], ..query.clone() };
         let query = if wants_contents && !by.is_admin { own } else { query };
+        let query = self.reader(&request)?.history(&self.published.now(), query);
         Ok(Response::new(self.history.read(query, self.door.now()).await?))
     }
 
-    async fn nodes(&self, _: Request<Nothing>) -> Answer<NodesReply> {
+    async fn nodes(&self, request: Request<Nothing>) -> Answer<NodesReply> {
+        self.reader(&request)?.nodes()?;
         let cluster = self.published.now();
         let nodes = cluster.nodes().map(|node| codec::encode(&cluster.node_view(node)).into()).collect();
         Ok(Response::new(NodesReply { nodes, now_micros: self.door.now().0 }))
     }
 
-    async fn configuration(&self, _: Request<Nothing>) -> Answer<ConfigurationReply> {
+    async fn configuration(&self, request: Request<Nothing>) -> Answer<ConfigurationReply> {
         let cluster = self.published.now();
+        let reader = self.reader(&request)?;
         Ok(Response::new(ConfigurationReply {
-            config: codec::encode(&**cluster.config()).into(),
+            config: codec::encode(&reader.config(cluster.config())).into(),
             now_micros: self.door.now().0,
             started_micros: self.started.0,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -372,7 +389,9 @@ impl Controller for Api {
     async fn why(&self, request: Request<WhyRequest>) -> Answer<WhyReply> {
         let named: JobRef = read(&request.get_ref().job)?;
         let cluster = self.published.now();
+        let reader = self.reader(&request)?;
         let id = cluster.named(&named).and_then(|jobs| jobs.first().copied());
+        let id = id.filter(|id| cluster.job(*id).is_some_and(|job| reader.may_see_job(&cluster, job)));
         // Several plans are made for one answer; nobody else waits for them.
         let answered = tokio::task::spawn_blocking(move || id.and_then(|id| scheduler::why(&cluster, id))).await;
         let why = answered.map_err(|error| Status::internal(error.to_string()))?;

@@ -8,10 +8,12 @@ use wire::accounts;
 use wire::proto::{CommandRequest, ReservationsReply};
 use wire::refusal::to_status;
 
+use super::privacy::Reader;
 use super::read;
 
-pub fn all(cluster: &Cluster) -> ReservationsReply {
-    let reservations = cluster.reservations().map(|one| codec::encode(&**one).into()).collect();
+pub fn all(cluster: &Cluster, reader: &Reader) -> ReservationsReply {
+    let seen = cluster.reservations().filter(|one| reader.may_see_reservation(cluster, one));
+    let reservations = seen.map(|one| codec::encode(&**one).into()).collect();
     ReservationsReply { reservations, now_micros: cluster.now().0 }
 }
 

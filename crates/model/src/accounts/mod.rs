@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 mod amounts;
 mod change;
 mod clusters;
+mod index;
 mod limits;
 mod qos;
 mod standing;
@@ -17,6 +18,7 @@ pub mod tres;
 pub use amounts::Amounts;
 pub use change::{Change, Edit, EntityFilter, Field, NamedValue, Value};
 pub use clusters::OtherCluster;
+pub use index::Index;
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};
 pub use standing::{Place, QosUse, Standing, Use};
@@ -42,6 +44,8 @@ record! {
         pub clusters: BTreeMap<String, OtherCluster>,
         pub last_association: AssociationId,
         pub last_qos: u32,
+        #[serde(skip)]
+        pub index: Index,
     }
 
     pub struct Account {
@@ -158,8 +162,7 @@ impl Accounts {
 
     /// The association for a job: the one for its partition if there is one, else the one for all.
     pub fn association(&self, account: &str, user: &str, partition: &str) -> Option<&Association> {
-        let of_user = |one: &&Association| one.account == account && one.user == user && one.is_here();
-        let mut found = self.associations.values().filter(of_user);
+        let mut found = self.places_of(account, user).iter().map(|id| &self.associations[id]);
         let mut general = None;
         found
             .by_ref()

@@ -11,7 +11,7 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         return Hold::Free;
     }
     let refusals = job.spec.partitions.iter().map(|name| match cluster.config.partition(name) {
-        Some(partition) => refusal(partition, job),
+        Some(partition) => refusal(cluster, partition, job),
         None => Some(Reason::PartitionConfig),
     });
     let mut first = None;
@@ -25,9 +25,9 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
 }
 
 /// Why the partition would not start the job now, whatever is free.
-pub fn refusal(partition: &Partition, job: &Job) -> Option<Reason> {
+pub fn refusal(cluster: &Cluster, partition: &Partition, job: &Job) -> Option<Reason> {
     let spec = &job.spec;
-    if let Some(reason) = access::by_account(partition, spec).or_else(|| limit(partition, spec)) {
+    if let Some(reason) = access::by_account(partition, spec).or_else(|| limit(cluster, partition, spec)) {
         return Some(reason);
     }
     if partition.requires_reservation && spec.reservations.is_empty() {
@@ -41,7 +41,10 @@ pub fn refusal(partition: &Partition, job: &Job) -> Option<Reason> {
 }
 
 /// The limit of the partition that the job breaks.
-pub(crate) fn limit(partition: &Partition, spec: &JobSpec) -> Option<Reason> {
+pub(crate) fn limit(cluster: &Cluster, partition: &Partition, spec: &JobSpec) -> Option<Reason> {
+    // A QOS may lift limits of the partition.
+    let qos = cluster.accounts.qos.get(&spec.qos);
+    let lifts = |flag: &str| qos.is_some_and(|qos| qos.has_flag(flag));
     let (min_nodes, _) = spec.size.node_bounds();
     let wanted = spec.time_limit;
     let too_long = match (wanted.and_then(|limit| limit.span()), partition.max_time.and_then(|max| max.span())) {
@@ -49,15 +52,17 @@ pub(crate) fn limit(partition: &Partition, spec: &JobSpec) -> Option<Reason> {
         (None, Some(_)) => wanted.is_some(),
         (_, None) => false,
     };
-    if too_long {
+    if too_long && !lifts("PartitionTimeLimit") {
         return Some(Reason::PartitionTimeLimit);
     }
     if exceeds_memory(partition, &spec.size) {
         return Some(Reason::MaxMemPerLimit);
     }
-    let most_nodes = partition.max_nodes.unwrap_or(u32::MAX).min(partition.nodes.len() as u32);
+    let by_partition = partition.max_nodes.filter(|_| !lifts("PartitionMaxNodes"));
+    let most_nodes = by_partition.unwrap_or(u32::MAX).min(partition.nodes.len() as u32);
     let too_many = min_nodes > most_nodes;
-    let too_few = spec.size.max_nodes.is_some_and(|most| most < partition.min_nodes);
+    let is_below = |most: u32| most < partition.min_nodes;
+    let too_few = spec.size.max_nodes.is_some_and(is_below) && !lifts("PartitionMinNodes");
     (too_many || too_few).then_some(Reason::PartitionNodeLimit)
 }
 

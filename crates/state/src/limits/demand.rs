@@ -1,6 +1,7 @@
 //! What a start would take, for limits to judge: from what is asked, or from what a plan grants.
 use model::accounts::Amounts;
 use model::amount::Amount;
+use model::billing::Weights;
 use model::plan::{Grant, Start};
 use model::spec::Memory;
 use model::{Job, JobSpec, Partition};
@@ -26,8 +27,8 @@ impl Demand {
         let each = spread(&asked);
         let licenses = if spec.licenses.any_is_enough { &[][..] } else { &spec.licenses.list };
         Demand {
-            amounts: billed(partition, Amounts::new(&asked, licenses)),
-            on_a_node: billed(partition, Amounts::new(&each, &[])),
+            amounts: billed(cluster, partition, Amounts::new(&asked, licenses)),
+            on_a_node: billed(cluster, partition, Amounts::new(&each, &[])),
             limit_secs: limit_secs(spec, None),
             n_jobs: spec.array.as_ref().map_or(1, |array| array.tasks.len().into()),
         }
@@ -52,12 +53,14 @@ impl Demand {
         let mut most: Amounts = Amounts::default();
         for grant in grants {
             let one = granted_on(cluster, spec, grant);
-            most.merge(&billed(partition, Amounts::new(&one, &[])), |most, amount| *most = (*most).max(amount));
+            most.merge(&billed(cluster, partition, Amounts::new(&one, &[])), |most, amount| {
+                *most = (*most).max(amount)
+            });
             all.add(&one);
         }
         all.buffers = spec.asked().buffers;
         Demand {
-            amounts: billed(partition, Amounts::new(&all, licenses)),
+            amounts: billed(cluster, partition, Amounts::new(&all, licenses)),
             on_a_node: most,
             limit_secs: limit_secs(spec, time_limit),
             n_jobs: 1,
@@ -99,10 +102,15 @@ fn limit_secs(spec: &JobSpec, shorter: Option<model::spec::TimeLimit>) -> u64 {
 /// What a job that has nodes holds.
 pub(super) fn held(cluster: &Cluster, job: &Job) -> Amounts {
     let amount = Amount { buffers: job.spec.asked().buffers, ..Amount::of_shares(&job.allocation.nodes) };
-    billed(cluster.config.partition(&job.partition), Amounts::new(&amount, &job.licenses))
+    billed(cluster, cluster.config.partition(&job.partition), Amounts::new(&amount, &job.licenses))
 }
 
 /// With what the partition charges for it: by default the CPUs.
-fn billed(_partition: Option<&Partition>, amounts: Amounts) -> Amounts {
-    Amounts { billing: amounts.cpu, ..amounts }
+fn billed(cluster: &Cluster, partition: Option<&Partition>, amounts: Amounts) -> Amounts {
+    let written = partition.map_or("", |partition| partition.billing_weights.as_str());
+    let billing = match Weights::parse(written) {
+        Ok(weights) if !weights.is_empty() => weights.of(&amounts, cluster.config.scheduler.priority.bills_dearest),
+        _ => amounts.cpu,
+    };
+    Amounts { billing, ..amounts }
 }

@@ -9,6 +9,7 @@ mod charge;
 mod count;
 mod decay;
 mod demand;
+pub(crate) mod minutes;
 mod rules;
 mod tally;
 mod words;
@@ -36,6 +37,14 @@ impl Cluster {
         let partition_qos = partition.map_or("", |partition| partition.qos.as_str());
         let who = Who { association, user: &spec.user, account: &spec.account, qos: &spec.qos, partition_qos };
         Rules::resolve(&self.accounts, self.config.accounting.enforce, &who)
+    }
+
+    /// A QOS may be only for those who have not used too much: below its threshold of fair-share a job waits.
+    pub fn below_threshold(&self, job: &Job) -> Option<Reason> {
+        let qos = self.accounts.qos.get(&job.spec.qos).filter(|qos| qos.has_flag("EnforceUsageThreshold"))?;
+        let least = f64::from(qos.usage_threshold_thousandths?) / 1000.0;
+        let factor = self.fair_share.known_factor(job.association)?;
+        (factor < least).then_some(Reason::QOSUsageThreshold)
     }
 
     pub fn decay(&self) -> Decay<'_> {
@@ -71,6 +80,9 @@ fn first_partition<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Option<&'a Parti
 pub(crate) fn refusal(cluster: &Cluster, job: &Job, start: &Start) -> Option<Reason> {
     if !binds(cluster, job) {
         return None;
+    }
+    if let Some(reason) = cluster.below_threshold(job) {
+        return Some(reason);
     }
     let rules = cluster.rules_for(&job.spec, job.association, cluster.config.partition(&start.partition));
     rules.start(&cluster.tally, cluster.decay(), cluster.now, &Demand::granted(cluster, job, start))

@@ -55,6 +55,10 @@ pub struct Rules {
     /// What could never start is refused at once.
     denies: bool,
     is_safe: bool,
+    /// Where a QOS has its usage factor count beforehand too.
+    safe_factor: Option<u32>,
+    /// No place is kept for such jobs in the future.
+    no_reserve: bool,
 }
 
 impl Rules {
@@ -75,6 +79,11 @@ impl Rules {
 
     pub fn max_wall_mins(&self) -> Option<u32> {
         self.max_wall_mins
+    }
+
+    /// Whether a place may be kept for such jobs in the future.
+    pub fn may_be_promised(&self) -> bool {
+        !self.no_reserve
     }
 
     /// Jobs of less priority have no place kept for them in the future.
@@ -106,6 +115,13 @@ impl Rules {
         self.start.iter().find(|rule| self.refuses(rule, tally, decay, now, demand)).map(|rule| rule.reason)
     }
 
+    /// Whether minutes of somebody that the job counts for are used up: it may not go on.
+    pub fn are_used_up(&self, tally: &Tally, decay: Decay, now: Timestamp) -> bool {
+        let nothing = Demand::default();
+        let is_meter = |rule: &&Rule| matches!(rule.bound, Bound::Wall | Bound::UsedMinutes(_));
+        self.start.iter().filter(is_meter).any(|rule| self.refuses(rule, tally, decay, now, &nothing))
+    }
+
     /// Whether time alone may lift a limit that refuses.
     pub fn may_pass(&self) -> bool {
         let passes = |rule: &Rule| matches!(rule.bound, Bound::Wall | Bound::UsedMinutes(_) | Bound::RunMinutes(_));
@@ -118,6 +134,10 @@ impl Rules {
         let half_life = || rule.party.as_ref().and_then(|party| decay.of(party));
         let most = rule.most;
         let minutes = |name: &str| demand.amounts.get(name).saturating_mul(demand.limit_secs) / 60;
+        let weighed = |minutes: u64| match self.safe_factor {
+            Some(thousandths) => (u128::from(minutes) * u128::from(thousandths) / 1000) as u64,
+            None => minutes,
+        };
         match &rule.bound {
             Bound::Jobs => count.jobs >= most,
             Bound::Submitted => count.submitted >= most,
@@ -129,7 +149,10 @@ impl Rules {
             Bound::UsedMinutes(name) => {
                 let used = (count.used_at(now, half_life()).get(name) / 60.0) as u64;
                 match self.is_safe {
-                    true => used.saturating_add(count.run_secs(name, now) / 60).saturating_add(minutes(name)) > most,
+                    true => {
+                        used.saturating_add(count.run_secs(name, now) / 60).saturating_add(weighed(minutes(name)))
+                            > most
+                    }
                     false => used >= most,
                 }
             }
@@ -182,7 +205,10 @@ impl<'a> Resolution<'a> {
         qos.dedup_by_key(|qos| qos.id);
         let lineage = accounts.lineage(who.association).collect();
         let denies = qos.iter().any(|qos| qos.has_flag("DenyOnLimit"));
-        let rules = Rules { denies, ..Rules::default() };
+        let safe_factor =
+            own.filter(|qos| qos.has_flag("UsageFactorSafe")).and_then(|qos| qos.usage_factor_thousandths);
+        let no_reserve = own.is_some_and(|qos| qos.has_flag("NoReserve"));
+        let rules = Rules { denies, safe_factor, no_reserve, ..Rules::default() };
         Resolution { accounts, who, qos, lineage, decided: Decided::default(), rules }
     }
 

@@ -82,6 +82,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     cluster.config = Arc::new(config);
     history::configured(cluster, recorded_before);
     limits::keep_all(cluster);
+    limits::minutes::watch(cluster);
     fair_share::refresh(cluster);
     cluster.network = Derived::default();
     wake(cluster, Wake::Partitions);

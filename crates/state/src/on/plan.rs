@@ -113,7 +113,7 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && array.is_none_or(|array| array.n_may_start() > 0)
         && job.spec.partitions.contains(&start.partition)
         && partition.is_some_and(|partition| {
-            partition_refusal(partition, job).is_none()
+            partition_refusal(cluster, partition, job).is_none()
                 && start.nodes.iter().all(|grant| is_in(cluster, partition, &grant.node))
                 && network::allows(cluster, partition, &job.spec, start)
         })

@@ -1,7 +1,7 @@
 //! A new job.
 use std::sync::Arc;
 
-use model::accounts::Wckey;
+use model::accounts::{ROOT, Wckey};
 use model::command::Blob;
 use model::config::PartitionLimits;
 use model::dependency::Term;
@@ -93,7 +93,9 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
     let outside = |spec: &JobSpec| {
         let is_known =
             accounts.are_unused() || spec.account.is_empty() || accounts.accounts.contains_key(&spec.account);
-        let may = !is_strict && (is_known || !enforce.qos);
+        // Root has a place in every cluster, also in one where nothing was added yet.
+        let is_root = accounts.are_unused() && spec.user == ROOT && ["", ROOT].contains(&spec.account.as_str());
+        let may = is_root || (!is_strict && (is_known || !enforce.qos));
         if may { Ok(0) } else { Err(Reject::BadAccount) }
     };
     let Some(user) = accounts.users.get(&spec.user) else { return outside(spec) };
@@ -108,6 +110,10 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
         spec.qos = accounts.default_qos(association.id);
     }
     if enforce.qos && !spec.qos.is_empty() && !accounts.allowed_qos(association.id).contains(&spec.qos) {
+        return Err(Reject::BadQos);
+    }
+    let qos = accounts.qos.get(&spec.qos);
+    if spec.reservations.is_empty() && qos.is_some_and(|qos| qos.has_flag("RequiresReservation")) {
         return Err(Reject::BadQos);
     }
     if enforce.wckeys && !spec.wckey.is_empty() {
@@ -267,7 +273,7 @@ fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
     let partitions = spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
     let mut first = None;
     let mut n_refusals = 0;
-    for reason in partitions.filter_map(|partition| partition_limit(partition, spec)) {
+    for reason in partitions.filter_map(|partition| partition_limit(cluster, partition, spec)) {
         first.get_or_insert(reason);
         n_refusals += 1;
     }

@@ -3,7 +3,7 @@ use model::{Reply, Timestamp, Wake};
 
 use super::Answer;
 use crate::settle::wake;
-use crate::{Cluster, fair_share, gang, reboots, reservations};
+use crate::{Cluster, fair_share, gang, limits, reboots, reservations};
 
 pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     let due: Vec<Timestamp> = cluster
@@ -21,5 +21,6 @@ pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     gang::tick(cluster);
     reboots::tick(cluster);
     fair_share::tick(cluster);
+    limits::minutes::tick(cluster);
     Ok(Reply::Ok)
 }

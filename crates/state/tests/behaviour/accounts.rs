@@ -129,3 +129,108 @@ fn those_who_used_less_go_first_and_a_qos_adds_its_priority() {
     let high = lab.submit(JobSpec { qos: "high".into(), ..job_in("a11") });
     assert_eq!(lab.job(high).priority - lab.job(over).priority, 1000);
 }
+
+fn one(name: &str) -> model::accounts::EntityFilter {
+    model::accounts::EntityFilter { names: [name.to_string()].into(), ..Default::default() }
+}
+
+fn set_account(lab: &mut Lab, name: &str, field: Field, value: Value) {
+    change(lab, Change::ModifyAccounts { filter: one(name), edits: vec![Edit { field, value }] });
+}
+
+#[test]
+fn what_was_used_goes_with_an_account_to_its_new_place() {
+    let mut lab = tree(Span(0));
+    hundred_seconds(&mut lab);
+    set_account(&mut lab, "a11", Field::Parent, Value::Text("a2".into()));
+    let of = |lab: &Lab, account: &str| used(lab, "", account, 2000);
+    assert_eq!([of(&lab, "a1"), of(&lab, "a2"), of(&lab, "a11"), of(&lab, "root")], [0.0, 200.0, 200.0, 200.0]);
+    set_account(&mut lab, "a2", Field::RawUsage, Value::Count(Some(0)));
+    assert_eq!([of(&lab, "a2"), of(&lab, "a11"), of(&lab, "root")], [0.0; 3]);
+    assert_eq!(used(&lab, "ann", "a11", 2000), 0.0);
+    // An account that goes below one of its own leaves its place to it.
+    set_account(&mut lab, "a2", Field::Parent, Value::Text("a11".into()));
+    let all = lab.cluster.accounts();
+    let parent = |name: &str| all.associations[&all.account_association(name).unwrap().parent].account.clone();
+    assert_eq!((parent("a11").as_str(), parent("a2").as_str()), ("root", "a11"));
+}
+
+#[test]
+fn running_jobs_end_when_minutes_are_used_up_unless_limits_are_safe() {
+    for is_safe in [false, true] {
+        let mut lab = tree(Span(0));
+        let mut config = (**lab.cluster.config()).clone();
+        config.accounting.enforce.safe = is_safe;
+        lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+        let minutes = Value::Tres(vec![("cpu".into(), Some(if is_safe { 200 } else { 5 }))]);
+        set_account(&mut lab, "a1", Field::GrpTresMins, minutes);
+        let job = lab.running(job_in("a11"), "n1");
+        lab.at(1100);
+        assert_eq!(lab.job(job).phase, model::Phase::Running);
+        // Two CPUs for 150 seconds and more.
+        lab.at(1300);
+        assert_eq!(lab.job(job).phase == model::Phase::Running, is_safe);
+    }
+}
+
+#[test]
+fn partitions_bill_by_their_weights() {
+    let mut lab = tree(Span(0));
+    let mut config = (**lab.cluster.config()).clone();
+    config.partitions[0].billing_weights = "CPU=0.5,Node=3".into();
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    hundred_seconds(&mut lab);
+    assert_eq!(used(&lab, "ann", "a11", 1100), 400.0);
+}
+
+#[test]
+fn a_qos_may_lift_limits_of_partitions_and_ask_for_a_reservation() {
+    let mut lab = tree(Span(0));
+    let mut config = (**lab.cluster.config()).clone();
+    (config.partitions[0].max_nodes, config.partitions[0].max_time) = (Some(1), Some(TimeLimit::Secs(60)));
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    let flags = |names: &[&str]| {
+        let names = names.iter().map(|name| name.to_string()).collect();
+        vec![Edit { field: Field::Flags, value: Value::Names(NamedValue::Set(names)) }]
+    };
+    change(
+        &mut lab,
+        Change::AddQos { names: vec!["free".into()], edits: flags(&["PartitionMaxNodes", "PartitionTimeLimit"]) },
+    );
+    change(&mut lab, Change::AddQos { names: vec!["kept".into()], edits: flags(&["RequiresReservation"]) });
+    let qos = Value::Names(NamedValue::Set(["normal", "free", "kept"].map(String::from).into()));
+    change(&mut lab, Change::ModifyUsers { filter: one("ann"), edits: vec![Edit { field: Field::Qos, value: qos }] });
+    let large = |qos: &str| {
+        let mut spec = JobSpec { qos: qos.into(), ..job_in("a11") };
+        spec.size.min_nodes = 2;
+        spec
+    };
+    let bound = lab.submit(large("normal"));
+    let free = lab.submit(large("free"));
+    let queued: Vec<_> = lab.cluster.queue().map(|job| job.id).collect();
+    assert_eq!(queued, [free], "{:?}", lab.job(bound).reason);
+    let submit = Command::Submit { spec: Box::new(large("kept")), blobs: Vec::new() };
+    assert_eq!(lab.apply(ROOT, submit), Err(model::Reject::BadQos));
+}
+
+#[test]
+fn several_changes_are_all_made_or_none() {
+    let mut lab = tree(Span(0));
+    let add = |name: &str, parent: &str| Change::AddAccounts {
+        names: vec![name.into()],
+        parent: parent.into(),
+        edits: Vec::new(),
+        clusters: Vec::new(),
+    };
+    let command =
+        |changes| Command::ChangeAccounts { change: Box::new(Change::Several(changes)), by_name: "root".into() };
+    let before = lab.cluster.accounts().clone();
+    assert!(lab.apply(ROOT, command(vec![add("x", "root"), add("y", "nowhere")])).is_err());
+    assert_eq!(*lab.cluster.accounts(), before);
+    lab.ok(ROOT, command(vec![add("x", "root"), add("y", "x")]));
+    assert!(lab.cluster.accounts().account_association("y").is_some());
+    let actions: Vec<String> = lab.cluster.chronicle().all().transactions.into_iter().map(|one| one.action).collect();
+    assert!(
+        actions.ends_with(&["Add Accounts", "Add Associations", "Add Accounts", "Add Associations"].map(String::from))
+    );
+}

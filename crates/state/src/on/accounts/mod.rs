@@ -32,6 +32,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &
     if is_another_tree {
         limits::keep_all(cluster);
     }
+    limits::minutes::watch(cluster);
     fair_share::refresh(cluster);
     Ok(Reply::Ok)
 }
