@@ -9,8 +9,8 @@ use model::request::NodeView;
 use model::reservation::Flag;
 use model::trust::Trust;
 use model::{
-    Array, BlobId, Buffer, Caller, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer,
-    Phase, Reservation, Step, StepId, Timestamp, Wake,
+    Array, BlobId, Buffer, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer, Phase,
+    Reservation, Step, StepId, Timestamp, Wake,
 };
 use serde::{Deserialize, Serialize};
 
