@@ -97,7 +97,14 @@ async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyho
         tokio::select! {
             order = orders.message() => {
                 let Some(ToAgent { order }) = order? else { return Ok(()) };
-                let order: Order = codec::decode(&order).context("an order that this agent cannot read")?;
+                // A controller of a later version may ask for what this agent does not know; the rest is done all the same.
+                let order: Order = match codec::decode(&order) {
+                    Ok(order) => order,
+                    Err(error) => {
+                        tracing::error!(%error, "an order that this agent cannot read");
+                        continue;
+                    }
+                };
                 match &order {
                     Order::Welcome => {
                         tracing::info!("registered with the controller");

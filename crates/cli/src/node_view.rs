@@ -29,12 +29,12 @@ pub fn sockets(node: &NodeView) -> (u32, u32, u32) {
     (sockets.max(1), cores, threads)
 }
 
-/// Where the machine is: as configured, or as it calls itself.
 /// The port on which other machines reach the agent; 0: none.
 pub fn port(node: &NodeView) -> u32 {
     node.node.machine.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0)
 }
 
+/// Where the machine is: where its agent is heard, as configured, or as it calls itself.
 pub fn address(node: &NodeView) -> &str {
     if let Some((host, _)) = node.node.machine.address.rsplit_once(':') {
         return host;

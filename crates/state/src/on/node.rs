@@ -65,7 +65,7 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
         lose_run(cluster, id, name);
     }
     if is_suspect {
-        fail_jobs(cluster, name);
+        fail_jobs_but(cluster, name, runs);
     }
     changed(cluster, name);
     Ok(Reply::Ok)
@@ -278,7 +278,13 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
 }
 
 fn fail_jobs(cluster: &mut Cluster, name: &NodeName) {
-    let jobs: Vec<JobId> = cluster.nodes[name].jobs.iter().copied().collect();
+    fail_jobs_but(cluster, name, &[]);
+}
+
+/// Those of which the node still has something to tell are left to that.
+fn fail_jobs_but(cluster: &mut Cluster, name: &NodeName, runs: &[Run]) {
+    let is_known = |id: &JobId| runs.iter().any(|run| run.job == *id && run.attempt == cluster.jobs[id].attempt);
+    let jobs: Vec<JobId> = cluster.nodes[name].jobs.iter().copied().filter(|id| !is_known(id)).collect();
     for id in jobs {
         // What it was ending there cannot be waited for; the runner looks again.
         node_failed(cluster, id);
