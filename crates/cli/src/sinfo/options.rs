@@ -171,6 +171,15 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Vec<Str
         let given = parsed.value(option).map(str::to_string);
         given.or_else(|| environment(variable)).map(|text| words(&text))
     };
+    let conflict =
+        |names: &str| vec![format!("error: Conflicting options, {names}, specified. Please choose one or the other.")];
+    if parsed.has("all") && parsed.has("partition") {
+        return Err(conflict("-a and -p"));
+    }
+    let is_silent = !parsed.has("all") && !parsed.has("partition");
+    if is_silent && environment("SINFO_ALL").is_some() && environment("SINFO_PARTITION").is_some() {
+        return Err(conflict("SINFO_ALL and SINFO_PARTITION"));
+    }
     let iterate_secs = match parsed.value("iterate") {
         Some(text) => match text.parse() {
             Ok(secs) if secs > 0 => Some(secs),
@@ -190,7 +199,7 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Vec<Str
     let complaints = crate::zone::complaint(time_format.as_deref()).map(|problem| format!("error: {problem}"));
     Ok(Options {
         clusters: list("clusters", "SLURM_CLUSTERS").unwrap_or_default(),
-        partitions: list("partition", "SINFO_PARTITION"),
+        partitions: list("partition", "SINFO_PARTITION").filter(|_| !parsed.has("all")),
         // What is no list of names names nothing.
         nodes: parsed.value("nodes").map(|text| hostlist::expand(text).unwrap_or_default()),
         states: parsed.value("states").map(states).transpose()?,

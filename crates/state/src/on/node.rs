@@ -192,9 +192,19 @@ fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
         NodeChange::ActiveFeatures(active) if active.iter().any(|one| !node.config.features.contains(one)) => {
             Err(Reject::BadConstraint(active.join(",")))
         }
+        NodeChange::Gres(gres) if !keeps_devices(node, gres) => Err(Reject::StepGres),
         NodeChange::Gres(gres) if !has_units_in_use(node, gres) => Err(Reject::NodesBusy(node.name.to_string())),
         _ => Ok(()),
     }
+}
+
+/// Devices that files stand for are as many as their files, or none.
+fn keeps_devices(node: &Node, gres: &[Gres]) -> bool {
+    let with_files = node.config.gres.iter().filter(|own| !own.files.is_empty());
+    let wanted = |own: &Gres| gres.iter().find(|one| one.name == own.name && one.kind == own.kind);
+    with_files
+        .map(|own| (own, wanted(own)))
+        .all(|(own, wanted)| wanted.is_none_or(|one| [0, own.count].contains(&one.count)))
 }
 
 /// What jobs use now must stay.
@@ -264,7 +274,15 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
             node.active_features = None;
         }
         NodeChange::ActiveFeatures(features) => node.active_features = Some(features.clone()),
-        NodeChange::Gres(gres) => node.config.gres = gres.clone(),
+        NodeChange::Gres(gres) => {
+            let before = std::mem::take(&mut node.config.gres);
+            node.config.gres = gres.clone();
+            for one in &mut node.config.gres {
+                let same =
+                    before.iter().find(|own| own.name == one.name && own.kind == one.kind && own.count == one.count);
+                one.files = same.map_or(Vec::new(), |own| own.files.clone());
+            }
+        }
         NodeChange::Comment(text) => node.comment = text.clone(),
         NodeChange::Extra(text) => node.extra = text.clone(),
         NodeChange::Weight(weight) => node.config.weight = *weight,
