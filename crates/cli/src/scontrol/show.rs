@@ -72,9 +72,6 @@ pub fn jobs(
         return Reply::text(json::jobs(shape, "scontrol", &config.cluster_name, &views));
     }
     match (views.is_empty(), id) {
-        (true, Some(id)) if id.contains('_') && !page.jobs.is_empty() => {
-            return Reply::failed("slurm_load_jobs error: Invalid job id specified");
-        }
         (true, Some(id)) => return Reply { code: 1, ..Reply::text(format!("Job {id} not found\n")) },
         (true, None) => return Reply::text("No jobs in the system\n".into()),
         (false, _) => {}
