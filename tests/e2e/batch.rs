@@ -107,7 +107,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     for (line, message) in [
         ("sbatch -n 100 --wrap=true", "Requested node configuration is not available"),
         ("sbatch -p nowhere --wrap=true", "invalid partition specified: nowhere"),
-        ("sbatch -d afterok:999 --wrap=true", "Job dependency problem"),
+        ("sbatch -d afterok:x --wrap=true", "Job dependency problem"),
         ("sbatch --frob --wrap=true", "unrecognized option '--frob'"),
         ("sbatch missing.sh", "missing.sh"),
     ] {

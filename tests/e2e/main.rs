@@ -1,6 +1,7 @@
 //! End to end: real processes of the real binary on this machine, driven through its commands.
 mod accounts;
 mod batch;
+mod bounds;
 mod chain;
 mod cluster;
 mod control;

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,14 +20,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from clusters import Slurm, Spur  # noqa: E402
 
 
+# Longer than any case takes, but those that wait for what never comes.
+PATIENCE = 30
+
+
 def normal(text, cluster, work):
     for place in (work, cluster.directory):
         text = text.replace(str(place), "DIR")
     # A slurmd that shares its machine with others says which it is.
     text = re.sub(r"slurmstepd-n\d+:", "slurmstepd:", text)
+    # How long an allocation takes is no difference.
+    text = re.sub(r"(srun|salloc): job \d+ (queued and waiting for|has been allocated) resources\n", "", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
     text = re.sub(r"(?<=StepId=)\d+|(?<=JobId=)\d+|(?i:(?<=job ))\d+|(?<=allocation )\d+|(?<=JOB )\d+|(?<=STEP )\d+", "ID", text)
-    # A longer number first: ids begin at 1 in both, but not every case takes as many.
     return re.sub(r"\bpid \d+", "pid PID", text)
 
 
@@ -36,12 +42,14 @@ def run(cluster, line, number):
     environment = dict(cluster.environment)
     if cluster.name == "spur":
         environment["PATH"] = f"{cluster.bin}:{environment['PATH']}"
-    try:
-        done = subprocess.run(["bash", "-c", line], cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=60, errors="replace")
-        told = (done.stdout, done.stderr, done.returncode)
-    except subprocess.TimeoutExpired as late:
-        told = ((late.stdout or b"").decode(errors="replace"), (late.stderr or b"").decode(errors="replace"), "no end in 60 s")
+    with subprocess.Popen(["bash", "-c", line], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True) as shell:
+        try:
+            told = (*shell.communicate(timeout=PATIENCE), shell.returncode)
+        except subprocess.TimeoutExpired:
+            # All that the line has started: a pipe that one of them holds would never end.
+            os.killpg(shell.pid, signal.SIGKILL)
+            told = (*shell.communicate(), f"no end in {PATIENCE} s")
     cluster.empty_queue(60)
     return tuple(normal(part, cluster, work) if isinstance(part, str) else part for part in told)
 
@@ -94,4 +102,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())

@@ -68,7 +68,7 @@ srun -u sh -c 'printf a; sleep 0.2; printf b; echo'
 srun sh -c 'echo out; exec >&-; exit 2'
 srun -n1 sh -c 'yes | head -c 3000000' | wc -c
 srun -n4 sh -c 'yes | head -c 300000' | wc -c
-srun yes | head -2
+
 # multi-prog
 printf '0 echo zero\n1-2 echo rest %%t %%o\n' > f; sorted=1 srun -n3 -l --multi-prog f | sort
 printf '0 echo zero\n' > f; srun -n3 --multi-prog f
@@ -93,7 +93,7 @@ salloc -Q -n1 sh -c 'srun --overlap sleep 2 & sleep 0.7; srun --overlap -n1 echo
 salloc -Q -n1 sh -c 'srun sleep 3 & sleep 0.7; srun -I1 --exact -n1 echo never; echo $?; wait'
 salloc -Q -n2 sh -c 'srun --exact -n1 sleep 1 & srun --exact -n1 echo both; wait'
 salloc -Q -n1 srun --mem=500 true
-salloc -Q -n1 --mem=100 srun --mem=200 true
+
 # environment
 srun -n2 -N2 sh -c '[ $SLURM_PROCID = 0 ] && env | grep ^SLURM | grep -v -E "(PORT|PID|HOST|IPADDR|UMASK|PRIO|CONF|START|END|TASK_PID|LAUNCH|CLUSTER|JOB_ID|JOBID|STEP_ID|STEPID|SUBMIT_DIR|TOPOLOGY|WORKING|VERSION|SCRIPT)" | sort'
 salloc -Q -n3 -N2 -c2 srun sh -c '[ $SLURM_PROCID = 0 ] && env | grep -E "^SLURM_(NTASKS|NPROCS|NNODES|CPUS|TASKS|STEP_N|STEP_T|JOB_N|JOB_CPUS|DIST|MEM|NODELIST|JOB_NODELIST|GTIDS|LOCALID|NODEID)" | sort'
@@ -131,3 +131,9 @@ sstat -j 99999
 sstat
 salloc -Q -N2 sh -c 'sbcast nosuchfile /tmp/spur-beside-x'
 salloc -Q -N2 sh -c 'sbcast -f /etc/hostname '$PWD'/copied && cat '$PWD'/copied | wc -l; sbcast /etc/hostname '$PWD'/copied'
+# names of programs
+srun sh -c 'echo $0'
+printf '#!/bin/sh\necho $0\n' > x; chmod +x x; srun ./x; srun x
+mkdir d; printf '#!/bin/sh\necho $0\n' > d/x; chmod +x d/x; srun d/x; srun ../${PWD##*/}/d/x
+printf 'echo no interpreter\n' > x; chmod +x x; srun ./x
+printf '#!/nosuch/interpreter\n' > x; chmod +x x; srun ./x

@@ -65,7 +65,10 @@ pub fn run(arguments: &[String]) -> i32 {
         eprintln!("Try \"sattach --help\" for more information");
         return fail("did not specify a job step");
     };
-    let Some((job, step)) = place(text) else { return fail(&format!("Invalid job id specified: {text}")) };
+    let Some((job, step)) = place(text) else {
+        println!("Usage: sattach [options] <jobid.stepid>");
+        return fail("Failed to parse stepid from command line options");
+    };
     if parsed.has("verbose") {
         let n_times = parsed.options.iter().filter(|(name, _)| *name == "verbose").count();
         eprintln!("sattach: defined options for program `sattach'");

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use model::ask::LiveRun;
+use model::request::JobFilter;
 use model::usage::Spread;
 use model::{JobId, StepId, Usage, hostlist};
 
@@ -310,11 +311,10 @@ pub fn run(arguments: &[String]) -> i32 {
     let (mut rows, mut code) = (Vec::new(), 0);
     for item in &jobs {
         match block_on(look(item, parsed.has("allsteps"))) {
-            Ok(found) if found.is_empty() => {
-                eprintln!("sstat: error: No steps running for job {item}");
-                code = 1;
-            }
-            Ok(found) => rows.extend(found),
+            // Neither is a failure to Slurm.
+            Ok(None) => eprintln!("sstat: error: couldn't get steps for job {item}"),
+            Ok(Some(found)) if found.is_empty() => eprintln!("sstat: error: No steps running for job {item}"),
+            Ok(Some(found)) => rows.extend(found),
             Err(Trouble::NoCluster(text) | Trouble::Call(text)) => {
                 eprintln!("sstat: error: {text}");
                 code = 1;
@@ -325,12 +325,17 @@ pub fn run(arguments: &[String]) -> i32 {
     code
 }
 
-async fn look(item: &str, all: bool) -> Result<Vec<Row>, Trouble> {
+/// None: there is no such job.
+async fn look(item: &str, all: bool) -> Result<Option<Vec<Row>>, Trouble> {
     let Some((id, step)) = wanted(item) else {
         return Err(Trouble::Call(format!("Invalid job id specified: {item}")));
     };
     let (cluster, mut controller) = trouble::connect().await?;
-    let Some((job, _)) = live::job(&mut controller, id).await? else { return Ok(Vec::new()) };
+    let Some((job, _)) = live::job(&mut controller, id).await? else {
+        let filter = JobFilter { jobs: vec![id.into()], with_finished: true, ..JobFilter::default() };
+        let is_known = !controller.all_jobs(&filter).await?.jobs.is_empty();
+        return Ok(is_known.then(Vec::new));
+    };
     let mut steps: BTreeMap<StepId, Row> = BTreeMap::new();
     for (node, run) in live::runs(&cluster, &job).await {
         let LiveRun { step: id, usage, processes, .. } = run;
@@ -343,7 +348,7 @@ async fn look(item: &str, all: bool) -> Result<Vec<Row>, Trouble> {
     }
     let rows = steps.into_iter().filter(|(id, _)| step.is_none_or(|step| step == *id)).map(|(_, row)| row);
     // Without a step the first stands for the job.
-    Ok(if all || step.is_some() { rows.collect() } else { rows.take(1).collect() })
+    Ok(Some(if all || step.is_some() { rows.collect() } else { rows.take(1).collect() }))
 }
 
 #[cfg(test)]

@@ -99,7 +99,35 @@ fn settings(section: &mut Section) -> NodeConfig {
     let place = "a text such as \"default:rack01\"";
     config.topology = section.read("topology", place, |item| item.as_str().map(str::to_string));
     config.gres = generic_resources(section);
+    gres_files(section, &mut config.gres);
     config
+}
+
+/// `gres_files = ["gpu=/dev/nvidia[0-3]"]`: the device of each unit, in order.
+fn gres_files(section: &mut Section, units: &mut [Gres]) {
+    let Some(found) = section.take("gres_files") else { return };
+    let wrong = |text: String| section.notes.add(found.at, text);
+    let list =
+        found.item.as_array().and_then(|list| list.iter().map(|value| value.as_str()).collect::<Option<Vec<_>>>());
+    let Some(list) = list else {
+        return wrong("`gres_files` must be a list such as [\"gpu=/dev/nvidia[0-3]\"]".into());
+    };
+    for text in list {
+        let Some((name, files)) = text.split_once('=') else {
+            return wrong(format!("`{text}` must be a resource and its files, as in \"gpu=/dev/nvidia[0-3]\""));
+        };
+        let mut files = match hostlist::expand(files) {
+            Ok(files) => files.into_iter(),
+            Err(error) => return wrong(error.to_string()),
+        };
+        let named = units.iter_mut().filter(|unit| unit.name == name);
+        named.for_each(|unit| unit.files = files.by_ref().take(unit.count as usize).collect());
+        let n_units: u32 = units.iter().filter(|unit| unit.name == name).map(|unit| unit.count).sum();
+        let n_files: usize = units.iter().filter(|unit| unit.name == name).map(|unit| unit.files.len()).sum();
+        if files.next().is_some() || n_files != n_units as usize {
+            return wrong(format!("`{text}` must name as many files as there are units of {name}: {n_units}"));
+        }
+    }
 }
 
 /// `gres = "gpu:a100:4,fpga:1"`, or a list of such texts.

@@ -276,6 +276,19 @@ fn nodes(text: &mut Text, config: &Config) {
         text.optional("threads_per_core", (node.threads_per_core > 0).then_some(node.threads_per_core));
         let gres: Vec<String> = node.gres.iter().map(|gres| gres.to_string()).collect();
         text.strings("gres", &gres);
+        let mut names: Vec<&str> = node.gres.iter().map(|gres| gres.name.as_str()).collect();
+        names.dedup();
+        let files_of = |name: &str| -> Vec<&str> {
+            let named = node.gres.iter().filter(|gres| gres.name == name);
+            named.flat_map(|gres| gres.files.iter().map(String::as_str)).collect()
+        };
+        let files: Vec<String> = names
+            .into_iter()
+            .map(|name| (name, files_of(name)))
+            .filter(|(_, files)| !files.is_empty())
+            .map(|(name, files)| format!("{name}={}", files.join(",")))
+            .collect();
+        text.strings("gres_files", &files);
         text.strings("features", &node.features);
         text.value("weight", weight);
         text.string("address", &node.address);

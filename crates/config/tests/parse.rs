@@ -160,13 +160,15 @@ fn what_is_rendered_reads_the_same() {
          [hooks]\nprolog = \"/etc/p.d/*\"\nepilog = [\"/e\", \"/f\"]\ntask_prolog = \"/t\"\nflags = [\"contain\"]\nprolog_timeout = 5\n\
          [accounting]\npurge_jobs_after = \"12months\"\npurge_steps_after = \"2 days\"\n\
          [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nrequeues = false\n\
-         default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:4,fpga:1\"\nfeatures = [\"fast\", \"ib\"]\n\
+         default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:1,gpu:h100:1,fpga:1\"\n\
+         gres_files = [\"gpu=/dev/nvidia[0-1]\"]\nfeatures = [\"fast\", \"ib\"]\n\
          [[nodes]]\nnames = \"m[01-02]\"\nsockets = 2\ncores_per_socket = 4\nthreads_per_core = 2\nweight = 5\n\
          [[partitions]]\nname = \"p\"\nnodes = \"n[1-2],m01\"\nmax_time = \"1-00:00:00\"\nmax_nodes = 2\n\
          [[partitions]]\nname = \"q\"\nnodes = \"ALL\"\ndefault = true\nstate = \"drain\"\nhidden = true\n"
     );
     let config = parse(&text, "c").unwrap();
     assert_eq!(config.nodes[3].config.cpus, 16);
+    assert_eq!(config.nodes[0].config.gres[1].files, ["/dev/nvidia1"]);
     let rendered = config::render(&config);
     assert_eq!(parse(&rendered, "rendered").unwrap(), config, "{rendered}");
 }

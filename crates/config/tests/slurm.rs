@@ -280,7 +280,7 @@ fn other_files_beside_it_are_read() {
                 "NodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-3\n\
                  NodeName=n3 Name=gpu Type=a100 File=/dev/nvidia0\nNodeName=n3 Name=gpu Type=h100 File=/dev/nvidia1\n",
             ),
-            ("cgroup.conf", "ConstrainCores=yes\n"),
+            ("mpi.conf", "PMIxDebug=1\n"),
         ],
     );
     let (config, warnings) = load_with_warnings(&folder.0.join("slurm.conf")).unwrap();
@@ -292,7 +292,7 @@ fn other_files_beside_it_are_read() {
     let text = warnings.to_string();
     assert!(text.contains("does not name tape"), "{text}");
     assert!(text.contains("without effect here: Cores (line 1)"), "{text}");
-    assert!(text.contains("without effect here: cgroup.conf"), "{text}");
+    assert!(text.contains("without effect here: mpi.conf"), "{text}");
 
     std::fs::write(folder.0.join("gres.conf"), "Name=gpu Count=1\n").unwrap();
     let problems = load_with_warnings(&folder.0.join("slurm.conf")).unwrap_err().to_string();

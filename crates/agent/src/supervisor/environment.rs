@@ -6,7 +6,7 @@ use model::agent::Launch;
 use model::resources::repeated;
 use model::spec::{Distribution, Memory, OpenMode};
 use model::step::{CpuBind, StepSpec};
-use model::{NodeShare, StepId, hostlist};
+use model::{JobKind, JobSpec, NodeShare, StepId, hostlist};
 
 use super::het_environment;
 use super::identity::Identity;
@@ -272,7 +272,9 @@ fn add_job(own: &mut Variables, start: &Start) {
     own.set("NODELIST", &nodes);
     own.set("JOB_NUM_NODES", launch.job_shares.len());
     own.set("JOB_CPUS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
-    own.set("NODE_ALIASES", "(null)");
+    if !matches!(spec.kind, JobKind::Run(_)) {
+        own.set("NODE_ALIASES", "(null)");
+    }
     own.set("CLUSTER_NAME", &launch.cluster_name);
     let (address, pattern) = match launch.topology_address.as_str() {
         "" => (start.node.as_str(), "node"),
@@ -339,20 +341,28 @@ fn add_visible_gpus(own: &mut Variables, start: &Start, local_id: u32) {
     }
 }
 
+fn follows_from_tasks(job: &JobSpec) -> bool {
+    let is_own = matches!(job.kind, JobKind::Run(_));
+    !is_own || (job.size.n_tasks.is_some() && job.size.max_nodes.is_none())
+}
+
 /// As srun itself would say how tasks are bound and spread.
-fn add_layout(own: &mut Variables, spec: &StepSpec, n_tasks: u32, n_nodes: usize) {
-    own.set(
-        "DISTRIBUTION",
-        match spec.distribution {
-            _ if !spec.hosts.is_empty() => "arbitrary".to_owned(),
-            _ if !spec.layout_words.is_empty() => spec.layout_words.clone(),
-            Distribution::Plane(_) => "plane".to_owned(),
-            Distribution::Cyclic => "cyclic".to_owned(),
-            Distribution::Even => "block,nopack".to_owned(),
-            Distribution::Block if n_tasks as usize <= n_nodes => "cyclic".to_owned(),
-            Distribution::Block => "block".to_owned(),
-        },
-    );
+fn add_layout(own: &mut Variables, launch: &Launch, spec: &StepSpec, n_tasks: u32) {
+    let n_nodes = launch.step_shares.len();
+    let distribution = match spec.distribution {
+        _ if !spec.hosts.is_empty() => Some("arbitrary"),
+        _ if !spec.layout_words.is_empty() => Some(spec.layout_words.as_str()),
+        Distribution::Plane(_) => Some("plane"),
+        Distribution::Cyclic => Some("cyclic"),
+        Distribution::Even => Some("block,nopack"),
+        // Of a job of srun's own Slurm tells only what follows from a count of tasks alone.
+        Distribution::Block if !follows_from_tasks(&launch.job_spec) => None,
+        Distribution::Block if n_tasks as usize <= n_nodes => Some("cyclic"),
+        Distribution::Block => Some("block"),
+    };
+    if let Some(distribution) = distribution {
+        own.set("DISTRIBUTION", distribution);
+    }
     if let Distribution::Plane(size) = spec.distribution {
         own.set("DIST_PLANESIZE", size);
     }
@@ -431,8 +441,12 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     own.set("LAUNCH_NODE_IPADDR", "127.0.0.1");
     own.set("SRUN_COMM_HOST", "127.0.0.1");
     own.set("GTIDS", joined((0..tasks_here(launch)).map(|local_id| launch.rank(local_id))));
+    if launch.het.is_none() && !matches!(launch.job_spec.kind, JobKind::Run(_)) {
+        // An old name that 22.05 still gives to steps.
+        own.set("JOB_CPUS_PER_NODE_PACK_GROUP_0", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
+    }
     if let Some(spec) = &launch.step_spec {
-        add_layout(own, spec, n_tasks, launch.step_shares.len());
+        add_layout(own, launch, spec, n_tasks);
     }
     if let Some(cpus) = launch.step_spec.as_ref().and_then(|spec| spec.cpus_per_task) {
         own.set("CPUS_PER_TASK", cpus);

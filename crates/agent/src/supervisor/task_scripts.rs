@@ -45,6 +45,15 @@ impl Scripts {
     pub fn before(&self, environment: &[*const libc::c_char]) -> Result<Vec<*const libc::c_char>, i32> {
         let mut changed = environment.to_vec();
         for program in &self.before {
+            if let Err(error) = is_executable(program) {
+                let (name, why) = (program.to_string_lossy(), notes::describe(&error));
+                say(&format!("slurmstepd: error: run_command: user task_prolog can not be executed ({name}) {why}\n"));
+                say(
+                    "slurmstepd: error: user task_prolog did not exit normally. reason: Run command failed - configuration error\n",
+                );
+                say("slurmstepd: error: --task-prolog failed status=1\n");
+                return Err(1);
+            }
             let (output, status) = match run_for_output(program, &changed) {
                 Ok(done) => done,
                 Err(error) => {
@@ -184,6 +193,11 @@ fn run_for_output(program: &CStr, environment: &[*const libc::c_char]) -> io::Re
     // SAFETY: `status` is valid, and the child is ours.
     sys::check(unsafe { libc::waitpid(pid, &mut status, 0) })?;
     Ok((String::from_utf8_lossy(&output).into_owned(), status))
+}
+
+fn is_executable(program: &CStr) -> io::Result<()> {
+    // SAFETY: a NUL-ended path.
+    sys::check(unsafe { libc::access(program.as_ptr(), libc::R_OK | libc::X_OK) }).map(|_| ())
 }
 
 /// The child's standard output goes to this descriptor.

@@ -1,4 +1,6 @@
 //! From srun's arguments to a step, and to a job around it where there is no allocation to run in.
+use std::os::unix::fs::PermissionsExt;
+
 use model::command::Blob;
 use model::spec::OpenMode;
 use model::step::{StepStream, TerminalSize};
@@ -107,7 +109,7 @@ fn build_part(
     }
     let step = StepSpec {
         name: name.clone(),
-        arguments: command.to_vec(),
+        arguments: with_path(command, &spec.work_dir, caller),
         environment: environment.id,
         work_dir: spec.work_dir.clone(),
         n_tasks: spec.size.n_tasks,
@@ -236,6 +238,25 @@ fn place(text: &str) -> (StepStream, Local) {
     (StepStream::Client, Local::File(text.to_string()))
 }
 
+/// As Slurm, the program is looked for here: one that begins with a dot is the working directory's, one without a slash
+/// the first in PATH. What is not found keeps its name, and is looked for again where it runs.
+fn with_path(command: &[String], work_dir: &str, caller: &Caller) -> Vec<String> {
+    let mut words = command.to_vec();
+    let Some(program) = words.first_mut() else { return words };
+    if program.starts_with('.') {
+        *program = format!("{work_dir}/{program}");
+    } else if !program.contains('/') {
+        let is_program = |path: &String| {
+            std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        let mut places = caller.variable("PATH").unwrap_or_default().split(':').filter(|place| !place.is_empty());
+        if let Some(path) = places.find_map(|place| Some(format!("{place}/{program}")).filter(is_program)) {
+            *program = path;
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +309,11 @@ mod tests {
         check("-n0 true", "srun: error: Invalid numeric value \"0\" for --ntasks.\n=1");
         check("-r 1 true", "srun: fatal: --relative option invalid for job allocation request\n=1");
         check("--jobid=x true", "srun: error: Invalid numeric value \"x\" for --jobid.\n=1");
-        let unknown = "srun: error: Invalid MPI type 'nosuch', --mpi=list for acceptable types\n=1";
+        let unknown = "srun: error: Couldn't find the specified plugin name for mpi/nosuch looking at all files\n\
+                       srun: error: cannot find mpi plugin for mpi/nosuch\n\
+                       srun: error: MPI: Cannot create context for mpi/nosuch\n\
+                       srun: error: MPI: Unable to load any plugin\n\
+                       srun: error: Invalid MPI type 'nosuch', --mpi=list for acceptable types\n=1";
         check("--mpi=nosuch true", unknown);
         let warning = "srun: Warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n";
         assert_eq!(plan("-N2 -n1 true", &[]).unwrap().talk, warning);

@@ -58,6 +58,8 @@ pub struct Session<'a> {
     is_terminating: bool,
     interrupted_at: Option<Instant>,
     give_up_at: Option<Instant>,
+    /// When those that were asked to end are made to.
+    kill_at: Option<Instant>,
     started_at: Instant,
 }
 
@@ -137,6 +139,7 @@ impl<'a> Session<'a> {
             is_terminating: false,
             interrupted_at: None,
             give_up_at: None,
+            kill_at: None,
             started_at: Instant::now(),
         })
     }
@@ -161,6 +164,10 @@ impl<'a> Session<'a> {
                 }
                 () = at(wait_ends_at) => self.on_stragglers().await,
                 () = at(limit_ends_at) => self.on_time_limit().await,
+                () = at(self.kill_at) => {
+                    self.kill_at = None;
+                    self.cancel().await;
+                }
                 () = at(self.give_up_at) => {
                     self.give_up();
                     break;
@@ -333,11 +340,13 @@ impl<'a> Session<'a> {
         self.cancel().await;
     }
 
-    /// Ends the step because of what a task did.
+    /// Ends the step because of what a task did: the others are asked first.
     async fn terminate(&mut self) {
         self.is_terminating = true;
         self.say(&format!("launch/slurm: _step_signal: Terminating StepId={}", self.name));
-        self.cancel().await;
+        self.signal(libc::SIGTERM as u32).await;
+        let secs = self.kill_wait_secs().await;
+        self.kill_at = Some(Instant::now() + Duration::from_secs(secs));
     }
 
     /// `-W`: the first task ended a while ago and others go on.

@@ -198,7 +198,12 @@ const IMMEDIATE_DEFAULT_SECS: u64 = 5;
 pub fn immediate(request: &mut Request, given: &Argument) -> Done {
     let secs = match given.value {
         None => IMMEDIATE_DEFAULT_SECS,
-        Some(_) => u64::from(given.number()?),
+        Some(text) => {
+            let secs: u32 = text
+                .parse()
+                .map_err(|_| Problem::error(format!("Invalid numeric value \"{text}\" for {}.", given.option.long)))?;
+            u64::from(secs)
+        }
     };
     request.behaviour.immediate = Some(Duration::from_secs(secs));
     Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 use model::step::{CpuBind, GpuBind, Mpi};
 use model::{CpuSet, JobId};
 
+use super::problem::Line;
 use super::request::{Question, Source};
 use super::set::{Argument, Done};
 use super::{Problem, Request};
@@ -33,10 +34,16 @@ pub fn cpu_bind(request: &mut Request, given: &Argument) -> Done {
             "sockets" | "socket" => request.step.cpu_bind = CpuBind::Sockets,
             "rank" => request.step.cpu_bind = CpuBind::Rank,
             "ldoms" | "ldom" | "rank_ldom" | "boards" => return Err(unsupported()),
-            _ => return Err(given.invalid()),
+            _ => return Err(unknown_binding(given)),
         }
     }
     Ok(())
+}
+
+fn unknown_binding(given: &Argument) -> Problem {
+    let mut problem = Problem::error(format!("unrecognized --cpu-bind argument \"{}\"", given.text()));
+    problem.lines.push(Line::Fatal("Failed to parse --cpu-bind= values.".to_string()));
+    problem
 }
 
 /// `map_cpu:0,1` and `mask_cpu:0x3,0xC`; `*2` repeats one.
@@ -182,7 +189,16 @@ pub fn mpi(request: &mut Request, given: &Argument) -> Done {
             request.behaviour.asks.get_or_insert(Question::MpiList);
             Ok(())
         }
-        other => Err(Problem::error(format!("Invalid MPI type '{other}', --mpi=list for acceptable types"))),
+        other => {
+            let lines = [
+                format!("Couldn't find the specified plugin name for mpi/{other} looking at all files"),
+                format!("cannot find mpi plugin for mpi/{other}"),
+                format!("MPI: Cannot create context for mpi/{other}"),
+                "MPI: Unable to load any plugin".to_string(),
+                format!("Invalid MPI type '{other}', --mpi=list for acceptable types"),
+            ];
+            Err(Problem { lines: lines.map(Line::Error).to_vec(), code: 1 })
+        }
     }
 }
 

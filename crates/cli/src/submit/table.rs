@@ -2,7 +2,7 @@
 //! which variable gives it, and how it changes the request.
 use super::Program;
 use super::set::{self, Setter};
-use super::{set_layout, set_network, set_size, set_step};
+use super::{set_hints, set_layout, set_network, set_size, set_step};
 use crate::getopt::{Flag, Value};
 
 /// One option.
@@ -54,7 +54,7 @@ macro_rules! options {
 pub static OPTIONS: &[Opt] = options! {
     "accel-bind" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
     "account" Some('A'), REQUIRED, ALL, named!("ACCOUNT"), Some(set::account), "charge job to specified account";
-    "acctg-freq" None, REQUIRED, ALL, named!("ACCTG_FREQ"), REFUSED, "";
+    "acctg-freq" None, REQUIRED, ALL, named!("ACCTG_FREQ"), Some(set_hints::acctg_freq), "accepted; usage needs no sampling";
     "array" Some('a'), REQUIRED, BATCH, ["SBATCH_ARRAY_INX", "", ""], Some(set::array), "job array index values";
     "batch" None, REQUIRED, BATCH, ["SBATCH_BATCH", "", ""], REFUSED, "";
     "bb" None, REQUIRED, ALL, ["SBATCH_BURST_BUFFER", "SALLOC_BURST_BUFFER", "SLURM_BURST_BUFFER"], Some(set::burst_buffer), "burst buffer specifications";
@@ -102,7 +102,7 @@ pub static OPTIONS: &[Opt] = options! {
     "gpus-per-socket" None, REQUIRED, ALL, named!("GPUS_PER_SOCKET"), REFUSED, "";
     "gpus-per-task" None, REQUIRED, ALL, named!("GPUS_PER_TASK"), Some(set_size::gpus_per_task), "number of GPUs required per spawned task";
     "gres" None, REQUIRED, ALL, named!("GRES"), Some(set_size::gres), "required generic resources on each node";
-    "gres-flags" None, REQUIRED, ALL, named!("GRES_FLAGS"), REFUSED, "";
+    "gres-flags" None, REQUIRED, ALL, named!("GRES_FLAGS"), Some(set_hints::gres_flags), "accepted; no unit is bound to CPUs";
     "help" Some('h'), NONE, ALL, NO_VARIABLE, Some(set::help), "show this help message";
     "het-group" None, REQUIRED, RUN, NO_VARIABLE, Some(set_step::het_group), "components of a heterogeneous job to run in";
     "hint" None, REQUIRED, ALL, named!("HINT"), Some(set_layout::hint), "use of a core's threads (compute_bound, [no]multithread)";
@@ -121,14 +121,14 @@ pub static OPTIONS: &[Opt] = options! {
     "mail-user" None, REQUIRED, ALL, NO_VARIABLE, Some(set::mail_user), "who to send email notification for job state changes";
     "mcs-label" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
     "mem" None, REQUIRED, ALL, named!("MEM_PER_NODE"), Some(set_size::memory), "minimum amount of real memory";
-    "mem-bind" None, REQUIRED, ALL, named!("MEM_BIND"), REFUSED, "";
+    "mem-bind" None, REQUIRED, ALL, named!("MEM_BIND"), Some(set_hints::mem_bind), "accepted; memory is not bound";
     "mem-per-cpu" None, REQUIRED, ALL, named!("MEM_PER_CPU"), Some(set_size::memory_per_cpu), "real memory required per allocated cpu";
     "mem-per-gpu" None, REQUIRED, ALL, named!("MEM_PER_GPU"), Some(set_size::memory_per_gpu), "real memory required per allocated GPU";
     "mincpus" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::min_cpus), "minimum number of logical processors per node";
     "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none, pmi2)";
     "msg-timeout" None, REQUIRED, RUN, NO_VARIABLE, Some(set_step::launch_tuning), "accepted; messages have no timeout of their own";
     "multi-prog" None, NONE, RUN, NO_VARIABLE, Some(set_step::multi_prog), "the program name is a file that names programs by task";
-    "network" None, REQUIRED, ALL, named!("NETWORK"), REFUSED, "";
+    "network" None, REQUIRED, ALL, named!("NETWORK"), Some(set_hints::network), "accepted; switches are not set up";
     "nice" None, OPTIONAL, ALL, NO_VARIABLE, Some(set::nice), "decrease scheduling priority by value";
     "no-allocate" Some('Z'), NONE, RUN, NO_VARIABLE, REFUSED, "";
     "no-bell" None, NONE, ALLOC, ["", "SALLOC_NO_BELL", ""], Some(set::no_bell), "do NOT ring the terminal bell";
@@ -187,7 +187,7 @@ pub static OPTIONS: &[Opt] = options! {
     "time-min" None, REQUIRED, ALL, NO_VARIABLE, Some(set::time_min), "minimum time limit (if distinct)";
     "tmp" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tmp), "minimum amount of temporary disk";
     "topology" None, REQUIRED, ALL, ["SBATCH_TOPOLOGY", "SALLOC_TOPOLOGY", ""], Some(set_network::topology), "place the job by the network: tree, block or none";
-    "tres-per-task" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
+    "tres-per-task" None, REQUIRED, ALL, NO_VARIABLE, Some(set_hints::tres_per_task), "resources of each task: cpu=N,gres/NAME=N";
     "uid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::uid), "user of the job (root only)";
     "unbuffered" Some('u'), NONE, RUN, ["", "", "SLURM_UNBUFFEREDIO"], Some(set_step::unbuffered), "do not line-buffer stdout/err";
     "usage" None, NONE, ALL, NO_VARIABLE, Some(set::usage), "display brief usage message";

@@ -59,6 +59,24 @@ fn the_names_are_in_order_and_each_program_knows_a_letter_once() {
 }
 
 #[test]
+fn resources_of_a_task_are_named_together_and_hints_are_checked() {
+    let size = spec("-n2 --tres-per-task=cpu=2,gres/gpu:a100=1").size;
+    assert_eq!(size.cpus_per_task, Some(2));
+    assert_eq!(size.gres_per_task.iter().map(ToString::to_string).collect::<Vec<_>>(), ["gpu:a100:1"]);
+    for fine in
+        ["--gres-flags=enforce-binding", "--mem-bind=v,map_mem:0,1", "--acctg-freq=task=30,energy=0", "-m block:cyclic"]
+    {
+        spec(fine);
+    }
+    refused("--gres-flags=x", "sbatch: error: Invalid --gres-flags specification\n=255");
+    refused("--acctg-freq=task", "sbatch: error: Invalid --acctg-freq specification\n=255");
+    let twice =
+        "sbatch: error: unrecognized --mem-bind argument \"x\"\nsbatch: fatal: Failed to parse --mem-bind= values.\n=1";
+    refused("--mem-bind=x", twice);
+    refused("-m block:x", "sbatch: error: Invalid --distribution specification\n=255");
+}
+
+#[test]
 fn an_option_that_is_not_carried_out_is_refused_by_name() {
     let refused_options: Vec<_> = table::of(Program::Sbatch).filter(|option| option.is_refused()).collect();
     assert!(!refused_options.is_empty());

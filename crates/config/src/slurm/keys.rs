@@ -402,6 +402,32 @@ pub(crate) const GRES: &[Key] = &[
     text("Links", &[]),
 ];
 
+pub(crate) const CGROUP: &[Key] = &[
+    honoured("ConstrainRAMSpace"),
+    honoured("ConstrainCores"),
+    honoured("ConstrainDevices"),
+    text("CgroupPlugin", &["autodetect"]),
+    text("CgroupMountpoint", &[]),
+    flag("CgroupAutomount", &["YES", "NO", "1", "0", "TRUE", "FALSE"]),
+    text("AllowedRAMSpace", &["100"]),
+    text("AllowedSwapSpace", &["0"]),
+    text("AllowedDevicesFile", &[]),
+    flag("ConstrainKmemSpace", NO),
+    flag("ConstrainSwapSpace", NO),
+    flag("IgnoreSystemd", NO),
+    flag("IgnoreSystemdOnFailure", NO),
+    flag("EnableControllers", NO),
+    flag("SignalChildrenProcesses", NO),
+    text("MaxRAMPercent", &["100"]),
+    text("MaxSwapPercent", &["100"]),
+    text("MaxKmemPercent", &["100"]),
+    text("MinRAMSpace", &["30"]),
+    text("MinKmemSpace", &["30"]),
+    text("MemorySwappiness", &[]),
+    text("SystemdTimeout", &[]),
+    flag("TaskAffinity", NO),
+];
+
 pub(crate) const BURST_BUFFER: &[Key] = &[
     honoured("AllowUsers"),
     honoured("DenyUsers"),

@@ -5,6 +5,7 @@
 //! ```
 //! Keys that Slurm knows and that mean nothing here are named in one warning; those that Slurm does not know are problems.
 pub(crate) mod burst;
+mod cgroup;
 mod gres;
 mod hooks;
 mod keys;
@@ -33,8 +34,7 @@ use partition::Partitions;
 use values::{Again, Notes, Values};
 
 /// Files that Slurm reads beside slurm.conf and that mean nothing here.
-const IDLE_FILES: [&str; 6] =
-    ["cgroup.conf", "acct_gather.conf", "job_container.conf", "mpi.conf", "oci.conf", "plugstack.conf"];
+const IDLE_FILES: [&str; 5] = ["acct_gather.conf", "job_container.conf", "mpi.conf", "oci.conf", "plugstack.conf"];
 
 /// Whether a file is written as Slurm's are: told by its first line that says anything, and if none does by its name.
 pub(crate) fn is_slurm(file: &Path) -> io::Result<bool> {
@@ -68,6 +68,7 @@ pub(crate) fn parse(text: &str, file_name: &str, folder: Option<&Path>) -> Resul
     let mut config = content.finish(&gres_lines, &notes, file_name);
     network::read(&content_top, &mut config, folder, &notes);
     burst::read(&content_top, &mut config, folder, &notes);
+    cgroup::read(&content_top, &mut config.agent, folder, &notes);
     let sorted = |mut list: Vec<Problem>| {
         list.sort();
         list.dedup();

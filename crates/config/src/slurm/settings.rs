@@ -89,9 +89,6 @@ fn files(values: &Values, config: &mut Config, notes: &Notes) {
 fn limits(values: &Values, config: &mut Config, notes: &Notes) {
     let (controller, agent) = (&mut config.controller, &mut config.agent);
     agent.kill_wait = values.seconds("KillWait", notes).unwrap_or(Span::from_secs(30));
-    // What cgroup.conf would refine; without the plugin Slurm holds nobody to anything.
-    let has_cgroup = values.text("TaskPlugin").is_some_and(|text| text.to_ascii_lowercase().contains("cgroup"));
-    (agent.constrain_memory, agent.constrain_cores, agent.constrain_devices) = (has_cgroup, has_cgroup, false);
     controller.min_job_age = values.seconds_or_ever("MinJobAge", notes).unwrap_or(Span::from_secs(300));
     controller.node_timeout = values.seconds_or_ever("SlurmdTimeout", notes).unwrap_or(Span::from_secs(300));
     controller.max_array_size = values.number("MaxArraySize", 0..=4_000_001, notes).unwrap_or(1001);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use model::accounts::{ROOT, Wckey};
 use model::command::Blob;
 use model::config::PartitionLimits;
-use model::dependency::Term;
+use model::dependency::{Dependency, Term};
 use model::fit::Candidate;
 use model::job::ArrayPlace;
 use model::reject::Lack;
@@ -49,7 +49,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
         held: spec.held.then_some(if spec.priority == Some(0) && by.is_admin { HeldBy::Admin } else { HeldBy::User }),
         priority: priority(cluster, &spec),
         partition: spec.partitions.first().cloned().unwrap_or_default(),
-        dependency: spec.dependency.clone(),
+        dependency: of_known_jobs(cluster, &spec.dependency),
         submitted: cluster.now,
         association,
         spec: Arc::new(spec),
@@ -205,14 +205,14 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
             return Err(Reject::NoSuchNode(name.to_string()));
         }
     }
+    if let Some(name) = spec.size.nodes.iter().find(|name| spec.size.excluded.contains(name)) {
+        return Err(Reject::NoSuchNode(name.to_string()));
+    }
     if let Some(array) = &spec.array {
         let most = cluster.config.controller.max_array_size;
         if array.tasks.is_empty() || array.tasks.last().is_some_and(|last| last >= most) {
             return Err(Reject::BadArray);
         }
-    }
-    if spec.dependency.terms.iter().any(|term| !names_a_known_job(cluster, term)) {
-        return Err(Reject::BadDependency);
     }
     // It creates or destroys persistent buffers, and never has nodes.
     if spec.size.max_nodes == Some(0) && spec.buffer.is_some() {
@@ -285,6 +285,14 @@ fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
         }),
         _ => Ok(()),
     }
+}
+
+/// What is left to wait for: jobs that are not known, as those that ended long ago, hold nobody up (Slurm does the same).
+pub fn of_known_jobs(cluster: &Cluster, wanted: &Dependency) -> Dependency {
+    let terms: Vec<Term> = wanted.terms.iter().filter(|term| names_a_known_job(cluster, term)).cloned().collect();
+    // One met term is enough, and the forgotten ones count as met.
+    let is_met = wanted.any_is_enough && terms.len() < wanted.terms.len();
+    Dependency { terms: if is_met { Vec::new() } else { terms }, any_is_enough: wanted.any_is_enough }
 }
 
 fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {

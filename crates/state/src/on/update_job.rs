@@ -64,12 +64,13 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         forget_wait(cluster, id);
         job_life::forget_name(cluster, id);
         let limit = changes.array_limit;
+        let dependency = changes.dependency.as_ref().map(|wanted| submit::of_known_jobs(cluster, wanted));
         let nice_before = cluster.jobs[&id].spec.nice;
         let job = cluster.job_mut(id);
         job.spec = Arc::new(spec);
         job.association = association;
-        if let Some(dependency) = &changes.dependency {
-            job.dependency = dependency.clone();
+        if let Some(dependency) = dependency {
+            job.dependency = dependency;
             job.dependency_failed = false;
         }
         if let Some(priority) = changes.priority {

@@ -1,0 +1,73 @@
+//! Options that tune what this cluster does not have, and which Slurm without the plugins for them lets pass as well: read,
+//! checked, and without effect; and `--tres-per-task`, which says in one what other options say apart.
+use model::gres;
+
+use super::set::{Argument, Done};
+use super::{Problem, Request};
+
+/// `--gres-flags`: no unit is known to be nearer to some CPUs, so there is nothing to keep or to let go of.
+pub fn gres_flags(_: &mut Request, given: &Argument) -> Done {
+    let known = ["disable-binding", "enforce-binding", "multiple-tasks-per-sharing", "one-task-per-sharing"];
+    words(given, |word| known.contains(&word))
+}
+
+/// `--mem-bind`: memory comes from where the kernel finds it.
+pub fn mem_bind(_: &mut Request, given: &Argument) -> Done {
+    let text = given.text().to_ascii_lowercase();
+    let kind = text.split(':').next().unwrap_or_default();
+    let has_list = ["map_mem", "mask_mem"].iter().any(|name| kind.rsplit(',').next() == Some(name));
+    let known = [
+        "none", "no", "local", "rank", "sort", "nosort", "p", "prefer", "q", "quiet", "v", "verbose", "map_mem",
+        "mask_mem",
+    ];
+    let is_right = kind.split(',').all(|word| known.contains(&word)) && (has_list == text.contains(':'));
+    if is_right {
+        return Ok(());
+    }
+    let mut problem = Problem::error(format!("unrecognized --mem-bind argument \"{}\"", given.text()));
+    problem.lines.push(super::problem::Line::Fatal("Failed to parse --mem-bind= values.".to_string()));
+    Err(problem)
+}
+
+/// `--network`: for switches that are set up by a plugin; here they are not.
+pub fn network(_: &mut Request, _: &Argument) -> Done {
+    Ok(())
+}
+
+/// `--acctg-freq`: what is used is the kernel's own sum, taken when processes end, whatever the rhythm of looking.
+pub fn acctg_freq(_: &mut Request, given: &Argument) -> Done {
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    let kinds = ["energy", "filesystem", "network", "task"];
+    words(given, |word| match word.split_once('=') {
+        Some((kind, secs)) => kinds.contains(&kind) && is_number(secs),
+        None => is_number(word),
+    })
+}
+
+fn words(given: &Argument, is_known: impl Fn(&str) -> bool) -> Done {
+    let text = given.text().to_ascii_lowercase();
+    if text.split(',').all(|word| is_known(word.trim())) { Ok(()) } else { Err(given.invalid()) }
+}
+
+/// `cpu=2,gres/gpu=1`, `cpu:2,gres/gpu:a100:1`
+pub fn tres_per_task(request: &mut Request, given: &Argument) -> Done {
+    let mut units = Vec::new();
+    for item in given.text().split(',') {
+        let wrong = || Problem::error(format!("Invalid --tres-per-task specification: {item}"));
+        let item = item.trim();
+        match item.split_once(['=', ':']).ok_or_else(wrong)? {
+            ("cpu", count) => {
+                let count = count.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
+                request.spec.size.cpus_per_task = Some(count);
+            }
+            _ => {
+                let named = item.strip_prefix("gres/").or_else(|| item.strip_prefix("gres:")).ok_or_else(wrong)?;
+                units.extend(gres::parse_list(&named.replace('=', ":")).map_err(|_| wrong())?);
+            }
+        }
+    }
+    if !units.is_empty() {
+        request.gpus.per_task = Some(units);
+    }
+    Ok(())
+}
