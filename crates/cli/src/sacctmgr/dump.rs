@@ -76,6 +76,12 @@ fn of_user(all: &Accounts, one: &Association) -> String {
     if user.admin_level != AdminLevel::None {
         text.push_str(&format!(":AdminLevel='{}'", user.admin_level.name()));
     }
+    let keys: Vec<&str> = all
+        .wckeys
+        .iter()
+        .filter(|key| key.user == one.user && key.cluster == one.cluster)
+        .map(|key| key.name.as_str())
+        .collect();
     let coordinated: Vec<&str> = all
         .accounts
         .values()
@@ -84,6 +90,9 @@ fn of_user(all: &Accounts, one: &Association) -> String {
         .collect();
     if !coordinated.is_empty() {
         text.push_str(&format!(":Coordinator='{}'", coordinated.join(",")));
+    }
+    if !keys.is_empty() {
+        text.push_str(&format!(":WCKeys='{}'", keys.join(",")));
     }
     text
 }
@@ -192,6 +201,7 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
                 let coordinated = parts.iter().position(|part| part.to_lowercase().starts_with("coordinator="));
                 let coordinated = coordinated.map(|place| parts.remove(place));
                 let words = read(Entity::User, &parts)?;
+                let keys = words.wckeys.clone();
                 let partition = words.filter.partitions.first().cloned().unwrap_or_default();
                 let is_new = users.insert((parent.clone(), name.clone(), partition.clone()));
                 // The default may be an account that comes later in the file.
@@ -215,6 +225,10 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
                         ..chosen.clone()
                     };
                     found.push(Change::ModifyUsers { filter, edits });
+                }
+                if !keys.is_empty() {
+                    let (users, clusters) = (vec![name.clone()], clusters.clone());
+                    found.push(Change::AddWckeys { names: keys, users, clusters });
                 }
                 if let Some(list) = coordinated {
                     let list = list.split_once('=').map_or("", |(_, list)| list).to_string();

@@ -411,7 +411,13 @@ async fn load(
     }
     let class = text.lines().filter(|line| line.to_lowercase().trim_start().starts_with("cluster"));
     let class = class.flat_map(|line| line.split(':')).find_map(|part| part.trim().strip_prefix("Classification="));
-    let class = class.map_or(String::new(), |class| format!("  Classification: {}\n", class.trim_matches(['\'', '"'])));
+    let before_it =
+        all.clusters.get(&place).map(|other| other.classification.as_str()).filter(|class| !class.is_empty());
+    let told = |class: &str| match before_it.filter(|before| *before != class) {
+        Some(before) => format!("  Classification: {before} -> {class}\n"),
+        None => format!("  Classification: {class}\n"),
+    };
+    let class = class.map_or(String::new(), |class| told(class.trim_matches(['\'', '"'])));
     let text = format!("For cluster {cluster}\n{class} {} changes\n", changes.len());
     commit(controller, Change::Several(changes), &text, options).await
 }

@@ -89,7 +89,11 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             }
             let mut accounts = words.accounts.clone();
             let default = words.edits.iter().find(|edit| edit.field == Field::DefaultAccount);
-            if let (Some(Value::Text(account)), true) = (default.map(|edit| &edit.value), accounts.is_empty()) {
+            // A user has a place in the default account too.
+            if let Some(Value::Text(account)) = default.map(|edit| &edit.value)
+                && !account.is_empty()
+                && !accounts.contains(account)
+            {
                 accounts.push(account.clone());
             }
             let is_known = |name: &String| all.users.contains_key(name);

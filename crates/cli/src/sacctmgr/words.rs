@@ -340,7 +340,9 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
         Kind::Shares if text.eq_ignore_ascii_case("parent") => Value::Shares(Shares::Parent),
         Kind::Shares => Value::Shares(Shares::Number(count(text).ok_or_else(bad)?.unwrap_or(1))),
         Kind::Text if field == Field::PreemptMode => Value::Text(preempt_mode(text).ok_or_else(bad)?),
-        Kind::Text if matches!(field, Field::Description | Field::Organization | Field::Comment) => {
+        Kind::Text
+            if matches!(field, Field::Description | Field::Organization | Field::Comment | Field::Classification) =>
+        {
             Value::Text(text.into())
         }
         Kind::Text if text == "-1" => Value::Text(String::new()),
@@ -480,8 +482,8 @@ pub fn title(key: &str) -> Option<&'static str> {
         "MaxSubmitJobs",
         "MaxSubmitJobsPerAccount",
         "MaxSubmitJobsPerUser",
-        "MaxTRESPerAccount",
         "MaxTRESPerJob",
+        "MaxTRESPerAccount",
         "MaxTRESPerNode",
         "MaxTRESPerUser",
         "MaxTRESMinsPerJob",

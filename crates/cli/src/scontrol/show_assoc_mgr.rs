@@ -1,5 +1,5 @@
 //! `scontrol show assoc_mgr`: users, associations and QOS with their limits and what is in use.
-use model::accounts::{Accounts, Amounts, Association, Place, Qos, QosUse, Shares, Standing, Tres, Use};
+use model::accounts::{Accounts, Amounts, Association, Limits, Place, Qos, QosUse, Shares, Standing, Tres, Use};
 use model::duration;
 
 use super::Reply;
@@ -123,8 +123,32 @@ fn count(value: Option<u32>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
+/// The association's limits; those of each job and user are the nearest from it up.
+fn with_inherited(all: &Accounts, one: &Association) -> Limits {
+    let mut limits = one.limits.clone();
+    for above in all.lineage(one.id).skip(1).map(|above| &above.limits) {
+        limits.priority = limits.priority.or(above.priority);
+        limits.max_jobs = limits.max_jobs.or(above.max_jobs);
+        limits.max_jobs_accrue = limits.max_jobs_accrue.or(above.max_jobs_accrue);
+        limits.max_submit = limits.max_submit.or(above.max_submit);
+        limits.max_wall = limits.max_wall.or(above.max_wall);
+        limits.min_priority = limits.min_priority.or(above.min_priority);
+        let pairs = [
+            (&mut limits.max_tres, &above.max_tres),
+            (&mut limits.max_tres_per_node, &above.max_tres_per_node),
+            (&mut limits.max_tres_mins, &above.max_tres_mins),
+        ];
+        for (own, inherited) in pairs {
+            for (name, most) in &inherited.0 {
+                own.0.entry(name.clone()).or_insert(*most);
+            }
+        }
+    }
+    limits
+}
+
 fn association(all: &Accounts, one: &Association, place: &Place, cluster: &str) -> Vec<String> {
-    let limits = &one.limits;
+    let limits = &with_inherited(all, one);
     let (mins, run_mins, wall) = in_minutes(&place.now);
     let user = if one.is_account() { String::new() } else { format!("{}({})", one.user, uid(&one.user)) };
     let parent = all.associations.get(&one.parent).filter(|_| one.is_account());

@@ -191,6 +191,20 @@ impl Accounts {
         said.cloned().unwrap_or_default()
     }
 
+    /// The QOS that a job gets which asks for none: the only one allowed, the one said, or the oldest that is allowed.
+    pub fn qos_unasked(&self, id: AssociationId) -> String {
+        let allowed = self.allowed_qos(id);
+        if let (1, Some(only)) = (allowed.len(), allowed.first()) {
+            return only.clone();
+        }
+        let said = self.default_qos(id);
+        if !said.is_empty() {
+            return said;
+        }
+        let oldest = allowed.iter().filter_map(|name| self.qos.get(name)).min_by_key(|qos| qos.id);
+        oldest.map(|qos| qos.name.clone()).unwrap_or_default()
+    }
+
     /// Whether the user looks after the account, or one above it.
     pub fn coordinates(&self, user: &str, account: &str) -> bool {
         let looks_after = |one: &Association| {

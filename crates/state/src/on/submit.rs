@@ -107,7 +107,7 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
         return if is_strict || enforce.qos { Err(Reject::BadAccount) } else { Ok(0) };
     };
     if spec.qos.is_empty() {
-        spec.qos = accounts.default_qos(association.id);
+        spec.qos = accounts.qos_unasked(association.id);
     }
     if enforce.qos && !spec.qos.is_empty() && !accounts.allowed_qos(association.id).contains(&spec.qos) {
         return Err(Reject::BadQos);
