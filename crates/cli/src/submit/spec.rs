@@ -3,7 +3,7 @@ use model::gres::GresRequest;
 use model::spec::{Memory, Size};
 use model::{JobSpec, Reject};
 
-use super::request::{Given, Source};
+use super::request::{Given, Gpus, Source};
 use super::{Caller, Problem, Program, Request, limits};
 
 /// A finished job request, and what to tell the user about it on the way.
@@ -148,7 +148,12 @@ fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
     if let Some(n_tasks_each) = gpus.n_tasks_each {
         settle_tasks_per_gpu(size, request, n_tasks_each, &mut units)?;
     }
-    if let Some(per_job) = &gpus.per_job {
+    check_gpu_counts(size, gpus)?;
+    if let (Some(per_job), Some(per_node)) = (&gpus.per_job, &gpus.per_node) {
+        // Both say the same of the same GPUs: how many nodes there are.
+        let n_nodes = count(per_job) / count(per_node).max(1);
+        (size.min_nodes, size.max_nodes) = (n_nodes, Some(n_nodes));
+    } else if let Some(per_job) = &gpus.per_job {
         let n_nodes = match size.max_nodes {
             None if size.min_nodes == 1 => {
                 size.max_nodes = Some(1);
@@ -169,7 +174,6 @@ fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
             return Err(tasks_unknown());
         }
         if let (Some(per_job), None) = (&gpus.per_job, size.n_tasks) {
-            let count = |units: &[GresRequest]| units.iter().map(|unit| unit.count).sum::<u32>();
             size.n_tasks = Some((count(per_job) / count(per_task).max(1)).max(1));
         }
         // With a total too, the total is what is held.
@@ -185,6 +189,25 @@ fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+fn count(units: &[GresRequest]) -> u32 {
+    units.iter().map(|unit| unit.count).sum()
+}
+
+/// What is said of the whole job, of its nodes and of its tasks must be about the same GPUs.
+fn check_gpu_counts(size: &Size, gpus: &Gpus) -> Result<(), Problem> {
+    let Some(total) = gpus.per_job.as_deref().map(count) else { return Ok(()) };
+    let least = size.min_nodes.max(1);
+    let nodes_fit = |each: u32| {
+        let n_nodes = total / each.max(1);
+        each > 0 && total.is_multiple_of(each) && n_nodes >= least && size.max_nodes.is_none_or(|most| n_nodes <= most)
+    };
+    let tasks_fit =
+        |each: u32| size.n_tasks.is_none_or(|n_tasks| u64::from(each) * u64::from(n_tasks) == u64::from(total));
+    let fits = gpus.per_node.as_deref().map(count).is_none_or(nodes_fit)
+        && gpus.per_task.as_deref().map(count).is_none_or(tasks_fit);
+    if fits { Ok(()) } else { Err(Problem::refused(Reject::StepGres)) }
 }
 
 /// `--ntasks-per-gpu`: from GPUs to tasks, or from tasks to GPUs.
