@@ -285,10 +285,10 @@ fn mistakes_about_cores_and_gpus_are_told_as_slurm_tells_them() {
     };
     assert_eq!(gpus("--gpus=4 --gpus-per-node=2 -N2"), (2, Some(2), 2));
     assert_eq!(gpus("--gpus=4 --gpus-per-node=2"), (2, Some(2), 2));
-    let gres = "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification\n=1";
-    refused("--gpus=3 --gpus-per-node=2", gres);
-    refused("--gpus=4 --gpus-per-node=2 -N3", gres);
-    refused("--gpus-per-task=1 -n2 --gpus=1", gres);
+    let uneven = "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification\n=1";
+    refused("--gpus=3 --gpus-per-node=2", uneven);
+    refused("--gpus=4 --gpus-per-node=2 -N3", uneven);
+    refused("--gpus-per-task=1 -n2 --gpus=1", uneven);
     refused("--hint=x", "sbatch: error: unrecognized --hint argument \"x\", see --hint=help\n=1");
     refused("-B x", "sbatch: error: Invalid numeric value \"x\" for first arg of -B.\n=1");
     refused("--cores-per-socket=x", "sbatch: error: Invalid numeric value \"x\" for --cores-per-socket.\n=1");
