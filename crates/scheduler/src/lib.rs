@@ -17,6 +17,7 @@ mod failed;
 mod order;
 mod pass;
 mod pick;
+mod pool;
 mod reasons;
 mod request;
 mod room;

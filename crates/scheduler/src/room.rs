@@ -12,38 +12,16 @@ use state::buffers::capacity::Usage;
 
 use crate::closures::Closures;
 use crate::counts::Counts;
+use crate::pool::Pool;
 use crate::request::Request;
 use crate::spot::Spot;
 use crate::timeline::{Calendar, Clock, Interval, Running, Slot};
 use crate::units::{Each, Units};
 
+pub(crate) use crate::pool::PoolId;
+
 /// A spot's place among all: natural order of names.
 pub(crate) type SpotId = u32;
-
-/// A partition with its usable nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PoolId(u32);
-
-struct Pool<'a> {
-    partition: &'a Partition,
-    /// By CPUs that are free for ever, then weight, then natural order.
-    by_free: BTreeMap<u32, BTreeSet<(u32, SpotId)>>,
-    /// Spots with more than that until a promise begins, by that moment.
-    until: BTreeMap<Slot, BTreeSet<(u32, SpotId)>>,
-    n_free_cpus: u64,
-    members: Vec<SpotId>,
-    /// Every node of the partition is usable.
-    is_complete: bool,
-    /// Its nodes by unit, where it has a topology.
-    units: Option<Units<'a>>,
-    has_one_weight: bool,
-    /// Spots on which something is promised.
-    promised: BTreeSet<SpotId>,
-    /// When running jobs end on its spots, as far as the calendar has been read.
-    ends: RefCell<Vec<(Slot, SpotId)>>,
-    /// The same of spots that this plan has changed.
-    changed_ends: BTreeSet<(Slot, SpotId)>,
-}
 
 /// Nodes that are all alike to a job, as far as CPUs tell.
 pub(crate) struct Alike<'r, 'a> {
@@ -462,46 +440,4 @@ impl<'a> Room<'a> {
 fn find(names: &[(&NodeName, SpotId)], name: &NodeName) -> Option<SpotId> {
     let at = names.binary_search_by(|(known, _)| known.as_str().cmp(name.as_str())).ok()?;
     Some(names[at].1)
-}
-
-impl Pool<'_> {
-    fn insert(&mut self, id: SpotId, spot: &Spot) {
-        let place = (spot.weight, id);
-        self.n_free_cpus += u64::from(spot.now.cpus);
-        if let Some(units) = &mut self.units {
-            units.note(id, spot);
-        }
-        if !spot.promised.is_empty() {
-            self.promised.insert(id);
-        }
-        if spot.stairs.for_ever > 0 {
-            self.by_free.entry(spot.stairs.for_ever).or_default().insert(place);
-        }
-        for (until, _) in &spot.stairs.steps {
-            self.until.entry(*until).or_default().insert(place);
-        }
-    }
-
-    /// What ends there is not what the calendar knows. An end that is no longer one does no harm.
-    fn note_ends(&mut self, id: SpotId, spot: &Spot) {
-        self.changed_ends.extend(spot.held().releases.iter().map(|release| (release.at, id)));
-    }
-
-    fn remove(&mut self, id: SpotId, spot: &Spot) {
-        let place = (spot.weight, id);
-        self.n_free_cpus -= u64::from(spot.now.cpus);
-        self.promised.remove(&id);
-        drop_from(&mut self.by_free, &spot.stairs.for_ever, &place);
-        for (until, _) in &spot.stairs.steps {
-            drop_from(&mut self.until, until, &place);
-        }
-    }
-}
-
-fn drop_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<(u32, SpotId)>>, key: &K, place: &(u32, SpotId)) {
-    let Some(places) = index.get_mut(key) else { return };
-    places.remove(place);
-    if places.is_empty() {
-        index.remove(key);
-    }
 }
