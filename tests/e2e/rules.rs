@@ -49,7 +49,10 @@ fn jobs_in_and_around_a_reservation() {
     assert_eq!(cluster.ok(&format!("squeue -h -j {inside},{elsewhere} -o '%v %N' | sort")), "(null) n2\nmine n1");
     cluster.wait_for(&format!("squeue -h -j {outside} -o '%T'"), "PENDING");
     let busy = cluster.run("scontrol delete reservationname=mine");
-    assert_eq!((busy.err.trim(), busy.code), ("slurm_delete error: Requested reservation is in use", 1));
+    assert_eq!(
+        (busy.err.trim(), busy.code),
+        ("delete_reservation reservationname=mine: Requested reservation is in use", 1)
+    );
     cluster.ok(&format!("scancel {inside}"));
     cluster.wait_state(&inside, "CANCELLED");
     cluster.ok("scontrol delete reservationname=mine");

@@ -199,3 +199,76 @@ fn a_death_from_outside_ends_the_suspension() {
     assert_eq!(field(&cluster, &job, "ExitCode"), "0:9");
     assert_eq!(field(&cluster, &job, "EndTime"), field(&cluster, &job, "SuspendTime"));
 }
+
+/// The limit is longer than the job may run before its suspension, and shorter than the suspension.
+#[test]
+fn a_limit_outlives_a_longer_suspension() {
+    let cluster = Cluster::configured(&format!("{TWO_NODES}default_time = \"0:04\"\n"));
+    let job = cluster.sbatch("--wrap 'while :; do sleep 0.05; done'");
+    cluster.wait_state(&job, "RUNNING");
+    cluster.ok(&format!("scontrol suspend {job}"));
+    let shown = cluster.ok(&format!("squeue -h -j {job} -o '%M %L'"));
+    std::thread::sleep(std::time::Duration::from_millis(4600));
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -o '%t %M %L'")), format!("S {shown}"));
+    let before = field(&cluster, &job, "EndTime");
+    cluster.ok(&format!("scontrol resume {job}"));
+    assert_ne!(field(&cluster, &job, "EndTime"), before);
+    assert_eq!(field(&cluster, &job, "JobState"), "RUNNING");
+    cluster.wait_state(&job, "TIMEOUT");
+    assert_eq!(field(&cluster, &job, "RunTime"), "00:00:04");
+    let told = cluster.ok(&format!("sacct -X -n -P -j {job} -o Elapsed,Suspended"));
+    assert!(told == "00:00:04|00:00:04" || told == "00:00:04|00:00:05", "{told}");
+}
+
+#[test]
+fn a_heterogeneous_job_stands_still_on_all_its_nodes_and_its_steps_wait() {
+    let cluster = Cluster::configured(TWO_NODES);
+    fs::create_dir_all(cluster.dir.join("work")).unwrap();
+    let script = "#!/bin/bash\n#SBATCH -n1 -J h0\n#SBATCH hetjob\n#SBATCH -n1 -J h1\n\
+        srun --het-group=0,1 --overlap sh -c 'echo $$ > pid.task-$SLURM_PROCID; sleep 1000' & echo $$ > pid.shell; wait\n";
+    fs::write(cluster.dir.join("work/het.sh"), script).unwrap();
+    let job = cluster.sbatch("het.sh");
+    let pids = pids(&cluster, &["shell", "task-0", "task-1"]);
+    cluster.ok(&format!("scontrol suspend {job}"));
+    wait_all(&cluster, &pids, "stopped", stands_still);
+    assert_eq!(cluster.ok("squeue -h -S i -o '%i %t'"), format!("{job}+0 S\n{job}+1 S"));
+    let waiting = cluster.run(&format!("timeout 2 srun --jobid={job} --het-group=0,1 --overlap true"));
+    assert!(waiting.err.contains("step creation temporarily disabled, retrying"), "{waiting:?}");
+    let refused = cluster.run(&format!("srun --jobid={job} --overlap --immediate=1 true"));
+    assert!(refused.err.contains("Requested operation is presently disabled"), "{refused:?}");
+    cluster.ok(&format!("scontrol resume {job}"));
+    wait_all(&cluster, &pids, "running", |state| matches!(state, "S" | "R" | "D"));
+    cluster.ok(&format!("scontrol suspend {job}"));
+    wait_all(&cluster, &pids, "stopped", stands_still);
+    cluster.ok(&format!("scancel {job}"));
+    cluster.wait_until("squeue -h", |said| said.out.is_empty());
+    assert!(pids.values().all(|pid| !is_alive(*pid)), "{pids:?}");
+}
+
+#[test]
+fn every_node_is_told_steps_stay_running_and_a_lost_node_may_be_done_without() {
+    let cluster = Cluster::configured(TWO_NODES);
+    fs::create_dir_all(cluster.dir.join("work")).unwrap();
+    fs::write(cluster.dir.join("work/family.sh"), FAMILY).unwrap();
+    let job = cluster.sbatch("-N2 --no-kill family.sh");
+    let pids = pids(&cluster, &["shell", "session", "orphan", "task-0", "task-1"]);
+    cluster.ok(&format!("scontrol suspend {job}"));
+    wait_all(&cluster, &pids, "stopped", stands_still);
+    let log = fs::read_to_string(cluster.dir.join("log/controller.log")).expect("the controller's log");
+    assert_eq!(log.matches("sent SuspendJob").count(), 2, "{log}");
+    assert!(log.contains("resume=false"), "{log}");
+    let steps = || cluster.ok(&format!("squeue -h -s -j {job} -o '%i %M'"));
+    let before = steps();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(steps(), before, "the clocks of steps stand still");
+    assert!(cluster.ok(&format!("scontrol show step {job}.0")).contains("State=RUNNING"));
+    assert_eq!(cluster.ok(&format!("sacct -n -P -j {job}.0 -o State")), "SUSPENDED");
+    let down = "scontrol update nodename=n2 state=down reason=test";
+    cluster.ok(down);
+    assert_eq!(cluster.ok(&format!("squeue -h -j {job} -o '%t %N'")), "S n1");
+    cluster.ok(&format!("scontrol resume {job}"));
+    let beats = cluster.file("beat-shell").len();
+    cluster.wait_file("beat-shell", |text| text.len() > beats);
+    cluster.ok(&format!("scancel {job}"));
+    cluster.wait_state(&job, "CANCELLED");
+}

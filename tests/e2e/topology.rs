@@ -82,3 +82,20 @@ fn a_new_network_holds_for_the_next_job_and_a_wrong_one_changes_nothing() {
     let shown = cluster.ok("scontrol show node");
     assert!(shown.contains("State=IDLE+BLOCKED"), "{blocked}\n{shown}");
 }
+
+#[test]
+fn partitions_name_racks_and_nodes_say_where_they_are() {
+    let partitions = "[[partitions]]\nname = \"first\"\nnodes = \"switch{rack1}\"\ndefault = true\n\
+        [[partitions]]\nname = \"other\"\nnodes = \"n1,switchwith{n4}\"\n";
+    let cluster = Cluster::configured(&format!("{RACKS}{TREE}{partitions}"));
+    assert_eq!(cluster.ok("sinfo -h -o '%R %N'"), "first n[1-2]\nother n[1,3-4]");
+    cluster.ok("scontrol create partitionname=made nodes='switch{rack2}'");
+    cluster.ok("scontrol update partitionname=other nodes='switch{rack[1-2]}'");
+    assert_eq!(cluster.ok("sinfo -h -o '%R %N'"), "first n[1-2]\nother n[1-4]\nmade n[3-4]");
+    let unknown = cluster.run("scontrol update partitionname=other nodes='switch{zz}'");
+    assert_eq!((unknown.code, unknown.err.as_str()), (1, "slurm_update error: Invalid node name specified\n"));
+    cluster.ok("scontrol create reservation=r starttime=now duration=10 users=root nodes='switch{rack2}'");
+    assert!(cluster.ok("scontrol show reservation r").contains("Nodes=n[3-4]"));
+    let json = cluster.ok("scontrol show node n3 --json");
+    assert!(json.contains("\"switch_name\": \"rack2\"") || json.contains("\"switch_name\":\"rack2\""), "{json}");
+}

@@ -3,9 +3,9 @@ use model::request::NodeView;
 use model::{Config, NodeName};
 use topology::Network;
 
-pub fn of(config: &Config, nodes: &[NodeView]) -> Network {
+pub fn of<'a>(config: &Config, nodes: impl IntoIterator<Item = &'a NodeView>) -> Network {
     let place = |view: &NodeView| view.node.topology.clone().or_else(|| view.node.config.topology.clone());
     let moved: Vec<(NodeName, String)> =
-        nodes.iter().filter_map(|view| Some((view.node.name.clone(), place(view)?))).collect();
+        nodes.into_iter().filter_map(|view| Some((view.node.name.clone(), place(view)?))).collect();
     Network::new(config, &moved)
 }

@@ -124,7 +124,12 @@ fn render(mut diagnosis: Diagnosis, clock: &Clock, order: Order) -> String {
     line(format!("Jobs failed:    {}\n", jobs.failed));
     line(format!("Job states ts:  {}", moment(diagnosis.now)));
     line(format!("Jobs pending:   {}", diagnosis.n_pending));
-    line(format!("Jobs running:   {}\n", diagnosis.n_running));
+    line(format!("Jobs running:   {}", diagnosis.n_running));
+    // Slurm has no such line; there is one when there are such jobs.
+    if diagnosis.n_suspended > 0 {
+        line(format!("Jobs suspended: {}", diagnosis.n_suspended));
+    }
+    line(String::new());
     line("Main schedule statistics (microseconds):".into());
     line(format!("\tLast cycle:   {}", cycles.last_micros));
     line(format!("\tMax cycle:    {}", cycles.max_micros));

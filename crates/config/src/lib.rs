@@ -21,6 +21,7 @@ mod section;
 mod settings;
 mod slurm;
 mod topology;
+mod units;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,6 +66,7 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
     if let Some(folder) = &folder {
         beside::read_yaml(folder, &mut config, &mut warnings)?;
     }
+    settle_units(&mut config, &name)?;
     for place in places(&mut config).into_iter().filter(|place| !place.is_empty()) {
         let anchored = folder.as_deref().unwrap_or(Path::new("/")).join(&place);
         *place = anchored.to_string_lossy().into_owned();
@@ -90,7 +92,15 @@ pub fn parse_slurm(text: &str, file_name: &str) -> Result<(Config, Problems), Pr
 
 /// Checks the text of a spur.conf; paths in it stay as written. `file_name` only serves the messages.
 pub fn parse(text: &str, file_name: &str) -> Result<Config, Problems> {
-    parse_with_warnings(text, file_name).map(|(config, _)| config)
+    let (mut config, _) = parse_with_warnings(text, file_name)?;
+    settle_units(&mut config, file_name)?;
+    Ok(config)
+}
+
+fn settle_units(config: &mut Config, file_name: &str) -> Result<(), Problems> {
+    let problems = units::settle(config);
+    let list = problems.into_iter().flat_map(|text| Problems::of_file(file_name, text).list).collect::<Vec<_>>();
+    if list.is_empty() { Ok(()) } else { Err(Problems { file: file_name.into(), list }) }
 }
 
 fn parse_with_warnings(text: &str, file_name: &str) -> Result<(Config, Problems), Problems> {

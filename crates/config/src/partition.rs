@@ -9,6 +9,7 @@ use model::{Config, NodeName, Partition, hostlist};
 
 use crate::nearest::nearest;
 use crate::section::Section;
+use crate::units;
 
 /// The partition of a cluster that names none.
 pub(crate) fn of_all_nodes(nodes: &[NamedNode]) -> Partition {
@@ -100,6 +101,10 @@ fn nodes(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNod
     if text.eq_ignore_ascii_case("all") {
         partition.nodes_text = "ALL".into();
         partition.nodes = all.iter().map(|node| node.name.clone()).collect();
+        return;
+    }
+    // Those are known when the network is.
+    if units::names_units(text) {
         return;
     }
     let names = match hostlist::expand(text) {

@@ -228,3 +228,61 @@ fn problems_of_a_topology_yaml_name_the_element() {
     let found = folder.load("slurm.conf").0.unwrap_err();
     assert!(found.contains("Failed to load topology.yaml"), "{found}");
 }
+
+const RACKS: &str = "[topology]\nplugin = \"tree\"\n[[topology.switches]]\nname = \"r1\"\nnodes = \"n[5-8]\"\n\
+    [[topology.switches]]\nname = \"r2\"\nnodes = \"n[1-2,4]\"\n[[topology.switches]]\nname = \"top\"\nswitches = \"r[1-2]\"\n";
+
+fn nodes_of(config: &Config, partition: &str) -> String {
+    model::hostlist::compress(&config.partition(partition).expect("it is there").nodes)
+}
+
+#[test]
+fn partitions_may_name_switches_and_blocks() {
+    let partition = |list: &str| format!("{RACKS}[[partitions]]\nname = \"p\"\nnodes = \"{list}\"\n");
+    for (list, nodes) in [
+        ("switch{r1}", "n[5-8]"),
+        ("n3,switchwith{n2}", "n[1-4]"),
+        ("switch{top}", "n[1-2,4-8]"),
+        ("switch{r[1-2]},n3", "n[1-8]"),
+    ] {
+        let config = config::parse(&format!("{NODES}{}", partition(list)), "c").unwrap();
+        assert_eq!(nodes_of(&config, "p"), nodes, "{list}");
+        assert_eq!(config::parse(&config::render(&config), "again").unwrap(), config);
+    }
+    for list in ["switch{zz}", "block{r1}", "switchwith{n99}", "nosuch{r1}"] {
+        let problems = problems(&partition(list));
+        assert!(problems.len() == 1 && problems[0].contains("partition p: "), "{list}: {problems:?}");
+    }
+    let slurm_conf = "NodeName=tux[0-3] CPUs=1\nPartitionName=p Nodes=switch{s1},tux0\nTopologyPlugin=topology/tree\n";
+    let conf = "SwitchName=s0 Nodes=tux[0-1]\nSwitchName=s1 Nodes=tux[2-3]\nSwitchName=s2 Switches=s[0-1]\n";
+    let folder = Folder::new("units", &[("slurm.conf", slurm_conf), ("topology.conf", conf)]);
+    assert_eq!(nodes_of(&folder.load("slurm.conf").0.unwrap(), "p"), "tux[0,2-3]");
+    // A topology.yaml beside the file counts for this too.
+    let yaml = "- topology: t\n  block: {block_sizes: [2], blocks: [{block: b1, nodes: \"n[1-2]\"}, {block: b2, nodes: \"n[3-8]\"}]}\n";
+    let own = format!("{NODES}[[partitions]]\nname = \"p\"\nnodes = \"block{{b1}}\"\n");
+    let folder = Folder::new("units-yaml", &[("spur.conf", &own), ("topology.yaml", yaml)]);
+    assert_eq!(nodes_of(&folder.load("spur.conf").0.unwrap(), "p"), "n[1-2]");
+}
+
+#[test]
+fn nodes_may_be_in_the_order_of_their_switches() {
+    let names = |params: &str| {
+        let racks = RACKS.replacen("\n", &format!("\nparams = \"{params}\"\n"), 1);
+        let config = config::parse(&format!("{NODES}{racks}"), "c").unwrap();
+        config.nodes.iter().map(|node| node.name.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(""), "n1 n2 n3 n4 n5 n6 n7 n8");
+    assert_eq!(names("SwitchAsNodeRank"), "n5 n6 n7 n8 n1 n2 n4 n3", "those in no rack come last");
+}
+
+#[test]
+fn a_partition_may_keep_the_racks_of_its_jobs_for_itself() {
+    let conf = |rest: &str| format!("NodeName=n[1-2] CPUs=1\nPartitionName=p Nodes=ALL {rest}\n");
+    let read = |rest: &str| config::parse_slurm(&conf(rest), "slurm.conf").map(|(config, _)| config);
+    let partition = |rest: &str| read(rest).unwrap().partition("p").cloned().unwrap();
+    assert!(partition("Exclusive=TOPO").exclusive_topology && partition("ExclusiveTopo=YES").exclusive_topology);
+    assert!(partition("Exclusive=USER").exclusive_user && !partition("Exclusive=NO").exclusive_topology);
+    let both = partition("Exclusive=TOPO ExclusiveUser=YES");
+    assert!(both.exclusive_topology && !both.exclusive_user);
+    assert!(read("Exclusive=MAYBE").is_err());
+}

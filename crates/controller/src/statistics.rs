@@ -129,7 +129,8 @@ impl Statistics {
             match job.phase {
                 Phase::Pending => diagnosis.n_pending += job.n_tasks_waiting(),
                 Phase::Starting | Phase::Running => diagnosis.n_running += 1,
-                Phase::Suspended | Phase::Ending | Phase::Finishing | Phase::Done => (),
+                Phase::Suspended => diagnosis.n_suspended += 1,
+                Phase::Ending | Phase::Finishing | Phase::Done => (),
             }
         }
         diagnosis

@@ -13,6 +13,7 @@ record! {
         pub jobs: JobCounts,
         pub n_pending: u64,
         pub n_running: u64,
+        pub n_suspended: u64,
         pub cycles: Cycles,
         pub by_call: Vec<Calls>,
         pub by_user: Vec<Calls>,

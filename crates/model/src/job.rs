@@ -261,6 +261,13 @@ impl Job {
         }
     }
 
+    /// How much of the time between the two its processes were let run: that of a step, which is no longer than the job's.
+    pub fn ran_between(&self, from: Timestamp, until: Timestamp) -> Span {
+        let until = self.suspended_at.map_or(until, |since| since.min(until));
+        let paused = self.pauses.iter().map(|pause| pause.until.min(until) - pause.from.max(from));
+        paused.fold(until - from, |left, pause| left - pause)
+    }
+
     /// When it must end, as far as is known.
     pub fn end_time(&self) -> Option<Timestamp> {
         if self.ended.is_some() {

@@ -32,6 +32,8 @@ record! {
         pub jobs: BTreeSet<JobId>,
         /// The job that has the whole node.
         pub exclusive_job: Option<JobId>,
+        /// Of these jobs, those that are suspended and lend their CPUs.
+        pub n_lenders: u32,
         /// Some CPUs are held by several jobs, which share them, take turns, or stand still for each other.
         pub shares_cpus: bool,
         /// The users of the jobs here, and how many jobs of each want to be alone with their user.
@@ -187,6 +189,11 @@ impl NodeStart {
 }
 
 impl Node {
+    /// Nobody else would be on it; those who lend their CPUs are in nobody's way.
+    pub fn is_for_the_taking(&self) -> bool {
+        self.jobs.len() == self.n_lenders as usize
+    }
+
     /// A job of this user may join those that are here.
     pub fn admits(&self, uid: u32, sharing: Sharing) -> bool {
         admits(&self.users, uid, sharing)

@@ -161,7 +161,7 @@ impl fmt::Display for Reject {
             Reject::BadReservation => "Requested reservation is invalid",
             Reject::ReservationAccess => "Access denied to requested reservation",
             Reject::ReservationBusy => "Requested reservation is in use",
-            Reject::ReservationNameTaken => "Reservation name already used",
+            Reject::ReservationNameTaken => "Duplicate reservation name",
             Reject::ReservationNotUsable => "Requested reservation not usable now",
             Reject::ReservationOverlap => "Requested reservation overlaps with another reservation",
             Reject::BadTime => "Invalid time specified",

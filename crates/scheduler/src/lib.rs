@@ -6,7 +6,7 @@
 //!                                  └──▶ timeline ──▶ pick from what is free from then on ──▶ a promise, and less room later
 //! ```
 //! A plan is a proposal: `state` checks each part again when it is adopted, so a plan may be made on an older state.
-use model::{Plan, Timestamp};
+use model::{JobId, Plan, Timestamp};
 use state::Cluster;
 
 mod allowance;
@@ -34,6 +34,8 @@ pub use why::why;
 pub struct Outlook {
     pub plan: Plan,
     pub look_again_at: Option<Timestamp>,
+    /// So far one pass looks; the next one may go on behind this job.
+    pub stopped_at: Option<JobId>,
 }
 
 /// Starts what fits now, the most important first, promises the next ones a place in the future, and says why they wait.
@@ -44,6 +46,11 @@ pub fn plan(cluster: &Cluster) -> Plan {
 pub fn look(cluster: &Cluster) -> Outlook {
     match cluster.n_queued() + cluster.n_to_stage() {
         0 => Outlook::default(),
-        _ => pass::Pass::new(cluster).run(),
+        _ => pass::Pass::new(cluster).run(None),
     }
+}
+
+/// As `look`, for the jobs behind the one at which another look stopped. Those before it keep what they are promised.
+pub fn look_behind(cluster: &Cluster, stopped_at: JobId) -> Outlook {
+    pass::Pass::new(cluster).run(Some(stopped_at))
 }

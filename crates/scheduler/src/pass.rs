@@ -73,10 +73,26 @@ impl<'a> Pass<'a> {
         }
     }
 
-    pub fn run(mut self) -> Outlook {
+    /// Looks at so many jobs as one pass may; at those behind `stopped_at`, if another has looked so far already.
+    pub fn run(mut self, stopped_at: Option<JobId>) -> Outlook {
         let mut n_when_full = 0;
         let mut being_staged = crate::staging::being_staged(self.cluster);
-        for job in self.cluster.queue().take(self.cluster.config().scheduler.depth as usize) {
+        let mut n_left = self.cluster.config().scheduler.depth;
+        let (mut is_before, mut last, mut stops_at) = (stopped_at.is_some(), None, None);
+        for job in self.cluster.queue() {
+            if is_before {
+                is_before = stopped_at != Some(job.id);
+                // Nothing but what they keep from others matters here.
+                if job.expected_start.is_none() && job.reason != Some(Reason::Resources) {
+                    continue;
+                }
+            } else if n_left == 0 {
+                stops_at = last;
+                break;
+            } else {
+                n_left -= 1;
+                last = Some(job.id);
+            }
             while being_staged.last().is_some_and(|first| self.cluster.queue_key(first) < self.cluster.queue_key(job)) {
                 self.keep_a_place(being_staged.pop().expect("just seen"));
             }
@@ -95,7 +111,7 @@ impl<'a> Pass<'a> {
             }
         }
         self.stage();
-        Outlook { plan: self.plan, look_again_at: self.look_again_at }
+        Outlook { plan: self.plan, look_again_at: self.look_again_at, stopped_at: stops_at }
     }
 
     /// Starts what may start of the job; if something stays, says why, and when it will start.
@@ -389,7 +405,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Whoever waits for jobs that may run for ever lets others pass, but not for ever.
-    fn has_lost_patience(&mut self, job: &Job) -> bool {
+    pub(crate) fn has_lost_patience(&mut self, job: &Job) -> bool {
         let since = job.eligible.unwrap_or(job.submitted);
         let until = since + self.cluster.config().scheduler.backfill.patience;
         if self.cluster.now() < until {

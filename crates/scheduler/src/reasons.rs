@@ -16,6 +16,8 @@ const NODES_ARE_DOWN: &str =
 
 const RESERVED_FOR_MAINTENANCE: &str = "ReqNodeNotAvail, Reserved for maintenance";
 
+const RESERVED_FOR_OTHERS: &str = "ReqNodeNotAvail, May be reserved for other job";
+
 /// Looking at every node of a partition is dear; so many times a pass it is done.
 const N_CLOSE_LOOKS: u32 = 64;
 
@@ -74,6 +76,9 @@ impl<'a> Reasons<'a> {
         if self.waits_for_maintenance(room, clock, request, pools) {
             return (Reason::ReqNodeNotAvail, RESERVED_FOR_MAINTENANCE.into());
         }
+        if names_reserved(room, clock, request) {
+            return (Reason::ReqNodeNotAvail, RESERVED_FOR_OTHERS.into());
+        }
         let mut is_first = false;
         for pool in pools {
             is_first |= self.blocked.insert(*pool);
@@ -122,4 +127,11 @@ impl<'a> Reasons<'a> {
         let named = || hostlist::compress(unusable.iter().map(|name| name.as_str()));
         (!unusable.is_empty()).then(|| format!("ReqNodeNotAvail, UnavailableNodes:{}", named()))
     }
+}
+
+/// Nodes that the job named are another's reservation for as long as it would run.
+fn names_reserved(room: &Room, clock: &Clock, request: &Request) -> bool {
+    let interval = clock.interval(Slot::NOW, request.length);
+    let mut named = request.size.nodes.iter().filter_map(|name| room.find(name));
+    request.reservation.is_empty() && named.any(|spot| room.closures.bars(spot, request, interval))
 }

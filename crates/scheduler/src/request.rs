@@ -59,6 +59,14 @@ impl<'a> Request<'a> {
         Request { job, size, length, least_cpus, least_memory_mb, suits_all, counts, closed, reservation, limit_until }
     }
 
+    /// The same for another size, which may only be narrower.
+    pub fn with_size<'s>(&self, size: &'s Size) -> Request<'s>
+    where
+        'a: 's,
+    {
+        Request { size, suits_all: size.suits_every_node(), ..self.clone() }
+    }
+
     pub fn spec(&self) -> &JobSpec {
         &self.job.spec
     }

@@ -55,7 +55,7 @@ impl<'a> Spot<'a> {
             started: Vec::new(),
             is_changed: false,
             running: running.clone(),
-            is_empty: node.jobs.is_empty(),
+            is_empty: node.is_for_the_taking(),
             n_started: 0,
             is_shared: false,
             whole: Free { cpus: node.config.cpus, memory_mb: node.config.memory_mb },

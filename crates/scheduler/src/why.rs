@@ -32,11 +32,18 @@ pub fn why(cluster: &Cluster, id: JobId) -> Option<Why> {
     why.n_ahead = cluster.queue().take_while(|other| other.id != id).count() as u32;
     if !cluster.is_eligible(job) {
         why.n_ahead = 0;
-        why.detail = gate(job);
+        why.detail = gate(cluster, job);
+        // It starts no sooner; where, nobody has looked yet.
+        why.expected_start = not_before(cluster, job);
         return Some(why);
     }
     why.ahead = cluster.queue().take(why.n_ahead as usize).take(N_SHOWN).map(|other| other.id).collect();
     look_at_nodes(cluster, job, &mut why);
+    let unusable = unusable(cluster, job);
+    if !unusable.is_empty() {
+        let detail = [std::mem::take(&mut why.detail), unusable].into_iter().filter(|text| !text.is_empty());
+        why.detail = detail.collect::<Vec<_>>().join("; ");
+    }
     let outlook = foresee(cluster, id);
     why.gate = outlook.reason.or(job.reason);
     why.expected_start = outlook.starts;
@@ -45,8 +52,55 @@ pub fn why(cluster: &Cluster, id: JobId) -> Option<Why> {
     Some(why)
 }
 
+/// The time until which its gate is shut.
+fn not_before(cluster: &Cluster, job: &Job) -> Option<Timestamp> {
+    match job.reason {
+        Some(Reason::BeginTime) => job.spec.begin,
+        Some(Reason::Reservation) => {
+            let named = job.spec.reservations.iter().filter_map(|name| cluster.reservation(name));
+            named.filter_map(|one| one.windows(cluster.now()).next()).map(|(start, _)| start).min()
+        }
+        _ => None,
+    }
+}
+
+/// Nodes that the job could have, were they not out of use; the named ones if it names any.
+fn unusable(cluster: &Cluster, job: &Job) -> String {
+    let wanted = |node: &&std::sync::Arc<model::Node>| {
+        let is_named = job.spec.size.nodes.is_empty() || job.spec.size.nodes.contains(&node.name);
+        is_named && node.partitions.iter().any(|name| job.spec.partitions.contains(name))
+    };
+    let out = cluster.nodes().filter(|node| !node.is_usable()).filter(wanted);
+    let text = |node: &std::sync::Arc<model::Node>| {
+        let state = if node.drain { "drained" } else { "down" };
+        let why = node.reason.as_ref().map_or(String::new(), |reason| format!(": {}", reason.text));
+        format!("{} is {state}{why}", node.name)
+    };
+    let all: Vec<String> = out.map(text).collect();
+    let more = if all.len() > N_SHOWN { format!(" and {} more", all.len() - N_SHOWN) } else { String::new() };
+    all.into_iter().take(N_SHOWN).collect::<Vec<_>>().join(", ") + &more
+}
+
+/// What its partitions have against the job.
+fn partition_limits(cluster: &Cluster, job: &Job) -> String {
+    let mut parts = Vec::new();
+    for partition in job.spec.partitions.iter().filter_map(|name| cluster.config().partition(name)) {
+        if let (Some(TimeLimit::Secs(asked)), Some(TimeLimit::Secs(most))) = (job.spec.time_limit, partition.max_time)
+            && asked > most
+        {
+            let (asked, most) = (duration::show(asked), duration::show(most));
+            parts.push(format!("asks for {asked}, partition {} allows {most}", partition.name));
+        }
+        let (min, _) = job.spec.size.node_bounds();
+        if let Some(most) = partition.max_nodes.filter(|most| min > *most) {
+            parts.push(format!("asks for {min} nodes, partition {} allows {most}", partition.name));
+        }
+    }
+    parts.join("; ")
+}
+
 /// What holds a job that is not in the queue.
-fn gate(job: &Job) -> String {
+fn gate(cluster: &Cluster, job: &Job) -> String {
     if !job.reason_text.is_empty() {
         return job.reason_text.clone();
     }
@@ -54,6 +108,8 @@ fn gate(job: &Job) -> String {
         Some(Reason::Dependency) => format!("waits for {}", awaited(job)),
         Some(Reason::DependencyNeverSatisfied) => format!("what it wanted of {} can never be met", awaited(job)),
         Some(Reason::BeginTime) => "waits for its begin time".into(),
+        Some(Reason::Reservation) => format!("waits for reservation {}", job.spec.reservations.join(", ")),
+        Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit) => partition_limits(cluster, job),
         Some(Reason::JobHeldUser) => format!("held; scontrol release {}", job.id),
         Some(Reason::JobHeldAdmin) => "held by an administrator, who must release it".into(),
         Some(Reason::JobArrayTaskLimit) => "as many tasks of its array run as its limit allows".into(),

@@ -307,3 +307,36 @@ proptest! {
         drop(running);
     }
 }
+
+/// Dependency, begin time, the limit of a QOS, resources; and the limit of an array as soon as one of its tasks runs.
+#[test]
+fn whoever_is_kept_by_several_things_shows_the_first() {
+    let mut world = lab();
+    let limit = Edit { field: Field::GrpJobs, value: Value::Count(Some(1)) };
+    change(&mut world, Change::ModifyQos { filter: filter("q1"), edits: vec![limit] });
+    let other = submit(&mut world, spec("-n1 -N1", "normal")).unwrap();
+    let holder = submit(&mut world, spec("-n1 -N1", "q1")).unwrap();
+    world.schedule();
+    let mut waiting = spec("-n32 -N4", "q1");
+    let (tasks, limit) = model::ranges::parse_array("1-3%1").unwrap();
+    waiting.array = Some(ArraySpec { tasks, limit });
+    waiting.dependency = model::dependency::parse(&format!("afterany:{other}")).unwrap();
+    waiting.begin = Some(world.now + Span::from_secs(60));
+    let waiting = submit(&mut world, waiting).unwrap();
+    let reason = |world: &World| world.reason(waiting).0.map(|reason| reason.to_string()).unwrap_or_default();
+    assert_eq!(reason(&world), "Dependency");
+    world.finish(other);
+    assert_eq!(reason(&world), "BeginTime");
+    world.pass(60);
+    world.schedule();
+    assert_eq!(reason(&world), "QOSGrpJobsLimit");
+    let lone = submit(&mut world, spec("-n8 -N1", "normal")).unwrap();
+    world.schedule();
+    world.finish(holder);
+    world.schedule();
+    assert_eq!(reason(&world), "Resources", "{:?}", world.reason(lone));
+    world.finish(lone);
+    world.schedule();
+    let rest = world.cluster.jobs().find(|job| job.waiting_tasks.is_some()).expect("two wait");
+    assert_eq!(rest.reason.map(|reason| reason.to_string()).as_deref(), Some("JobArrayTaskLimit"));
+}

@@ -121,3 +121,31 @@ fn users_and_partitions_have_only_so_many_jobs_tried_behind_others() {
     world.schedule();
     assert_eq!(jobs.map(|job| world.is_running(job)), [true, false, true]);
 }
+
+#[test]
+fn a_pass_goes_on_where_another_stopped_and_breaks_no_promise() {
+    let mut world = World::alike(2, 4, 1000);
+    let mut config = (**world.cluster.config()).clone();
+    config.scheduler.depth = 2;
+    world.apply(model::Command::Reconfigure { config: Box::new(config) });
+    let spec = |n_nodes: u32, n_cpus: u32, minutes: u64| {
+        let size = Size { min_nodes: n_nodes, tasks_per_node: Some(n_cpus), ..Default::default() };
+        JobSpec { size, time_limit: Some(TimeLimit::Secs(minutes * 60)), ..Default::default() }
+    };
+    let holder = world.submit_spec(spec(1, 4, 60));
+    world.schedule();
+    let wide: Vec<JobId> = (0..2).map(|_| world.submit_spec(spec(2, 4, 30))).collect();
+    let long = world.submit_spec(spec(1, 4, 90));
+    let short = world.submit_spec(spec(1, 4, 30));
+    let outlook = scheduler::look(&world.cluster);
+    assert!(outlook.plan.starts.is_empty(), "it looks at two");
+    assert_eq!(outlook.stopped_at, Some(wide[1]));
+    world.apply(model::Command::AdoptPlan(outlook.plan));
+    let next = scheduler::look_behind(&world.cluster, wide[1]);
+    let started: Vec<JobId> = next.plan.starts.iter().map(|start| start.job).collect();
+    assert_eq!(started, [short], "the long one would delay those before it");
+    assert_eq!(next.stopped_at, None, "that was the end of the queue");
+    world.apply(model::Command::AdoptPlan(next.plan));
+    assert!(world.is_running(short) && world.is_running(holder) && !world.is_running(long));
+    assert_eq!(world.reason(long).0, Some(model::Reason::Priority));
+}

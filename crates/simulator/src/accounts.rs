@@ -19,7 +19,11 @@ pub fn first() -> Vec<Command> {
     let edit = |field, value| vec![Edit { field, value }];
     let accounts = vec!["a".to_string(), "b".to_string()];
     [
-        Change::AddQos { names: vec!["fast".into(), "slow".into(), "part".into()], edits: Vec::new() },
+        Change::AddQos { names: vec!["slow".into(), "part".into()], edits: Vec::new() },
+        Change::AddQos {
+            names: vec!["fast".into()],
+            edits: edit(Field::Preempt, Value::Names(NamedValue::Set(["slow", "normal"].map(String::from).into()))),
+        },
         Change::AddAccounts { names: vec!["a".into()], parent: "root".into(), edits: Vec::new(), clusters: Vec::new() },
         Change::AddAccounts { names: vec!["b".into()], parent: "a".into(), edits: Vec::new(), clusters: Vec::new() },
         Change::AddUsers {

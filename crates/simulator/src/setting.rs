@@ -1,6 +1,6 @@
 //! The cluster the story plays in, and what its users ask for.
 use model::command::Blob;
-use model::config::NamedNode;
+use model::config::{NamedNode, SuspendCpus};
 use model::dependency::{Dependency, Kind, Term};
 use model::gres::{Gres, GresRequest};
 use model::license;
@@ -10,6 +10,7 @@ use model::pool::{BurstBufferConfig, Pool, PoolKind};
 use model::preemption::PreemptKind;
 use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
 use model::time::{Span, Timestamp};
+use model::topology::{Block, Switch, Topology, TopologyKind};
 use model::{BlobId, Config, JobId, JobKind, JobSpec, NodeName, Partition, StepSpec};
 
 use crate::dice::Dice;
@@ -72,7 +73,10 @@ pub fn config(seed: u64) -> Config {
         (priority.half_life, priority.calc_period) = (Span::from_secs(90), Span::from_secs(20));
         (priority.weight_age, priority.max_age) = (50, Span::from_secs(300));
     }
-    if seed % 4 == 2 {
+    if seed >= MIXED {
+        mix(&mut config, seed);
+    }
+    if seed % 4 == 2 || (seed >= MIXED && seed & 4 != 0) {
         let one = |name: &str| vec![name.to_string()];
         config.hooks.prolog = one("prolog");
         config.hooks.epilog = one("epilog");
@@ -81,6 +85,48 @@ pub fn config(seed: u64) -> Config {
         config.hooks.flags.alloc = true;
     }
     config
+}
+
+/// From this seed on, what may be on or off is so in all mixtures; before it, each feature has seeds of its own.
+const MIXED: u64 = 1000;
+
+/// Bits of the seed that are not about suspension and hooks: CPUs that are lent, who goes before whom, the network.
+fn mix(config: &mut Config, seed: u64) {
+    if seed & 8 != 0 {
+        config.scheduler.suspend_cpus = SuspendCpus::Release;
+    }
+    if seed & 16 != 0 {
+        config.scheduler.preemption.kind = PreemptKind::Qos;
+    }
+    match (seed / 32) % 3 {
+        1 => config.topologies = vec![tree()],
+        2 => config.topologies = vec![blocks()],
+        _ => (),
+    }
+}
+
+/// Two racks of three.
+fn tree() -> Topology {
+    let rack = |name: &str, nodes: std::ops::RangeInclusive<u32>| Switch {
+        name: name.into(),
+        nodes: nodes.map(node_name).collect(),
+        ..Default::default()
+    };
+    let root = Switch { name: "top".into(), switches: vec!["r1".into(), "r2".into()], ..Default::default() };
+    let switches = vec![rack("r1", 1..=3), rack("r2", 4..=N_NODES), root];
+    Topology { name: "default".into(), is_default: true, kind: TopologyKind::Tree, switches, ..Default::default() }
+}
+
+/// Three blocks of two.
+fn blocks() -> Topology {
+    let block = |number: u32| Block {
+        name: format!("b{number}"),
+        nodes: vec![node_name(2 * number - 1), node_name(2 * number)],
+    };
+    let blocks = (1..=N_NODES / 2).map(block).collect();
+    let block_sizes = vec![2, 4];
+    let kind = TopologyKind::Block;
+    Topology { name: "default".into(), is_default: true, kind, blocks, block_sizes, ..Default::default() }
 }
 
 /// One pool for all, one on each node.
@@ -190,6 +236,7 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
         held: dice.one_in(10),
         nice: dice.below(5) as i32 - 2,
         requeue: dice.pick(&[None, Some(true), Some(false)]),
+        no_kill: dice.one_in(6),
         array: (is_batch && dice.one_in(5)).then(|| array(dice)),
         licenses: license::parse(dice.pick(&["", "", "", "", "a", "a:2,b", "a:3|b"])).expect("licences"),
         reservations: if dice.one_in(8) { vec![dice.pick(&RESERVATIONS).into()] } else { Vec::new() },

@@ -135,7 +135,10 @@ fn check_nodes(cluster: &Cluster) -> Result<(), String> {
         ensure(node.users.is_empty() || n_jobs as usize == node.jobs.len(), || {
             format!("{name}: users are miscounted: {:?}", node.users)
         })?;
-        ensure(node.exclusive_job.is_none() || node.jobs.len() == 1 || node.shares_cpus, || {
+        let lends = |id: &&model::JobId| cluster.jobs.get(*id).is_some_and(|job| job.lends_cpus);
+        let n_lenders = node.jobs.iter().filter(lends).count();
+        ensure(n_lenders == node.n_lenders as usize, || format!("{name}: those who lend CPUs are miscounted"))?;
+        ensure(node.exclusive_job.is_none() || node.jobs.len() - n_lenders == 1 || node.shares_cpus, || {
             format!("{name}: an exclusive node is shared")
         })?;
     }

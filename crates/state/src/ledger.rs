@@ -71,11 +71,12 @@ fn shareable(cluster: &Cluster, node: &Node, size: &Size, start: &Start) -> Vec<
 fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant, start: &Start) -> bool {
     let part = size.part_of(&node.config, grant.n_tasks);
     let stands_still = |job: JobId| start.parks.contains(&job);
+    let lends = |job: JobId| cluster.jobs.get(&job).is_some_and(|job| job.lends_cpus);
     let memory_fits = !cluster.config.scheduler.tracks_memory || grant.memory_mb <= node.free_memory_mb();
     node.is_usable()
         && node.exclusive_job.is_none_or(stands_still)
         && node.blocked_by.is_none()
-        && (!size.wants_whole_nodes() || node.jobs.iter().copied().all(stands_still))
+        && (!size.wants_whole_nodes() || node.jobs.iter().copied().all(|job| stands_still(job) || lends(job)))
         && (grant.n_cpus, grant.memory_mb) == (part.n_cpus, part.memory_mb)
         && size.tasks_per_node.is_none_or(|most| grant.n_tasks <= most)
         && 0 < grant.n_cpus
@@ -148,7 +149,7 @@ pub(crate) fn free(cluster: &mut Cluster, id: JobId) {
 
 /// What the job held on one node.
 fn give_back(cluster: &mut Cluster, id: JobId, spec: &JobSpec, share: &NodeShare) {
-    let now = cluster.now;
+    let (now, lends) = (cluster.now, cluster.jobs[&id].lends_cpus);
     let node = cluster.node_mut(share.node.as_str());
     node.used.memory_mb -= share.memory_mb;
     for held in &share.gres {
@@ -156,13 +157,15 @@ fn give_back(cluster: &mut Cluster, id: JobId, spec: &JobSpec, share: &NodeShare
         node.used.gres.remove(at);
     }
     node.jobs.remove(&id);
+    node.n_lenders = node.n_lenders.saturating_sub(u32::from(lends));
     leave(node, spec);
     give_back_cpus(cluster, id, share);
     let node = cluster.node_mut(share.node.as_str());
     node.last_busy = Some(now);
     if node.exclusive_job == Some(id) {
+        // Whoever had it alone before, and stood still or lent it meanwhile, has it again.
         let still =
-            |other: &&JobId| cluster.jobs.get(*other).is_some_and(|job| job.is_parked && job.allocation.is_exclusive);
+            |other: &&JobId| cluster.jobs.get(*other).is_some_and(|job| job.allocation.is_exclusive && !job.lends_cpus);
         let next = cluster.nodes[&share.node].jobs.iter().find(still).copied();
         cluster.node_mut(share.node.as_str()).exclusive_job = next;
     }
@@ -197,6 +200,7 @@ pub(crate) fn lend_cpus(cluster: &mut Cluster, id: JobId) {
     for share in &allocation.nodes {
         give_back_cpus(cluster, id, share);
         let node = cluster.node_mut(share.node.as_str());
+        node.n_lenders += 1;
         if node.exclusive_job == Some(id) {
             node.exclusive_job = None;
         }
@@ -212,6 +216,7 @@ pub(crate) fn reclaim_cpus(cluster: &mut Cluster, id: JobId) {
     let allocation = cluster.jobs[&id].allocation.clone();
     for share in &allocation.nodes {
         let node = cluster.node_mut(share.node.as_str());
+        node.n_lenders = node.n_lenders.saturating_sub(1);
         node.shares_cpus |= share.cpus.iter().any(|cpu| node.used.cpus.contains(cpu));
         share.cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
         if allocation.is_exclusive && node.jobs.len() == 1 {

@@ -100,6 +100,12 @@ impl Network {
         groups.map(line).collect()
     }
 
+    /// The node's leaf switch or base block in the default topology; empty if it is in none.
+    pub fn leaf(&self, node: &str) -> &str {
+        let unit = self.find(node).zip(self.shape("")).and_then(|(node, shape)| shape.unit_name(node));
+        unit.unwrap_or_default()
+    }
+
     /// The units of a node in every topology that has it: `topo1:sw_root:s1,topo2:b1`.
     pub fn place(&self, node: &str) -> String {
         let Some(node) = self.find(node) else { return String::new() };

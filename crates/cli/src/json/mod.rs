@@ -46,8 +46,9 @@ pub fn jobs(shape: Shape, program: &str, cluster: &str, rows: &[JobView]) -> Str
 /// What `--json` prints for nodes.
 pub fn nodes(shape: Shape, program: &str, nodes: &[&NodeView], config: &Config) -> String {
     let names = Names::default();
+    let network = crate::network::of(config, nodes.iter().copied());
     document(shape, program, &config.cluster_name, "nodes", |json| {
-        nodes.iter().for_each(|view| json.object(|json| node::write(view, config, &names, json)));
+        nodes.iter().for_each(|view| json.object(|json| node::write(view, config, &network, &names, json)));
     })
 }
 

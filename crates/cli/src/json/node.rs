@@ -4,6 +4,7 @@ use model::config::Config;
 use model::node::NextState;
 use model::node_state::Base;
 use model::request::NodeView;
+use topology::Network;
 
 use crate::node_view;
 use crate::users::Names;
@@ -12,7 +13,7 @@ use crate::version;
 use super::Json;
 
 /// Writes the fields of one node.
-pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
+pub fn write(view: &NodeView, config: &Config, network: &Network, names: &Names, json: &mut Json) {
     let (node, state) = (&view.node, view.state());
     let (sockets, cores, threads) = node_view::sockets(view);
     let secs = |moment: Option<Timestamp>| moment.map_or(0, Timestamp::secs);
@@ -103,6 +104,8 @@ pub fn write(view: &NodeView, config: &Config, names: &Names, json: &mut Json) {
     );
     json.field("tres_used", Some(tres_used.as_str()).filter(|text| !text.is_empty()));
     json.field("tres_weighted", f64::from(used));
+    json.field("topology", network.place(node.name.as_str()).as_str());
+    json.field("switch_name", network.leaf(node.name.as_str()));
 }
 
 /// What parsers after 22.05's have besides.

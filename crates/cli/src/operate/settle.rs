@@ -6,6 +6,7 @@ use config::machine;
 use model::config::NamedNode;
 use model::node::NodeConfig;
 use model::pool::BurstBufferConfig;
+use model::topology::Topology;
 use model::{Config, Partition, size};
 
 use super::folder::{Folder, cannot};
@@ -21,6 +22,7 @@ pub struct Wanted {
     pub controllers: Option<u32>,
     /// For a generated configuration.
     pub burst_buffer: Option<BurstBufferConfig>,
+    pub network: Option<Topology>,
 }
 
 /// More agents than this on one machine are a typing mistake.
@@ -49,6 +51,7 @@ impl Wanted {
             config: parsed.value("config").map(PathBuf::from),
             controllers: number("controllers", 9)?,
             burst_buffer: None,
+            network: None,
         };
         if wanted.config.is_some() && wanted.has_sizes() {
             return Err("--config describes the nodes: leave out --nodes, --cpus and --memory".into());
@@ -114,7 +117,8 @@ fn generated(wanted: &Wanted) -> Config {
     };
     let accounting = config::usual_accounting();
     let burst_buffer = wanted.burst_buffer.clone();
-    Config { nodes, partitions: vec![partition], accounting, burst_buffer, ..Config::default() }
+    let topologies = wanted.network.iter().cloned().collect();
+    Config { nodes, partitions: vec![partition], accounting, burst_buffer, topologies, ..Config::default() }
 }
 
 /// Sizes given for a cluster that exists must be the ones it has: its file may hold somebody's work.
@@ -181,7 +185,7 @@ mod tests {
     use super::*;
 
     fn wanted(nodes: Option<u32>, cpus: Option<u32>, memory_mb: Option<u64>) -> Wanted {
-        Wanted { nodes, cpus, memory_mb, config: None, controllers: None, burst_buffer: None }
+        Wanted { nodes, cpus, memory_mb, config: None, controllers: None, burst_buffer: None, network: None }
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub fn render(why: &Why, clock: &Clock) -> String {
     }
     let when = |at: Timestamp| if at <= clock.now() { "now".to_string() } else { clock.show(at) };
     match why.expected_start {
+        Some(at) if why.expected_nodes.is_empty() => line(format!("will not start before {}", when(at))),
         Some(at) => line(format!("expected to start {} on {}", when(at), why.expected_nodes)),
         None => line("nobody can tell when it will start".into()),
     }

@@ -200,7 +200,11 @@ impl<'a> Row<'a> {
             Part::Step(step) => &step.state,
             Part::Extern => return self.extern_state(),
         };
-        word.parse().unwrap_or(JobState::Completed)
+        match word.parse().unwrap_or(JobState::Completed) {
+            // A suspension is written down once, for the job.
+            JobState::Running if self.job().suspended_since.is_some() => JobState::Suspended,
+            state => state,
+        }
     }
 
     fn extern_state(&self) -> JobState {

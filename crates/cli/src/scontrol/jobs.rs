@@ -53,13 +53,21 @@ impl Verb {
         }
     }
 
+    /// `name=` names jobs only for some.
+    fn takes_names(self) -> bool {
+        self.echoes()
+    }
+
     /// A second line that Slurm adds for these.
     fn echoes(self) -> bool {
         matches!(self, Verb::Hold | Verb::UserHold | Verb::Release)
     }
 }
 
-/// The items of all arguments: ids, each perhaps behind `jobid=`.
+/// The most jobs that one pair of brackets may name.
+const MOST_IN_BRACKETS: u32 = 10_000;
+
+/// The items of all arguments: ids, each perhaps behind `jobid=`, or several in brackets (`[100-105]`).
 pub fn items(arguments: &[String]) -> Vec<String> {
     let mut items = Vec::new();
     for argument in arguments {
@@ -70,10 +78,19 @@ pub fn items(arguments: &[String]) -> Vec<String> {
         if is_name(ids) {
             items.push(ids.to_string());
         } else {
-            items.extend(job_ids::split_list(ids).into_iter().map(str::to_string));
+            items.extend(job_ids::split_list(ids).into_iter().flat_map(out_of_brackets));
         }
     }
     items
+}
+
+fn out_of_brackets(item: &str) -> Vec<String> {
+    let inside = item.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let ids = inside.and_then(|inside| model::ranges::parse_array(inside).ok()).map(|(ids, _)| ids);
+    match ids.filter(|ids| ids.len() <= MOST_IN_BRACKETS) {
+        Some(ids) => ids.iter().map(|id| id.to_string()).collect(),
+        None => vec![item.to_string()],
+    }
 }
 
 fn is_name(item: &str) -> bool {
@@ -82,7 +99,7 @@ fn is_name(item: &str) -> bool {
 
 /// Does it for one item; the lines for stderr, none when all went well.
 pub async fn act(controller: &mut Controller, verb: Verb, item: &str) -> Result<Vec<String>, CallError> {
-    if is_name(item) {
+    if is_name(item) && verb.takes_names() {
         return act_by_name(controller, verb, item.split_once('=').map_or("", |(_, name)| name)).await;
     }
     let Some(command) = job_ids::parse_job(item).and_then(|job| verb.command(job)) else {
@@ -238,5 +255,6 @@ mod tests {
     fn items_come_from_all_arguments() {
         let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
         assert_eq!(items(&words("1,2 jobid=3,4_[1,2] name=a,b")), ["1", "2", "3", "4_[1,2]", "name=a,b"]);
+        assert_eq!(items(&words("[100-102,7],3 [x]")), ["7", "100", "101", "102", "3", "[x]"]);
     }
 }

@@ -400,7 +400,41 @@ fn job_command(verb: Verb, rest: &[String]) -> Reply {
     })
 }
 
+/// `Nodes=switch{rack1}` as the nodes it means; whatever names no unit stays as it is.
+fn without_units(words: &[String]) -> Result<Vec<String>, Reply> {
+    let list_of = |word: &String| -> Option<(String, String)> {
+        let (key, value) = word.split_once('=')?;
+        let is_list = update_job::is_short_for(key.trim_end_matches(['+', '-']), "Nodes", 3);
+        (is_list && value.contains('{')).then(|| (key.to_string(), value.to_string()))
+    };
+    if !words.iter().any(|word| list_of(word).is_some()) {
+        return Ok(words.to_vec());
+    }
+    let mut resolved = Vec::new();
+    let reply = asking("slurm_update error", async |controller, _| {
+        let config = controller.configuration().await?.config;
+        let network = crate::network::of(&config, &controller.nodes().await?);
+        for word in words {
+            let Some((key, list)) = list_of(word) else {
+                resolved.push(word.clone());
+                continue;
+            };
+            let (sign, list) = list.split_at(list.len() - list.trim_start_matches(['+', '-']).len());
+            match network.expand(list) {
+                Ok(names) => resolved.push(format!("{key}={sign}{}", hostlist::compress(names))),
+                Err(_) => return Ok(Reply::failed("slurm_update error: Invalid node name specified")),
+            }
+        }
+        Ok(Reply::default())
+    });
+    if reply.code == 0 { Ok(resolved) } else { Err(reply) }
+}
+
 fn update_any(rest: &[String]) -> Reply {
+    let rest = &match without_units(rest) {
+        Ok(words) => words,
+        Err(reply) => return reply,
+    };
     let clock = now();
     let moment = update_job::Now { unix_secs: clock.now().secs() as i64, zone: &clock };
     let update = match update::parse(rest, &moment) {
@@ -559,6 +593,10 @@ fn wait_job(rest: &[String]) -> Reply {
 }
 
 fn create_any(rest: &[String]) -> Reply {
+    let rest = &match without_units(rest) {
+        Ok(words) => words,
+        Err(reply) => return reply,
+    };
     let clock = now();
     let unix_secs = clock.now().secs() as i64;
     let moment = update_job::Now { unix_secs, zone: &clock };

@@ -50,7 +50,7 @@ pub fn create(words: &[String], now: &Now) -> Result<Said, Lines> {
     });
     let names_all = has(fields, |field| matches!(field, Field::Nodes(NodesChange::All)));
     if !has_what && !has_partition {
-        return fail("CoreCnt, Nodes, NodeCnt, TRES or Watts must be specified.");
+        return fail("CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.");
     }
     // Nothing said but a partition: all of it.
     if has_partition && (names_all || !has_what) {

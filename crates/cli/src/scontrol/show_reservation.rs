@@ -85,13 +85,10 @@ pub fn licenses(name: Option<&str>, all: &[LicenseView], style: Style) -> Reply 
         return Reply::text("No licenses configured in Slurm.\n".into());
     }
     let found: Vec<&LicenseView> = all.iter().filter(|one| name.is_none_or(|name| one.name == name)).collect();
-    if let (true, Some(name)) = (found.is_empty(), name) {
-        return Reply { code: 1, ..Reply::text(format!("License {name} not found\n")) };
-    }
     let mut out = String::new();
     let separator = if style.one_line { " " } else { "\n    " };
     for license in found {
-        let free = license.total.saturating_sub(license.used).saturating_sub(license.reserved);
+        let free = license.total.saturating_sub(license.used);
         out.push_str(&format!(
             "LicenseName={}{separator}Total={} Used={} Free={free} Reserved={} Remote=no\n",
             license.name, license.total, license.used, license.reserved

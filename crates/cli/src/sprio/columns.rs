@@ -38,7 +38,7 @@ pub static COLUMNS: &[Column<Priorities>] = &[
         .sorted_by(|row| Key::Number(i64::from(row.priority))),
     column('y', "normpriority", "PRIORITY", |row, out| {
         of_job(row, out, |row, out| {
-            put(out, format_args!("{:.8}", f64::from(row.priority) / f64::from(u32::MAX)));
+            put(out, format_args!("{:.14}", f64::from(row.priority) / f64::from(u32::MAX)));
         })
     })
     .sorted_by(|row| Key::Number(i64::from(row.priority))),
@@ -75,7 +75,11 @@ pub static COLUMNS: &[Column<Priorities>] = &[
     column('q', "normqos", "QOS", |row, out| plain(row, out, |f| f.qos, |w| w.weight_qos))
         .sorted_by(|row| key(row.factors.qos)),
     // Weights of single resources are not known here, so nothing is added for them.
-    column('T', "tres", "TRES", |_, _| {}),
+    column('T', "tres", "TRES", |row, out| {
+        if row.job.is_none() {
+            out.push_str("(null)");
+        }
+    }),
     column('t', "normtres", "TRES", |_, _| {}),
 ];
 

@@ -72,13 +72,13 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
     }
     let names = Names::default();
     let (format, unknown) = format(options, config);
-    let complaint = |letter: String| format!("Invalid job format specification: {letter}");
+    let complaint = |letter: String| format!("sprio: error: Invalid job format specification: {letter}");
     shown.complaints.extend(unknown.into_iter().map(complaint));
-    if options.heading {
-        format.heading(&mut shown.text);
-    }
     let mut scratch = String::new();
     if options.weights {
+        if options.heading {
+            format.heading(&mut shown.text);
+        }
         let weights = Row { job: None, partition: "", factors: Factors::default(), priority: 0, config, names: &names };
         format.row(&weights, &mut scratch, &mut shown.text);
         return shown;
@@ -92,11 +92,15 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
             return shown;
         }
     }
-    for row in &rows {
-        format.row(row, &mut scratch, &mut shown.text);
-    }
     if rows.is_empty() && (!options.jobs.is_empty() || !options.uids.is_empty()) {
         shown.text.push_str("Unable to find jobs matching user/id(s) specified\n");
+        return shown;
+    }
+    if options.heading {
+        format.heading(&mut shown.text);
+    }
+    for row in &rows {
+        format.row(row, &mut scratch, &mut shown.text);
     }
     shown
 }
@@ -130,9 +134,9 @@ fn format(options: &Options, config: &Config) -> (Format<Priorities>, Vec<String
     // Who asks for users wants to see them.
     let user = if options.uids.is_empty() { "" } else { " %.8u" };
     let text = match (options.normalized, options.long) {
-        (true, true) => "%.15i %9r %.8u %10y %10S %10a %10b %10f %10j %10p %10q".to_string(),
+        (true, true) => "%.15i %9r %.8u %10y %10a %10b %10f %10j %10p %10q %20t".to_string(),
         (false, true) => "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T".to_string(),
-        (true, false) => with_weighted(config, &format!("%.15i %9r{user} %10y %10S"), |letter| format!(" %10{letter}")),
+        (true, false) => with_weighted(config, &format!("%.15i %9r{user} %10y"), |letter| format!(" %10{letter}")),
         (false, false) => with_weighted(config, &format!("%.15i %9r{user} %.10Y %.10S"), |letter| {
             format!(" %.10{}", letter.to_ascii_uppercase())
         }),

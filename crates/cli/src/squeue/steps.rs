@@ -97,13 +97,13 @@ impl StepView<'_> {
     pub fn run_secs(&self) -> u64 {
         let Some(step) = self.step else { return self.job.run_secs() };
         let Some(started) = step.started else { return 0 };
-        (step.ended.unwrap_or(self.job.now()) - started).secs()
+        self.job.job.ran_between(started, step.ended.unwrap_or(self.job.now())).secs()
     }
 
     pub fn state(&self) -> &'static str {
         match self.step.map(|step| step.phase) {
             None => self.job.job.state().name(),
-            Some(StepPhase::Starting | StepPhase::Running) if self.job.job.phase == Phase::Suspended => "SUSPENDED",
+            // Also while its job is suspended.
             Some(StepPhase::Starting | StepPhase::Running) => "RUNNING",
             Some(StepPhase::Ending) => "COMPLETING",
             Some(StepPhase::Done) => "COMPLETED",

@@ -73,7 +73,7 @@ async fn wait_for_room(
     let give_up = Instant::now() + plan.behaviour.immediate.unwrap_or(DISTANT);
     let mut has_waited = false;
     loop {
-        match controller.create_step(id, spec.clone(), plan.blobs.clone()).await {
+        let refusal = match controller.create_step(id, spec.clone(), plan.blobs.clone()).await {
             Ok(step) => {
                 if has_waited && !plan.behaviour.is_quiet {
                     eprintln!("srun: Step created for job {id}");
@@ -85,16 +85,17 @@ async fn wait_for_room(
                     eprintln!("srun: Job {id} step creation temporarily disabled, retrying ({why})");
                 }
                 has_waited = true;
+                why
             }
             Err(CallError::Refused(Reject::StepTooLarge)) => return Err(too_large(controller, id, &spec).await),
             Err(error) => return Err(refused(id, &error)),
-        }
+        };
         tokio::select! {
             page = watch.next() => {
                 page.map_err(|error| refused(id, &error))?;
             }
             () = sleep_until(give_up) => {
-                return Err(fail(&format!("Unable to create step for job {id}: {}", Reject::StepMustWait)));
+                return Err(fail(&format!("Unable to create step for job {id}: {refusal}")));
             }
         }
     }

@@ -88,21 +88,22 @@ async fn create(cluster: &Client, plans: &[&Plan]) -> Result<Vec<(Job, Step)>, F
     let give_up = Instant::now() + behaviour.immediate.unwrap_or(creation::DISTANT);
     let mut has_waited = false;
     let created = loop {
-        match controller.create_step_together(parts.clone(), blobs.clone()).await {
+        let refusal = match controller.create_step_together(parts.clone(), blobs.clone()).await {
             Ok(created) => break created,
-            Err(CallError::Refused(why @ Reject::StepMustWait)) => {
+            Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled))) => {
                 if !has_waited && behaviour.immediate.is_none() && !behaviour.is_quiet {
                     eprintln!("srun: Job {named} step creation temporarily disabled, retrying ({why})");
                 }
                 has_waited = true;
+                why
             }
             Err(error) => return Err(refused(&error)),
-        }
+        };
         tokio::select! {
             page = watch.next() => {
                 page.map_err(|error| refused(&error))?;
             }
-            () = sleep_until(give_up) => return Err(refused(&CallError::Refused(Reject::StepMustWait))),
+            () = sleep_until(give_up) => return Err(refused(&CallError::Refused(refusal))),
         }
     };
     let filter = JobFilter {

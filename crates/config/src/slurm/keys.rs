@@ -348,6 +348,7 @@ pub(crate) const PARTITION: &[Key] = &[
     honoured("DenyAccounts"),
     honoured("DenyQos"),
     honoured("DisableRootJobs"),
+    honoured("Exclusive"),
     honoured("ExclusiveTopo"),
     honoured("ExclusiveUser"),
     honoured("GraceTime"),

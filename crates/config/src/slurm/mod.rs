@@ -67,6 +67,9 @@ pub(crate) fn parse(text: &str, file_name: &str, folder: Option<&Path>) -> Resul
     let content_top = content.top.clone();
     let mut config = content.finish(&gres_lines, &notes, file_name);
     network::read(&content_top, &mut config, folder, &notes);
+    for problem in crate::units::settle(&mut config) {
+        notes.problems.borrow_mut().extend(crate::problem::Problems::of_file(file_name, problem).list);
+    }
     burst::read(&content_top, &mut config, folder, &notes);
     cgroup::read(&content_top, &mut config.agent, folder, &notes);
     let sorted = |mut list: Vec<Problem>| {

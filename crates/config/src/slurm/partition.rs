@@ -5,6 +5,7 @@ use model::{NodeName, Partition};
 
 use super::node::Nodes;
 use super::values::{Notes, Values};
+use crate::units;
 
 /// The partitions of the file, as its lines are read; nodes may be named below them.
 #[derive(Default)]
@@ -55,9 +56,12 @@ fn read(values: &Values, nodes: &Nodes, notes: &Notes) -> Partition {
         if pair.value.eq_ignore_ascii_case("ALL") {
             partition.nodes_text = "ALL".into();
         }
-        partition.nodes = nodes.named(pair, notes).into_iter().map(NodeName::from).collect();
+        let waits = units::names_units(&pair.value);
+        if !waits {
+            partition.nodes = nodes.named(pair, notes).into_iter().map(NodeName::from).collect();
+        }
         // Shown, and written to spur.conf, as nodes: sets are known to this file alone.
-        if partition.nodes_text != "ALL" {
+        if partition.nodes_text != "ALL" && !waits {
             partition.nodes_text = model::hostlist::compress(partition.nodes.iter().map(NodeName::as_str));
         }
     }
@@ -76,6 +80,18 @@ fn read(values: &Values, nodes: &Nodes, notes: &Notes) -> Partition {
     check(values, &mut partition, notes);
     partition.topology = values.text("Topology").unwrap_or_default().to_string();
     partition.exclusive_topology = values.flag("ExclusiveTopo", notes).unwrap_or(false);
+    if let Some(pair) = values.get("Exclusive") {
+        match pair.value.to_lowercase().as_str() {
+            "no" => (),
+            "topo" => partition.exclusive_topology = true,
+            "user" => partition.exclusive_user = true,
+            other => notes.wrong(&pair.at, format!("`Exclusive` must be NO, TOPO or USER, not {other:?}")),
+        }
+        if partition.exclusive_topology && partition.exclusive_user {
+            notes.warn(&pair.at, "TOPO counts before USER");
+            partition.exclusive_user = false;
+        }
+    }
     partition
 }
 

@@ -109,9 +109,32 @@ impl Api {
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
         }
+        let answers_one = matches!(command, Command::Suspend { .. } | Command::Resume { .. });
         let proposed = self.door.propose_once(by, command, request_id(&request)).await;
         let reply = proposed.map_err(|refusal| refused(&refusal))?;
+        note_denials(by, &reply);
+        if let (model::Reply::Each(results), true) = (&reply, answers_one)
+            && let Some(why) = one_refusal(results)
+        {
+            return Err(to_status(why));
+        }
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
+    }
+}
+
+/// Who tried what is not theirs is for the log, too.
+fn note_denials(by: model::Caller, reply: &model::Reply) {
+    let model::Reply::Each(results) = reply else { return };
+    for one in results.iter().filter(|one| one.result == Err(model::Reject::NotPermitted)) {
+        tracing::warn!(target: "security", uid = by.uid, job = %one.job, "refused: neither owner nor administrator");
+    }
+}
+
+/// One job was named, and refused: that is how the call ends.
+fn one_refusal(results: &[model::command::JobResult]) -> Option<&model::Reject> {
+    match results {
+        [model::command::JobResult { job, result: Err(why) }] if job.tasks.is_none() => Some(why),
+        _ => None,
     }
 }
 

@@ -21,17 +21,28 @@ const A_LONG_TIME: Duration = Duration::from_secs(3600);
 
 pub async fn run(door: Arc<Door>, published: Published) {
     let mut changes = published.changes();
+    let mut stopped_at = None;
     loop {
         let cluster = changes.borrow_and_update().clone();
         let mut look_again_at = None;
-        let begun = Instant::now();
         if cluster.n_queued() + cluster.n_to_stage() > 0
-            && let Some(outlook) = look(cluster.clone()).await
+            && let Some(outlook) = plan(&door, &published, cluster, None).await
         {
-            let n_backfilled = n_backfilled(&cluster, &outlook.plan);
-            published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
             look_again_at = outlook.look_again_at;
-            adopt(&door, outlook.plan).await;
+            stopped_at = stopped_at.or(outlook.stopped_at);
+        }
+        // Those far behind have their turn too: where the last pass stopped the next goes on, whatever happens in between.
+        while let Some(after) = stopped_at.take() {
+            let cluster = published.now();
+            if !cluster.job(after).is_some_and(|job| cluster.is_eligible(job)) {
+                break;
+            }
+            let Some(outlook) = plan(&door, &published, cluster, Some(after)).await else { break };
+            look_again_at = look_again_at.into_iter().chain(outlook.look_again_at).min();
+            stopped_at = outlook.stopped_at;
+            if changes.has_changed().unwrap_or(true) {
+                break;
+            }
         }
         let until = look_again_at.map_or(A_LONG_TIME, |at| Duration::from_micros((at - door.now()).0));
         // Time alone may give another plan; what happens meanwhile gives one at once.
@@ -41,6 +52,16 @@ pub async fn run(door: Arc<Door>, published: Published) {
     }
 }
 
+/// One pass, adopted; its plan is gone from the outlook.
+async fn plan(door: &Door, published: &Published, cluster: Arc<Cluster>, stopped_at: Option<JobId>) -> Option<Outlook> {
+    let begun = Instant::now();
+    let mut outlook = look(cluster.clone(), stopped_at).await?;
+    let n_backfilled = n_backfilled(&cluster, &outlook.plan);
+    published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
+    adopt(door, std::mem::take(&mut outlook.plan)).await;
+    Some(outlook)
+}
+
 /// Starts of jobs that stand behind one that stays.
 fn n_backfilled(cluster: &Cluster, plan: &Plan) -> u64 {
     let started: BTreeSet<JobId> = plan.starts.iter().map(|start| start.job).collect();
@@ -48,17 +69,19 @@ fn n_backfilled(cluster: &Cluster, plan: &Plan) -> u64 {
         return 0;
     }
     let behind = cluster.queue().skip_while(|job| started.contains(&job.id));
-    behind.take(cluster.config().scheduler.depth as usize).filter(|job| started.contains(&job.id)).count() as u64
+    behind.filter(|job| started.contains(&job.id)).count() as u64
 }
 
 /// A short queue is planned at once; a long one where it keeps nobody else waiting.
-async fn look(cluster: Arc<Cluster>) -> Option<Outlook> {
+async fn look(cluster: Arc<Cluster>, stopped_at: Option<JobId>) -> Option<Outlook> {
+    let pass = move |cluster: &Cluster| match stopped_at {
+        None => scheduler::look(cluster),
+        Some(after) => scheduler::look_behind(cluster, after),
+    };
     let is_short = cluster.n_queued() <= SHORT_QUEUE && cluster.n_nodes() <= SHORT_QUEUE;
     let planned = match is_short {
-        true => catch_unwind(AssertUnwindSafe(|| scheduler::look(&cluster))).map_err(|_| "it panicked".to_string()),
-        false => {
-            tokio::task::spawn_blocking(move || scheduler::look(&cluster)).await.map_err(|error| error.to_string())
-        }
+        true => catch_unwind(AssertUnwindSafe(|| pass(&cluster))).map_err(|_| "it panicked".to_string()),
+        false => tokio::task::spawn_blocking(move || pass(&cluster)).await.map_err(|error| error.to_string()),
     };
     planned.inspect_err(|why| tracing::error!(why, "the scheduler failed on this state")).ok()
 }

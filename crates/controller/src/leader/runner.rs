@@ -200,6 +200,10 @@ impl Runner {
                 continue;
             }
             self.next += 1;
+            if let (Owner::Job(job), Task::Stop | Task::Continue) = (&duty.owner, duty.task) {
+                let resume = duty.task == Task::Continue;
+                tracing::info!(job_id = job.0, %node, resume, "sent SuspendJob");
+            }
             // A signal is not answered: it is done when it is sent.
             if !matches!(order, Order::Signal { .. }) {
                 work.registrations.push((node.clone(), registration(cluster, &node)));

@@ -14,6 +14,7 @@ use state::Cluster;
 use state::preemption::{self, Terms};
 
 use super::Pass;
+use super::together::Ways;
 use crate::pick::{self, Offer};
 use crate::request::Request;
 use crate::room::PoolId;
@@ -65,7 +66,9 @@ impl<'a> Preemptees<'a> {
         let holders: BTreeSet<JobId> = cluster.nodes().flat_map(|node| node.jobs.iter().copied()).collect();
         let holders: Vec<&'a Job> = holders.iter().filter_map(|id| cluster.job(*id)).map(|job| &**job).collect();
         let leaving = holders.iter().filter(|job| job.preempt_ends.is_some());
-        self.made_room_for = leaving.filter_map(|job| job.preempted_by).collect();
+        // Room for a component is room for the whole.
+        let whole = |id: JobId| cluster.job(id).and_then(|job| job.het.as_ref()).map_or(id, |het| het.leader);
+        self.made_room_for = leaving.filter_map(|job| job.preempted_by).map(whole).collect();
         self.lowest = holders.iter().map(|job| preemption::rank(cluster, job)).min().unwrap_or(u32::MAX);
         let may = |job: &&Job| preemption::may_be_told(job) || preemption::may_stand_still(job);
         self.running = Some(holders.into_iter().filter(may).collect());
@@ -74,7 +77,7 @@ impl<'a> Preemptees<'a> {
 
 /// What becomes of those who give way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+pub(super) enum How {
     /// They are cancelled, or wait again.
     Going,
     /// They keep all but their CPUs, and go on afterwards.
@@ -95,9 +98,19 @@ impl How {
 }
 
 /// Jobs that go together: one, or the components of one.
-struct Victim<'a> {
+pub(super) struct Victim<'a> {
     jobs: Vec<&'a Job>,
     terms: Terms,
+    /// Who goes before them: the job that needs the room, or a component of it.
+    by: JobId,
+}
+
+/// Who is to start in the place of others.
+#[derive(Clone, Copy)]
+pub(super) enum Trial<'t, 'a> {
+    One(PoolId, &'t Request<'a>),
+    /// All components of a heterogeneous job.
+    Whole(&'t [Ways<'a>]),
 }
 
 impl Victim<'_> {
@@ -132,10 +145,45 @@ impl<'a> Pass<'a> {
             }
             self.preemptees.n_tried += 1;
             for request in requests {
-                if let Some(chosen) = self.fewest(*pool, request, &victims, How::Going) {
-                    return self.tell(job, chosen);
+                if let Some(chosen) = self.fewest(Trial::One(*pool, request), &victims, How::Going) {
+                    return self.tell(job.id, chosen);
                 }
             }
+        }
+    }
+
+    /// As `make_room`, for all components at once.
+    pub(super) fn make_room_for_whole(&mut self, leader: JobId, wanted: &[Ways<'a>]) {
+        if !self.preemptees.may_help() {
+            return;
+        }
+        self.preemptees.load(self.cluster);
+        if self.preemptees.made_room_for.contains(&leader) {
+            return;
+        }
+        let lowest = self.preemptees.lowest;
+        let mut victims: Vec<Victim<'a>> = Vec::new();
+        for (pools, requests) in wanted {
+            let Some(job) = requests.first().map(|request| request.job) else { return };
+            for pool in pools {
+                if !preemption::goes_before_some(self.cluster, job, self.room.partition(*pool), lowest) {
+                    continue;
+                }
+                for victim in self.victims(*pool, job, How::Going) {
+                    if !victims.iter().any(|known| known.jobs[0].id == victim.jobs[0].id) {
+                        victims.push(victim);
+                    }
+                }
+            }
+        }
+        if victims.is_empty() {
+            self.preemptees.n_low += 1;
+            return;
+        }
+        (self.preemptees.n_low, self.preemptees.n_tried) = (0, self.preemptees.n_tried + 1);
+        sort(self.cluster, &mut victims);
+        if let Some(chosen) = self.fewest(Trial::Whole(wanted), &victims, How::Going) {
+            self.tell(leader, chosen);
         }
     }
 
@@ -150,7 +198,7 @@ impl<'a> Pass<'a> {
             return None;
         }
         let victims = self.victims(pool, job, How::StandingStill);
-        let Some(chosen) = self.fewest(pool, request, &victims, How::StandingStill) else {
+        let Some(chosen) = self.fewest(Trial::One(pool, request), &victims, How::StandingStill) else {
             self.preemptees.n_tried += u32::from(!victims.is_empty());
             return None;
         };
@@ -161,14 +209,14 @@ impl<'a> Pass<'a> {
         Some((grants, parks.into_iter().collect()))
     }
 
-    fn tell(&mut self, job: &Job, chosen: Vec<&Victim<'a>>) {
+    fn tell(&mut self, job: JobId, chosen: Vec<&Victim<'a>>) {
         self.room.look_ahead();
-        self.preemptees.made_room_for.insert(job.id);
+        self.preemptees.made_room_for.insert(job);
         for victim in chosen {
             let gone_at = self.cluster.now() + victim.terms.grace;
             for one in &victim.jobs {
                 self.preemptees.told.insert(one.id);
-                self.plan.preemptions.push(Preemption { job: one.id, attempt: one.attempt, by: job.id });
+                self.plan.preemptions.push(Preemption { job: one.id, attempt: one.attempt, by: victim.by });
                 self.room.shorten(one, gone_at, &self.clock);
             }
         }
@@ -207,7 +255,7 @@ impl<'a> Pass<'a> {
                 first_due = Some(first_due.map_or(terms.exempt_until, |due| due.min(terms.exempt_until)));
                 continue;
             }
-            victims.push(Victim { jobs, terms });
+            victims.push(Victim { jobs, terms, by: job.id });
         }
         if let Some(due) = first_due {
             self.look_again(due);
@@ -216,10 +264,19 @@ impl<'a> Pass<'a> {
         victims
     }
 
-    /// The job would start here now if these had gone, or stood still.
-    fn starts_without(&mut self, pool: PoolId, request: &Request<'a>, gone: &[&Victim<'a>], how: How) -> bool {
-        let interval = self.clock.interval(Slot::NOW, request.length);
+    /// The job would start now if these had gone, or stood still.
+    fn starts_without(&mut self, trial: Trial<'_, 'a>, gone: &[&Victim<'a>], how: How) -> bool {
         let gone: BTreeSet<JobId> = gone.iter().flat_map(|victim| victim.ids()).collect();
+        let (pool, request) = match trial {
+            Trial::One(pool, request) => (pool, request),
+            Trial::Whole(wanted) => {
+                let lifted = self.room.lift(&gone);
+                let found = self.all_apart(wanted, &gone);
+                self.room.restore(lifted);
+                return found.is_some_and(|found| self.limit_on_one(&found).is_none());
+            }
+        };
+        let interval = self.clock.interval(Slot::NOW, request.length);
         if how == How::StandingStill {
             let found = self.fits_over(pool, request, 1, &gone);
             return found.is_some_and(|grants| self.is_allowed(pool, request, &grants));
@@ -238,15 +295,9 @@ impl<'a> Pass<'a> {
         self.allowance.refusal_of(request.job, self.room.partition(pool), grants, None).is_none()
     }
 
-    fn fewest<'v>(
-        &mut self,
-        pool: PoolId,
-        request: &Request<'a>,
-        victims: &'v [Victim<'a>],
-        how: How,
-    ) -> Option<Vec<&'v Victim<'a>>> {
+    fn fewest<'v>(&mut self, trial: Trial<'_, 'a>, victims: &'v [Victim<'a>], how: How) -> Option<Vec<&'v Victim<'a>>> {
         let all: Vec<&Victim> = victims.iter().collect();
-        if all.is_empty() || !self.starts_without(pool, request, &all, how) {
+        if all.is_empty() || !self.starts_without(trial, &all, how) {
             return None;
         }
         if !self.cluster.config().scheduler.preemption.strict_order {
@@ -259,27 +310,21 @@ impl<'a> Pass<'a> {
                 n_left -= n_sets;
                 for set in sets(all.len(), size) {
                     let some: Vec<&Victim> = set.iter().map(|at| all[*at]).collect();
-                    if self.starts_without(pool, request, &some, how) {
+                    if self.starts_without(trial, &some, how) {
                         return Some(some);
                     }
                 }
             }
         }
-        Some(self.lowest(pool, request, all, how))
+        Some(self.lowest(trial, all, how))
     }
 
     /// As few of the lowest as will do, and of those nobody who need not go.
-    fn lowest<'v>(
-        &mut self,
-        pool: PoolId,
-        request: &Request<'a>,
-        mut chosen: Vec<&'v Victim<'a>>,
-        how: How,
-    ) -> Vec<&'v Victim<'a>> {
+    fn lowest<'v>(&mut self, trial: Trial<'_, 'a>, mut chosen: Vec<&'v Victim<'a>>, how: How) -> Vec<&'v Victim<'a>> {
         let (mut too_few, mut enough) = (0, chosen.len());
         while too_few + 1 < enough {
             let middle = too_few.midpoint(enough);
-            match self.starts_without(pool, request, &chosen[..middle], how) {
+            match self.starts_without(trial, &chosen[..middle], how) {
                 true => enough = middle,
                 false => too_few = middle,
             }
@@ -293,7 +338,7 @@ impl<'a> Pass<'a> {
                 let begin = end.saturating_sub(stretch);
                 let mut fewer = chosen.clone();
                 fewer.drain(begin..end);
-                if !fewer.is_empty() && self.starts_without(pool, request, &fewer, how) {
+                if !fewer.is_empty() && self.starts_without(trial, &fewer, how) {
                     chosen = fewer;
                 }
                 end = begin.min(chosen.len());

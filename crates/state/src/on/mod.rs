@@ -42,7 +42,28 @@ pub(crate) fn each_whole(
     named: &[JobRef],
     act: impl Fn(&mut Cluster, JobId) -> Result<(), Reject>,
 ) -> Answer {
-    each_of(cluster, by, named, not_a_component, act)
+    let answer = each_of(cluster, by, named, not_a_component, act)?;
+    Ok(with_missing_tasks(answer, named))
+}
+
+/// Tasks that were named though there are none are answered for as well, beside those that there are.
+fn with_missing_tasks(answer: Reply, named: &[JobRef]) -> Reply {
+    let Reply::Each(mut results) = answer else { return answer };
+    for one in named {
+        let Some(tasks) = &one.tasks else { continue };
+        let answered =
+            results.iter().filter(|result| result.job.job == one.job).filter_map(|result| result.job.tasks.as_ref());
+        let answered: Vec<&TaskSet> = answered.collect();
+        let mut missing = TaskSet::default();
+        for task in tasks.iter().filter(|task| !answered.iter().any(|known| known.contains(*task))) {
+            missing.insert(task);
+        }
+        if !missing.is_empty() {
+            let job = JobRef { job: one.job, tasks: Some(missing), component: None };
+            results.push(JobResult { job, result: Err(Reject::NoSuchJob) });
+        }
+    }
+    Reply::Each(results)
 }
 
 pub(crate) fn not_a_component(job: &Job, named: &JobRef) -> Result<(), Reject> {
@@ -66,8 +87,13 @@ pub(crate) fn each_of(
             results.push(JobResult { job: one.clone(), result: Err(Reject::NoSuchJob) });
             continue;
         };
-        if cluster.jobs[&jobs[0]].het.is_some() {
-            let allowed = may(&cluster.jobs[&jobs[0]], one);
+        let first = &cluster.jobs[&jobs[0]];
+        if first.het.is_some() {
+            // Whoever may do nothing at all is not told more.
+            let allowed = match by.may_act_for(first.spec.uid) {
+                true => may(first, one),
+                false => Err(Reject::NotPermitted),
+            };
             let result = allowed.and_then(|()| on_components(cluster, by, &jobs, &act));
             results.push(JobResult { job: one.clone(), result });
             continue;

@@ -15,7 +15,7 @@ use model::{
 use super::Answer;
 use crate::buffers::life;
 use crate::network::Derived;
-use crate::{Cluster, chronicle, job_life, on, reboots, step_life};
+use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, reboots, step_life};
 
 const NOT_RESPONDING: &str = "Not responding";
 
@@ -115,8 +115,10 @@ fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
         return node_failed(cluster, id);
     }
     // Steps that are being launched are launched again; steps that are being ended need no more.
-    let launched: Vec<StepId> =
-        cluster.steps_of(id).filter(|step| step.phase == StepPhase::Running).map(|step| step.id).collect();
+    let was_there = |step: &&Arc<model::Step>| {
+        step.phase == StepPhase::Running && step.shares.iter().any(|share| share.node == *name)
+    };
+    let launched: Vec<StepId> = cluster.steps_of(id).filter(was_there).map(|step| step.id).collect();
     for step in launched {
         let exit = ExitStatus::signaled(9);
         step_life::node_ended(cluster, &Exited { job: id, step, node: name.clone(), exit, ..Default::default() });
@@ -304,9 +306,49 @@ fn fail_jobs_but(cluster: &mut Cluster, name: &NodeName, runs: &[Run]) {
     let is_known = |id: &JobId| runs.iter().any(|run| run.job == *id && run.attempt == cluster.jobs[id].attempt);
     let jobs: Vec<JobId> = cluster.nodes[name].jobs.iter().copied().filter(|id| !is_known(id)).collect();
     for id in jobs {
-        // What it was ending there cannot be waited for; the runner looks again.
-        node_failed(cluster, id);
+        match goes_on_without(cluster, id, name) {
+            true => do_without(cluster, id, name),
+            // What it was ending there cannot be waited for; the runner looks again.
+            false => node_failed(cluster, id),
+        }
     }
+}
+
+/// `--no-kill`: a job that runs on others too, and whose script is not there, keeps those.
+fn goes_on_without(cluster: &Cluster, id: JobId, name: &NodeName) -> bool {
+    let job = &cluster.jobs[&id];
+    job.spec.no_kill
+        && matches!(job.phase, Phase::Running | Phase::Suspended)
+        && job.allocation.nodes.len() > 1
+        // What a buffer holds there cannot be done without.
+        && job.buffer.is_none()
+        && !(job.runs_script() && job.allocation.first() == Some(name))
+}
+
+/// Steps lose their tasks there; those that were just being launched cannot be.
+fn do_without(cluster: &mut Cluster, id: JobId, name: &NodeName) {
+    let uses_it = |step: &&Arc<model::Step>| {
+        step.phase == StepPhase::Starting && step.shares.iter().any(|share| share.node == *name)
+    };
+    let starting: Vec<StepId> = cluster.steps_of(id).filter(uses_it).map(|step| step.id).collect();
+    for step in starting {
+        het::end_step(cluster, id, step);
+    }
+    lose_run(cluster, id, name);
+    if !cluster.jobs[&id].holds_nodes() || cluster.jobs[&id].phase == Phase::Ending {
+        return;
+    }
+    let kept = cluster.jobs[&id].allocation.names().filter(|one| *one != name).cloned().collect();
+    ledger::shrink(cluster, id, &kept);
+    // Taken down by hand, it still answers, and what runs there must end; a lost one tells when it comes back.
+    let run = Run { job: id, attempt: cluster.jobs[&id].attempt };
+    let node = cluster.node_mut(name.as_str());
+    if node.answers && !node.stale_runs.contains(&run) {
+        node.stale_runs.push(run);
+        set_duty(cluster, name);
+    }
+    limits::keep(cluster, id);
+    on::job::touched(cluster, id);
 }
 
 fn node_failed(cluster: &mut Cluster, id: JobId) {

@@ -6,7 +6,7 @@ use model::partition_field::NodesChange;
 use model::reservation::{Flag, Members};
 use model::reservation_field::{Field, MembersChange};
 use model::time::Span;
-use model::{Caller, Node, NodeName, Reject, Reply, Reservation, Timestamp, features};
+use model::{Caller, Job, Node, NodeName, Phase, Reject, Reply, Reservation, Timestamp, features};
 
 use super::Answer;
 use crate::{Cluster, licenses, reservations};
@@ -68,7 +68,10 @@ pub(crate) fn delete(cluster: &mut Cluster, by: Caller, name: &str) -> Answer {
     if reservation.is_none() {
         return Err(Reject::BadReservation);
     }
-    if cluster.jobs().any(|job| job.holds_nodes() && !job.is_over() && job.reservation == name) {
+    // Also those that only wait for it.
+    let wants = |job: &Job| job.phase == Phase::Pending && job.spec.reservations.iter().any(|wanted| wanted == name);
+    let uses = |job: &Job| job.holds_nodes() && !job.is_over() && job.reservation == name;
+    if cluster.jobs().any(|job| wants(job) || uses(job)) {
         return Err(Reject::ReservationBusy);
     }
     reservations::remove(cluster, name);

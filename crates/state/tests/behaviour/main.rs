@@ -15,4 +15,5 @@ mod priority;
 mod reboots;
 mod resize;
 mod suspend;
+mod suspend_events;
 mod walk;

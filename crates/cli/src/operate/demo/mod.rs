@@ -1,5 +1,6 @@
 //! `spur demo`: a cluster starts, computes something in parallel, and is gone again; told so that a stranger can follow.
 mod data;
+mod racks;
 mod scripts;
 mod stage;
 mod still;
@@ -11,7 +12,7 @@ use model::{Job, JobId, JobRef, Outcome, Phase};
 use tokio_stream::StreamExt;
 use wire::Controller;
 
-use self::scripts::{ANSWER, CPUS, NODES, SLICE, SLICES, SUM};
+use self::scripts::{ANSWER, CPUS, NODES, SLICE, SLICES, SUM, SUM_NODES};
 use self::stage::{Bar, Stage, Tail};
 use super::{Call, interrupt, options};
 use crate::context::block_on;
@@ -52,7 +53,7 @@ struct Story {
 
 fn tell(stage: &mut Stage, names: &[&str]) -> Result<Story, String> {
     say!("Spur demo: a cluster on this machine computes pi, and is gone again in a few seconds.\n");
-    say!("1. A controller and {NODES} nodes with {CPUS} CPUs each, all on this machine");
+    say!("1. A controller and {NODES} nodes in two racks, with a CPU each, all on this machine");
     stage.say_command(&format!("spur up --nodes {NODES} --cpus {CPUS} --dir {}", stage.dir().display()));
     let began = Instant::now();
     stage.raise(NODES, CPUS, names)?;
@@ -60,7 +61,7 @@ fn tell(stage: &mut Stage, names: &[&str]) -> Result<Story, String> {
     say!("   idle after {:.2} s", up.as_secs_f64());
     stage.show("sinfo", &[])?;
 
-    say!("\n2. An array of {SLICES} tasks, and a job on all {NODES} nodes that waits for them (afterok)");
+    say!("\n2. An array of {SLICES} tasks, and a job on {SUM_NODES} nodes that waits for them (afterok)");
     stage.write("slice.sh", SLICE)?;
     stage.write("sum.sh", SUM)?;
     let began = Instant::now();
@@ -73,7 +74,10 @@ fn tell(stage: &mut Stage, names: &[&str]) -> Result<Story, String> {
     say!("\n3. A job stands still, and its clock with it");
     still::tell(stage)?;
 
-    say!("\n4. A job with data: staged into a buffer on each of its {} nodes, and its results back", data::NODES);
+    say!("\n4. Two racks, and where a job of four nodes lands");
+    racks::tell(stage)?;
+
+    say!("\n5. A job with data: staged into a buffer on each of its {} nodes, and its results back", data::NODES);
     data::tell(stage)?;
     Ok(Story { up, jobs })
 }
@@ -169,9 +173,9 @@ fn check_answer(stage: &Stage) -> Result<(), String> {
 }
 
 fn end(story: &Story) {
-    say!("\n5. Everything is stopped and removed again.");
+    say!("\n6. Everything is stopped and removed again.");
     say!(
-        "   Cluster up in {:.2} s; {} batch jobs and a {NODES}-node step, each submission on disk before it was acknowledged, in {:.2} s.",
+        "   Cluster up in {:.2} s; {} batch jobs and a {SUM_NODES}-node step, each submission on disk before it was acknowledged, in {:.2} s.",
         story.up.as_secs_f64(),
         SLICES + 1,
         story.jobs.as_secs_f64()

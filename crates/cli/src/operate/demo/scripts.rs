@@ -1,10 +1,13 @@
 //! The jobs of the demo: pi as the area under 4/(1+x²), cut into slices, by whole numbers that any shell can add.
 
-/// How many slices, which is how many tasks the array has; three for each node.
+/// How many slices, which is how many tasks the array has; three for each node of the last job.
 pub const SLICES: u32 = 12;
-pub const NODES: u32 = 4;
-/// Two tasks fit on a node at a time, so the twelve go in two waves.
-pub const CPUS: u32 = 2;
+/// Two racks of four.
+pub const NODES: u32 = 8;
+/// One task fits on a node at a time, so the twelve go in two waves.
+pub const CPUS: u32 = 1;
+/// The last job's.
+pub const SUM_NODES: u32 = 4;
 
 /// One task: 1000 of 12000 strips. The pause is there to be seen in the queue.
 pub const SLICE: &str = r#"#!/bin/sh

@@ -54,6 +54,7 @@ impl Stage {
             config: None,
             controllers: None,
             burst_buffer,
+            network: Some(super::racks::network()),
         };
         up::bring_up(&self.folder, &wanted, names).map(|_| ())
     }
@@ -82,6 +83,19 @@ impl Stage {
         self.say_command(&words(name, arguments));
         text.lines().for_each(|line| say!("   {}", line.trim_end()));
         Ok(text)
+    }
+
+    /// As `show`, for `spur VERB`.
+    pub fn show_verb(&self, verb: &str, arguments: &[&str]) -> Result<(), String> {
+        let text = self.run(verb, arguments)?;
+        self.say_command(&format!("spur {}", words(verb, arguments)));
+        text.lines().for_each(|line| say!("   {}", line.trim_end()));
+        Ok(())
+    }
+
+    /// What a command prints, for our own use.
+    pub fn quietly(&self, name: &str, arguments: &[&str]) -> Result<String, String> {
+        self.run(name, arguments)
     }
 
     /// `sbatch`; the new job's number.
