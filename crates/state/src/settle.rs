@@ -81,6 +81,8 @@ fn note_hook(cluster: &mut Cluster, id: JobId, task: Task) {
         if phase == Phase::Starting {
             job.reason = hook.map(|_| Reason::Prolog);
         }
+        // What is prepared by now may be asked to stand still.
+        cluster.sharing_changed |= !cluster.shared_nodes.is_empty() || !cluster.parked.is_empty();
     }
 }
 

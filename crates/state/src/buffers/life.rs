@@ -155,6 +155,8 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     let job = cluster.job_mut(id);
     job.buffer = Some(to);
     job.buffer_failure.clear();
+    // What is prepared by now may be asked to stand still.
+    cluster.sharing_changed |= !cluster.shared_nodes.is_empty() || !cluster.parked.is_empty();
     index(cluster, id);
     movers::relieve(cluster, id);
     moved(cluster, id);
