@@ -129,7 +129,16 @@ impl Cluster {
 
     pub fn pid(&self, who: &str) -> i32 {
         let file = self.dir.join("run").join(format!("{who}.pid"));
-        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())).trim().parse().unwrap()
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            // Whoever starts it may be writing it anew.
+            match text.trim().parse() {
+                Ok(pid) => return pid,
+                Err(error) => assert!(Instant::now() < end, "{}: {error}", file.display()),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn logs(&self) -> String {

@@ -11,10 +11,10 @@ use model::node::NodeConfig;
 use model::trust::{JoinRequest, Joined, Role};
 use model::{Config, size};
 use std::sync::Arc;
-use wire::Controller;
 use wire::tls::connect::{Expected, connect, connect_pinned};
 use wire::tls::identity::{Keyring, NewKey};
 use wire::tls::token::Token;
+use wire::{CallError, Controller};
 
 use super::{AGENT_PORT, PORT, host_name, with_port};
 use crate::context::block_on;
@@ -164,8 +164,8 @@ fn join_as_controller(
     wait_until_heard(&own)?;
     let keyring = Arc::new(Keyring::open(&tls_dir).map_err(|error| error.to_string())?);
     let wish = Wish::Add { id: joined.member, address: own };
-    let added = block_on(async {
-        let channel = connect(leader, keyring, Expected::AnyController).await?;
+    let added = until_led(async || {
+        let channel = connect(leader, keyring.clone(), Expected::AnyController).await?;
         Controller::over(channel).change_members(&wish).await
     });
     added.map_err(|error| format!("the controllers do not take this one: {error}"))?;
@@ -176,11 +176,22 @@ fn join_as_controller(
 }
 
 fn ask_to_join(address: &str, token: &Token, request: &JoinRequest) -> Result<Joined, String> {
-    let joined = block_on(async {
+    let joined = until_led(async || {
         let channel = connect_pinned(address, token.pin).await?;
         Controller::over(channel).join(request).await
     });
     joined.map_err(|error| error.to_string())
+}
+
+/// Another controller may be about to lead: what was not carried out for that is asked for again.
+fn until_led<T>(ask: impl AsyncFn() -> Result<T, CallError>) -> Result<T, CallError> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match block_on(ask()) {
+            Err(CallError::Broken(_)) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(200)),
+            outcome => return outcome,
+        }
+    }
 }
 
 fn keep(key: &NewKey, dir: &Path, joined: &Joined) -> Result<(), String> {
