@@ -49,6 +49,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
     preemptees: Preemptees<'a>,
+    /// Jobs that were looked at before their turn.
+    went_before: BTreeSet<JobId>,
 }
 
 impl<'a> Pass<'a> {
@@ -70,6 +72,7 @@ impl<'a> Pass<'a> {
             plan: Plan::default(),
             look_again_at: None,
             preemptees: Preemptees::new(cluster),
+            went_before: BTreeSet::new(),
         }
     }
 
@@ -102,16 +105,24 @@ impl<'a> Pass<'a> {
                     break;
                 }
             }
-            if self.stays_as_it_is(job) {
+            if self.went_before.contains(&job.id) || self.stays_as_it_is(job) {
                 continue;
             }
-            match &job.het {
-                Some(het) => self.consider_whole(het),
-                None => self.consider(job),
+            if let Some(first) = self.made_way_for(job) {
+                self.went_before.insert(first.id);
+                self.consider_any(first);
             }
+            self.consider_any(job);
         }
         self.stage();
         Outlook { plan: self.plan, look_again_at: self.look_again_at, stopped_at: stops_at }
+    }
+
+    fn consider_any(&mut self, job: &'a Job) {
+        match &job.het {
+            Some(het) => self.consider_whole(het),
+            None => self.consider(job),
+        }
     }
 
     /// Starts what may start of the job; if something stays, says why, and when it will start.

@@ -148,3 +148,32 @@ fn suspended_jobs_may_be_told_to_go_without_a_grace() {
     assert!(runs(&world, urgent), "frozen processes hear no warning");
     assert_eq!(jobs.iter().filter(|job| outcome(&world, **job) == Some(Outcome::Preempted)).count(), 1);
 }
+
+#[test]
+fn a_qos_has_its_own_mode_grace_and_protection() {
+    let mut world = cluster(|_| ());
+    edit_qos(&mut world, "low", Field::PreemptMode, Value::Text("requeue".into()));
+    edit_qos(&mut world, "usual", Field::PreemptExemptTime, Value::Count(Some(60)));
+    let low = submit(&mut world, "low", 4);
+    let usual = submit(&mut world, "usual", 4);
+    let urgent = submit(&mut world, "urgent", 4);
+    assert!(runs(&world, urgent));
+    let gone = world.cluster.job(low).unwrap();
+    assert_eq!((gone.phase, gone.restarts), (Phase::Pending, 1), "it waits again");
+    world.finish(low);
+    let second = submit(&mut world, "urgent", 4);
+    assert!(runs(&world, usual) && !runs(&world, second), "young jobs are left alone");
+    world.pass(60);
+    go(&mut world);
+    assert!(runs(&world, second));
+    edit_qos(&mut world, "usual", Field::PreemptExemptTime, Value::Count(None));
+    edit_qos(&mut world, "usual", Field::GraceTime, Value::Count(Some(30)));
+    world.finish(urgent);
+    let warned = submit(&mut world, "usual", 4);
+    assert!(runs(&world, warned));
+    let third = submit(&mut world, "urgent", 4);
+    assert!(runs(&world, warned) && !runs(&world, third));
+    world.pass(30);
+    go(&mut world);
+    assert!(runs(&world, third));
+}

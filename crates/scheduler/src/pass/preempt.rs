@@ -120,6 +120,13 @@ impl Victim<'_> {
 }
 
 impl<'a> Pass<'a> {
+    /// Whoever had this job sent back to the queue and still waits: it goes first, wherever it stands, or the two would
+    /// send each other away for ever.
+    pub(super) fn made_way_for(&self, job: &Job) -> Option<&'a Job> {
+        let by = self.cluster.job(job.preempted_by?).filter(|by| !self.went_before.contains(&by.id))?;
+        self.cluster.is_eligible(by).then_some(&**by)
+    }
+
     /// Tells those to go in whose place the job can start, if there are any.
     pub(super) fn make_room(&mut self, pools: &[PoolId], requests: &[Request<'a>]) {
         if !self.preemptees.may_help() {
