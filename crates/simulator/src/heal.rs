@@ -92,6 +92,8 @@ fn help_jobs(world: &mut World) {
             Phase::Pending if job.reason == Some(Reason::ReservationDeleted) && job.held.is_none() => {
                 Command::Cancel { jobs, hurry: false }
             }
+            // Reservations go, but not while somebody waits for them.
+            Phase::Pending if !job.spec.reservations.is_empty() => Command::Cancel { jobs, hurry: false },
             Phase::Pending if matches!(job.reason, Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit)) => {
                 Command::Cancel { jobs, hurry: false }
             }
