@@ -340,6 +340,10 @@ fn do_without(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     }
     let kept = cluster.jobs[&id].allocation.names().filter(|one| *one != name).cloned().collect();
     ledger::shrink(cluster, id, &kept);
+    // What is left of its steps is on the others.
+    for step in step_life::live(cluster, id) {
+        cluster.step_mut(id, step).shares.retain(|share| share.node != *name);
+    }
     // Taken down by hand, it still answers, and what runs there must end; a lost one tells when it comes back.
     let run = Run { job: id, attempt: cluster.jobs[&id].attempt };
     let node = cluster.node_mut(name.as_str());
