@@ -424,10 +424,14 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// When the last of those ends whose place the job takes at that mark, to the second where that is known.
+    /// When the last of those ends whose place the job takes at that mark: to the second where only running jobs end there.
     pub fn free_from(&self, grants: &[Grant], at: Slot, clock: &Clock) -> Timestamp {
-        let spots = grants.iter().filter_map(|grant| self.find(&grant.node)).map(|id| self.spot(id));
-        let ending = spots.flat_map(|spot| &spot.held().uses).filter(|one| one.interval.until == at);
+        let spots = || grants.iter().filter_map(|grant| self.find(&grant.node)).map(|id| self.spot(id));
+        // Of those that are only promised a place, nobody knows more than the mark.
+        if spots().any(|spot| spot.promised.iter().any(|one| one.interval.until == at)) {
+            return clock.time(at);
+        }
+        let ending = spots().flat_map(|spot| &spot.held().uses).filter(|one| one.interval.until == at);
         let last = ending.filter_map(|one| one.ends_at).max();
         last.unwrap_or(clock.time(at))
     }

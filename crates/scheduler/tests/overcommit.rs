@@ -93,7 +93,9 @@ fn holds(world: &World) -> Vec<Hold> {
             let nodes = job.allocation.names().map(|name| name.to_string()).collect();
             holds.push(hold(job, job.started.expect("it runs"), nodes));
         } else if let Some(at) = job.expected_start {
-            holds.push(hold(job, at, hostlist::expand(&job.expected_nodes).expect("a list")));
+            // Told to the second, but kept from the next mark of the timeline on.
+            let mark = Timestamp::from_secs(at.secs().div_ceil(60) * 60);
+            holds.push(hold(job, mark, hostlist::expand(&job.expected_nodes).expect("a list")));
         }
     }
     holds
@@ -124,7 +126,7 @@ fn check(world: &World) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn nothing_is_given_out_twice_at_any_time(
