@@ -49,8 +49,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
     preemptees: Preemptees<'a>,
-    /// Jobs that were looked at before their turn.
-    went_before: BTreeSet<JobId>,
+    /// Jobs that were looked at, where some may be before their turn.
+    seen: BTreeSet<JobId>,
 }
 
 impl<'a> Pass<'a> {
@@ -72,7 +72,7 @@ impl<'a> Pass<'a> {
             plan: Plan::default(),
             look_again_at: None,
             preemptees: Preemptees::new(cluster),
-            went_before: BTreeSet::new(),
+            seen: BTreeSet::new(),
         }
     }
 
@@ -105,11 +105,10 @@ impl<'a> Pass<'a> {
                     break;
                 }
             }
-            if self.went_before.contains(&job.id) || self.stays_as_it_is(job) {
+            if self.seen.contains(&job.id) || self.stays_as_it_is(job) {
                 continue;
             }
             if let Some(first) = self.made_way_for(job) {
-                self.went_before.insert(first.id);
                 self.consider_any(first);
             }
             self.consider_any(job);
@@ -119,6 +118,9 @@ impl<'a> Pass<'a> {
     }
 
     fn consider_any(&mut self, job: &'a Job) {
+        if self.preemptees.is_on() {
+            self.seen.insert(job.id);
+        }
         match &job.het {
             Some(het) => self.consider_whole(het),
             None => self.consider(job),

@@ -50,6 +50,10 @@ impl<'a> Preemptees<'a> {
         Preemptees { is_on: cluster.config().scheduler.preemption.is_on(), ..Default::default() }
     }
 
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// Somebody might still be told to go.
     pub fn may_help(&self) -> bool {
         self.is_on && self.n_tried < N_MADE_ROOM_FOR && self.n_low < N_LOW
@@ -123,7 +127,7 @@ impl<'a> Pass<'a> {
     /// Whoever had this job sent back to the queue and still waits: it goes first, wherever it stands, or the two would
     /// send each other away for ever.
     pub(super) fn made_way_for(&self, job: &Job) -> Option<&'a Job> {
-        let by = self.cluster.job(job.preempted_by?).filter(|by| !self.went_before.contains(&by.id))?;
+        let by = self.cluster.job(job.preempted_by?).filter(|by| !self.seen.contains(&by.id))?;
         self.cluster.is_eligible(by).then_some(&**by)
     }
 
