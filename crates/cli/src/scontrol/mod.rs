@@ -3,7 +3,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use model::Command;
 use model::request::{JobFilter, SignalRequest, SignalScope};
-use model::{NodeName, Reject, hostlist};
+use model::{Reject, hostlist};
 use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
@@ -31,6 +31,7 @@ pub mod reservation;
 mod resized;
 mod script;
 pub mod show;
+mod show_any;
 mod show_assoc_mgr;
 mod show_burst;
 mod show_config;
@@ -42,6 +43,7 @@ mod show_topology;
 mod shutdown;
 mod token;
 pub mod update;
+mod update_any;
 mod update_job;
 mod write_config;
 
@@ -255,11 +257,11 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Takeover => members::takeover(rest),
         Keyword::Reconfigure => reconfigure(),
         Keyword::Show if rest.is_empty() => too_few(),
-        Keyword::Show if mode.yaml => in_yaml(show_any(word, rest, *mode)),
-        Keyword::Show => show_any(word, rest, *mode),
+        Keyword::Show if mode.yaml => in_yaml(show_any::show_any(word, rest, *mode)),
+        Keyword::Show => show_any::show_any(word, rest, *mode),
         Keyword::Job(_) if rest.is_empty() => too_few(),
         Keyword::Job(verb) => job_command(verb, rest),
-        Keyword::Update => update_any(rest),
+        Keyword::Update => update_any::update_any(rest),
         Keyword::Create => create_any(rest),
         Keyword::Completing => completing(),
         Keyword::WaitJob => wait_job(rest),
@@ -400,131 +402,6 @@ fn job_command(verb: Verb, rest: &[String]) -> Reply {
     })
 }
 
-/// `Nodes=switch{rack1}` as the nodes it means; whatever names no unit stays as it is.
-fn without_units(words: &[String]) -> Result<Vec<String>, Reply> {
-    let list_of = |word: &String| -> Option<(String, String)> {
-        let (key, value) = word.split_once('=')?;
-        let is_list = update_job::is_short_for(key.trim_end_matches(['+', '-']), "Nodes", 3);
-        (is_list && value.contains('{')).then(|| (key.to_string(), value.to_string()))
-    };
-    if !words.iter().any(|word| list_of(word).is_some()) {
-        return Ok(words.to_vec());
-    }
-    let mut resolved = Vec::new();
-    let reply = asking("slurm_update error", async |controller, _| {
-        let config = controller.configuration().await?.config;
-        let network = crate::network::of(&config, &controller.nodes().await?);
-        for word in words {
-            let Some((key, list)) = list_of(word) else {
-                resolved.push(word.clone());
-                continue;
-            };
-            let (sign, list) = list.split_at(list.len() - list.trim_start_matches(['+', '-']).len());
-            match network.expand(list) {
-                Ok(names) => resolved.push(format!("{key}={sign}{}", hostlist::compress(names))),
-                Err(_) => return Ok(Reply::failed("slurm_update error: Invalid node name specified")),
-            }
-        }
-        Ok(Reply::default())
-    });
-    if reply.code == 0 { Ok(resolved) } else { Err(reply) }
-}
-
-fn update_any(rest: &[String]) -> Reply {
-    let rest = &match without_units(rest) {
-        Ok(words) => words,
-        Err(reply) => return reply,
-    };
-    let clock = now();
-    let moment = update_job::Now { unix_secs: clock.now().secs() as i64, zone: &clock };
-    let update = match update::parse(rest, &moment) {
-        Ok(update) => update,
-        Err(lines) => return Reply::failed_lines(&lines),
-    };
-    asking("slurm_update error", async |controller, _| match update {
-        update::Update::Job { ids, changes } => update_jobs(controller, ids, changes).await,
-        update::Update::Named { name, uid, changes } => {
-            let page =
-                controller.all_jobs(&JobFilter { uids: uid.into_iter().collect(), ..JobFilter::default() }).await?;
-            let is_it = |job: &&model::Job| job.spec.name == name && !job.is_over();
-            let ids: Vec<_> =
-                page.jobs.iter().filter(is_it).map(|job| (job.id.to_string(), Some(job.id.into()))).collect();
-            match (ids.is_empty(), uid) {
-                (true, Some(uid)) => Ok(Reply::failed(&format!("No jobs with user ID {uid} and name '{name}'"))),
-                (true, None) => Ok(Reply::failed(&format!("No jobs with name '{name}'"))),
-                (false, _) => update_jobs(controller, ids, changes).await,
-            }
-        }
-        update::Update::Nodes { nodes, changes } => {
-            let nodes: Vec<NodeName> = match nodes {
-                Some(names) if names.iter().any(|name| name.contains('{')) => {
-                    let config = controller.configuration().await?.config;
-                    let network = crate::network::of(&config, &controller.nodes().await?);
-                    match network.expand(&names.join(",")) {
-                        Ok(names) => names.into_iter().map(NodeName::from).collect(),
-                        Err(_) => return Ok(Reply::failed("slurm_update error: Invalid node name specified")),
-                    }
-                }
-                Some(names) => names.into_iter().map(NodeName::from).collect(),
-                None => controller.nodes().await?.into_iter().map(|view| view.node.name).collect(),
-            };
-            for change in changes {
-                controller.command(Command::UpdateNodes { nodes: nodes.clone(), change }).await?;
-            }
-            Ok(Reply::default())
-        }
-        update::Update::Partition { name, changes } => {
-            controller.command(Command::UpdatePartition { name, changes: Box::new(changes) }).await?;
-            Ok(Reply::default())
-        }
-        update::Update::Reservation(reservation::Said { name, fields }) => {
-            match controller.command(Command::UpdateReservation { name, fields }).await {
-                Ok(_) => Ok(Reply::text("Reservation updated.\n".into())),
-                Err(error) => Ok(Reply::failed(&format!("Error updating the reservation: {}", trouble::text(&error)))),
-            }
-        }
-    })
-}
-
-async fn update_jobs(
-    controller: &mut Controller,
-    ids: Vec<(String, Option<model::JobRef>)>,
-    changes: Box<model::update::JobChanges>,
-) -> Result<Reply, CallError> {
-    let mut lines = Vec::new();
-    let mut told = String::new();
-    let is_about_size = changes.min_nodes.is_some() || changes.nodes.is_some();
-    for (item, job) in ids {
-        let Some(job) = job else {
-            lines.extend(jobs::refused(Verb::Update, &item, &Reject::NoSuchJob));
-            continue;
-        };
-        match controller.command_each(Command::UpdateJob { job: job.clone(), changes: changes.clone() }).await {
-            Ok(results) => {
-                let refused = jobs::tell(Verb::Update, &item, &results);
-                if is_about_size && refused.is_empty() {
-                    told.push_str(&shrunk(controller, job).await?);
-                }
-                lines.extend(refused);
-            }
-            Err(CallError::Refused(reject)) => lines.extend(jobs::refused(Verb::Update, &item, &reject)),
-            Err(other) => lines.extend(jobs::unanswered(&item, &other)),
-        }
-    }
-    let reply = if lines.is_empty() { Reply::default() } else { Reply::failed_lines(&lines) };
-    Ok(Reply { out: told, ..reply })
-}
-
-/// What to tell of a running job that has another size now.
-async fn shrunk(controller: &mut Controller, job: model::JobRef) -> Result<String, CallError> {
-    let page = controller.all_jobs(&JobFilter { jobs: vec![job], ..JobFilter::default() }).await?;
-    let running = page.jobs.iter().find(|job| job.holds_nodes());
-    Ok(running.map_or(String::new(), |job| match resized::write(job) {
-        Ok(told) => told,
-        Err(why) => format!("scontrol: error: {why}\n"),
-    }))
-}
-
 /// What was asked for as JSON, in the other notation.
 fn in_yaml(reply: Reply) -> Reply {
     Reply { out: if reply.out.is_empty() { String::new() } else { crate::json::yaml(&reply.out) }, ..reply }
@@ -593,7 +470,7 @@ fn wait_job(rest: &[String]) -> Reply {
 }
 
 fn create_any(rest: &[String]) -> Reply {
-    let rest = &match without_units(rest) {
+    let rest = &match update_any::without_units(rest) {
         Ok(words) => words,
         Err(reply) => return reply,
     };
@@ -640,161 +517,6 @@ fn now() -> Clock {
     Clock::local(format.as_deref(), model::Timestamp(since.as_micros() as u64))
 }
 
-fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
-    let (entity, glued) = match rest[0].split_once('=') {
-        Some((entity, id)) => (entity, Some(id.to_string())),
-        None => (rest[0].as_str(), None),
-    };
-    let Some(entity) = Entity::parse(entity) else {
-        return Reply::failed(&format!("invalid entity:{entity} for keyword:{word} "));
-    };
-    if let Entity::BurstStatus = entity {
-        let words = rest[1..].to_vec();
-        return asking("slurm_load_burst_buffer_stat error", async |controller, _| {
-            let page = controller.burst().await?;
-            if page.config.as_ref().is_some_and(|config| config.plugin.is_external()) {
-                return Ok(Reply::text(controller.burst_status(words.clone()).await?));
-            }
-            Ok(match show_burst::status(&page, &words) {
-                Ok(text) => Reply::text(text),
-                Err(why) => Reply::failed(&format!("scontrol: error: {why}")),
-            })
-        });
-    }
-    if entity == Entity::Associations {
-        let words: Vec<String> = glued.into_iter().chain(rest[1..].iter().cloned()).collect();
-        return asking("slurm_load_assoc_mgr_info error", async |controller, _| {
-            let accounts = controller.accounts().await?;
-            let standing = controller.standing().await?;
-            let cluster = controller.configuration().await?.config.cluster_name;
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            Ok(show_assoc_mgr::show(&words, &accounts, &standing, &cluster, mode.style))
-        });
-    }
-    if matches!(entity, Entity::Topology | Entity::Topoconf) {
-        return show_network(entity, &rest[1..], glued);
-    }
-    if rest.len() > 2 || rest.len() == 2 && glued.is_some() {
-        return Reply::failed(&format!("too many arguments for keyword:{word}"));
-    }
-    let id = glued.or_else(|| rest.get(1).cloned());
-    let id = id.as_deref();
-    if mode.json && !matches!(entity, Entity::Job | Entity::Node | Entity::Partition | Entity::BurstBuffer) {
-        return Reply::failed(&format!("scontrol: error: --json is not supported for show {}", rest[0]));
-    }
-    match entity {
-        Entity::HostNames | Entity::HostList | Entity::HostListSorted => hosts(entity, id),
-        Entity::Job => show_jobs(id, mode),
-        Entity::Step => asking("slurm_get_job_steps error", async |controller, _| {
-            let jobs = id.and_then(show::job_of_step).into_iter().collect();
-            let filter = JobFilter { jobs, with_steps: true, with_finished: true, ..JobFilter::default() };
-            let config = controller.configuration().await?.config;
-            let page = controller.all_jobs(&filter).await?;
-            let clock = now().at(page.now);
-            let mut reply = show::steps(id, &page, &config, &clock, mode.style);
-            preface(&mut reply, mode, &clock, page.steps.len());
-            Ok(reply)
-        }),
-        Entity::Node => asking("slurm_load_node error", async |controller, _| {
-            let configuration = controller.configuration().await?;
-            let nodes = controller.nodes().await?;
-            let clock = now().at(configuration.now);
-            let mut reply = show::nodes(id, &nodes, &configuration.config, &clock, mode.style, mode.document());
-            preface(&mut reply, mode, &clock, nodes.len());
-            Ok(reply)
-        }),
-        Entity::Partition => asking("slurm_load_partitions error", async |controller, _| {
-            let config = controller.configuration().await?.config;
-            let nodes = controller.nodes().await?;
-            let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document());
-            preface(&mut reply, mode, &now(), config.partitions.len());
-            Ok(reply)
-        }),
-        Entity::Config => show_config_reply(),
-        Entity::Aliases => asking("slurm_load_node error", async |controller, _| {
-            let nodes = controller.nodes().await?;
-            let fits = |view: &&model::request::NodeView| {
-                id.is_none_or(|id| id == view.node.machine.hostname || id == view.node.name.as_str())
-            };
-            let names: Vec<&str> = nodes.iter().filter(fits).map(|view| view.node.name.as_str()).collect();
-            Ok(Reply::text(if names.is_empty() { String::new() } else { names.join(" ") + "\n" }))
-        }),
-        Entity::Slurmd => show_slurmd::show(id),
-        Entity::Daemons => Reply::text("slurmctld slurmd\n".into()),
-        Entity::Reservation => asking("slurm_load_reservations error", async |controller, _| {
-            let reservations = controller.reservations().await?;
-            // Nodes may be private; then only their names are shown.
-            let nodes = controller.nodes().await.unwrap_or_default();
-            let clock = now();
-            Ok(show_reservation::reservations(id, &reservations, &nodes, &clock, mode.style))
-        }),
-        Entity::Licenses => asking("slurm_load_licenses error", async |controller, _| {
-            Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style))
-        }),
-        Entity::Associations | Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
-        Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
-            let page = controller.burst().await?;
-            if mode.json {
-                return Ok(Reply::text(show_burst::json(&page)));
-            }
-            Ok(Reply::text(show_burst::text(&page, &now(), mode.style, mode.verbose)))
-        }),
-        Entity::BurstStatus | Entity::Federation => Reply::default(),
-        Entity::Unsupported(name) => {
-            Reply::failed(&format!("scontrol: error: show {name} is not supported; see docs/compat.md"))
-        }
-    }
-}
-
-/// What `-v` puts before records.
-fn preface(reply: &mut Reply, mode: Mode, clock: &Clock, n_records: usize) {
-    if mode.verbose && !mode.json {
-        let line = format!("last_update_time={}, records={n_records}\n", clock.show(clock.now()));
-        reply.out.insert_str(0, &line);
-    }
-}
-
-fn show_network(entity: Entity, words: &[String], glued: Option<String>) -> Reply {
-    let words: Vec<String> = glued.into_iter().chain(words.iter().cloned()).collect();
-    let width = std::env::var("SLURM_TOPO_LEN").ok().and_then(|width| width.parse().ok()).filter(|width| *width > 0);
-    asking("slurm_load_topo error", async |controller, _| {
-        let config = controller.configuration().await?.config;
-        let nodes = controller.nodes().await?;
-        Ok(match entity {
-            Entity::Topoconf => show_topology::topoconf(&config, &nodes),
-            _ => show_topology::reply(&words, &config, &nodes, width),
-        })
-    })
-}
-
-fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {
-    let filter = match show::job_request(id) {
-        Ok(filter) => filter,
-        Err(line) => return Reply::failed(&line),
-    };
-    asking("slurm_load_jobs error", async |controller, _| {
-        let config = controller.configuration().await?.config;
-        let page = controller.all_jobs(&filter).await?;
-        let clock = now().at(page.now);
-        let mut reply = show::jobs(id, &page, &config, &clock, mode.style, mode.document());
-        preface(&mut reply, mode, &clock, page.jobs.len());
-        Ok(reply)
-    })
-}
-
-fn show_config_reply() -> Reply {
-    asking("slurm_load_ctl_conf error", async |controller, cluster| {
-        let configuration = controller.configuration().await?;
-        let clock = now().at(configuration.now);
-        let file = cluster.file.display().to_string();
-        let around = show_config::Around { file: &file, owner: owner(&configuration), clock: &clock };
-        let mut out = show_config::text(&configuration, &around);
-        let answer = controller.ping().await?;
-        out.push_str(&format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host));
-        Ok(Reply::text(out))
-    })
-}
-
 /// `root(0)`: whom the cluster obeys. The file names them, or it is who started the controller.
 pub fn owner(configuration: &wire::client::Configuration) -> String {
     let named = configuration.config.controller.admins.first().cloned();
@@ -805,25 +527,6 @@ pub fn owner(configuration: &wire::client::Configuration) -> String {
     };
     let uid = uid.unwrap_or(0);
     format!("{}({uid})", named.unwrap_or_else(|| crate::users::Names::default().user(uid)))
-}
-
-fn hosts(entity: Entity, id: Option<&str>) -> Reply {
-    let own = || ["SLURM_NODELIST", "SLURM_JOB_NODELIST"].iter().find_map(|name| std::env::var(name).ok());
-    let answer = match (entity, id) {
-        (Entity::HostNames, Some(list)) => hosts::names(list),
-        (Entity::HostNames, None) => match own() {
-            Some(list) => hosts::names(&list),
-            None => Err("scontrol: error: host list is empty".into()),
-        },
-        (_, None) => return Reply { out: help::HELP.into(), ..Reply::failed("invalid encode argument") },
-        (Entity::HostListSorted, Some(text)) => hosts::list_sorted(text),
-        (_, Some(text)) => hosts::list(text),
-    };
-    match answer {
-        Ok(text) => Reply::text(text),
-        // Slurm complains, but does not fail.
-        Err(line) => Reply { code: 0, ..Reply::failed(&line) },
-    }
 }
 
 /// The text of an error, for commands that word it themselves.
