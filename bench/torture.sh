@@ -5,13 +5,16 @@
 #
 # Each round is the e2e test of the suite, made longer; it ends with the whole check: every acknowledged job ran exactly once, cancelled
 # ones never, no id twice, answers linearizable. Prints one line a round and stops at the first failure, whose log and seed it names.
-# The network needs root; without it that half is skipped and says so.
+# The network needs root; without it that half is skipped and says so. TORTURE_PROGRAM names a test program that is built already.
 set -u
 total=${1:-1800} round=${2:-150}
 cd "$(dirname "$0")/.." || exit 1
-cargo test -q -p spur --test e2e --no-run || exit 1
-program=$(cargo test -p spur --test e2e --no-run --message-format=json 2>/dev/null |
-  python3 -c 'import json,sys; print([r["executable"] for r in map(json.loads, sys.stdin) if r.get("executable") and r["target"]["name"]=="e2e"][-1])')
+program=${TORTURE_PROGRAM:-}
+if [ -z "$program" ]; then
+  cargo test -q -p spur --test e2e --no-run || exit 1
+  program=$(cargo test -p spur --test e2e --no-run --message-format=json 2>/dev/null |
+    python3 -c 'import json,sys; print([r["executable"] for r in map(json.loads, sys.stdin) if r.get("executable") and r["target"]["name"]=="e2e"][-1])')
+fi
 log=$(mktemp -d /tmp/spur-torture-XXXXXX)
 end=$(($(date +%s) + total)) number=0
 while [ "$(date +%s)" -lt $end ]; do

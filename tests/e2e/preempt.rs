@@ -112,6 +112,25 @@ fn jobs_on_the_same_cpus_take_turns() {
 }
 
 #[test]
+fn a_job_may_hear_its_own_signal_instead_of_the_usual() {
+    let text = conf("CANCEL", 20).replace("preempt_mode", "preempt_sends_user_signal = true\npreempt_mode");
+    let cluster = Cluster::configured(&text);
+    // Its step says what it hears, and makes room long before its grace is over.
+    let step = "trap 'echo own >> heard; exit 0' USR1; trap 'echo usual >> heard; exit 0' TERM; touch ready; \
+                while :; do sleep 0.05; done";
+    std::fs::create_dir_all(cluster.dir.join("work")).unwrap();
+    std::fs::write(cluster.dir.join("work/step.sh"), step).unwrap();
+    let low = cluster.sbatch("-N2 -c2 -t 10 --signal=USR1@30 --wrap 'srun --overlap -N1 -n1 sh step.sh'");
+    cluster.wait_file("ready", |_| true);
+    let high = cluster.sbatch("-p high -c2 -t 5 --wrap 'sleep 100'");
+    cluster.wait_state(&low, "COMPLETED");
+    cluster.wait_state(&high, "RUNNING");
+    assert_eq!(cluster.file("heard"), "own\n");
+    let record = cluster.ok(&format!("scontrol show job {low}"));
+    assert!(record.contains(&format!("preempted by job {high}")), "{record}");
+}
+
+#[test]
 fn a_whole_takes_the_place_of_others() {
     let cluster = Cluster::configured(&conf("CANCEL", 0));
     let low = cluster.sbatch("-N2 -c2 -t 10 --wrap 'sleep 100'");

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use model::agent::{KillNote, Order, Report};
-use model::command::DutyResult;
+use model::command::{DutyResult, RequestId};
 use model::node::Run;
 use model::request::SignalScope;
 use model::time::Span;
@@ -29,9 +29,15 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
             ask_all_in_turn(agent, number, run, move |number| ToSupervisor::Freeze { number, grace });
         }
         Order::Thaw { number, run } => ask_all_in_turn(agent, number, run, |number| ToSupervisor::Thaw { number }),
-        Order::Signal { run, signal, scope } => signal_run(agent, &run, signal, scope),
+        Order::Signal { number, run, signal, scope, request } => {
+            signal_run(agent, &run, signal, scope, request);
+            answer_at_once(agent, number);
+        }
         Order::Stop => stop(),
-        Order::Notify { run, text } => notify_run(agent, &run, &text),
+        Order::Notify { number, run, text, request } => {
+            notify_run(agent, &run, &text, request);
+            answer_at_once(agent, number);
+        }
         Order::Acknowledge { sequences } => {
             let mut table = agent.table();
             sequences.into_iter().for_each(|sequence| table.acknowledge(sequence, &agent.spool));
@@ -127,17 +133,24 @@ fn answer_after(agent: &Arc<Agent>, number: u64, waits: Vec<oneshot::Receiver<()
     });
 }
 
+/// What supervisors are told reaches them: they outlive the agent.
+fn answer_at_once(agent: &Agent, number: u64) {
+    if number != 0 {
+        agent.table().report(Report::Answer { number, result: DutyResult::Done });
+    }
+}
+
 /// The batch script's output, if it is here; else that of every step.
-fn notify_run(agent: &Agent, run: &Run, text: &str) {
+fn notify_run(agent: &Agent, run: &Run, text: &str, request: Option<RequestId>) {
     let table = agent.table();
     let runs = table.of_run(run, None);
     let has_batch = runs.iter().any(|id| id.step == StepId::Batch);
     for id in runs.iter().filter(|id| !has_batch || id.step == StepId::Batch) {
-        let _ = table.runs[id].to.send(ToSupervisor::Say { text: text.to_owned() });
+        let _ = table.runs[id].to.send(ToSupervisor::Say { text: text.to_owned(), request });
     }
 }
 
-fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope) {
+fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope, request: Option<RequestId>) {
     let table = agent.table();
     for id in table.of_run(run, None) {
         let is_batch = id.step == StepId::Batch;
@@ -148,7 +161,7 @@ fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope) {
             SignalScope::Step(step) if step == id.step => Whom::Everyone,
             SignalScope::Steps | SignalScope::BatchShell | SignalScope::Step(_) => continue,
         };
-        let _ = table.runs[&id].to.send(ToSupervisor::Signal { signal, whom });
+        let _ = table.runs[&id].to.send(ToSupervisor::Signal { signal, whom, request });
     }
 }
 

@@ -2,7 +2,7 @@
 use model::agent::{KillNote, Launch};
 use model::ask::LiveRun;
 use model::attach::{FromStep, ToStep};
-use model::command::Exited;
+use model::command::{Exited, RequestId};
 use model::time::Span;
 use model::{JobId, NodeName, StepId};
 use serde::{Deserialize, Serialize};
@@ -63,10 +63,14 @@ pub enum ToSupervisor {
     Signal {
         signal: u32,
         whom: Whom,
+        #[serde(default)]
+        request: Option<RequestId>,
     },
     /// Words for the run's own output.
     Say {
         text: String,
+        #[serde(default)]
+        request: Option<RequestId>,
     },
     /// Answered with `Done` when everything stands still.
     Freeze {

@@ -213,14 +213,26 @@ while ! [ -e done ]; do sleep 0.02; done";
     world.launch(world.script(1, script)).await;
     world.line("ready").await;
     let heard = |world: &World| std::fs::read_to_string(world.dir.join("work/heard")).unwrap_or_default();
-    let order = |scope| Order::Signal { run: run(1), signal: libc::SIGUSR1 as u32, scope };
+    let signal = |scope, request| {
+        let (number, run, signal) = (0, run(1), libc::SIGUSR1 as u32);
+        Order::Signal { number, run, signal, scope, request }
+    };
+    let order = |scope| signal(scope, None);
     world.order(order(SignalScope::Steps));
     world.order(order(SignalScope::BatchShell));
     eventually("the shell to hear", || heard(&world) == "shell\n").await;
     world.order(order(SignalScope::Everything));
     eventually("both to hear", || heard(&world).contains("child") && heard(&world).matches("shell").count() == 2).await;
+    // A request that the next leader passes on once more is not heard once more.
+    for request in [1, 1, 2] {
+        let request = Some(model::command::RequestId(request, 0));
+        world.order(signal(SignalScope::BatchShell, request));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    eventually("the shell to hear two more", || heard(&world).matches("shell").count() == 4).await;
     std::fs::write(world.dir.join("work/done"), "").unwrap();
     assert_eq!(world.exit(1).await.exit, ExitStatus::SUCCESS);
+    assert_eq!(heard(&world).matches("shell").count(), 4);
 }
 
 #[tokio::test]

@@ -1,24 +1,21 @@
 //! The only writer: every change of the state is proposed here, stamped with the time and the caller.
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use journal::Journal;
 use model::command::{Blob, RequestId};
 use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
 
+use crate::clock::Clock;
 use crate::machine::Published;
 
 pub struct Door {
     journal: Journal<Result<Reply, Reject>>,
     published: Published,
-    /// Stamps never go back, whatever the clock does.
-    last_stamp: AtomicU64,
+    clock: Clock,
 }
 
 impl Door {
     pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published) -> Door {
-        let last_stamp = AtomicU64::new(published.now().now().0);
-        Door { journal, published, last_stamp }
+        let clock = Clock::from(published.now().now());
+        Door { journal, published, clock }
     }
 
     /// Resolves when the command is durable and applied.
@@ -70,10 +67,7 @@ impl Door {
     }
 
     fn stamp(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let micros = since_epoch.as_micros() as u64;
-        let before = self.last_stamp.fetch_max(micros, Ordering::Relaxed);
-        Timestamp(before.max(micros))
+        self.clock.now()
     }
 }
 

@@ -12,6 +12,7 @@ mod agents;
 mod api;
 pub mod backup;
 mod buffer_metrics;
+mod clock;
 mod counted;
 mod door;
 mod history;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::{DutyResult, Exited};
+use crate::command::{DutyResult, Exited, RequestId};
 use crate::hooks::Hook;
 use crate::node::{Machine, Run};
 use crate::request::SignalScope;
@@ -47,16 +47,25 @@ pub enum Order {
     },
     /// The agent ends; what it runs goes on.
     Stop,
-    /// Delivered at once or not at all; not answered.
+    /// Answered when it has gone to the run's processes. Not answered without a number.
     Signal {
+        #[serde(default)]
+        number: u64,
         run: Run,
         signal: u32,
         scope: SignalScope,
+        /// One that comes again, from the next leader, is not delivered again.
+        #[serde(default)]
+        request: Option<RequestId>,
     },
-    /// Words for the output of the batch script, or of the steps where there is none. As a signal: at once or not at all.
+    /// Words for the output of the batch script, or of the steps where there is none. As a signal.
     Notify {
+        #[serde(default)]
+        number: u64,
         run: Run,
         text: String,
+        #[serde(default)]
+        request: Option<RequestId>,
     },
     /// These reports are durable; the spool may forget them.
     Acknowledge {

@@ -15,6 +15,8 @@ record! {
         pub preemptions: Vec<Preemption>,
         /// Jobs that begin to wait for few switches.
         pub switch_waits: Vec<JobId>,
+        /// Jobs that others made room for, and that could not start there after all.
+        pub forfeits: Vec<JobId>,
     }
 
     pub struct Start {

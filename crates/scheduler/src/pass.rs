@@ -49,8 +49,6 @@ pub(crate) struct Pass<'a> {
     pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
     preemptees: Preemptees<'a>,
-    /// Jobs that were looked at, where some may be before their turn.
-    seen: BTreeSet<JobId>,
 }
 
 impl<'a> Pass<'a> {
@@ -72,7 +70,6 @@ impl<'a> Pass<'a> {
             plan: Plan::default(),
             look_again_at: None,
             preemptees: Preemptees::new(cluster),
-            seen: BTreeSet::new(),
         }
     }
 
@@ -105,22 +102,18 @@ impl<'a> Pass<'a> {
                     break;
                 }
             }
-            if self.seen.contains(&job.id) || self.stays_as_it_is(job) {
-                continue;
+            if !self.stays_as_it_is(job) {
+                self.consider_any(job);
             }
-            if let Some(first) = self.made_way_for(job) {
-                self.consider_any(first);
+            if self.cluster.has_claim(job.id) {
+                self.looked_at_claimant(job);
             }
-            self.consider_any(job);
         }
         self.stage();
         Outlook { plan: self.plan, look_again_at: self.look_again_at, stopped_at: stops_at }
     }
 
     fn consider_any(&mut self, job: &'a Job) {
-        if self.preemptees.is_on() {
-            self.seen.insert(job.id);
-        }
         match &job.het {
             Some(het) => self.consider_whole(het),
             None => self.consider(job),

@@ -8,7 +8,7 @@ use topology::Unfit;
 
 use crate::pick::{self, Offer};
 use crate::request::Request;
-use crate::room::{PoolId, Room};
+use crate::room::{PoolId, Room, SpotId};
 use crate::timeline::{Clock, Interval, Slot};
 
 const NODES_ARE_DOWN: &str =
@@ -70,13 +70,13 @@ impl<'a> Reasons<'a> {
             let interval = Interval { from: Slot::NOW, until: Slot::NEVER };
             let can_start = |pool: &PoolId| pick::could_start(&Offer::of_spots(room, *pool, interval, request));
             if !pools.iter().any(can_start) {
-                return (Reason::Resources, NODES_ARE_DOWN.into());
+                return self.too_few(room, request, pools);
             }
         }
         if self.waits_for_maintenance(room, clock, request, pools) {
             return (Reason::ReqNodeNotAvail, RESERVED_FOR_MAINTENANCE.into());
         }
-        if names_reserved(room, clock, request) {
+        if self.is_reserved(room, clock, request, pools) {
             return (Reason::ReqNodeNotAvail, RESERVED_FOR_OTHERS.into());
         }
         let mut is_first = false;
@@ -124,14 +124,48 @@ impl<'a> Reasons<'a> {
     fn unavailable(&self, job: &Job) -> Option<String> {
         let is_unusable = |name: &&NodeName| self.cluster.node(name.as_str()).is_none_or(|node| !node.is_usable());
         let unusable: Vec<&NodeName> = job.spec.size.nodes.iter().filter(is_unusable).collect();
-        let named = || hostlist::compress(unusable.iter().map(|name| name.as_str()));
-        (!unusable.is_empty()).then(|| format!("ReqNodeNotAvail, UnavailableNodes:{}", named()))
+        (!unusable.is_empty()).then(|| unavailable(unusable))
+    }
+
+    /// Too few nodes take jobs at all; or too few of those that have what this one asks for.
+    fn too_few(&self, room: &Room, request: &Request, pools: &[PoolId]) -> (Reason, String) {
+        let least = request.size.node_bounds().0 as usize;
+        let is_choosy = !request.size.suits_every_node() && pools.iter().any(|pool| room.members(*pool).len() >= least);
+        let is_away = |name: &&NodeName| {
+            self.cluster.node(name.as_str()).is_some_and(|node| !node.is_usable() && node.suits(request.size))
+        };
+        let nodes = pools.iter().flat_map(|pool| &room.partition(*pool).nodes);
+        let away: BTreeSet<&NodeName> = if is_choosy { nodes.filter(is_away).collect() } else { BTreeSet::new() };
+        match away.is_empty() {
+            true => (Reason::Resources, NODES_ARE_DOWN.into()),
+            false => (Reason::ReqNodeNotAvail, unavailable(away)),
+        }
+    }
+
+    /// For as long as it would run, a node that it named is another's reservation, or too many of all are.
+    fn is_reserved(&mut self, room: &Room, clock: &Clock, request: &Request, pools: &[PoolId]) -> bool {
+        if !request.reservation.is_empty() || request.closed.is_empty() {
+            return false;
+        }
+        let interval = clock.interval(Slot::NOW, request.length);
+        let is_barred = |spot: &SpotId| room.closures.bars(*spot, request, interval);
+        if request.size.nodes.iter().filter_map(|name| room.find(name)).any(|spot| is_barred(&spot)) {
+            return true;
+        }
+        if self.n_close_looks >= N_CLOSE_LOOKS {
+            return false;
+        }
+        self.n_close_looks += 1;
+        let least = request.size.node_bounds().0 as usize;
+        let has_enough = |pool: &PoolId| {
+            let open = room.members(*pool).iter().filter(|spot| !is_barred(spot));
+            open.take(least).count() >= least
+        };
+        !pools.iter().any(has_enough)
     }
 }
 
-/// Nodes that the job named are another's reservation for as long as it would run.
-fn names_reserved(room: &Room, clock: &Clock, request: &Request) -> bool {
-    let interval = clock.interval(Slot::NOW, request.length);
-    let mut named = request.size.nodes.iter().filter_map(|name| room.find(name));
-    request.reservation.is_empty() && named.any(|spot| room.closures.bars(spot, request, interval))
+fn unavailable<'n>(nodes: impl IntoIterator<Item = &'n NodeName>) -> String {
+    let nodes = hostlist::compress(nodes.into_iter().map(|name| name.as_str()));
+    format!("ReqNodeNotAvail, UnavailableNodes:{nodes}")
 }

@@ -200,6 +200,33 @@ fn jobs_that_need_nodes_which_are_down_say_so() {
 }
 
 #[test]
+fn jobs_that_need_what_only_absent_or_reserved_nodes_have_say_so() {
+    let node = |feature: &str| NodeConfig { cpus: 4, features: vec![feature.into()], ..Default::default() };
+    let nodes = vec![("n1", node("fast")), ("n2", node("big")), ("n3", node("big")), ("n4", node("fast"))];
+    let mut world = World::new(nodes, Vec::new());
+    let drain = NodeChange::Drain { reason: "disk".into() };
+    world.apply(Command::UpdateNodes { nodes: vec!["n2".into()], change: drain });
+    let constraint = model::features::parse("big").ok();
+    let choosy = world.submit(Size { min_nodes: 2, constraint, ..Default::default() });
+    world.schedule();
+    assert_eq!(world.reason(choosy), (Some(Reason::ReqNodeNotAvail), "ReqNodeNotAvail, UnavailableNodes:n2"));
+    world.apply(Command::UpdateNodes { nodes: vec!["n2".into()], change: NodeChange::Resume });
+    world.finish(choosy);
+    use model::reservation_field::{Field, MembersChange};
+    let users = model::reservation::Members { names: vec!["somebody".into()], ..Default::default() };
+    let fields = vec![
+        Field::Start(world.now),
+        Field::Duration(Some(model::time::Span::from_secs(3600))),
+        Field::Users(MembersChange::To(users)),
+        Field::Nodes(model::partition_field::NodesChange::To(vec!["n4".into()])),
+    ];
+    world.apply(Command::CreateReservation { name: "theirs".into(), fields, utc_offset_secs: 0 });
+    let all = world.submit(Size { min_nodes: 4, ..Default::default() });
+    world.schedule();
+    assert_eq!(world.reason(all), (Some(Reason::ReqNodeNotAvail), "ReqNodeNotAvail, May be reserved for other job"));
+}
+
+#[test]
 fn a_job_uses_the_first_of_its_partitions_that_has_room() {
     let node = NodeConfig { cpus: 2, ..Default::default() };
     let nodes = vec![("n1", node.clone()), ("n2", node)];

@@ -177,3 +177,50 @@ fn a_qos_has_its_own_mode_grace_and_protection() {
     go(&mut world);
     assert!(runs(&world, third));
 }
+
+fn spec(qos: &str, priority: u32, limit_secs: u64) -> JobSpec {
+    let size = Size { min_nodes: 1, tasks_per_node: Some(4), ..Default::default() };
+    let kind = JobKind::Batch { script: Default::default() };
+    let time_limit = Some(model::spec::TimeLimit::Secs(limit_secs));
+    JobSpec { qos: qos.into(), size, kind, priority: Some(priority), time_limit, ..Default::default() }
+}
+
+#[test]
+fn the_room_that_was_made_is_for_whom_it_was_made() {
+    let mut world = cluster(|_| ());
+    let victim = world.submit_spec(spec("low", 100, 36_000));
+    let stays = world.submit_spec(spec("urgent", 100, 3_600));
+    go(&mut world);
+    assert!(runs(&world, victim) && runs(&world, stays));
+    // It goes before nobody, and stands before the one that does.
+    let before = world.submit_spec(spec("low", 1000, 36_000));
+    go(&mut world);
+    let urgent = world.submit_spec(spec("urgent", 10, 600));
+    world.schedule();
+    assert!(world.cluster.has_claim(urgent));
+    assert_eq!(world.cluster.queue().next().map(|job| job.id), Some(urgent));
+    go(&mut world);
+    assert_eq!(outcome(&world, victim), Some(Outcome::Preempted));
+    assert!(runs(&world, urgent) && !world.cluster.has_claim(urgent));
+    let waits = world.cluster.job(before).unwrap();
+    assert_eq!((waits.phase, waits.started), (Phase::Pending, None), "nor was it sent away after a start in vain");
+}
+
+#[test]
+fn a_claim_is_given_up_where_there_is_no_room_after_all() {
+    let mut world = cluster(|_| ());
+    edit_qos(&mut world, "low", Field::GraceTime, Value::Count(Some(30)));
+    let victim = world.submit_spec(spec("low", 100, 36_000));
+    let stays = world.submit_spec(spec("urgent", 100, 3_600));
+    go(&mut world);
+    let urgent = world.submit_spec(spec("urgent", 10, 600));
+    go(&mut world);
+    assert!(world.cluster.has_claim(urgent) && runs(&world, victim) && runs(&world, stays));
+    let node = world.cluster.job(victim).unwrap().allocation.first().expect("it runs").clone();
+    let change = model::update::NodeChange::Drain { reason: "fan".into() };
+    world.apply(Command::UpdateNodes { nodes: vec![node], change });
+    world.pass(30);
+    go(&mut world);
+    assert_eq!(outcome(&world, victim), Some(Outcome::Preempted));
+    assert!(!runs(&world, urgent) && !world.cluster.has_claim(urgent));
+}

@@ -49,6 +49,8 @@ pub struct Agent {
     pub stage_attempts: BTreeMap<Home, u32>,
     pub removed: BTreeSet<(Home, u32)>,
     next_result: u64,
+    /// How often the machine was started anew.
+    pub n_boots: u32,
 }
 
 impl Agent {

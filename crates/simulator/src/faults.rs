@@ -1,4 +1,5 @@
 //! What goes wrong: streams break, machines restart or lose everything, nodes are given up, the controller restarts.
+use model::node::Machine;
 use model::{Command, ExitStatus, NodeName, codec};
 
 use crate::World;
@@ -32,7 +33,8 @@ pub fn connect(world: &mut World, name: &NodeName) {
     let number = world.next_number();
     let agent = world.agent(name);
     agent.connection = Some(number);
-    let command = Command::RegisterNode { node: name.clone(), machine: Default::default(), runs: agent.runs() };
+    let machine = Box::new(Machine { boot_id: agent.n_boots.to_string(), ..Machine::default() });
+    let command = Command::RegisterNode { node: name.clone(), machine, runs: agent.runs() };
     // What an earlier stream brought is not listened to any more.
     world.leader.answers.retain(|(from, ..)| from != name);
     world.leader.propose_later(command);
@@ -66,6 +68,7 @@ fn wipe_machine(world: &mut World, name: &NodeName) {
 
 fn forget_memory(world: &mut World, name: &NodeName) {
     let agent = world.agent(name);
+    agent.n_boots += 1;
     agent.frozen.clear();
     agent.started.clear();
     agent.killed.clear();

@@ -76,7 +76,7 @@ pub fn config(seed: u64) -> Config {
     if seed >= MIXED {
         mix(&mut config, seed);
     }
-    if seed % 4 == 2 || (seed >= MIXED && seed & 4 != 0) {
+    if seed % 4 == 2 || (seed >= MIXED && seed & 4 != 0) || seed >= HOOKED {
         let one = |name: &str| vec![name.to_string()];
         config.hooks.prolog = one("prolog");
         config.hooks.epilog = one("epilog");
@@ -89,6 +89,9 @@ pub fn config(seed: u64) -> Config {
 
 /// From this seed on, what may be on or off is so in all mixtures; before it, each feature has seeds of its own.
 const MIXED: u64 = 1000;
+
+/// From this seed on, mixtures with the site's programs before and after every job.
+const HOOKED: u64 = 10_000;
 
 /// Bits of the seed that are not about suspension and hooks: CPUs that are lent, who goes before whom, the network.
 fn mix(config: &mut Config, seed: u64) {

@@ -1,4 +1,5 @@
 //! Users and administrators, doing everything at any time.
+use model::node::NextState;
 use model::partition_field::NodesChange;
 use model::reservation::{Flag, Members};
 use model::reservation_field::{Field, MembersChange};
@@ -151,12 +152,17 @@ fn changes(world: &mut World) -> JobChanges {
 fn change_node(world: &mut World) -> Command {
     let nodes: Vec<NodeName> = vec![setting::node_name(1 + world.dice.below(u64::from(setting::N_NODES)) as u32)];
     let reason = || "fan".to_string();
-    let change = match world.dice.below(8) {
+    let change = match world.dice.below(11) {
         0 | 1 => NodeChange::Drain { reason: reason() },
         2 => NodeChange::Undrain,
         3 => NodeChange::Down { reason: reason() },
         4 => NodeChange::Features(vec!["fast".into()]),
         5 => NodeChange::Weight(world.dice.below(3) as u32),
+        6 | 7 => {
+            let next = world.dice.pick(&[None, Some(NextState::Resume), Some(NextState::Down)]);
+            NodeChange::Reboot { is_asap: world.dice.one_in(2), next, reason: String::new() }
+        }
+        8 => NodeChange::CancelReboot,
         _ => NodeChange::Resume,
     };
     Command::UpdateNodes { nodes, change }

@@ -87,6 +87,7 @@ pub fn is_empty(cluster: &Cluster) -> bool {
         && cluster.duties.is_empty()
         && cluster.waiters.is_empty()
         && cluster.queue.is_empty()
+        && cluster.claims.is_empty()
         && cluster.live_names.is_empty()
         && cluster.history.is_empty()
         && cluster.staging_queue.is_empty()
@@ -211,6 +212,10 @@ fn check_indexes(cluster: &Cluster) -> Result<(), String> {
             .get(&key.job)
             .is_some_and(|job| job.phase == Phase::Pending && job.buffer.is_none() && cluster.queue_key(job) == *key);
         ensure(right && !cluster.queue.contains(key), || format!("{} is to be staged wrongly", key.job))?;
+    }
+    for id in &cluster.claims {
+        let waits = cluster.jobs.get(id).is_some_and(|job| job.phase == Phase::Pending);
+        ensure(waits, || format!("{id} has a claim and does not wait"))?;
     }
     for duty in cluster.duties() {
         let exists = match &duty.owner {

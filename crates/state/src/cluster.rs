@@ -19,6 +19,7 @@ use crate::fair_share::FairShare;
 use crate::history::{self, History};
 use crate::limits::Tally;
 use crate::network::Derived;
+use crate::queue::QueueKey;
 use crate::requests::Requests;
 use crate::{fair_share, gang, het, reboots, reservations};
 
@@ -45,6 +46,8 @@ pub struct Cluster {
     pub(crate) queue: OrdSet<QueueKey>,
     /// Jobs that only wait for the scheduler to have their burst buffers filled, the most important first.
     pub(crate) staging_queue: OrdSet<QueueKey>,
+    /// Waiting jobs that others were told to make room for: that room is theirs.
+    pub(crate) claims: OrdSet<JobId>,
     pub(crate) buffers: OrdMap<JobId, Arc<Buffer>>,
     /// Which buffers have a directory on a node, or are worked for by its agent.
     pub(crate) buffer_places: OrdSet<(NodeName, JobId)>,
@@ -98,21 +101,6 @@ pub struct Cluster {
     /// The topologies of the configuration, made ready when first asked for.
     #[serde(skip)]
     pub(crate) network: Derived,
-}
-
-/// Higher than any priority, so that keys are never negative.
-const ORIGIN: i64 = i64::MAX / 2;
-
-/// The order in which the scheduler looks at jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct QueueKey {
-    /// Jobs whose age counts, all alike: among them the order never changes. They stand apart, after the others.
-    #[serde(default)]
-    grows: bool,
-    before_tier: u32,
-    /// For those that grow: as if now were the beginning of time, in thousandths.
-    before_priority: u64,
-    pub job: JobId,
 }
 
 impl Cluster {
@@ -209,46 +197,6 @@ impl Cluster {
         self.duties.get(owner)
     }
 
-    /// Jobs that only wait for the scheduler, the most important first.
-    pub fn queue(&self) -> impl Iterator<Item = &Arc<Job>> {
-        let first_growing = QueueKey { grows: true, before_tier: 0, before_priority: 0, job: JobId(0) };
-        let mut steady = self.queue.range(..first_growing).peekable();
-        let mut growing = self.queue.range(first_growing..).peekable();
-        std::iter::from_fn(move || {
-            let next = match (steady.peek(), growing.peek()) {
-                (Some(one), Some(other)) if self.rank(other) < self.rank(one) => growing.next(),
-                (Some(_), _) => steady.next(),
-                (None, _) => growing.next(),
-            }?;
-            Some(&self.jobs[&next.job])
-        })
-    }
-
-    /// Comparable at this moment, whether or not the priority grows.
-    fn rank(&self, key: &QueueKey) -> (u32, i64, JobId) {
-        let thousandths = match key.grows {
-            false => (i64::from(u32::MAX) - key.before_priority as i64) * 1000,
-            true => (ORIGIN - key.before_priority as i64) + self.grown_by(self.now),
-        };
-        (key.before_tier, -thousandths, key.job)
-    }
-
-    /// What age has added since the beginning of time, in thousandths.
-    fn grown_by(&self, at: Timestamp) -> i64 {
-        let weights = &self.config.scheduler.priority;
-        let max_age = i128::from(weights.max_age.secs().max(1));
-        (i128::from(weights.weight_age) * 1000 * i128::from(at.secs()) / max_age) as i64
-    }
-
-    /// Jobs that only wait to have their burst buffers filled, the most important first.
-    pub fn staging_queue(&self) -> impl Iterator<Item = &Arc<Job>> {
-        self.staging_queue.iter().map(|key| &self.jobs[&key.job])
-    }
-
-    pub fn n_to_stage(&self) -> usize {
-        self.staging_queue.len()
-    }
-
     pub fn buffer(&self, job: JobId) -> Option<&Arc<Buffer>> {
         self.buffers.get(&job)
     }
@@ -270,21 +218,8 @@ impl Cluster {
         self.persistent.values()
     }
 
-    pub fn n_queued(&self) -> usize {
-        self.queue.len()
-    }
-
-    pub fn is_eligible(&self, job: &Job) -> bool {
-        job.phase == Phase::Pending && self.queue.contains(&self.queue_key(job))
-    }
-
     pub fn history(&self) -> &History {
         &self.history
-    }
-
-    /// Waits for nothing but the scheduler's word to have its burst buffer filled.
-    pub fn may_be_staged(&self, job: &Job) -> bool {
-        job.phase == Phase::Pending && self.staging_queue.contains(&self.queue_key(job))
     }
 
     /// Nothing that a job waits for by the clock comes later; no limit of a running job ends later either.
@@ -354,17 +289,6 @@ impl Cluster {
 
     pub(crate) fn array_mut(&mut self, id: JobId) -> Option<&mut Array> {
         self.arrays.get_mut(&id).map(Arc::make_mut)
-    }
-
-    /// Where the job stands, or would stand, in the queue.
-    pub fn queue_key(&self, job: &Job) -> QueueKey {
-        let partitions = job.spec.partitions.iter().filter_map(|name| self.config.partition(name));
-        let tier = partitions.map(|partition| partition.priority_tier).max().unwrap_or(0);
-        let before_priority = match model::priority::born(&self.config, job).filter(|_| job.priority_grows) {
-            None => u64::from(u32::MAX - job.priority),
-            Some(born) => (ORIGIN - (job.priority_base * 1000 - self.grown_by(born))) as u64,
-        };
-        QueueKey { grows: job.priority_grows, before_tier: u32::MAX - tier, before_priority, job: job.id }
     }
 
     pub(crate) fn next_job_id(&mut self) -> JobId {

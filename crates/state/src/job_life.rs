@@ -12,11 +12,11 @@
 //! ```
 use model::job::Pause;
 use model::time::Span;
-use model::{Event, Job, JobId, Outcome, Phase, Reason, Wake};
+use model::{Event, Job, JobId, Outcome, Phase, Reason, StepId, Wake};
 
 use crate::buffers::life;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, arrays, blobs, gang, het, history, ledger, limits, step_life};
+use crate::{Cluster, arrays, blobs, gang, het, history, ledger, limits, only_step, step_life};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -65,6 +65,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         arrays::task_lives_again(cluster, id);
     }
     let config = cluster.config.clone();
+    cluster.claims.remove(&id);
     let job = cluster.job_mut(id);
     if from == Phase::Pending {
         // It keeps what it had when it left the queue.
@@ -123,6 +124,10 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     cluster.sharing_changed |= !cluster.shared_nodes.is_empty() || !cluster.parked.is_empty();
     moved(cluster, id);
     cluster.tell(Event::JobChanged { job: id, from, to, at });
+    if step == Step::Cleared {
+        // Its last step is over now, whatever was heard of it before.
+        only_step::ended(cluster, id, StepId::Number(0));
+    }
     true
 }
 

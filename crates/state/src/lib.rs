@@ -28,7 +28,9 @@ mod licenses;
 pub mod limits;
 mod network;
 mod on;
+mod only_step;
 pub mod preemption;
+mod queue;
 mod reboots;
 mod requests;
 mod reservations;
@@ -37,10 +39,11 @@ pub mod sharing;
 mod step_layout;
 mod step_life;
 
-pub use cluster::{Cluster, QueueKey};
+pub use cluster::Cluster;
 pub use features::partition_refusal;
 pub use network::{network_ask, shape_for, spares_units};
 pub use on::submit::admissible;
+pub use queue::QueueKey;
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.
 /// A bug that panics leaves the state as it was and answers with an internal error, so it cannot stop every replica.

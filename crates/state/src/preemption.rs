@@ -159,6 +159,7 @@ pub(crate) fn begin(cluster: &mut Cluster, preemption: &Preemption) -> bool {
     let may_run_again = victim.spec.is_batch() && victim.spec.requeue.unwrap_or(cluster.config.scheduler.requeues);
     let text = format!("preempted by job {}, which runs in partition {partition}", preemption.by);
     let now = cluster.now;
+    cluster.claims.insert(preemption.by);
     let job = cluster.job_mut(preemption.job);
     job.preempted_at = Some(now);
     job.preempted_by = Some(preemption.by);

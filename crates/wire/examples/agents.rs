@@ -217,6 +217,8 @@ fn obey(play: &Play, table: &mut Table, say: &UnboundedSender<Report>, exits: &U
         }
         Order::Freeze { number, .. }
         | Order::Thaw { number, .. }
+        | Order::Signal { number, .. }
+        | Order::Notify { number, .. }
         | Order::Prolog { number, .. }
         | Order::Epilog { number, .. } => answer(number),
         Order::Acknowledge { sequences } => {
@@ -224,7 +226,7 @@ fn obey(play: &Play, table: &mut Table, say: &UnboundedSender<Report>, exits: &U
             sequences.iter().for_each(|sequence| drop(table.spool.remove(sequence)));
         }
         Order::Ping => drop(say.send(Report::Heartbeat)),
-        // Signals, words and buffers are not played.
+        // Buffers are not played.
         _ => (),
     }
 }

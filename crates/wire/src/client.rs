@@ -4,7 +4,7 @@ use model::chronicle::Chronicle;
 use model::command::{Blob, JobResult};
 use model::config::Sockets;
 use model::diagnosis::Diagnosis;
-use model::history::{HistoryPage, HistoryQuery};
+use model::history::HistoryQuery;
 use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
 use model::trust::{JoinRequest, Joined, Role};
@@ -14,10 +14,11 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
 use crate::channel::MAX_MESSAGE_BYTES;
+use crate::history::Pages;
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
-    BlobRequest, CommandRequest, DiagnoseRequest, HistoryRequest, JobsRequest, Nothing, PingReply,
-    SignalRequest as SignalMessage, StagingRequest, SubmitRequest, WhyRequest,
+    BlobRequest, CommandRequest, DiagnoseRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
+    StagingRequest, SubmitRequest, WhyRequest,
 };
 use crate::reach::Reach;
 use crate::refusal::CallError;
@@ -25,12 +26,12 @@ use crate::refusal::CallError;
 /// A connection to the controller.
 #[derive(Clone)]
 pub struct Controller {
-    client: ControllerClient<Reach>,
-    is_patient: bool,
+    pub(crate) client: ControllerClient<Reach>,
+    pub(crate) is_patient: bool,
 }
 
 /// An answer in pieces that breaks off more often than this is given up.
-const BREAKS_MAX: u32 = 5;
+pub(crate) const BREAKS_MAX: u32 = 5;
 
 /// What the controller says of itself and the cluster.
 pub struct Configuration {
@@ -284,12 +285,8 @@ impl Controller {
     }
 
     /// Runs of history, page by page, by job id.
-    pub async fn history(
-        &mut self,
-        query: &HistoryQuery,
-    ) -> Result<impl Stream<Item = Result<HistoryPage, CallError>> + use<>, CallError> {
-        let stream = self.client.history(HistoryRequest { query: codec::encode(query).into() }).await?.into_inner();
-        Ok(stream.map(|item| read(&item?.page)))
+    pub async fn history(&mut self, query: &HistoryQuery) -> Result<Pages, CallError> {
+        Pages::ask(self.clone(), query).await
     }
 
     pub async fn nodes(&mut self) -> Result<Vec<NodeView>, CallError> {
@@ -384,6 +381,6 @@ fn each(reply: Reply) -> Vec<JobResult> {
     }
 }
 
-fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, CallError> {
+pub(crate) fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, CallError> {
     codec::decode(bytes).map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
 }

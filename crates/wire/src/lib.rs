@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod bearer;
 pub mod channel;
 pub mod client;
+pub mod history;
 pub mod host;
 pub mod node;
 pub mod origin;

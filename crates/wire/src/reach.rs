@@ -156,7 +156,7 @@ pub fn read_request_id(text: &str) -> Option<RequestId> {
     Some(RequestId(u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(second, 16).ok()?))
 }
 
-fn new_request_id() -> RequestId {
+pub fn new_request_id() -> RequestId {
     let half = || u64::from_le_bytes(crate::random::bytes());
     RequestId(half(), half())
 }

@@ -3,6 +3,7 @@
 //! The agent starts its own binary once as `spurstepd`; each launch then costs a fork of that small process instead of an exec
 //! of a large one. The server knows nothing of runs: it passes a socket and a record file on, and looks users up.
 mod binding;
+mod carried_out;
 mod clearing;
 mod control;
 mod environment;

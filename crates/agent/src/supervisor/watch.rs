@@ -12,6 +12,7 @@ use model::command::Exited;
 use model::time::Span;
 use model::{ExitStatus, StepId};
 
+use super::carried_out::CarriedOut;
 use super::clearing::Charge;
 use super::control::Control;
 use super::freezer::Freezer;
@@ -76,6 +77,7 @@ struct Watch {
     /// That the run is being ended is said once, by the first node.
     has_said_end: bool,
     launch_error: Option<String>,
+    carried_out: CarriedOut,
     phase: Phase,
 }
 
@@ -111,6 +113,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         kill_at: None,
         has_said_end: !is_first_node,
         launch_error: None,
+        carried_out: CarriedOut::default(),
         phase: Phase::Running,
     };
     watch.launch(identity);
@@ -416,8 +419,10 @@ impl Watch {
         for message in messages {
             match message {
                 ToSupervisor::Kill { kill_wait, note } => self.kill(kill_wait, note),
-                ToSupervisor::Signal { signal, whom } => self.signal(signal as i32, whom),
-                ToSupervisor::Say { text } => self.say(&format!("slurmstepd: error: {text}\n")),
+                ToSupervisor::Signal { request, .. } | ToSupervisor::Say { request, .. }
+                    if !self.carried_out.is_new(request) => {}
+                ToSupervisor::Signal { signal, whom, .. } => self.signal(signal as i32, whom),
+                ToSupervisor::Say { text, .. } => self.say(&format!("slurmstepd: error: {text}\n")),
                 ToSupervisor::Freeze { number, grace } => {
                     let frozen = self.freezer.freeze(&self.charge, number, grace, sys::monotonic_millis());
                     self.answer(frozen);

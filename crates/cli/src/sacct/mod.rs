@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 use model::Timestamp;
 use model::config::Config;
 use model::history::{HistoryPage, RunHistory};
-use tokio_stream::StreamExt;
 
 use crate::output::print;
 use crate::trouble::Trouble;
@@ -42,10 +41,10 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         eprintln!("Slurm accounting storage is disabled");
         return Ok(1);
     }
-    let mut pages = std::pin::pin!(controller.history(&options.query).await?);
+    let mut pages = controller.history(&options.query).await?;
     let mut printer = Printer::new(options, &config);
-    while let Some(page) = pages.next().await {
-        if !printer.page(&page?) {
+    while let Some(page) = pages.next().await? {
+        if !printer.page(&page) {
             return Ok(0);
         }
     }

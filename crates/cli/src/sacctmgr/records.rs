@@ -4,7 +4,6 @@ use model::history::HistoryQuery;
 use model::request::JobFilter;
 use model::when::{self, Lean};
 use model::{Timestamp, history};
-use tokio_stream::StreamExt;
 use wire::Controller;
 
 use super::show::ClusterFacts;
@@ -398,9 +397,9 @@ async fn runaways(
     let query = HistoryQuery { states, ..HistoryQuery::default() };
     let mut found: Vec<history::RunHistory> = Vec::new();
     {
-        let mut pages = std::pin::pin!(controller.history(&query).await?);
-        while let Some(page) = pages.next().await {
-            found.extend(page?.runs);
+        let mut pages = controller.history(&query).await?;
+        while let Some(page) = pages.next().await? {
+            found.extend(page.runs);
         }
     }
     let known = controller.all_jobs(&JobFilter::default()).await?;

@@ -4,7 +4,6 @@ use std::io::{BufRead, IsTerminal, Write};
 use model::Command;
 use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::{Reject, hostlist};
-use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
 use crate::context::block_on;
@@ -448,10 +447,10 @@ fn wait_job(rest: &[String]) -> Reply {
     let Some(id) = rest.first() else { return Reply::failed("too few arguments for keyword:wait_job") };
     let Some(job) = crate::job_ids::parse_job(id) else { return Reply::failed("Invalid job_id") };
     let filter = JobFilter { jobs: vec![job], with_finished: true, ..JobFilter::default() };
-    asking("slurm_job_node_ready error", async |controller, _| {
-        let mut pages = std::pin::pin!(controller.watch_jobs(&filter).await?);
-        while let Some(page) = pages.next().await {
-            let page = page?;
+    asking("slurm_job_node_ready error", async |controller, cluster| {
+        let mut watch = crate::watch::Watch::new(cluster, filter, Some(controller.clone()));
+        loop {
+            let page = watch.next().await?;
             let Some(job) = page.jobs.first() else {
                 return Ok(Reply::failed(&format!("Invalid job_id {id}")));
             };
@@ -465,7 +464,6 @@ fn wait_job(rest: &[String]) -> Reply {
                 }
             }
         }
-        Ok(Reply::failed("the controller went away"))
     })
 }
 

@@ -2,7 +2,6 @@
 use std::io::{BufRead, Write};
 
 use model::Timestamp;
-use tokio_stream::StreamExt;
 
 use crate::getopt::{Flag, Value, flag};
 use crate::output::print;
@@ -204,9 +203,8 @@ async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result
     let period = options.period(clock);
     let mut parts = Vec::new();
     {
-        let mut pages = std::pin::pin!(controller.history(&reports::query(period, options)).await?);
-        while let Some(page) = pages.next().await {
-            let page = page?;
+        let mut pages = controller.history(&reports::query(period, options)).await?;
+        while let Some(page) = pages.next().await? {
             parts.extend(usage::parts(&page.runs, period, page.now));
         }
     }

@@ -323,10 +323,12 @@ impl Controller for Api {
     }
 
     async fn signal(&self, request: Request<SignalRequest>) -> Answer<CommandReply> {
-        let by = self.caller(&request)?;
+        let (by, id) = (self.caller(&request)?, request_id(&request).unwrap_or_else(wire::reach::new_request_id));
         let request: model::request::SignalRequest = read(&request.get_ref().request)?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
-        let (reply, note) = signal::signal(&self.published.now(), &self.agents, by, &request);
+        let asked = signal::Asked { request: &request, id };
+        let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
+        signal::arrive(arrivals).await.map_err(again)?;
         if let Some(note) = note {
             self.door.propose(Caller::SYSTEM, note).await.map_err(|refusal| refused(&refusal))?;
         }

@@ -1,19 +1,46 @@
-//! `scancel -s`: a signal for processes, delivered at once or not at all.
-use model::agent::Order;
-use model::command::JobResult;
-use model::request::{SignalRequest, SignalScope};
-use model::{Caller, Command, JobId, JobRef, Phase, Reject, Reply};
-use state::Cluster;
+//! `scancel -s`: a signal for processes. It is answered when it has arrived wherever it is meant for.
+use std::time::Duration;
 
-use crate::agents::Agents;
-use crate::leader::runner::signal_targets;
+use model::agent::Order;
+use model::command::{JobResult, RequestId};
+use model::node::Run;
+use model::request::{SignalRequest, SignalScope};
+use model::{Caller, Command, JobId, JobRef, NodeName, Phase, Reject, Reply};
+use state::Cluster;
+use tokio::sync::oneshot;
+
+use crate::leader::runner::{Handle, signal_targets};
 
 const SIGKILL: u32 = 9;
 const SIGCONT: u32 = 18;
 const SIGSTOP: u32 = 19;
 
-/// The answer, and the note that the log must have of it.
-pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRequest) -> (Reply, Option<Command>) {
+/// What is asked, and the id by which it is known again where it comes twice: over the agent's next stream, from the next leader.
+pub struct Asked<'a> {
+    pub request: &'a SignalRequest,
+    pub id: RequestId,
+}
+
+/// Whoever has not taken it by then is not there; nodes that the log knows to be away are not waited for.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(10);
+
+/// What was sent, and is to arrive.
+pub type Arrivals = Vec<(NodeName, oneshot::Receiver<()>)>;
+
+/// Waits until all have arrived; else names a node that did not answer.
+pub async fn arrive(arrivals: Arrivals) -> Result<(), String> {
+    let until = tokio::time::Instant::now() + ARRIVES_WITHIN;
+    for (node, arrival) in arrivals {
+        let arrived = tokio::time::timeout_at(until, arrival).await;
+        arrived.ok().and_then(Result::ok).ok_or_else(|| format!("node {node} does not answer"))?;
+    }
+    Ok(())
+}
+
+/// The answer, what is to arrive before it is given, and the note that the log must have of it.
+pub fn signal(cluster: &Cluster, runner: &Handle, by: Caller, asked: &Asked) -> (Reply, Arrivals, Option<Command>) {
+    let request = asked.request;
+    let mut arrivals = Vec::new();
     let mut results = Vec::new();
     let mut signalled = Vec::new();
     for named in &request.jobs {
@@ -24,9 +51,10 @@ pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRe
         let is_het = jobs.first().and_then(|id| cluster.job(*id)).is_some_and(|job| job.het.is_some());
         let mut all = Vec::new();
         for id in jobs {
-            let result = signal_one(cluster, agents, by, id, request);
+            let result = signal_one(cluster, by, id, request);
             if result.is_ok() {
                 signalled.push(id);
+                arrivals.extend(send(cluster, runner, id, asked));
             }
             all.push(JobResult { job: label(cluster, id), result });
         }
@@ -39,7 +67,7 @@ pub fn signal(cluster: &Cluster, agents: &Agents, by: Caller, request: &SignalRe
             false => results.append(&mut all),
         }
     }
-    (Reply::Each(results), note(request, signalled))
+    (Reply::Each(results), arrivals, note(request, signalled))
 }
 
 /// Jobs as a whole, not single steps, are shown as STOPPED.
@@ -53,20 +81,13 @@ fn note(request: &SignalRequest, jobs: Vec<JobId>) -> Option<Command> {
     (is_about_jobs && !jobs.is_empty()).then_some(Command::NoteStopped { jobs, is_stopped })
 }
 
-fn signal_one(
-    cluster: &Cluster,
-    agents: &Agents,
-    by: Caller,
-    id: JobId,
-    request: &SignalRequest,
-) -> Result<(), Reject> {
+fn signal_one(cluster: &Cluster, by: Caller, id: JobId, request: &SignalRequest) -> Result<(), Reject> {
     may_signal(cluster, by, id, request.signal)?;
     let is_component = cluster.job(id).is_some_and(|job| job.het.as_ref().is_some_and(|het| !het.is_leader()));
     // An allocation without steps has no output to write to; a component has that of its leader.
     if !request.message.is_empty() && signal_targets(cluster, id).is_empty() && !is_component {
         return Err(Reject::NotBatch);
     }
-    send(cluster, agents, id, request);
     Ok(())
 }
 
@@ -84,14 +105,19 @@ fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(
     }
 }
 
-fn send(cluster: &Cluster, agents: &Agents, id: JobId, request: &SignalRequest) {
-    for (node, run) in signal_targets(cluster, id) {
-        if !request.message.is_empty() {
-            agents.send(&node, Order::Notify { run, text: request.message.clone() });
-            continue;
-        }
-        agents.send(&node, Order::Signal { run, signal: request.signal, scope: request.scope });
-    }
+fn send(cluster: &Cluster, runner: &Handle, id: JobId, asked: &Asked) -> Arrivals {
+    let SignalRequest { signal, scope, message, .. } = asked.request;
+    let request = Some(asked.id);
+    let answers = |node: &NodeName| cluster.node(node.as_str()).is_some_and(|node| node.answers);
+    let targets = signal_targets(cluster, id).into_iter().filter(|(node, _)| answers(node));
+    let send = |(node, run): (NodeName, Run)| {
+        let order = match message.is_empty() {
+            true => Order::Signal { number: 0, run, signal: *signal, scope: *scope, request },
+            false => Order::Notify { number: 0, run, text: message.clone(), request },
+        };
+        (node.clone(), runner.deliver(node, order))
+    };
+    targets.map(send).collect()
 }
 
 fn label(cluster: &Cluster, id: JobId) -> JobRef {

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::agent::{KillNote, Order};
-use model::command::DutyResult;
+use model::command::{DutyResult, RequestId};
 use model::node::Run;
 use model::time::Span;
 use model::{Caller, Command, Duty, Job, JobId, NodeName, Outcome, Owner, Reason, Task};
 use state::Cluster;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::{hooks, launch};
@@ -35,6 +35,14 @@ pub enum Notice {
     },
     /// The result of this duty has been proposed; do it again if it still stands.
     Proposed(Duty),
+    Deliver(Delivery),
+}
+
+/// An order that is nobody's duty: somebody waits until it has arrived.
+pub struct Delivery {
+    pub node: NodeName,
+    pub order: Order,
+    pub arrived: oneshot::Sender<()>,
 }
 
 /// Which nodes have not confirmed that a job stands still, or goes on.
@@ -50,6 +58,13 @@ impl Handle {
     pub fn tell(&self, notice: Notice) {
         // The runner ends with the lead.
         let _ = self.notices.send(notice);
+    }
+
+    /// Resolves when the order has arrived; sent again when the node's agent comes again. Dropping it gives up.
+    pub fn deliver(&self, node: NodeName, order: Order) -> oneshot::Receiver<()> {
+        let (arrived, arrival) = oneshot::channel();
+        self.tell(Notice::Deliver(Delivery { node, order, arrived }));
+        arrival
     }
 
     /// Nodes that have not answered the job's last suspend or resume.
@@ -68,8 +83,8 @@ pub fn start(
     hooks::forget_strangers(&published.now(), &places);
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices, awaited: Awaited::default() };
-    let (work, numbers) = (HashMap::new(), HashMap::new());
-    let runner = Runner { door, published, agents, places, handle: handle.clone(), work, numbers, next: 0 };
+    let (work, numbers, deliveries) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let runner = Runner { door, published, agents, places, handle: handle.clone(), work, numbers, deliveries, next: 0 };
     loops.spawn(runner.run(inbox));
     handle
 }
@@ -83,6 +98,7 @@ struct Runner {
     work: HashMap<Owner, Work>,
     /// Whose order a number is.
     numbers: HashMap<u64, Owner>,
+    deliveries: HashMap<u64, Delivery>,
     next: u64,
 }
 
@@ -137,8 +153,20 @@ impl Runner {
                 let owners = self.work.iter().filter(|(_, work)| concerns(work)).map(|(owner, _)| owner.clone());
                 let owners: Vec<Owner> = owners.collect();
                 owners.iter().for_each(|owner| self.forget(owner));
+                for (number, delivery) in self.deliveries.iter().filter(|(_, delivery)| delivery.node == node) {
+                    self.agents.send(&node, numbered(delivery.order.clone(), *number));
+                }
+            }
+            Notice::Deliver(delivery) => {
+                self.next += 1;
+                self.deliveries.retain(|_, delivery| !delivery.arrived.is_closed());
+                self.agents.send(&delivery.node, numbered(delivery.order.clone(), self.next));
+                self.deliveries.insert(self.next, delivery);
             }
             Notice::Answered { number, result } => {
+                if let Some(delivery) = self.deliveries.remove(&number) {
+                    let _ = delivery.arrived.send(());
+                }
                 let Some(owner) = self.numbers.remove(&number) else { return };
                 let Some(work) = self.work.get_mut(&owner) else { return };
                 work.open.remove(&number);
@@ -204,12 +232,9 @@ impl Runner {
                 let resume = duty.task == Task::Continue;
                 tracing::info!(job_id = job.0, %node, resume, "sent SuspendJob");
             }
-            // A signal is not answered: it is done when it is sent.
-            if !matches!(order, Order::Signal { .. }) {
-                work.registrations.push((node.clone(), registration(cluster, &node)));
-                work.open.insert(self.next, node.clone());
-                self.numbers.insert(self.next, duty.owner.clone());
-            }
+            work.registrations.push((node.clone(), registration(cluster, &node)));
+            work.open.insert(self.next, node.clone());
+            self.numbers.insert(self.next, duty.owner.clone());
             // One that is not connected gets its orders when it comes.
             self.agents.send(&node, numbered(order, self.next));
         }
@@ -436,7 +461,7 @@ fn warnings(job: &Job) -> Vec<(NodeName, Order)> {
     use model::request::SignalScope;
     let Some(warning) = &job.spec.warning else { return Vec::new() };
     let scope = if warning.batch_only { SignalScope::BatchShell } else { SignalScope::Steps };
-    let order = Order::Signal { run: run_of(job), signal: warning.signal, scope };
+    let order = call(job, Task::Warn, warning.signal, scope);
     job.allocation.names().map(|node| (node.clone(), order.clone())).collect()
 }
 
@@ -448,10 +473,17 @@ fn calls_to_make_room(cluster: &Cluster, job: &Job) -> Vec<(NodeName, Order)> {
     if cluster.config().scheduler.preemption.sends_user_signal && asks {
         return warnings(job);
     }
-    let order = |signal| Order::Signal { run: run_of(job), signal, scope: SignalScope::Steps };
-    let calls = [Signal::CONT, Signal::TERM].map(|signal| order(signal.number().into()));
+    let order = |signal: Signal| call(job, Task::Preempt, signal.number().into(), SignalScope::Steps);
+    let calls = [Signal::CONT, Signal::TERM].map(order);
     let nodes = nodes_with_processes(cluster, job).into_iter();
     nodes.flat_map(|node| calls.clone().map(|call| (node.clone(), call))).collect()
+}
+
+/// A run hears each of these once, whichever leader it was that could no longer note that it had called.
+fn call(job: &Job, task: Task, signal: u32, scope: model::request::SignalScope) -> Order {
+    let (run, call) = (run_of(job), u64::from(task == Task::Preempt));
+    let id = RequestId(u64::from(run.job.0) << 32 | u64::from(run.attempt), call << 32 | u64::from(signal));
+    Order::Signal { number: 0, run, signal, scope, request: Some(id) }
 }
 
 /// Where anything of the job may have been started: the script's node, and the nodes of its steps.
@@ -495,11 +527,11 @@ fn numbered(order: Order, new: u64) -> Order {
         Order::Prolog { run, hook, .. } => Order::Prolog { number: new, run, hook },
         Order::Epilog { run, hook, .. } => Order::Epilog { number: new, run, hook },
         Order::Reboot { program, .. } => Order::Reboot { number: new, program },
+        Order::Signal { run, signal, scope, request, .. } => Order::Signal { number: new, run, signal, scope, request },
+        Order::Notify { run, text, request, .. } => Order::Notify { number: new, run, text, request },
         Order::Welcome
         | Order::Refuse { .. }
-        | Order::Signal { .. }
         | Order::Stop
-        | Order::Notify { .. }
         | Order::ForgetHooks { .. }
         | Order::Acknowledge { .. }
         | Order::Ping

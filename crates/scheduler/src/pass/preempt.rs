@@ -50,10 +50,6 @@ impl<'a> Preemptees<'a> {
         Preemptees { is_on: cluster.config().scheduler.preemption.is_on(), ..Default::default() }
     }
 
-    pub fn is_on(&self) -> bool {
-        self.is_on
-    }
-
     /// Somebody might still be told to go.
     pub fn may_help(&self) -> bool {
         self.is_on && self.n_tried < N_MADE_ROOM_FOR && self.n_low < N_LOW
@@ -124,11 +120,14 @@ impl Victim<'_> {
 }
 
 impl<'a> Pass<'a> {
-    /// Whoever had this job sent back to the queue and still waits: it goes first, wherever it stands, or the two would
-    /// send each other away for ever.
-    pub(super) fn made_way_for(&self, job: &Job) -> Option<&'a Job> {
-        let by = self.cluster.job(job.preempted_by?).filter(|by| !self.seen.contains(&by.id))?;
-        self.cluster.is_eligible(by).then_some(&**by)
+    /// Whoever has a claim and does not start, though nobody is on the way out for it, waits its turn again.
+    pub(super) fn looked_at_claimant(&mut self, job: &'a Job) {
+        self.preemptees.load(self.cluster);
+        let leader = job.het.as_ref().map_or(job.id, |het| het.leader);
+        let is_started = self.plan.starts.iter().any(|start| start.job == job.id);
+        if !is_started && !self.preemptees.makes_room_for(leader) {
+            self.plan.forfeits.push(job.id);
+        }
     }
 
     /// Tells those to go in whose place the job can start, if there are any.

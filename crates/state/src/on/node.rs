@@ -15,7 +15,7 @@ use model::{
 use super::Answer;
 use crate::buffers::life;
 use crate::network::Derived;
-use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, reboots, step_life};
+use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, step_life};
 
 const NOT_RESPONDING: &str = "Not responding";
 
@@ -122,7 +122,7 @@ fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     for step in launched {
         let exit = ExitStatus::signaled(9);
         step_life::node_ended(cluster, &Exited { job: id, step, node: name.clone(), exit, ..Default::default() });
-        on::report::after_step(cluster, id, step);
+        only_step::ended(cluster, id, step);
     }
     cluster.unsettled.insert(id);
 }

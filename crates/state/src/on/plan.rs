@@ -34,6 +34,9 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             stage(cluster, &mut usage, stage_in);
         }
     }
+    for id in &plan.forfeits {
+        cluster.claims.remove(id);
+    }
     let told = plan.preemptions.iter().filter(|one| preemption::begin(cluster, one)).count();
     for wait in &plan.reasons {
         let eligible = cluster.jobs.get(&wait.job).is_some_and(|job| cluster.is_eligible(job));
@@ -184,6 +187,7 @@ fn place(cluster: &mut Cluster, start: &Start) {
         Some(task) => arrays::split(cluster, start.job, &[task].into_iter().collect()),
         None => start.job,
     };
+    cluster.claims.remove(&start.job);
     ledger::hold(cluster, id, start);
     let last = cluster.reservation(&start.reservation).and_then(|one| reservations::last_moment(cluster, one));
     let now = cluster.now;

@@ -2,16 +2,13 @@
 use std::sync::Arc;
 
 use model::command::{DutyResult, Exited};
-use model::het::StepPart;
 use model::time::Span;
-use model::{
-    Duty, Event, ExitStatus, HeldBy, JobId, JobKind, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task,
-};
+use model::{Duty, Event, ExitStatus, HeldBy, JobId, Outcome, Owner, Phase, Reason, Reject, Reply, StepId, Task};
 
 use super::Answer;
 use crate::features::{Failure, meaning_of_failure};
 use crate::job_life::{self, Step};
-use crate::{Cluster, het, on, reboots, step_life};
+use crate::{Cluster, on, only_step, reboots, step_life};
 
 /// As long as Slurm lets a requeued job rest.
 const REQUEUE_DELAY: Span = Span::from_secs(121);
@@ -132,7 +129,7 @@ fn step_duty_done(cluster: &mut Cluster, job: JobId, step: StepId, task: Task, f
         }
         _ => {
             step_life::cleared(cluster, job, step);
-            after_step(cluster, job, step);
+            only_step::ended(cluster, job, step);
         }
     }
     cluster.unsettled.insert(job);
@@ -195,57 +192,8 @@ fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
 
 fn step_exited(cluster: &mut Cluster, exited: &Exited) {
     let (id, step) = (exited.job, exited.step);
-    let is_ending = cluster.jobs[&id].phase == Phase::Ending;
     step_life::node_ended(cluster, exited);
-    if !is_ending && cluster.jobs[&id].holds_nodes() {
-        after_step(cluster, id, step);
-    }
-}
-
-/// A job that is one `srun` ends with its step.
-pub(crate) fn after_step(cluster: &mut Cluster, id: JobId, step: StepId) {
-    let job = &cluster.jobs[&id];
-    let is_its_only_step = matches!(job.spec.kind, JobKind::Run(_)) && step == StepId::Number(0);
-    let Some(step) = cluster.step(id, step).filter(|step| !step.is_live()) else { return };
-    if !is_its_only_step || job.phase == Phase::Ending {
-        return;
-    }
-    if !step.together.is_empty() {
-        return after_step_together(cluster, id, &step.together.clone());
-    }
-    end_run(cluster, id, step.exit, step.was_cancelled);
-}
-
-/// The components of an `srun a : b` end when the last of them has ended.
-fn after_step_together(cluster: &mut Cluster, id: JobId, parts: &[StepPart]) {
-    if !het::live_parts(cluster, id, StepId::Number(0)).is_empty() {
-        return;
-    }
-    for part in parts {
-        let is_live = cluster.jobs.get(&part.job).is_some_and(|job| !job.is_over() && job.holds_nodes());
-        let ended = cluster.step(part.job, part.step).map(|step| (step.exit, step.was_cancelled));
-        if let (true, Some((exit, was_cancelled))) = (is_live, ended) {
-            end_run(cluster, part.job, exit, was_cancelled);
-            cluster.unsettled.insert(part.job);
-        }
-    }
-}
-
-/// A job that was one step has ended as that did.
-fn end_run(cluster: &mut Cluster, id: JobId, exit: ExitStatus, was_cancelled: bool) {
-    let out_of_memory = exit == ExitStatus::OUT_OF_MEMORY;
-    let alive = !step_life::live(cluster, id).is_empty();
-    let job = cluster.job_mut(id);
-    job.exit = exit;
-    job.alive = alive;
-    let (outcome, reason) = match (exit.is_success(), was_cancelled) {
-        (_, true) => (Outcome::Cancelled, None),
-        _ if out_of_memory => (Outcome::OutOfMemory, Some(Reason::OutOfMemory)),
-        (true, false) => (Outcome::Completed, None),
-        (false, false) => (Outcome::Failed, Some(Reason::NonZeroExitCode)),
-    };
-    job_life::take(cluster, id, Step::Launched);
-    job_life::end(cluster, id, outcome, reason);
+    only_step::ended(cluster, id, step);
 }
 
 fn outcome_of(exited: &Exited) -> (Outcome, Option<Reason>) {

@@ -1,6 +1,9 @@
 //! Heterogeneous jobs: together or not at all.
+use model::command::{DutyResult, Exited};
 use model::plan::{Grant, Start};
-use model::{Command, ExitStatus, JobId, JobRef, JobSpec, Outcome, Phase, Plan, Reject, Reply, StepSpec, Task};
+use model::{
+    Command, ExitStatus, JobId, JobRef, JobSpec, Outcome, Owner, Phase, Plan, Reject, Reply, StepId, StepSpec, Task,
+};
 
 use crate::lab::*;
 
@@ -117,4 +120,61 @@ fn parts_of_a_step_have_one_number_and_one_end() {
     let is_ending =
         |id: &JobId| lab.cluster.step(*id, model::StepId::Number(1)).unwrap().phase == model::StepPhase::Ending;
     assert!(ids.iter().all(is_ending));
+}
+
+/// `srun a : b`: both components run, each with its part of the one step.
+fn running_step(lab: &mut Lab) -> Vec<JobId> {
+    let time_limit = |secs| Some(model::spec::TimeLimit::Secs(secs));
+    let run = |secs| JobSpec { kind: model::JobKind::Run(Box::default()), time_limit: time_limit(secs), ..batch() };
+    let ids = submit(lab, vec![run(600), run(60)]);
+    let starts = vec![start(lab, ids[0], "n1"), start(lab, ids[1], "n2")];
+    assert_eq!(adopt(lab, starts), Reply::Adopted { n_started: 2, n_stale: 0 });
+    for id in &ids {
+        let duty = lab.cluster.duty(&Owner::Step(*id, STEP)).expect("its step is to be launched").clone();
+        lab.ok(ROOT, Command::DutyDone { duty, result: DutyResult::Done });
+    }
+    assert_eq!(phases(lab, &ids), [Phase::Running, Phase::Running]);
+    ids
+}
+
+const STEP: StepId = StepId::Number(0);
+
+fn step_exits(lab: &mut Lab, job: JobId, node: &str) {
+    let attempt = lab.job(job).attempt;
+    let exited = Exited { job, attempt, step: STEP, node: node.into(), ..Default::default() };
+    lab.ok(ROOT, Command::Exited(exited));
+}
+
+fn outcomes(lab: &Lab, ids: &[JobId]) -> Vec<Option<Outcome>> {
+    ids.iter().map(|id| lab.job(*id).outcome).collect()
+}
+
+#[test]
+fn a_component_whose_step_is_over_ends_when_the_other_is_ended() {
+    // Whether it is heard how the other's step ended, or only that nothing is left of it.
+    for is_heard in [true, false] {
+        let mut lab = Lab::new();
+        let ids = running_step(&mut lab);
+        step_exits(&mut lab, ids[0], "n1");
+        assert_eq!(phases(&lab, &ids), [Phase::Running, Phase::Running], "it waits for the other");
+        lab.at(1000 + 61);
+        assert_eq!(phases(&lab, &ids), [Phase::Running, Phase::Ending]);
+        if is_heard {
+            step_exits(&mut lab, ids[1], "n2");
+        } else {
+            lab.done(ids[1], Task::Kill);
+        }
+        assert_ne!(lab.job(ids[0]).phase, Phase::Running);
+        assert_eq!(outcomes(&lab, &ids), [Some(Outcome::Completed), Some(Outcome::Timeout)]);
+    }
+}
+
+#[test]
+fn parts_of_one_srun_end_with_the_last_of_them() {
+    let mut lab = Lab::new();
+    let ids = running_step(&mut lab);
+    step_exits(&mut lab, ids[1], "n2");
+    assert_eq!(phases(&lab, &ids), [Phase::Running, Phase::Running]);
+    step_exits(&mut lab, ids[0], "n1");
+    assert_eq!(outcomes(&lab, &ids), [Some(Outcome::Completed), Some(Outcome::Completed)]);
 }
