@@ -1,21 +1,20 @@
 //! The machine's clock is set, forwards and back, under a cluster at work. A library put before the C library's tells all daemons and
 //! commands what time it is; programs that bring a C library of their own would not hear it.
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use crate::cluster::{Cluster, new_dir};
+use crate::cluster::{Cluster, kill_9};
+use crate::failover::pid_of;
 
 const SHIFTED: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 int clock_gettime(clockid_t clock, struct timespec *at) {
     int told = syscall(SYS_clock_gettime, clock, at);
-    const char *file = getenv("SHIFT_FILE");
-    FILE *shift = clock == CLOCK_REALTIME && file ? fopen(file, "re") : 0;
+    FILE *shift = clock == CLOCK_REALTIME ? fopen(SHIFT_FILE, "re") : 0;
     long seconds = 0;
     if (shift) {
         if (fscanf(shift, "%ld", &seconds) == 1) at->tv_sec += seconds;
@@ -25,29 +24,40 @@ int clock_gettime(clockid_t clock, struct timespec *at) {
 }
 "#;
 
-/// The library, where there is a compiler to make it with.
-fn library(dir: &Path) -> Option<PathBuf> {
+/// The library, where there is a compiler to make it with. Daemons do not keep the environment: it must know the file by itself.
+fn library(dir: &Path, shift: &Path) -> Option<PathBuf> {
     let (source, library) = (dir.join("shifted.c"), dir.join("shifted.so"));
     std::fs::write(&source, SHIFTED).unwrap();
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    let file = format!("-DSHIFT_FILE=\"{}\"", shift.display());
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", &file, "-o"]).args([&library, &source]).status();
     compiled.is_ok_and(|status| status.success()).then_some(library)
 }
 
+/// Its controllers and commands tell the time that the test sets; agents tell none.
 struct Clocked {
     cluster: Cluster,
     before: String,
     shift: PathBuf,
+    controllers: Vec<Child>,
 }
 
 impl Clocked {
-    fn up(arguments: &str) -> Option<Clocked> {
-        let dir = new_dir();
-        let library = library(&dir)?;
-        let shift = dir.join("shift");
-        let before = format!("export LD_PRELOAD={} SHIFT_FILE={};", library.display(), shift.display());
-        let clocked = Clocked { cluster: Cluster { dir }, before, shift };
+    fn up() -> Option<Clocked> {
+        let cluster = Cluster::up("--nodes 2 --cpus 8 --controllers 3");
+        let shift = cluster.dir.join("shift");
+        let library = library(&cluster.dir, &shift)?;
+        let before = format!("export LD_PRELOAD={};", library.display());
+        let mut clocked = Clocked { cluster, before, shift, controllers: Vec::new() };
         clocked.set(0);
-        clocked.ok(&format!("spur up --dir {} {arguments}", clocked.cluster.dir.display()));
+        for member in 1..=3 {
+            // `spur up` keeps daemons from such an environment.
+            kill_9(pid_of(&clocked.cluster, member));
+            let mut controller = clocked.cluster.shell("exec spurctld --config ../spur.conf $MEMBER");
+            let name = if member == 1 { String::new() } else { format!("--member {member}") };
+            controller.env("LD_PRELOAD", &library).env("MEMBER", name).stdout(Stdio::null()).stderr(Stdio::null());
+            clocked.controllers.push(controller.spawn().unwrap());
+            clocked.wait("scontrol ping", |said| said.matches("is UP").count() == 3);
+        }
         Some(clocked)
     }
 
@@ -71,11 +81,20 @@ impl Clocked {
     }
 }
 
+impl Drop for Clocked {
+    fn drop(&mut self) {
+        for controller in &mut self.controllers {
+            let _ = controller.kill();
+            let _ = controller.wait();
+        }
+    }
+}
+
 const HOUR: i64 = 3600;
 
 #[test]
 fn a_clock_that_is_set_loses_nothing_and_stops_nothing() {
-    let Some(at) = Clocked::up("--nodes 2 --cpus 8 --controllers 3") else {
+    let Some(at) = Clocked::up() else {
         return eprintln!("skipped: no C compiler to play another clock with");
     };
     let submit = |words: &str| at.ok(&format!("sbatch --parsable -o /dev/null {words}"));

@@ -23,6 +23,7 @@ fn fill(cluster: &Cluster) {
         name: format!("a-name-that-is-quite-long-{id}"),
         user: "root".into(),
         state: "COMPLETED".into(),
+        eligible: Some(Timestamp::from_secs(1_700_000_000 + u64::from(id))),
         started: Some(Timestamp::from_secs(1_700_000_000 + u64::from(id))),
         ended: Some(Timestamp::from_secs(1_700_000_001 + u64::from(id))),
         ..Default::default()
