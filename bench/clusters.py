@@ -144,6 +144,8 @@ class Spur(Cluster):
 
 class Slurm(Cluster):
     name = "slurm"
+    # What is written about jobs; a Slurm with a database says more.
+    accounting = "JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n"
 
     def __init__(self, directory):
         super().__init__(directory)
@@ -177,8 +179,8 @@ class Slurm(Cluster):
             f"SlurmctldPidFile={at}/slurmctld.pid\nSlurmdPidFile={at}/slurmd.%n.pid\n"
             f"StateSaveLocation={at}/state\nSlurmdSpoolDir={at}/spool/%n\n"
             f"SlurmctldLogFile={at}/log/slurmctld.log\nSlurmdLogFile={at}/log/slurmd.%n.log\n"
-            "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n"
-            "AccountingStorageType=accounting_storage/none\nJobCompType=jobcomp/none\nMpiDefault=none\n"
+            "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"
+            f"{self.accounting}JobCompType=jobcomp/none\nMpiDefault=none\n"
             "SwitchType=switch/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\n"
             "SchedulerType=sched/backfill\nSchedulerParameters=batch_sched_delay=0,default_queue_depth=1000\n"
             "MaxJobCount=100000\nMaxArraySize=100001\nReturnToService=2\nSlurmdParameters=config_overrides\n"
@@ -187,6 +189,7 @@ class Slurm(Cluster):
                    f"--pid-file={at}/munge/pid", f"--log-file={at}/log/munged.log", f"--seed-file={at}/munge/seed")
         if not wait_for((at / "munge/socket").exists, 20):
             raise Failed("munged made no socket")
+        self.begin_database()
         self.begin_controller()
         for i in range(1, NODES + 1):
             (at / f"spool/n{i}").mkdir()
@@ -198,6 +201,9 @@ class Slurm(Cluster):
         with open(self.directory / "log" / f"{name}.out", "ab") as log:
             self.children[name] = subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self.children[name]
+
+    def begin_database(self):
+        """Before the controller, where there is one."""
 
     def begin_controller(self):
         self.child("slurmctld", "slurmctld", "-D")

@@ -19,6 +19,7 @@ mod lua;
 mod machines;
 mod machines_steps;
 mod memory;
+mod mpi;
 mod network;
 mod operate;
 mod preempt;

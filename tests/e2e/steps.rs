@@ -98,8 +98,7 @@ ask "cmd=finalize"
     std::fs::write(cluster.dir.join("work/ring.sh"), program).unwrap();
     let out = cluster.ok("srun --mpi=pmi2 -N2 -n3 bash ring.sh | sort");
     assert_eq!(out, "0 of 3 in 1.0: 1 on n1\n1 of 3 in 1.0: 2 on n2\n2 of 3 in 1.0: 0 on n1");
-    assert_eq!(cluster.ok("srun --mpi=list"), "MPI plugin types are...\n\tnone\n\tpmi2");
-    assert!(cluster.run("srun --mpi=pmix true").err.contains("PMIx"));
+    assert!(cluster.ok("srun --mpi=list").starts_with("MPI plugin types are...\n\tnone\n\tpmi2"));
     assert_eq!(cluster.ok("srun sh -c 'echo $PMI_FD'"), "");
 }
 

@@ -20,10 +20,15 @@ pub async fn answer(agent: &Arc<Agent>, caller: Peer, question: Question) -> Ans
             let is_meant = |id: &crate::protocol::RunId| job.is_none_or(|job| job == id.job);
             Answer::Runs(live_runs(agent, caller, is_meant).await)
         }
-        Question::Write(piece) => match writing::write(caller, piece).await {
-            Ok(()) => Answer::Written,
-            Err(why) => Answer::Refused { why },
-        },
+        Question::Write(piece) => written(writing::write(caller, piece).await),
+        Question::MakeDirectory { path } => written(writing::make_directory(caller, path).await),
+    }
+}
+
+fn written(done: Result<(), String>) -> Answer {
+    match done {
+        Ok(()) => Answer::Written,
+        Err(why) => Answer::Refused { why },
     }
 }
 

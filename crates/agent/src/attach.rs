@@ -255,7 +255,14 @@ async fn hear_client(agent: Arc<Agent>, run: RunId, mut requests: Streaming<prot
             }
             ToStep::Received { .. } => shared.has_receipts.store(true, Ordering::Relaxed),
             ToStep::Open { .. } | ToStep::Observe { .. } => continue,
-            ToStep::EndOfInput | ToStep::Resize { .. } | ToStep::Signal { .. } | ToStep::Fence { .. } => {}
+            ToStep::EndOfInput
+            | ToStep::Resize { .. }
+            | ToStep::Signal { .. }
+            | ToStep::Fence { .. }
+            | ToStep::Gathered { .. }
+            | ToStep::Fetch { .. }
+            | ToStep::Fetched { .. }
+            | ToStep::Begin { .. } => {}
         }
         send(&agent, run, ToSupervisor::Step(message));
     }

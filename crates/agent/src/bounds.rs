@@ -1,7 +1,8 @@
 //! Holding the processes of a run to their memory, CPUs and devices, with whichever control groups the machine has.
 //!
 //! The unified hierarchy (version 2) bounds the run's own cgroup. Controllers that the machine keeps in hierarchies of
-//! version 1 get a group there, made for the run and joined by each task before its program starts.
+//! version 1 get a group there, made for the run and joined by each task before its program starts. Devices, for which
+//! version 2 has no controller, are guarded by a program of the kernel's own (`devices`).
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -10,6 +11,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use model::agent::Bounds;
+
+use crate::devices;
 
 const CONTROLLERS: [&str; 3] = ["memory", "cpuset", "devices"];
 
@@ -21,6 +24,8 @@ pub struct Held {
     /// Groups of version 1, to be joined and removed.
     groups: Vec<PathBuf>,
     joins: Vec<CString>,
+    /// A cgroup of version 2 that is kept from devices.
+    guarded: Option<PathBuf>,
 }
 
 /// Lets cgroups below `parent` have what this machine keeps in the unified hierarchy.
@@ -52,6 +57,9 @@ impl Held {
                 let _ = fs::remove_dir(&group);
             }
         }
+        if let Some(cgroup) = cgroup.filter(|_| wanted.contains(&"devices") && version_1_mount("devices").is_none()) {
+            held.guarded = devices::deny(cgroup, &bounds.denied_files).is_ok().then(|| cgroup.to_owned());
+        }
         held
     }
 
@@ -68,7 +76,12 @@ impl Held {
             }
         }
         if cgroup.join("cpuset.cpus").exists() {
-            let _ = put("cpuset.cpus", &bounds.cpus.as_ref().map(ToString::to_string).unwrap_or_default());
+            // A line: nothing at all would not be written, and an earlier run's bound would stay. CPUs that the machine does
+            // not have are refused; then there is no bound, but not another's.
+            let wanted = bounds.cpus.as_ref().map(ToString::to_string).unwrap_or_default();
+            if put("cpuset.cpus", &format!("{wanted}\n")).is_err() {
+                let _ = put("cpuset.cpus", "\n");
+            }
         }
     }
 
@@ -133,6 +146,9 @@ impl Held {
 
     /// When nothing of the run is left.
     pub fn release(&self) {
+        if let Some(cgroup) = &self.guarded {
+            devices::allow_all(cgroup);
+        }
         for group in &self.groups {
             let _ = fs::remove_dir(group);
         }
@@ -164,4 +180,74 @@ fn version_1_mount(controller: &str) -> Option<PathBuf> {
         let [_, point, "cgroup", options, ..] = words[..] else { return None };
         options.split(',').any(|option| option == controller).then(|| PathBuf::from(point.replace("\\040", " ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with the files that the kernel gives a cgroup whose parent has these controllers enabled.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Self {
+            let dir = std::env::temp_dir().join(format!("spur-bounds-{name}-{}", std::process::id()));
+            fs::create_dir_all(&dir).unwrap();
+            files.iter().for_each(|(file, text)| fs::write(dir.join(file), text).unwrap());
+            Tree(dir)
+        }
+
+        fn read(&self, file: &str) -> String {
+            fs::read_to_string(self.0.join(file)).unwrap_or_else(|_| "absent".into())
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const EVENTS: &str = "low 0\nhigh 0\nmax 7\noom 2\noom_kill 2\noom_group_kill 0\n";
+
+    #[test]
+    fn a_run_has_the_bounds_of_the_unified_hierarchy_and_none_of_an_earlier_runs() {
+        let files =
+            [("memory.max", "max\n"), ("memory.swap.max", "max\n"), ("memory.events", EVENTS), ("cpuset.cpus", "\n")];
+        let tree = Tree::new("whole", &files);
+        let bounds = Bounds { memory_mb: Some(100), cpus: Some("2-3,8".parse().unwrap()), ..Bounds::default() };
+        let held = Held::new(&bounds, Some(&tree.0), "no-agent", "no-run");
+        assert!(held.holds_memory());
+        assert_eq!((tree.read("memory.max").as_str(), tree.read("memory.swap.max").as_str()), ("104857600", "0"));
+        assert_eq!(tree.read("cpuset.cpus"), "2-3,8\n");
+        // Only what was killed since counts, not what an earlier run lost.
+        assert_eq!(held.n_kills(), 0);
+        fs::write(tree.0.join("memory.events"), EVENTS.replace("oom_kill 2", "oom_kill 5")).unwrap();
+        assert_eq!(held.n_kills(), 3);
+        let next = Held::new(&Bounds::default(), Some(&tree.0), "no-agent", "no-run");
+        assert!(!next.holds_memory());
+        assert_eq!((tree.read("memory.max").as_str(), tree.read("memory.swap.max").as_str()), ("max", "max"));
+        assert_eq!(tree.read("cpuset.cpus"), "\n");
+    }
+
+    #[test]
+    fn without_controllers_nothing_is_written() {
+        let tree = Tree::new("bare", &[("cgroup.procs", "")]);
+        let bounds = Bounds { memory_mb: Some(100), ..Bounds::default() };
+        let mut held = Held::default();
+        held.bound_unified(&bounds, &tree.0);
+        assert!(!held.holds_memory());
+        assert_eq!((tree.read("memory.max").as_str(), tree.read("cpuset.cpus").as_str()), ("absent", "absent"));
+    }
+
+    #[test]
+    fn both_levels_are_told_to_pass_the_controllers_on() {
+        let (mount, parent) = (Tree::new("mount", &[]), Tree::new("parent", &[]));
+        enable(&mount.0, &parent.0);
+        // A plain file keeps the last word; the kernel adds them up.
+        assert_eq!(
+            (mount.read("cgroup.subtree_control"), parent.read("cgroup.subtree_control")),
+            ("+cpuset".into(), "+cpuset".into())
+        );
+    }
 }

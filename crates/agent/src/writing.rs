@@ -1,8 +1,8 @@
 //! Files that `sbcast` brings, written with the rights of whoever brings them.
-use std::fs::OpenOptions;
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 
 use model::ask::Piece;
 use wire::peer::Peer;
@@ -10,8 +10,20 @@ use wire::peer::Peer;
 use crate::supervisor::Identity;
 use crate::sys;
 
-/// On a thread that takes on the caller's identity for good, and ends with it.
 pub async fn write(caller: Peer, piece: Piece) -> Result<(), String> {
+    as_caller(caller, move || put(&piece)).await
+}
+
+pub async fn make_directory(caller: Peer, path: String) -> Result<(), String> {
+    as_caller(caller, move || match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && fs::symlink_metadata(&path)?.is_dir() => Ok(()),
+        done => done,
+    })
+    .await
+}
+
+/// On a thread that takes on the caller's identity for good, and ends with it.
+async fn as_caller(caller: Peer, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), String> {
     let own = sys::own_uid();
     if own != 0 && own != caller.uid {
         return Err(format!("this agent runs as uid {own} and cannot write files of uid {}", caller.uid));
@@ -19,7 +31,7 @@ pub async fn write(caller: Peer, piece: Piece) -> Result<(), String> {
     let (tell, told) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().spawn(move || {
         let identity = Identity::look_up(caller.uid, caller.gid, "");
-        let done = identity.assume_in_thread().and_then(|()| put(&piece));
+        let done = identity.assume_in_thread().and_then(|()| work());
         let _ = tell.send(done.map_err(|error| describe(&error)));
     });
     thread.map_err(|error| describe(&error))?;

@@ -63,7 +63,11 @@ impl Client {
                 }
                 FromStep::TaskExited { rank, exit } => heard.exits.push((rank, exit)),
                 FromStep::Finished => return heard,
-                FromStep::Fence { .. } | FromStep::Abort { .. } => {}
+                FromStep::Fence { .. }
+                | FromStep::Gather { .. }
+                | FromStep::Fetch { .. }
+                | FromStep::Fetched { .. }
+                | FromStep::Abort { .. } => {}
                 FromStep::Failed { why } => panic!("failed: {why}"),
             }
         }
@@ -238,6 +242,28 @@ async fn streams_may_be_files() {
     assert_eq!(Client::attach(&world, 9).await.rest().await.exits.len(), 2);
     assert_eq!(world.read("out-9.0-00"), "in\n0\n");
     assert_eq!(world.read("err"), "e\ne\n");
+}
+
+#[tokio::test]
+async fn a_step_waits_for_its_program_and_can_be_ended_before_it_comes() {
+    let mut world = World::new().await;
+    let mut launch = step(&world, 1, 2, &["named-otherwise", "-c", "echo $0 $LD_LIBRARY_PATH", "here"]);
+    spec(&mut launch).waits_for_program = true;
+    world.launch(launch.clone()).await;
+    let mut client = Client::attach(&world, 1).await;
+    client.say(ToStep::Begin { program: "/bin/sh".into(), libraries: Some("/opt/lib".into()) });
+    // Said again when a stream is opened again.
+    client.say(ToStep::Begin { program: "/bin/false".into(), libraries: None });
+    let heard = client.rest().await;
+    assert_eq!((heard.out[&0].as_str(), heard.out[&1].as_str()), ("here /opt/lib\n", "here /opt/lib\n"));
+    assert_eq!(world.exit(1).await.exit, ExitStatus::SUCCESS);
+
+    launch.job = model::JobId(2);
+    world.launch(launch).await;
+    let mut client = Client::attach(&world, 2).await;
+    client.say(ToStep::Signal { signal: libc::SIGKILL as u32 });
+    assert_eq!(client.rest().await.exits, []);
+    assert_eq!(world.exit(2).await.exit, ExitStatus::signaled(9));
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ macro_rules! eprintln {
 pub mod accounting;
 pub mod allocation;
 pub mod context;
+pub mod delivery;
 #[cfg(test)]
 mod fixture;
 pub mod getopt;

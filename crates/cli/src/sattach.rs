@@ -157,6 +157,7 @@ async fn attach(cluster: &config::Client, step: &Step, filters: &Filters, labels
         let connection = Connection {
             way: live::way(cluster, share.node.as_str()),
             open: ToStep::Observe { job: step.job, attempt: step.attempt, step: step.id },
+            standing: Default::default(),
             node,
             output: pieces.clone(),
             news: news_in.clone(),
@@ -185,7 +186,7 @@ async fn attach(cluster: &config::Client, step: &Step, filters: &Filters, labels
                     code = code.max(1);
                 }
                 Some((_, News::Away(why))) => eprintln!("sattach: warning: a node is not reached: {why}; still trying"),
-                Some((_, News::Started { .. } | News::Fence { .. } | News::Abort { .. })) => {}
+                Some((_, News::Started { .. } | News::Fence { .. } | News::Gather { .. } | News::Fetch { .. } | News::Fetched { .. } | News::Abort { .. })) => {}
                 None => break,
             },
             // The step goes on without its onlooker.

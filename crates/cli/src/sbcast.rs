@@ -1,17 +1,13 @@
 //! `sbcast`: copies a file to every node of a job, or of one of its steps.
-use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use config::Client;
-use model::ask::{Answer, FileEnd, FileTimes, Piece, Question};
 use model::request::JobFilter;
-use wire::NodeAgent;
 
 use crate::context::block_on;
+use crate::delivery::{Delivery, libraries};
 use crate::getopt::{Flag, Operands, Value, flag, parse};
 use crate::job_ids::{self, Target};
-use crate::live;
 use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::version;
@@ -36,9 +32,11 @@ const HELP: &str = "\
 Usage: sbcast [OPTIONS] SOURCE DEST
   -C, --compress[=lib]  accepted; nothing is compressed on one machine
   -f, --force           replace a file that is there
+      --exclude=paths   libraries in these directories are not sent (NONE: all are)
   -F, --fanout=num      accepted; every node is served directly
   -j, --jobid=#[.#]     the job, and perhaps the step, whose nodes get the file
   -p, --preserve        keep mode and times of the source
+      --send-libs[=yes|no]  send the shared libraries of a program along
   -s, --size=num        bytes sent at once
   -t, --timeout=secs    how long a node may take for a piece
   -v, --verbose         tell what is done
@@ -67,11 +65,15 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&version::line());
         return 0;
     }
-    for refused in ["exclude", "send-libs"] {
-        if parsed.has(refused) && parsed.value(refused) != Some("no") {
-            return fail(&format!("--{refused} is not supported by this version of Spur"));
-        }
-    }
+    let with_libraries = match given(&parsed, "send-libs").map(|text| libraries::is_wanted(&text)) {
+        None => false,
+        Some(Some(wanted)) => wanted,
+        Some(None) => return fail("Invalid --send-libs specification"),
+    };
+    let excluded = match libraries::excluded(given(&parsed, "exclude").as_deref()) {
+        Ok(excluded) => excluded,
+        Err(path) => return fail(&format!("--exclude={path}: not an absolute path")),
+    };
     let [source, dest] = &parsed.operands[..] else {
         eprintln!("Need two file names, have {} names", parsed.operands.len());
         eprintln!("Try \"sbcast --help\" for more information");
@@ -93,15 +95,18 @@ pub fn run(arguments: &[String]) -> i32 {
         Ok(secs) => secs,
         Err(_) => return fail("invalid --timeout"),
     };
-    let copy = Copy {
-        source: source.clone(),
-        dest: dest.clone(),
+    let delivery = Delivery {
+        program: "sbcast",
         replaces: parsed.has("force"),
         preserves: parsed.has("preserve"),
         piece_bytes: size.clamp(4096, 64 << 20),
         patience: Duration::from_secs(secs),
     };
     let is_verbose = parsed.has("verbose");
+    let path = match dest.starts_with('/') {
+        true => dest.clone(),
+        false => format!("{}/{dest}", std::env::current_dir().unwrap_or_default().display()),
+    };
     let outcome = block_on(async {
         let (cluster, mut controller) = trouble::connect().await?;
         let filter = JobFilter { jobs: vec![job], with_steps: true, ..JobFilter::default() };
@@ -120,10 +125,15 @@ pub fn run(arguments: &[String]) -> i32 {
             },
         };
         if is_verbose {
-            copy.tell(secs);
+            tell(&delivery, source, dest, secs);
             eprintln!("sbcast: jobid      = {text}\nsbcast: node_list  = {}", model::hostlist::compress(&nodes));
         }
-        copy.to_all(&cluster, &nodes).await.map_err(Trouble::Call)
+        let targets: Vec<(String, String)> = nodes.into_iter().map(|node| (node, path.clone())).collect();
+        delivery.bring(&cluster, source, &targets).await.map_err(Trouble::Call)?;
+        if with_libraries {
+            delivery.bring_libraries(&cluster, source, &targets, &excluded).await.map_err(Trouble::Call)?;
+        }
+        Ok(())
     });
     match outcome {
         Ok(()) => 0,
@@ -136,98 +146,27 @@ fn fail(text: &str) -> i32 {
     1
 }
 
-/// One file on its way.
-pub struct Copy {
-    pub source: String,
-    pub dest: String,
-    pub replaces: bool,
-    pub preserves: bool,
-    pub piece_bytes: usize,
-    /// For one piece, of one node.
-    pub patience: Duration,
-}
-
-impl Copy {
-    /// What `-v` says before anything is sent.
-    fn tell(&self, patience_secs: u64) {
-        eprintln!("sbcast: -----------------------------");
-        eprintln!("sbcast: block_size = {}", self.piece_bytes);
-        eprintln!("sbcast: force      = {}", self.replaces);
-        eprintln!("sbcast: preserve   = {}", self.preserves);
-        eprintln!("sbcast: timeout    = {patience_secs}");
-        eprintln!("sbcast: source     = {}", self.source);
-        eprintln!("sbcast: dest       = {}", self.dest);
-        eprintln!("sbcast: -----------------------------");
-        let Ok(file) = std::fs::metadata(&self.source) else { return };
-        eprintln!("sbcast: modes    = {:o}", file.mode());
-        eprintln!("sbcast: uid      = {}", file.uid());
-        eprintln!("sbcast: gid      = {}", file.gid());
-        eprintln!("sbcast: size     = {}", file.size());
-    }
-
-    /// To every node, piece by piece. The error is ready to print.
-    pub async fn to_all(&self, cluster: &Client, nodes: &[String]) -> Result<(), String> {
-        let words = |error: std::io::Error| {
-            let text = error.to_string();
-            format!("Can't open `{}`: {}", self.source, text.split(" (os error").next().unwrap_or(&text))
-        };
-        let file = File::open(&self.source).map_err(words)?;
-        let metadata = file.metadata().map_err(words)?;
-        if !metadata.is_file() {
-            return Err(format!("{} is not a regular file", self.source));
-        }
-        let path = match self.dest.starts_with('/') {
-            true => self.dest.clone(),
-            false => format!("{}/{}", std::env::current_dir().unwrap_or_default().display(), self.dest),
-        };
-        let mut agents = Vec::new();
-        for node in nodes {
-            let agent = NodeAgent::connect(&live::way(cluster, node)).await;
-            agents.push((node, agent.map_err(|error| format!("REQUEST_FILE_BCAST({node}): {error}"))?));
-        }
-        let times = FileTimes { accessed_secs: metadata.atime(), modified_secs: metadata.mtime() };
-        let mut offset = 0;
-        loop {
-            let mut data = vec![0; self.piece_bytes];
-            let mut length = 0;
-            while length < data.len() {
-                match file.read_at(&mut data[length..], offset + length as u64).map_err(words)? {
-                    0 => break,
-                    more => length += more,
-                }
-            }
-            data.truncate(length);
-            let is_last = length < self.piece_bytes;
-            let size = offset + length as u64;
-            let times = self.preserves.then(|| times.clone());
-            let mode = if self.preserves { metadata.mode() } else { metadata.mode() & 0o777 & !umask() };
-            let last = is_last.then_some(FileEnd { mode, size, times });
-            let piece = Piece { path: path.clone(), offset, data, replaces: self.replaces, last };
-            let question = Question::Write(piece);
-            for (node, agent) in &mut agents {
-                let Ok(answer) = tokio::time::timeout(self.patience, agent.ask(&question)).await else {
-                    return Err(format!("REQUEST_FILE_BCAST({node}): Socket timed out on send/recv operation"));
-                };
-                match answer {
-                    Ok(Answer::Written) => {}
-                    Ok(Answer::Refused { why }) => return Err(format!("REQUEST_FILE_BCAST({node}): {why}")),
-                    Ok(Answer::Runs(_)) => return Err(format!("REQUEST_FILE_BCAST({node}): another answer")),
-                    Err(error) => return Err(format!("REQUEST_FILE_BCAST({node}): {error}")),
-                }
-            }
-            if is_last {
-                return Ok(());
-            }
-            offset = size;
-        }
+/// What an option says, or its variable.
+fn given(parsed: &crate::getopt::Parsed, name: &str) -> Option<String> {
+    match parsed.has(name) {
+        true => Some(parsed.value(name).unwrap_or_default().to_owned()),
+        false => std::env::var(format!("SBCAST_{}", name.to_ascii_uppercase().replace('-', "_"))).ok(),
     }
 }
 
-fn umask() -> u32 {
-    // SAFETY: set and set back; commands have one thread here.
-    unsafe {
-        let mask = libc::umask(0o022);
-        libc::umask(mask);
-        mask
-    }
+/// What `-v` says before anything is sent.
+fn tell(delivery: &Delivery, source: &str, dest: &str, patience_secs: u64) {
+    eprintln!("sbcast: -----------------------------");
+    eprintln!("sbcast: block_size = {}", delivery.piece_bytes);
+    eprintln!("sbcast: force      = {}", delivery.replaces);
+    eprintln!("sbcast: preserve   = {}", delivery.preserves);
+    eprintln!("sbcast: timeout    = {patience_secs}");
+    eprintln!("sbcast: source     = {source}");
+    eprintln!("sbcast: dest       = {dest}");
+    eprintln!("sbcast: -----------------------------");
+    let Ok(file) = std::fs::metadata(source) else { return };
+    eprintln!("sbcast: modes    = {:o}", file.mode());
+    eprintln!("sbcast: uid      = {}", file.uid());
+    eprintln!("sbcast: gid      = {}", file.gid());
+    eprintln!("sbcast: size     = {}", file.size());
 }

@@ -9,6 +9,8 @@ pub enum Question {
     Runs { job: Option<JobId> },
     /// A piece of a file, written with the caller's own rights.
     Write(Piece),
+    /// A directory for such files, made with the caller's own rights; one that is there is fine.
+    MakeDirectory { path: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

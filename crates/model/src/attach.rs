@@ -37,6 +37,31 @@ pub enum ToStep {
         sequence: u32,
         entries: Vec<(String, String)>,
     },
+    /// What all nodes of a group of tasks have brought to their meeting with this number (`--mpi=pmix`).
+    Gathered {
+        group: String,
+        sequence: u32,
+        #[serde(with = "crate::bytes")]
+        data: Vec<u8>,
+    },
+    /// What has this task put? Asked by another node, under its own number.
+    Fetch {
+        from: u32,
+        number: u64,
+        rank: u32,
+    },
+    Fetched {
+        number: u64,
+        status: i32,
+        #[serde(with = "crate::bytes")]
+        data: Vec<u8>,
+    },
+    /// The program is there, under this name (`--bcast`): the tasks may start.
+    Begin {
+        program: String,
+        /// Where its libraries are, if they were brought too.
+        libraries: Option<String>,
+    },
     /// Output up to here has been written out; the supervisor may forget it.
     Received {
         total_bytes: u64,
@@ -64,6 +89,28 @@ pub enum FromStep {
     Fence {
         sequence: u32,
         entries: Vec<(String, String)>,
+    },
+    /// The tasks here of a group, which has members on so many nodes, have come to its meeting with this number.
+    Gather {
+        group: String,
+        n_nodes: u32,
+        sequence: u32,
+        #[serde(with = "crate::bytes")]
+        data: Vec<u8>,
+    },
+    /// A task here wants what one on that node of the step has put.
+    Fetch {
+        number: u64,
+        node: u32,
+        rank: u32,
+    },
+    /// The answer to the node that asked.
+    Fetched {
+        to: u32,
+        number: u64,
+        status: i32,
+        #[serde(with = "crate::bytes")]
+        data: Vec<u8>,
     },
     /// A task has asked that the whole step be ended.
     Abort {

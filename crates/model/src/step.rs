@@ -69,6 +69,8 @@ record! {
         pub labels: bool,
         /// `--distribution` in Slurm's words (SLURM_DISTRIBUTION); empty: as `distribution` says.
         pub layout_words: String,
+        /// The program itself is brought first (`--bcast`): no task starts before the client's word.
+        pub waits_for_program: bool,
     }
 
     /// One line of a `--multi-prog` file.
@@ -155,6 +157,8 @@ pub enum Mpi {
     None,
     /// Our own server, which speaks both protocols of the process manager interface.
     Pmi2,
+    /// A server on each node through the system's libpmix.
+    Pmix,
 }
 
 /// To which CPUs of its node a task is bound.

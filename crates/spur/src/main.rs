@@ -45,6 +45,9 @@ fn main() -> ExitCode {
     if name == agent::PROLOG_NAME {
         return agent::run_prolog();
     }
+    if name == agent::PMIX_NAME {
+        return agent::serve_pmix();
+    }
     if name == "spurstepd" {
         return agent::supervise(std::env::args_os().skip(1));
     }

@@ -10,6 +10,8 @@ const WALK_PAUSE: Duration = Duration::from_millis(1);
 
 pub struct Charge {
     pub cgroup: Option<Cgroup>,
+    /// A child that serves the run and is no part of it.
+    pub servant: Option<i32>,
 }
 
 impl Charge {
@@ -24,7 +26,7 @@ impl Charge {
             cgroup.thaw();
             cgroup.kill();
         }
-        processes::descendants(own_pid()).into_iter().for_each(|pid| sys::kill(pid, libc::SIGKILL));
+        self.descendants().for_each(|pid| sys::kill(pid, libc::SIGKILL));
     }
 
     /// Stopped first, so that others see it (state `T`); then frozen, so that nothing can run before the thaw.
@@ -63,8 +65,12 @@ impl Charge {
     pub fn members(&self) -> Vec<i32> {
         match &self.cgroup {
             Some(cgroup) => cgroup.processes(),
-            None => processes::descendants(own_pid()),
+            None => self.descendants().collect(),
         }
+    }
+
+    fn descendants(&self) -> impl Iterator<Item = i32> {
+        processes::descendants(own_pid()).into_iter().filter(|pid| Some(*pid) != self.servant)
     }
 }
 

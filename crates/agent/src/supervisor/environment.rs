@@ -10,7 +10,7 @@ use model::{JobKind, JobSpec, NodeShare, StepId, hostlist};
 
 use super::het_environment;
 use super::identity::Identity;
-use super::pmi;
+use super::{pmi, pmix};
 use crate::protocol::Start;
 
 /// Marks the processes of a run.
@@ -104,6 +104,13 @@ impl Block {
         push(self, name.as_bytes(), format!("={value}").as_bytes());
     }
 
+    /// As `add`, in the place of what was there.
+    pub fn replace(&mut self, name: &str, value: &str) {
+        let is_it = |entry: &[u8]| entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+        self.starts.retain(|start| !is_it(entry_at(&self.bytes, *start)));
+        self.add(name, value);
+    }
+
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         let entries = self.starts.iter().map(|start| entry_at(&self.bytes, *start));
         entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).next()
@@ -145,7 +152,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     let mut taken: HashSet<&[u8]> = own.0.iter().map(|(name, _)| name.as_bytes()).collect();
     taken.insert(b"SLURM_TASK_PID");
     taken.insert(b"SPUR_TASK_PID");
-    taken.extend(pmi::VARIABLES.iter().map(|name| name.as_bytes()));
+    taken.extend(pmi::VARIABLES.iter().chain(&pmix::VARIABLES).map(|name| name.as_bytes()));
     // A step without GPUs must not find those of its job, whose environment it has.
     if launch.job_shares.iter().any(|share| !gpus(share).is_empty()) {
         taken.extend(VISIBLE.iter().map(|name| name.as_bytes()));

@@ -6,6 +6,7 @@ mod binding;
 mod carried_out;
 mod clearing;
 mod control;
+mod delivered;
 mod environment;
 mod files;
 mod freezer;
@@ -15,6 +16,7 @@ mod measure;
 mod memory;
 mod notes;
 mod pmi;
+mod pmix;
 mod streams;
 mod task;
 mod task_scripts;
@@ -35,6 +37,7 @@ use crate::sys;
 pub use control::through;
 pub use environment::TAG;
 pub use identity::Identity;
+pub use pmix::{NAME as PMIX_NAME, serve as serve_pmix};
 
 /// The descriptor on which the fork server finds its socket.
 pub const SERVER_FD: i32 = 3;

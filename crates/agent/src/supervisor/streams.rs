@@ -15,7 +15,8 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 const INPUT_LOW_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 
-/// Events in order. Output goes when it is acknowledged, the few others stay for a client that comes again.
+/// Events in order. Output goes when it is acknowledged, the few others stay for a client that comes again; but an answer
+/// to another node goes when it is sent, since whoever misses it asks again.
 #[derive(Default)]
 pub struct Outbox {
     events: Vec<(u64, FromStep)>,
@@ -78,8 +79,23 @@ impl Outbox {
             return Vec::new();
         }
         let fresh = self.events[self.n_sent..].iter().map(|(_, event)| FromSupervisor::Step(event.clone())).collect();
+        self.events.retain(|(_, event)| !matches!(event, FromStep::Fetched { .. }));
         self.n_sent = self.events.len();
         fresh
+    }
+
+    /// What has been answered need not be said again.
+    pub fn forget(&mut self, is_answered: impl Fn(&FromStep) -> bool) {
+        let n_sent = self.n_sent;
+        let mut index = 0;
+        self.events.retain(|(_, event)| {
+            let goes = is_answered(event);
+            if goes && index < n_sent {
+                self.n_sent -= 1;
+            }
+            index += 1;
+            !goes
+        });
     }
 }
 

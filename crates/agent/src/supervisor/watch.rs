@@ -21,7 +21,7 @@ use super::measure::Meter;
 use super::memory::Memory;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
 use super::work::{self, Prepared};
-use super::{notes, pmi, task};
+use super::{delivered, notes, pmi, pmix, task};
 use crate::cgroup::Cgroup;
 use crate::protocol::{FromSupervisor, Start, ToSupervisor, Whom};
 use crate::spool::{self, Mark};
@@ -46,6 +46,8 @@ struct Task {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// The program is still on its way (`--bcast`).
+    Held,
     Running,
     /// The tasks have ended; whatever else there is must go.
     Clearing,
@@ -56,8 +58,9 @@ enum Phase {
     Over,
 }
 
-struct Watch {
+struct Watch<'a> {
     start: Start,
+    identity: &'a Identity,
     control: Control,
     record: File,
     signals: OwnedFd,
@@ -65,6 +68,7 @@ struct Watch {
     meter: Meter,
     memory: Memory,
     pmi: Option<pmi::Server>,
+    pmix: Option<pmix::Server>,
     freezer: Freezer,
     tasks: Vec<Task>,
     outbox: Outbox,
@@ -78,6 +82,8 @@ struct Watch {
     has_said_end: bool,
     launch_error: Option<String>,
     carried_out: CarriedOut,
+    /// What ended it before a task was started.
+    ended_unborn: Option<i32>,
     phase: Phase,
 }
 
@@ -98,13 +104,15 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
     let memory = Memory::new(&start, cgroup.as_ref(), &mut meter);
     let mut watch = Watch {
         start,
+        identity,
         control,
         record,
         signals,
-        charge: Charge { cgroup },
+        charge: Charge { cgroup, servant: None },
         meter,
         memory,
         pmi,
+        pmix: None,
         freezer: Freezer::default(),
         tasks: Vec::new(),
         outbox: Outbox::default(),
@@ -114,9 +122,13 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         has_said_end: !is_first_node,
         launch_error: None,
         carried_out: CarriedOut::default(),
+        ended_unborn: None,
         phase: Phase::Running,
     };
-    watch.launch(identity);
+    match watch.start.launch.step_spec.as_ref().is_some_and(|spec| spec.waits_for_program) {
+        true => watch.phase = Phase::Held,
+        false => watch.launch(),
+    }
     watch.attend();
     0
 }
@@ -140,14 +152,19 @@ fn take_signals() -> OwnedFd {
     }
 }
 
-impl Watch {
-    fn launch(&mut self, identity: &Identity) {
-        let prepared = match work::prepare(&self.start, identity) {
+impl Watch<'_> {
+    fn launch(&mut self) {
+        let prepared = match work::prepare(&self.start, self.identity) {
             Ok(prepared) => prepared,
             Err(why) => return self.launch_error = Some(why),
         };
+        self.pmix = match pmix::Server::start(&self.start, self.identity) {
+            Ok(server) => server,
+            Err(why) => return self.launch_error = Some(why),
+        };
+        self.charge.servant = self.pmix.as_ref().map(pmix::Server::pid);
         for prepared in prepared {
-            if let Err(error) = self.start_task(prepared, identity) {
+            if let Err(error) = self.start_task(prepared) {
                 self.launch_error = Some(format!("cannot start a process: {error}"));
                 self.charge.kill();
                 return;
@@ -162,16 +179,21 @@ impl Watch {
         }
     }
 
-    fn start_task(&mut self, mut prepared: Prepared, identity: &Identity) -> std::io::Result<()> {
+    fn start_task(&mut self, mut prepared: Prepared) -> std::io::Result<()> {
         if let Some(server) = &mut self.pmi {
             let (line, variables) = server.add_task(prepared.rank)?;
             variables.iter().for_each(|(name, value)| prepared.plan.environment.add(name, value));
             prepared.plan.line = Some(line);
         }
+        if let Some(server) = &self.pmix {
+            let variables = server.variables(prepared.rank);
+            variables.iter().for_each(|(name, value)| prepared.plan.environment.replace(name, value));
+        }
         let launch = &self.start.launch;
         let own = launch.step_spec.as_ref().map(|step| &step.limits).filter(|limits| !limits.is_empty());
         let limits = own.unwrap_or(&launch.job_spec.limits);
-        let pid = task::start(&mut prepared.plan, identity, limits, self.charge.cgroup.as_ref(), self.memory.held())?;
+        let cgroup = self.charge.cgroup.as_ref();
+        let pid = task::start(&mut prepared.plan, self.identity, limits, cgroup, self.memory.held())?;
         if prepared.plan.is_batch {
             self.notes = Some(prepared.plan.stderr.clone());
         }
@@ -228,6 +250,9 @@ impl Watch {
             self.answer(frozen);
         }
         if self.phase == Phase::Clearing {
+            if let Some(mut server) = self.pmix.take() {
+                server.end();
+            }
             if !self.reap() && self.charge.is_empty() {
                 self.conclude(now);
             } else {
@@ -257,6 +282,7 @@ impl Watch {
             node: self.start.node.clone(),
             exit: match &self.launch_error {
                 Some(_) => NO_FILES,
+                None if self.ended_unborn.is_some() => ExitStatus::signaled(self.ended_unborn.unwrap_or(0) as u8),
                 None if out_of_memory => ExitStatus::OUT_OF_MEMORY,
                 None => worst,
             },
@@ -302,6 +328,7 @@ impl Watch {
             fds.extend(task.input.as_ref().and_then(InputPipe::poll_fd));
         }
         fds.extend(self.pmi.iter().flat_map(pmi::Server::poll_fds));
+        fds.extend(self.pmix.as_ref().map(pmix::Server::poll_fd));
         sys::poll(&mut fds, self.timeout());
         let is_ready = |index: usize| fds[index].revents != 0;
         let (signals_ready, control_ready, streams_ready) =
@@ -322,6 +349,9 @@ impl Watch {
     }
 
     fn attend_pmi(&mut self) {
+        if let Some(server) = &mut self.pmix {
+            server.attend().into_iter().for_each(|news| self.outbox.push(news));
+        }
         let Some(server) = &mut self.pmi else { return };
         for news in server.attend() {
             self.outbox.push(match news {
@@ -334,6 +364,7 @@ impl Watch {
     fn timeout(&self) -> i32 {
         let now = sys::monotonic_millis();
         let at = match self.phase {
+            Phase::Held => None,
             Phase::Running => {
                 [Some(self.meter.next_at()), self.kill_at, self.freezer.due()].into_iter().flatten().min()
             }
@@ -381,9 +412,12 @@ impl Watch {
             if pid == 0 {
                 return true;
             }
-            self.meter.note_zombie(pid);
+            let is_servant = self.charge.servant == Some(pid);
+            if !is_servant {
+                self.meter.note_zombie(pid);
+            }
             // SAFETY: `status` and `account` are valid.
-            if unsafe { libc::wait4(pid, &mut status, libc::WNOHANG, &mut account) } == pid {
+            if unsafe { libc::wait4(pid, &mut status, libc::WNOHANG, &mut account) } == pid && !is_servant {
                 self.meter.note_end(pid, &account);
                 self.note_end(pid, status);
             }
@@ -408,6 +442,9 @@ impl Watch {
         let rank = task.rank;
         self.move_streams();
         self.outbox.push(FromStep::TaskExited { rank, exit });
+        if let Some(server) = &mut self.pmix {
+            server.note_end(rank).into_iter().for_each(|news| self.outbox.push(news));
+        }
     }
 
     fn obey(&mut self) {
@@ -424,10 +461,13 @@ impl Watch {
                 ToSupervisor::Signal { signal, whom, .. } => self.signal(signal as i32, whom),
                 ToSupervisor::Say { text, .. } => self.say(&format!("slurmstepd: error: {text}\n")),
                 ToSupervisor::Freeze { number, grace } => {
+                    // What is not started yet is born frozen.
+                    self.start.launch.is_suspended = true;
                     let frozen = self.freezer.freeze(&self.charge, number, grace, sys::monotonic_millis());
                     self.answer(frozen);
                 }
                 ToSupervisor::Thaw { number } => {
+                    self.start.launch.is_suspended = false;
                     let mut done = self.freezer.thaw(&self.charge);
                     done.push(number);
                     self.answer(done);
@@ -477,9 +517,35 @@ impl Watch {
                 self.tasks.iter().filter_map(|task| task.input.as_ref()).for_each(|to| to.resize(rows, columns));
             }
             ToStep::Signal { signal } => self.signal(signal as i32, Whom::Everyone),
+            ToStep::Begin { program, libraries } => {
+                if self.phase == Phase::Held {
+                    self.phase = Phase::Running;
+                    delivered::note(&mut self.start.launch, program, libraries);
+                    self.launch();
+                }
+            }
             ToStep::Fence { sequence, entries } => {
                 if let Some(server) = &mut self.pmi {
                     server.fenced(sequence, entries);
+                }
+            }
+            ToStep::Gathered { group, sequence, data } => {
+                self.outbox.forget(|event| {
+                    matches!(event, FromStep::Gather { group: own, sequence: number, .. } if *own == group && *number == sequence)
+                });
+                if let Some(server) = &mut self.pmix {
+                    server.gathered(&group, sequence, data);
+                }
+            }
+            ToStep::Fetch { from, number, rank } => {
+                if let Some(server) = &mut self.pmix {
+                    server.fetch(from, number, rank);
+                }
+            }
+            ToStep::Fetched { number, status, data } => {
+                self.outbox.forget(|event| matches!(event, FromStep::Fetch { number: own, .. } if *own == number));
+                if let Some(server) = &mut self.pmix {
+                    server.fetched(number, status, data);
                 }
             }
             ToStep::Received { total_bytes } => self.outbox.receive(total_bytes),
@@ -497,6 +563,7 @@ impl Watch {
     fn signal(&mut self, signal: i32, whom: Whom) {
         if matches!(signal, libc::SIGTERM | libc::SIGKILL) {
             self.say_end(KillNote::Cancelled);
+            self.end_unborn(signal);
         }
         match whom {
             Whom::Everyone => self.charge.signal(signal),
@@ -507,7 +574,16 @@ impl Watch {
         }
     }
 
+    /// A step that is still held ends at once.
+    fn end_unborn(&mut self, signal: i32) {
+        if self.phase == Phase::Held {
+            self.ended_unborn = Some(signal);
+            self.phase = Phase::Clearing;
+        }
+    }
+
     fn kill(&mut self, kill_wait: Span, note: KillNote) {
+        self.end_unborn(libc::SIGKILL);
         if self.phase != Phase::Running {
             return;
         }

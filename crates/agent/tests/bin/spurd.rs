@@ -7,6 +7,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     match arguments.next() {
         Some(name) if name == "spurstepd" => return agent::supervise(arguments),
+        Some(name) if name == agent::PMIX_NAME => return agent::serve_pmix(),
         Some(name) if name == agent::PROLOG_NAME => return agent::run_prolog(),
         Some(name) if name == agent::MOVER_NAME => return agent::move_data(arguments),
         _ => {}

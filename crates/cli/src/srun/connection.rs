@@ -1,4 +1,5 @@
 //! One node's end of a step: the agent's stream, opened again whenever it breaks.
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::attach::{FromStep, ToStep};
@@ -29,6 +30,25 @@ pub enum News {
         sequence: u32,
         entries: Vec<(String, String)>,
     },
+    /// The tasks there of a group, which is on so many nodes, have come to its meeting.
+    Gather {
+        group: String,
+        n_nodes: u32,
+        sequence: u32,
+        data: Vec<u8>,
+    },
+    /// A task there wants what one on another node has put.
+    Fetch {
+        number: u64,
+        node: u32,
+        rank: u32,
+    },
+    Fetched {
+        to: u32,
+        number: u64,
+        status: i32,
+        data: Vec<u8>,
+    },
     /// A task there wants all to end.
     Abort {
         rank: u32,
@@ -42,10 +62,14 @@ pub enum News {
     Away(String),
 }
 
+/// What is said whenever the stream is opened, until it is settled.
+pub type Standing = Arc<Mutex<Vec<ToStep>>>;
+
 /// Keeps the stream to one node until the step has ended there.
 pub struct Connection {
     pub way: Way,
     pub open: ToStep,
+    pub standing: Standing,
     pub node: usize,
     pub output: mpsc::Sender<Piece>,
     pub news: mpsc::UnboundedSender<(usize, News)>,
@@ -103,7 +127,11 @@ impl Connection {
             Ok(answers) => answers.into_inner(),
             Err(status) => return self.refused(CallError::from(status)),
         };
+        let standing = self.standing.lock().expect("nobody panics with it").clone();
         let forward = async {
+            for message in &standing {
+                let _ = requests.send(encode(message)).await;
+            }
             while let Some(message) = outgoing.recv().await {
                 if requests.send(encode(&message)).await.is_err() {
                     break;
@@ -155,6 +183,11 @@ impl Connection {
             FromStep::Started { tasks } => self.tell(News::Started { n_tasks: tasks.len() }),
             FromStep::TaskExited { rank, exit } => self.tell(News::Ended { rank, exit }),
             FromStep::Fence { sequence, entries } => self.tell(News::Fence { sequence, entries }),
+            FromStep::Gather { group, n_nodes, sequence, data } => {
+                self.tell(News::Gather { group, n_nodes, sequence, data })
+            }
+            FromStep::Fetch { number, node, rank } => self.tell(News::Fetch { number, node, rank }),
+            FromStep::Fetched { to, number, status, data } => self.tell(News::Fetched { to, number, status, data }),
             FromStep::Abort { rank, text } => self.tell(News::Abort { rank, text }),
             FromStep::Finished => {
                 self.tell(News::Finished);

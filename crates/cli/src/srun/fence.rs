@@ -1,32 +1,31 @@
-//! Where the nodes of an MPI step meet (`--mpi=pmi2`): what each has put goes to all, once all are there.
+//! Where the nodes of an MPI step meet (`--mpi=pmi2`, `pmix`): what each has put goes to all, once all are there.
 use std::collections::BTreeMap;
 
-/// What tasks have put, names and values.
-pub type Entries = Vec<(String, String)>;
-
-pub struct Fence {
+/// Nodes bring names and values, or plain bytes.
+pub struct Fence<T> {
     n_nodes: usize,
     sequence: u32,
-    here: BTreeMap<usize, Entries>,
+    here: BTreeMap<usize, Vec<T>>,
     /// The last that was complete, for a node whose stream broke before it heard.
-    last: Option<(u32, Entries)>,
+    last: Option<(u32, Vec<T>)>,
 }
 
 /// Whom to tell, and what.
 #[derive(Debug, PartialEq)]
-pub enum Told {
+pub enum Told<T> {
     Nobody,
-    Everybody(u32, Entries),
-    Again(u32, Entries),
+    /// Of the nodes that take part.
+    Everybody(u32, Vec<T>),
+    Again(u32, Vec<T>),
 }
 
-impl Fence {
+impl<T: Clone> Fence<T> {
     pub fn new(n_nodes: usize) -> Self {
         Fence { n_nodes, sequence: 0, here: BTreeMap::new(), last: None }
     }
 
     /// A node has entered the fence, perhaps not for the first time.
-    pub fn enter(&mut self, node: usize, sequence: u32, entries: Entries) -> Told {
+    pub fn enter(&mut self, node: usize, sequence: u32, entries: Vec<T>) -> Told<T> {
         if let Some((done, all)) = self.last.as_ref().filter(|(done, _)| *done == sequence) {
             return Told::Again(*done, all.clone());
         }
@@ -37,7 +36,7 @@ impl Fence {
         if self.here.len() < self.n_nodes {
             return Told::Nobody;
         }
-        let all: Entries = std::mem::take(&mut self.here).into_values().flatten().collect();
+        let all: Vec<T> = std::mem::take(&mut self.here).into_values().flatten().collect();
         self.last = Some((sequence, all.clone()));
         self.sequence += 1;
         Told::Everybody(sequence, all)

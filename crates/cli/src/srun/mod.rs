@@ -6,6 +6,7 @@
 //!      stdin ─► session ◄┴─► one connection a node ─► agents
 //!     stdout ◄─ writer
 //! ```
+pub mod broadcast;
 pub mod chatter;
 pub mod connection;
 pub mod creation;
@@ -70,7 +71,7 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
         Ok(begun) => begun,
         Err(Failed(code)) => return code,
     };
-    match Session::open(cluster, &plan, job, step.clone()) {
+    match Session::open(cluster, &plan, job, step.clone()).await {
         Ok(session) => session.carry(watch).await,
         Err(why) => {
             withdraw(cluster, &step).await;

@@ -107,6 +107,9 @@ fn build_part(
     if !hosts.is_empty() && !is_inside {
         hosts::ask_for(&hosts, &mut spec.size);
     }
+    if request.step.broadcast.dest.is_some() && request.step.has_programs {
+        return Err(Problem::error("--bcast brings one program; it cannot be used with --multi-prog"));
+    }
     let step = StepSpec {
         name: name.clone(),
         arguments: with_path(command, &spec.work_dir, caller),
@@ -150,6 +153,7 @@ fn build_part(
         limits: if is_inside { spec.limits.clone() } else { Vec::new() },
         labels: request.step.labels,
         layout_words: request.step.layout_words.clone(),
+        waits_for_program: request.step.broadcast.dest.is_some(),
         time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),
     };
     let has_own_size = ["ntasks", "nodes", "ntasks-per-node", "nodelist"].iter().any(|name| request.is_argument(name));

@@ -1,4 +1,6 @@
 //! A running step as srun sees it: news from its nodes, the user's signals, deadlines, and the end.
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use config::Client;
@@ -11,14 +13,14 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, timeout};
 use wire::Controller;
 
-use super::chatter;
-use super::connection::{Connection, News};
+use super::connection::{Connection, News, Standing};
 use super::fence::{Fence, Told};
 use super::files;
 use super::output::{self, Lines};
 use super::plan::Plan;
 use super::signals::{Heard, Signals};
 use super::tasks::{Tasks, describe};
+use super::{broadcast, chatter};
 use super::{input, terminal};
 use crate::live;
 use crate::watch::Watch;
@@ -43,7 +45,9 @@ pub struct Session<'a> {
     name: String,
     step: Step,
     nodes: Vec<NodeEnd>,
-    fence: Fence,
+    fence: Fence<(String, String)>,
+    /// One for each group of tasks that has met (`--mpi=pmix`).
+    meetings: BTreeMap<String, Fence<u8>>,
     tasks: Tasks,
     news: mpsc::UnboundedReceiver<(usize, News)>,
     written: oneshot::Receiver<()>,
@@ -77,19 +81,34 @@ pub struct Part {
 struct NodeEnd {
     name: String,
     to: mpsc::Sender<ToStep>,
+    standing: Standing,
     task: AbortHandle,
     is_finished: bool,
 }
 
+impl NodeEnd {
+    /// In its turn, without keeping the session waiting.
+    fn pass(&self, message: ToStep) {
+        let to = self.to.clone();
+        tokio::spawn(async move { to.send(message).await });
+    }
+}
+
 impl<'a> Session<'a> {
     /// Opens files and connections. The error is ready to print.
-    pub fn open(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step) -> Result<Self, String> {
+    pub async fn open(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step) -> Result<Self, String> {
         let part = Part { first_rank: 0, n_tasks: step.n_tasks, leads: true };
-        Self::open_part(cluster, plan, job, step, part)
+        Self::open_part(cluster, plan, job, step, part).await
     }
 
     /// As `open`, for one part of a step in several.
-    pub fn open_part(cluster: &'a Client, plan: &'a Plan, job: Job, step: Step, part: Part) -> Result<Self, String> {
+    pub async fn open_part(
+        cluster: &'a Client,
+        plan: &'a Plan,
+        job: Job,
+        step: Step,
+        part: Part,
+    ) -> Result<Self, String> {
         if plan.behaviour.verbosity > 0 {
             chatter::begun(&job, &step).iter().for_each(|line| eprintln!("srun: {line}"));
         }
@@ -100,20 +119,23 @@ impl<'a> Session<'a> {
             (false, false, _) => files::Opening::Empty,
         };
         let files = files::open(&plan.streams, opening, &job, &step)?;
+        let begins = broadcast::deliver(cluster, plan, &step).await?;
         let lines = Lines::new(part.n_tasks, plan.options.labels, plan.options.unbuffered || plan.options.pty);
         let writer = output::start(lines, files.stdout, files.stderr);
         let (news_in, news) = mpsc::unbounded_channel();
         let mut nodes = Vec::new();
-        for (index, share) in step.shares.iter().enumerate() {
+        for (index, (share, begin)) in step.shares.iter().zip(begins).enumerate() {
+            let standing: Standing = Arc::new(Mutex::new(begin.into_iter().collect()));
             let connection = Connection {
                 way: live::way(cluster, share.node.as_str()),
                 open: ToStep::Open { job: step.job, attempt: step.attempt, step: step.id },
+                standing: standing.clone(),
                 node: index,
                 output: writer.pieces.clone(),
                 news: news_in.clone(),
             };
             let (to, task) = connection.start();
-            nodes.push(NodeEnd { name: share.node.to_string(), to, task, is_finished: false });
+            nodes.push(NodeEnd { name: share.node.to_string(), to, standing, task, is_finished: false });
         }
         if plan.step.stdin != StepStream::Nothing && !matches!(plan.step.stdin, StepStream::File(_)) {
             // Input can be read only once: the first part has it.
@@ -127,6 +149,7 @@ impl<'a> Session<'a> {
             name: format!("{}.{}", step.job, step.id),
             tasks: Tasks::new(step.n_tasks),
             fence: Fence::new(step.shares.len()),
+            meetings: BTreeMap::new(),
             step,
             nodes,
             news,
@@ -243,9 +266,35 @@ impl<'a> Session<'a> {
                     Told::Everybody(sequence, all) => (&self.nodes[..], sequence, all),
                     Told::Again(sequence, all) => (&self.nodes[node..=node], sequence, all),
                 };
-                for to in nodes.iter().map(|node| node.to.clone()) {
-                    let message = ToStep::Fence { sequence, entries: entries.clone() };
-                    tokio::spawn(async move { to.send(message).await });
+                nodes.iter().for_each(|node| node.pass(ToStep::Fence { sequence, entries: entries.clone() }));
+            }
+            News::Gather { group, n_nodes, sequence, data } => {
+                let meeting = self.meetings.entry(group.clone()).or_insert_with(|| Fence::new(n_nodes as usize));
+                let (nodes, sequence, data) = match meeting.enter(node, sequence, data) {
+                    Told::Nobody => return,
+                    // Who does not belong to the group has not asked, and does not mind.
+                    Told::Everybody(sequence, all) => (&self.nodes[..], sequence, all),
+                    Told::Again(sequence, all) => (&self.nodes[node..=node], sequence, all),
+                };
+                let message = || ToStep::Gathered { group: group.clone(), sequence, data: data.clone() };
+                nodes.iter().for_each(|node| node.pass(message()));
+            }
+            News::Fetch { number, node: target, rank } => {
+                let asked = ToStep::Fetch { from: node as u32, number, rank };
+                if let Some(target) = self.nodes.get(target as usize) {
+                    // A node whose stream breaks before it answers is asked again.
+                    let mut standing = target.standing.lock().expect("nobody panics with it");
+                    if !standing.contains(&asked) {
+                        standing.push(asked.clone());
+                    }
+                    target.pass(asked);
+                }
+            }
+            News::Fetched { to, number, status, data } => {
+                let is_it = |asked: &ToStep| matches!(asked, ToStep::Fetch { from, number: own, .. } if *from == to && *own == number);
+                self.nodes[node].standing.lock().expect("nobody panics with it").retain(|asked| !is_it(asked));
+                if let Some(asker) = self.nodes.get(to as usize) {
+                    asker.pass(ToStep::Fetched { number, status, data });
                 }
             }
             News::Abort { rank, text } => {

@@ -29,7 +29,7 @@ pub async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
         let part = Part { first_rank, n_tasks, leads: index == 0 };
         first_rank += step.n_tasks;
         let watch = watch(cluster, job.id, None);
-        match Session::open_part(cluster, plan, job, step.clone(), part) {
+        match Session::open_part(cluster, plan, job, step.clone(), part).await {
             Ok(session) => sessions.push(session.carry(watch)),
             Err(why) => {
                 super::withdraw(cluster, &step).await;

@@ -10,7 +10,7 @@ pub fn answer(program: Program, question: Question) -> String {
         Question::Help => help(program),
         Question::Usage => usage(program),
         Question::Version => crate::version::line(),
-        Question::MpiList => "MPI plugin types are...\n\tnone\n\tpmi2\n".to_string(),
+        Question::MpiList => super::set_step::mpi_list(),
     }
 }
 

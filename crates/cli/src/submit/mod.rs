@@ -17,6 +17,7 @@ pub mod problem;
 pub mod read;
 pub mod request;
 pub mod set;
+pub mod set_broadcast;
 pub mod set_hints;
 pub mod set_layout;
 pub mod set_network;

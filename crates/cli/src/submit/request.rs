@@ -116,6 +116,17 @@ pub struct StepRequest {
     pub counts_nodes: bool,
     /// `-E`
     pub keeps_counts: bool,
+    pub broadcast: Broadcast,
+}
+
+/// The program is brought to the nodes first (`--bcast`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Broadcast {
+    /// Where to; an empty path is the working directory, one with a slash at its end a directory.
+    pub dest: Option<String>,
+    pub with_libraries: bool,
+    /// Libraries in these directories stay; none: the system's.
+    pub excluded: Option<String>,
 }
 
 /// GPUs asked for otherwise than on each node.

@@ -181,24 +181,47 @@ pub fn mpi(request: &mut Request, given: &Argument) -> Done {
             request.step.mpi = Mpi::Pmi2;
             Ok(())
         }
-        "pmix" | "pmix_v2" | "pmix_v3" | "pmix_v4" | "pmix_v5" => Err(Problem::error(format!(
-            "--mpi={} needs a PMIx server library, which this version of Spur does not use; use --mpi=pmi2, or mpirun inside the allocation",
-            given.text()
-        ))),
+        name @ ("pmix" | "pmix_v3" | "pmix_v4" | "pmix_v5") => match pmix::find() {
+            Ok(version) if name == "pmix" || name.ends_with(&format!("_v{}", version.major)) => {
+                request.step.mpi = Mpi::Pmix;
+                Ok(())
+            }
+            Ok(version) => Err(no_pmix(name, &format!("the PMIx library here is {version}"))),
+            Err(why) => Err(no_pmix(name, &why)),
+        },
         "list" => {
             request.behaviour.asks.get_or_insert(Question::MpiList);
             Ok(())
         }
-        other => {
-            let lines = [
-                format!("Couldn't find the specified plugin name for mpi/{other} looking at all files"),
-                format!("cannot find mpi plugin for mpi/{other}"),
-                format!("MPI: Cannot create context for mpi/{other}"),
-                "MPI: Unable to load any plugin".to_string(),
-                format!("Invalid MPI type '{other}', --mpi=list for acceptable types"),
-            ];
-            Err(Problem { lines: lines.map(Line::Error).to_vec(), code: 1 })
-        }
+        other => Err(unknown_mpi(other)),
+    }
+}
+
+fn unknown_mpi(name: &str) -> Problem {
+    let lines = [
+        format!("Couldn't find the specified plugin name for mpi/{name} looking at all files"),
+        format!("cannot find mpi plugin for mpi/{name}"),
+        format!("MPI: Cannot create context for mpi/{name}"),
+        "MPI: Unable to load any plugin".to_string(),
+        format!("Invalid MPI type '{name}', --mpi=list for acceptable types"),
+    ];
+    Problem { lines: lines.map(Line::Error).to_vec(), code: 1 }
+}
+
+/// Slurm's words, and the reason before them.
+fn no_pmix(name: &str, why: &str) -> Problem {
+    let mut problem = unknown_mpi(name);
+    let reason = format!("--mpi={name} cannot be used: {why}; use --mpi=pmi2, or mpirun inside the allocation");
+    problem.lines.insert(0, Line::Error(reason));
+    problem
+}
+
+/// What `--mpi=list` says: PMIx where the library is found.
+pub fn mpi_list() -> String {
+    let plain = "MPI plugin types are...\n\tnone\n\tpmi2\n";
+    match pmix::find() {
+        Ok(version) => format!("{plain}\tpmix\nspecific pmix plugin versions available: pmix_v{}\n", version.major),
+        Err(_) => plain.to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! which variable gives it, and how it changes the request.
 use super::Program;
 use super::set::{self, Setter};
-use super::{set_hints, set_layout, set_network, set_size, set_step};
+use super::{set_broadcast, set_hints, set_layout, set_network, set_size, set_step};
 use crate::getopt::{Flag, Value};
 
 /// One option.
@@ -59,15 +59,15 @@ pub static OPTIONS: &[Opt] = options! {
     "batch" None, REQUIRED, BATCH, ["SBATCH_BATCH", "", ""], REFUSED, "";
     "bb" None, REQUIRED, ALL, ["SBATCH_BURST_BUFFER", "SALLOC_BURST_BUFFER", "SLURM_BURST_BUFFER"], Some(set::burst_buffer), "burst buffer specifications";
     "bbf" None, REQUIRED, ALL, NO_VARIABLE, Some(set::burst_buffer_file), "burst buffer specification file";
-    "bcast" None, OPTIONAL, RUN, ["", "", "SLURM_BCAST"], REFUSED, "";
-    "bcast-exclude" None, REQUIRED, RUN, ["", "", "SLURM_BCAST_EXCLUDE"], REFUSED, "";
+    "bcast" None, OPTIONAL, RUN, ["", "", "SLURM_BCAST"], Some(set_broadcast::bcast), "copy executable file to compute nodes";
+    "bcast-exclude" None, REQUIRED, RUN, ["", "", "SLURM_BCAST_EXCLUDE"], Some(set_broadcast::exclude), "shared object directory paths to be excluded";
     "begin" Some('b'), REQUIRED, ALL, NO_VARIABLE, Some(set::begin), "defer job until HH:MM MM/DD/YY";
     "bell" None, NONE, ALLOC, ["", "SALLOC_BELL", ""], Some(set::bell), "ring the terminal bell when the job is allocated";
     "chdir" Some('D'), REQUIRED, ALL, ["", "", "SLURM_REMOTE_CWD"], Some(set::chdir), "set working directory";
     "cluster-constraint" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
     "clusters" Some('M'), REQUIRED, ALL, ["SBATCH_CLUSTERS", "SALLOC_CLUSTERS", "SLURM_CLUSTERS"], Some(set::clusters), "cluster to issue commands to";
     "comment" None, REQUIRED, ALL, NO_VARIABLE, Some(set::comment), "arbitrary comment";
-    "compress" None, OPTIONAL, RUN, ["", "", "SLURM_COMPRESS"], REFUSED, "";
+    "compress" None, OPTIONAL, RUN, ["", "", "SLURM_COMPRESS"], Some(set_broadcast::compress), "accepted; nothing is compressed";
     "consolidate-segments" None, NONE, ALL, ["SBATCH_CONSOLIDATE_SEGMENTS", "SALLOC_CONSOLIDATE_SEGMENTS", "SRUN_CONSOLIDATE_SEGMENTS"], Some(set_network::consolidate_segments), "all segments in one higher-level block";
     "constraint" Some('C'), REQUIRED, ALL, named!("CONSTRAINT"), Some(set_size::constraint), "specify a list of constraints";
     "container" None, REQUIRED, ALL, named!("CONTAINER"), REFUSED, "";
@@ -125,7 +125,7 @@ pub static OPTIONS: &[Opt] = options! {
     "mem-per-cpu" None, REQUIRED, ALL, named!("MEM_PER_CPU"), Some(set_size::memory_per_cpu), "real memory required per allocated cpu";
     "mem-per-gpu" None, REQUIRED, ALL, named!("MEM_PER_GPU"), Some(set_size::memory_per_gpu), "real memory required per allocated GPU";
     "mincpus" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::min_cpus), "minimum number of logical processors per node";
-    "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none, pmi2)";
+    "mpi" None, REQUIRED, RUN, ["", "", "SLURM_MPI_TYPE"], Some(set_step::mpi), "type of MPI being used (none, pmi2, pmix)";
     "msg-timeout" None, REQUIRED, RUN, NO_VARIABLE, Some(set_step::launch_tuning), "accepted; messages have no timeout of their own";
     "multi-prog" None, NONE, RUN, NO_VARIABLE, Some(set_step::multi_prog), "the program name is a file that names programs by task";
     "network" None, REQUIRED, ALL, named!("NETWORK"), Some(set_hints::network), "accepted; switches are not set up";
@@ -168,7 +168,7 @@ pub static OPTIONS: &[Opt] = options! {
     "reservation" None, REQUIRED, ALL, named!("RESERVATION"), Some(set::reservation), "allocate resources from named reservation";
     "resv-ports" None, OPTIONAL, RUN, ["", "", "SLURM_RESV_PORTS"], REFUSED, "";
     "segment" None, REQUIRED, ALL, ["SBATCH_SEGMENT_SIZE", "SALLOC_SEGMENT_SIZE", "SRUN_SEGMENT_SIZE"], Some(set_network::segment), "place the job as segments of so many nodes (block topology)";
-    "send-libs" None, OPTIONAL, RUN, ["", "", "SLURM_SEND_LIBS"], REFUSED, "";
+    "send-libs" None, OPTIONAL, RUN, ["", "", "SLURM_SEND_LIBS"], Some(set_broadcast::send_libs), "autodetect and broadcast executable's shared object dependencies";
     "share" None, NONE, ALL, NO_VARIABLE, Some(set_size::oversubscribe), "";
     "signal" None, REQUIRED, ALL, named!("SIGNAL"), Some(set::signal), "send signal when time limit within time seconds";
     "slurmd-debug" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";

@@ -1,0 +1,145 @@
+//! The process with the PMIx server: the library has threads of its own, which a supervisor must not have, and hears the
+//! user's programs, so it runs as the user.
+use std::fs::DirBuilder;
+use std::io::{Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pmix::{Event, Job, Node, Server};
+
+use super::protocol::{FromServer, Setup, ToServer};
+use crate::frame::{self, Incoming};
+
+/// The descriptor of the supervisor's line.
+pub const LINE_FD: i32 = 3;
+
+/// Serves until the supervisor hangs up.
+pub fn serve() -> ExitCode {
+    // SAFETY: the supervisor gives the socket at this number; a foreign caller gets an error from the first read.
+    let line = unsafe {
+        libc::fcntl(LINE_FD, libc::F_SETFD, libc::FD_CLOEXEC);
+        UnixStream::from(OwnedFd::from_raw_fd(LINE_FD))
+    };
+    let Ok(writer) = line.try_clone() else { return ExitCode::FAILURE };
+    let writer = Arc::new(Mutex::new(writer));
+    let say = move |message: &FromServer| {
+        let mut line = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // A supervisor that is gone is noticed by the reader.
+        let _ = line.write_all(&frame::encode(message));
+    };
+    let mut hear = Hear { line, incoming: Incoming::default() };
+    let Some(ToServer::Setup(setup)) = hear.next() else {
+        eprintln!("spurpmixd: started by a supervisor only");
+        return ExitCode::FAILURE;
+    };
+    let directory = PathBuf::from(format!("/tmp/spur-pmix-{}-{}-{}", setup.id, setup.here, std::process::id()));
+    let tell = say.clone();
+    let server = match start(setup, &directory, move |event| tell(&in_words(event)), &say) {
+        Ok(server) => server,
+        Err(why) => {
+            say(&FromServer::Failed { why });
+            clear(&directory);
+            return ExitCode::FAILURE;
+        }
+    };
+    while let Some(message) = hear.next() {
+        match message {
+            ToServer::Setup(_) => {}
+            ToServer::Answer { number, status, data } => server.answer(number, status, data),
+            ToServer::Fetch { number, rank } => server.fetch(number, rank),
+        }
+    }
+    clear(&directory);
+    // At once: the library's threads and exit handlers have nothing more to do.
+    // SAFETY: ends this process.
+    unsafe { libc::_exit(0) }
+}
+
+/// Where shared memory of the tasks goes on a machine with several nodes, whose tasks Open MPI 4 would mix up.
+fn shared_memory(directory: &Path) -> PathBuf {
+    Path::new("/dev/shm").join(directory.file_name().unwrap_or_default())
+}
+
+fn clear(directory: &Path) {
+    let _ = std::fs::remove_dir_all(directory);
+    let _ = std::fs::remove_dir_all(shared_memory(directory));
+}
+
+/// The node is one of several on this machine: its name is not the machine's.
+fn is_one_of_several(node: &str) -> bool {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let short = |name: &str| name.trim().split('.').next().unwrap_or_default().to_owned();
+    short(&host) != short(node)
+}
+
+fn start(
+    setup: Setup,
+    directory: &Path,
+    tell: impl Fn(Event) + Send + Sync + 'static,
+    say: &impl Fn(&FromServer),
+) -> Result<Server, String> {
+    DirBuilder::new().mode(0o700).create(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let (name, here) = setup.nodes.get(setup.here).cloned().ok_or("no place among the nodes")?;
+    let job = Job {
+        namespace: setup.namespace,
+        id: setup.id,
+        uid: setup.uid,
+        gid: setup.gid,
+        nodes: setup.nodes.into_iter().map(|(name, ranks)| Node { name, ranks }).collect(),
+        here: setup.here,
+        directory: directory.to_owned(),
+    };
+    let server = Server::start(job, tell)?;
+    let shared = shared_memory(directory);
+    let own_memory = is_one_of_several(&name) && DirBuilder::new().mode(0o700).create(&shared).is_ok();
+    let of_task = |rank: u32| {
+        let mut variables = server.variables(rank)?;
+        if own_memory {
+            variables.push(("OMPI_MCA_btl_vader_backing_directory".into(), shared.display().to_string()));
+        }
+        Ok((rank, variables))
+    };
+    let variables = here.into_iter().map(of_task).collect::<Result<_, String>>()?;
+    say(&FromServer::Ready { variables });
+    Ok(server)
+}
+
+fn in_words(event: Event) -> FromServer {
+    match event {
+        Event::Fence { number, ranks, data } => FromServer::Fence { number, ranks, data },
+        Event::Get { number, rank } => FromServer::Get { number, rank },
+        Event::Got { number, status, data } => FromServer::Got { number, status, data },
+        Event::Abort { rank, text } => FromServer::Abort { rank, text },
+        Event::Came { rank } => FromServer::Came { rank },
+        Event::Left { rank } => FromServer::Left { rank },
+    }
+}
+
+struct Hear {
+    line: UnixStream,
+    incoming: Incoming,
+}
+
+impl Hear {
+    /// None when the supervisor has hung up, or says what cannot be read.
+    fn next(&mut self) -> Option<ToServer> {
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match self.incoming.next() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(_) => return None,
+            }
+            match self.line.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(length) => self.incoming.push(&buffer[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
