@@ -82,6 +82,7 @@ pub struct Infos {
     infos: Vec<Info>,
     texts: Vec<CString>,
     /// Boxes, because the list points to them and may move.
+    #[allow(clippy::vec_box, reason = "the addresses must stay")]
     inner: Vec<Box<(Array, Infos)>>,
 }
 

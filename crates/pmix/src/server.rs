@@ -91,7 +91,6 @@ struct Waiting {
 struct Module {
     client_connected: Option<unsafe extern "C" fn(*const Process, *mut c_void, Done, *mut c_void) -> Status>,
     client_finalized: Option<unsafe extern "C" fn(*const Process, *mut c_void, Done, *mut c_void) -> Status>,
-    #[allow(clippy::type_complexity, reason = "as the library's header has it")]
     abort: Option<
         unsafe extern "C" fn(
             *const Process,
@@ -104,7 +103,6 @@ struct Module {
             *mut c_void,
         ) -> Status,
     >,
-    #[allow(clippy::type_complexity, reason = "as the library's header has it")]
     fence: Option<
         unsafe extern "C" fn(
             *const Process,
