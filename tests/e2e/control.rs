@@ -138,3 +138,38 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
     // Both notations say the same.
     assert!(cluster.ok("squeue --yaml").starts_with("---\nmeta:\n"));
 }
+
+#[test]
+fn the_log_is_made_louder_and_quieter_while_the_controller_runs() {
+    let cluster = Cluster::up("--nodes 1 --cpus 2");
+    let level = || cluster.ok("scontrol show config | grep -E '^(SlurmctldDebug|DebugFlags) ' | tr -s ' '");
+    assert_eq!(level(), "DebugFlags = (null)\nSlurmctldDebug = info");
+    let log = format!("{}/log/controller.log", cluster.dir.display());
+    cluster.ok("sbatch --wrap true");
+    assert_eq!(cluster.run(&format!("grep -c JobSubmitted {log}")).out, "0\n");
+    cluster.ok("scontrol setdebugflags +tracejobs +Protocol; scontrol setdebug debug");
+    assert_eq!(level(), "DebugFlags = Protocol,TraceJobs\nSlurmctldDebug = debug");
+    cluster.ok("sbatch --wrap true");
+    cluster.wait_until(&format!("cat {log}"), |said| {
+        said.out.contains("JobSubmitted") && said.out.contains("spur.v1.Controller/Submit")
+    });
+    cluster.ok("scontrol setdebugflags -TraceJobs; scontrol update SlurmctldDebug=2");
+    assert_eq!(level(), "DebugFlags = Protocol\nSlurmctldDebug = error");
+    // What was changed holds until the file is read again.
+    cluster.ok("scontrol reconfigure");
+    assert_eq!(level(), "DebugFlags = (null)\nSlurmctldDebug = info");
+    for (line, told) in [
+        ("setdebug loud", "invalid debug level: loud\n"),
+        ("setdebugflags TraceJobs", "Usage: setdebugflags [+|-]NAME\n"),
+        ("setdebugflags +Nonsense", "invalid debug flag: Nonsense\n"),
+    ] {
+        let said = cluster.run(&format!("scontrol {line}"));
+        assert_eq!((said.err.as_str(), said.code), (told, 1));
+    }
+    // What the machine has left, and how busy it is, is measured.
+    let shown =
+        cluster.wait_until("scontrol show node n1 | grep -oE '(CPULoad|FreeMem)=[0-9.]+'", |said| said.code == 0);
+    assert_eq!(shown.out.lines().count(), 2, "{}", shown.out);
+    let shown = cluster.ok("sinfo -hN -o '%O %e'");
+    assert!(shown.split(' ').all(|word| word.parse::<f64>().is_ok()), "{shown}");
+}

@@ -39,3 +39,4 @@ mod talk;
 mod tokens;
 mod topology;
 mod torture;
+mod triggers;

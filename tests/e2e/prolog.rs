@@ -214,3 +214,47 @@ fn a_configured_task_prolog_changes_what_tasks_find() {
     );
     cluster.wait_file("ended", |text| text == "0 from the site\n");
 }
+
+#[test]
+fn srun_runs_its_own_programs_around_a_step() {
+    let site = Site::up(&["SrunProlog", "SrunEpilog"], "");
+    let here = site.dir.display().to_string();
+    let note =
+        |name: &str| format!("#!/bin/bash\necho {name} $SLURM_SCRIPT_CONTEXT $SLURM_NNODES \"$@\" >> {here}/notes\n");
+    for name in ["before", "after"] {
+        fs::write(site.dir.join(name), note(name)).unwrap();
+        fs::set_permissions(site.dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // The site's, around a job of srun's own, which is there before the first and gone after the second.
+    assert_eq!(site.cluster.ok("srun -N2 -n2 printenv SLURM_NTASKS"), "2\n2");
+    let calls = site.calls();
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    let job = calls[0].split(' ').nth(1).unwrap().to_string();
+    assert_eq!(calls, [format!("SrunProlog {job} controller"), format!("SrunEpilog {job} controller")]);
+    assert!(site.environment("SrunEpilog").contains(&"SLURM_SCRIPT_CONTEXT=epilog_srun".to_string()));
+    site.cluster.wait_state(&job, "COMPLETED");
+    assert_eq!(site.cluster.ok(&format!("sacct -nP -j {job} -o jobid,state | tail -1")), format!("{job}.0|COMPLETED"));
+    // The user's own go before them; the exit code is the step's.
+    let said = site.cluster.run(&format!("srun --prolog={here}/before --epilog={here}/after -N1 bash -c 'exit 3'"));
+    assert_eq!(said.code, 3, "{said:?}");
+    let bash = site.cluster.ok("command -v bash");
+    let noted = |name: &str| fs::read_to_string(site.dir.join(name)).unwrap_or_default();
+    assert_eq!(
+        noted("notes"),
+        format!("before prolog_srun 1 {bash} -c exit 3\nafter epilog_srun 1 {bash} -c exit 3\n")
+    );
+    // In an allocation, in parts, and not at all.
+    site.cluster.ok(&format!(
+        "rm {here}/calls; salloc -Q -n2 srun --epilog=none -n1 true; srun --prolog=none --epilog=none true"
+    ));
+    assert_eq!(site.calls().len(), 1, "{:?}", site.calls());
+    site.cluster.ok(&format!("rm {here}/calls"));
+    assert_eq!(site.cluster.ok("srun -l -n1 echo one : -n1 echo two | sort"), "0: one\n1: two");
+    assert_eq!(site.calls().len(), 2, "{:?}", site.calls());
+    let said = site.cluster.run("srun --prolog=/nowhere --epilog=none true");
+    assert_eq!((said.code, said.err.as_str()), (0, "srun: Access denied for /nowhere: No such file or directory\n"));
+    let shown = site.cluster.ok("scontrol show config | grep -E '^Srun(Prolog|Epilog) '");
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert!(shown.contains(&format!("= {here}/SrunProlog")), "{shown}");
+    site.cluster.wait_for("squeue -h | wc -l", "0");
+}

@@ -123,7 +123,11 @@ async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyho
             }
             // The controllers are told where with the next greeting.
             () = agent.heard.is_new() => return Ok(()),
-            _ = heartbeat.tick() => drop(say.send(Report::Heartbeat)),
+            _ = heartbeat.tick() => {
+                // A controller of an earlier version knows only the first.
+                drop(say.send(Report::Heartbeat));
+                drop(say.send(Report::Load(crate::machine::load())));
+            }
         }
     }
 }

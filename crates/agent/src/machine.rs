@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Timestamp;
+use model::agent::Load;
 use model::node::Machine;
 
 use crate::Options;
@@ -37,6 +38,14 @@ pub fn describe(options: &Options) -> Machine {
         address: String::new(),
         pools: Vec::new(),
     }
+}
+
+/// How busy it is at this moment.
+pub fn load() -> Load {
+    let average = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let average: f64 = average.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let free_kib = field_of("/proc/meminfo", "MemFree:").unwrap_or(0);
+    Load { cpu_hundredths: (average * 100.0).round() as u32, free_mb: free_kib / 1024 }
 }
 
 fn now() -> Timestamp {

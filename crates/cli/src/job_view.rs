@@ -175,6 +175,11 @@ impl<'a> JobView<'a> {
     }
 
     /// `gres:gpu:2`, empty when nothing was asked for.
+    pub fn tres_per_job(&self) -> String {
+        let asked: Vec<String> = self.spec().size.gres_total.iter().map(|gres| format!("gres:{gres}")).collect();
+        asked.join(",")
+    }
+
     pub fn tres_per_node(&self) -> String {
         let asked: Vec<String> = self.spec().size.gres.iter().map(|gres| format!("gres:{gres}")).collect();
         asked.join(",")

@@ -49,6 +49,7 @@ pub mod sshare;
 pub mod sstat;
 pub mod stage;
 pub mod staging_view;
+pub mod strigger;
 pub mod submit;
 pub mod table;
 pub mod trouble;

@@ -48,6 +48,20 @@ pub fn address(node: &NodeView) -> &str {
     }
 }
 
+/// `0.25`, as the last minute had it.
+pub fn cpu_load(node: &NodeView) -> String {
+    node.load.as_ref().map_or("N/A".into(), |load| hundredths(load.cpu_hundredths))
+}
+
+pub fn hundredths(number: u32) -> String {
+    format!("{}.{:02}", number / 100, number % 100)
+}
+
+/// In megabytes.
+pub fn free_memory(node: &NodeView) -> String {
+    node.load.as_ref().map_or("N/A".into(), |load| load.free_mb.to_string())
+}
+
 /// The node's own name: several nodes may share a machine, and users tell them apart by name.
 pub fn host(node: &NodeView) -> &str {
     node.node.name.as_str()

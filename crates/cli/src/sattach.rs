@@ -13,7 +13,7 @@ use crate::srun::output::{self, Lines, Piece, Sink};
 use crate::trouble::{self, Trouble};
 use crate::version;
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("error-filter", None, Value::Required),
     flag("help", Some('h'), Value::None),
     flag("input-filter", None, Value::Required),
@@ -26,7 +26,7 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 Usage: sattach [options] <jobid.stepid>
       --input-filter=taskid   input goes to this task only
       --output-filter=taskid  only this task's stdout

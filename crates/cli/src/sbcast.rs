@@ -12,7 +12,7 @@ use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::version;
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("compress", Some('C'), Value::Optional),
     flag("exclude", None, Value::Required),
     flag("fanout", Some('F'), Value::Required),
@@ -28,7 +28,7 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 Usage: sbcast [OPTIONS] SOURCE DEST
   -C, --compress[=lib]  accepted; nothing is compressed on one machine
   -f, --force           replace a file that is there

@@ -11,7 +11,7 @@ use crate::trouble::{Trouble, connect};
 use crate::version;
 use crate::zone::Clock;
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
     flag("help", Some('h'), Value::None),
     flag("json", None, Value::None),
@@ -23,7 +23,7 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 Usage: sdiag [OPTIONS]
   -a, --all             all statistics (the default)
   -r, --reset           set the counters back (administrators)

@@ -8,7 +8,7 @@ use crate::trouble::{self, Trouble};
 use crate::{accounting, context, sacctmgr, users};
 
 #[rustfmt::skip]
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("accounts", Some('A'), Value::Required),
     flag("all", Some('a'), Value::None),
     flag("clusters", Some('M'), Value::Required),
@@ -27,7 +27,7 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 Usage:  sshare [OPTION]
   Valid OPTIONs are:
   -A, --accounts=LIST   these accounts only

@@ -13,7 +13,7 @@ use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::version;
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("allsteps", Some('a'), Value::None),
     flag("format", Some('o'), Value::Required),
     flag("fields", None, Value::Required),
@@ -30,7 +30,7 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 sstat [<OPTION>] -j <job(.step)>
     Valid <OPTION> values are:
   -a, --allsteps      all running steps of the jobs

@@ -20,6 +20,9 @@ pub struct Client {
     pub controller_socket: Sockets,
     /// With `%n` for the node's name.
     pub agent_socket: String,
+    /// What srun runs around every step, unless it is told otherwise.
+    pub srun_prolog: String,
+    pub srun_epilog: String,
 }
 
 /// What a command says when it finds no cluster.
@@ -72,6 +75,8 @@ fn read(file: &Path) -> Result<Client, String> {
         let item = document.get("controller").and_then(|table| table.get(key)).and_then(Item::as_integer);
         item.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
     };
+    let top = |key: &str| document.get(key).and_then(Item::as_str).unwrap_or_default().to_string();
+    let (srun_prolog, srun_epilog) = (top("srun_prolog"), top("srun_epilog"));
     let remotes = document.get("client").and_then(|table| table.get("controllers")).and_then(Item::as_array);
     if let Some(remotes) = remotes {
         let addresses = remotes.iter().filter_map(|address| address.as_str().map(PathBuf::from)).collect();
@@ -79,7 +84,15 @@ fn read(file: &Path) -> Result<Client, String> {
         let controller_socket = elsewhere(addresses, authority).ok_or_else(|| broken(file))?;
         let cluster_name = document.get("cluster_name").and_then(Item::as_str).unwrap_or("spur").to_string();
         // There is no agent here.
-        return Ok(Client { file: file.into(), cluster_name, controller_socket, agent_socket: "/dev/null/%n".into() });
+        let agent_socket = "/dev/null/%n".into();
+        return Ok(Client {
+            file: file.into(),
+            cluster_name,
+            controller_socket,
+            agent_socket,
+            srun_prolog,
+            srun_epilog,
+        });
     }
     let socket = anchored(value("controller", "socket").unwrap_or(DEFAULT_CONTROLLER_SOCKET));
     let agent_socket = value("agent", "socket").unwrap_or(DEFAULT_AGENT_SOCKET);
@@ -92,6 +105,8 @@ fn read(file: &Path) -> Result<Client, String> {
             number("patience"),
         ),
         agent_socket: anchored(agent_socket).to_string_lossy().into_owned(),
+        srun_prolog,
+        srun_epilog,
     })
 }
 

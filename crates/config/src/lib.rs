@@ -120,6 +120,9 @@ fn parse_with_warnings(text: &str, file_name: &str) -> Result<(Config, Problems)
 fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     let mut top = Section::new(table, "the top of the file", 0, notes);
     top.word("cluster_name", &mut config.cluster_name);
+    // Not in `[hooks]`: commands read these lines and no others.
+    top.text("srun_prolog", &mut config.hooks.srun_prolog);
+    top.text("srun_epilog", &mut config.hooks.srun_epilog);
     if let Some(section) = top.section("controller") {
         settings::controller(section, &mut config.controller);
     }

@@ -21,6 +21,8 @@ use crate::settings::NO_DATABASE;
 pub fn render(config: &Config) -> String {
     let mut text = Text::default();
     text.string("cluster_name", &config.cluster_name);
+    text.string("srun_prolog", &config.hooks.srun_prolog);
+    text.string("srun_epilog", &config.hooks.srun_epilog);
     controller(&mut text, config);
     agent(&mut text, config);
     scheduler(&mut text, config);
@@ -79,6 +81,9 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);
     text.value("token_lifespan_max", seconds(controller.token_lifespan_max));
+    text.string("log_level", controller.loudness.level.map_or("", |level| level.word()));
+    let flags: Vec<String> = controller.loudness.flags.iter().map(|flag| flag.word().to_string()).collect();
+    text.strings("debug_flags", &flags);
 }
 
 /// What was said in a slurm.conf and is only shown.

@@ -7,6 +7,7 @@ use model::config::{
     SuspendCpus,
 };
 use model::license::LicenseCount;
+use model::loudness::{DebugFlag, Known, LogLevel};
 use model::priority::{PriorityConfig, PriorityKind, UsageReset};
 
 use crate::section::{Section, set};
@@ -43,6 +44,18 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);
     section.seconds("token_lifespan_max", &mut controller.token_lifespan_max);
+    let level = section.read("log_level", "quiet, fatal, error, info, verbose, debug … debug5", |item| {
+        item.as_str().and_then(LogLevel::parse)
+    });
+    controller.loudness.level = level;
+    let flags = section.read("debug_flags", "a list of subjects such as [\"TraceJobs\", \"Backfill\"]", |item| {
+        let flag = |word: &str| match DebugFlag::parse(word) {
+            Known::Flag(flag) => Some(flag),
+            Known::Silent(_) | Known::No => None,
+        };
+        item.as_array()?.iter().map(|word| word.as_str().and_then(flag)).collect::<Option<Vec<_>>>()
+    });
+    controller.loudness.flags = flags.unwrap_or_default();
     if controller.first_job_id > controller.max_job_id {
         section.notes.add(section.at, "`first_job_id` is larger than `max_job_id`");
     }

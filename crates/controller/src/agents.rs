@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use model::NodeName;
-use model::agent::Order;
+use model::agent::{Load, Order};
 use tokio::sync::{Notify, mpsc};
+
+const AGENT: &str = model::loudness::DebugFlag::Agent.target();
 
 /// The orders on their way to one agent.
 pub type Orders = mpsc::UnboundedSender<Order>;
@@ -19,6 +21,7 @@ pub struct Agents {
 struct Connected {
     streams: HashMap<NodeName, Stream>,
     heard: HashMap<NodeName, Instant>,
+    loads: HashMap<NodeName, Load>,
     n_connections: u64,
 }
 
@@ -77,16 +80,32 @@ impl Agents {
         self.lock().heard.insert(node.clone(), Instant::now());
     }
 
+    pub fn is_loaded(&self, node: &NodeName, load: Load) {
+        self.lock().loads.insert(node.clone(), load);
+    }
+
+    /// How busy the machines are, as far as they have said.
+    pub fn loads(&self) -> HashMap<NodeName, Load> {
+        self.lock().loads.clone()
+    }
+
     pub fn last_heard(&self, node: &NodeName) -> Option<Instant> {
         self.lock().heard.get(node).copied()
     }
 
     /// Says whether the agent is connected; an order to one that is not is sent again when it comes.
     pub fn send(&self, node: &NodeName, order: Order) -> bool {
+        tracing::debug!(target: AGENT, %node, order = kind(&order));
         self.lock().streams.get(node).is_some_and(|stream| stream.orders.send(order).is_ok())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Connected> {
         self.connected.lock().expect("nobody panics while holding this lock")
     }
+}
+
+/// Its name alone: orders hold what is their users' business.
+fn kind(order: &Order) -> String {
+    let text = format!("{order:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_string()
 }

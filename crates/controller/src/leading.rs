@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use journal::{Leadership, MembersError};
 use model::members::MemberView;
+use model::trigger::TriggerKind;
 use model::{Caller, Command, Config, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -83,6 +84,7 @@ impl Leading {
             }
         }
         crate::tls::hand_in_authority(ground, &door).await;
+        tell_triggers(ground, &door).await;
         // What was read from the log is not counted.
         ground.published.statistics.reset(door.now());
         let mut loops = JoinSet::new();
@@ -136,6 +138,20 @@ impl Leading {
         request: Request<Body>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>> {
         self.service.clone().call(request)
+    }
+}
+
+/// Another leader than before is an event of its own. The first of the controllers is what Slurm calls the primary.
+async fn tell_triggers(ground: &Ground, door: &Door) {
+    if ground.published.now().triggers().next().is_none() {
+        return;
+    }
+    let kinds = match ground.journal.is_lone() || ground.own.id == 1 {
+        true => vec![TriggerKind::PrimaryResumedOperation, TriggerKind::PrimaryResumedControl],
+        false => vec![TriggerKind::PrimaryFailure, TriggerKind::BackupAssumedControl],
+    };
+    if let Err(refusal) = door.propose(Caller::SYSTEM, Command::Happened { kinds }).await {
+        tracing::warn!(?refusal, "that this controller leads was not told to triggers");
     }
 }
 

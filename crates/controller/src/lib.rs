@@ -18,6 +18,7 @@ mod door;
 mod history;
 mod leader;
 mod leading;
+pub mod loudness;
 mod machine;
 mod members;
 mod metrics;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use journal::Machine;
 use model::command::Applied;
+use model::loudness::DebugFlag;
 use model::{Entry, Event, Reject, Reply, codec};
 use state::Cluster;
 use tokio::sync::{broadcast, watch};
@@ -80,6 +81,7 @@ impl Machine for ClusterMachine {
         if let Err(Reject::Internal(why)) = &reply {
             tracing::error!(index, why, command = ?entry.command, "a bug: the entry was not applied");
         }
+        events.iter().for_each(tell);
         self.statistics.applied(&self.cluster, &events);
         self.pending.extend(events);
         reply
@@ -98,5 +100,25 @@ impl Machine for ClusterMachine {
         self.cluster = codec::decode(snapshot).map_err(|error| error.to_string())?;
         self.publish();
         Ok(())
+    }
+}
+
+/// For those who want to follow what happens (DebugFlags).
+fn tell(event: &Event) {
+    const JOBS: &str = DebugFlag::TraceJobs.target();
+    const STEPS: &str = DebugFlag::Steps.target();
+    const BUFFERS: &str = DebugFlag::BurstBuffer.target();
+    const NODES: &str = DebugFlag::NodeFeatures.target();
+    const RESERVATIONS: &str = DebugFlag::Reservation.target();
+    match event {
+        Event::JobChanged { .. }
+        | Event::JobSubmitted { .. }
+        | Event::JobUpdated { .. }
+        | Event::JobGone { .. }
+        | Event::TimeUsed { .. } => tracing::debug!(target: JOBS, ?event),
+        Event::StepChanged { .. } => tracing::debug!(target: STEPS, ?event),
+        Event::BufferChanged { .. } => tracing::debug!(target: BUFFERS, ?event),
+        Event::NodeChanged { .. } | Event::Reconfigured { .. } => tracing::debug!(target: NODES, ?event),
+        Event::ReservationChanged { .. } => tracing::debug!(target: RESERVATIONS, ?event),
     }
 }

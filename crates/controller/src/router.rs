@@ -35,6 +35,7 @@ use crate::rules;
 
 /// A call waits so long for somebody to lead; then its sender must ask again.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PROTOCOL: &str = model::loudness::DebugFlag::Protocol.target();
 /// Who root of another machine is here.
 const NOBODY: u32 = 65_534;
 
@@ -72,6 +73,7 @@ impl Service<Request<Body>> for Router {
             Ok(origin) => origin,
             Err(status) => return futures::future::ready(Ok(status.into_http())).boxed(),
         };
+        tracing::debug!(target: PROTOCOL, call = request.uri().path(), ?origin);
         let leading = self.lead.borrow().clone();
         match leading {
             // Nobody else could lead: as if there were no router.

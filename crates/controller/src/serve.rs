@@ -43,6 +43,7 @@ pub fn run(options: Options) -> Result<()> {
 
 async fn serve(options: Options) -> Result<()> {
     let settings = options.own;
+    crate::loudness::follow(&settings.loudness);
     let (machine, published) = ClusterMachine::new();
     let tls_dir = tls::dir(Path::new(&settings.state_dir));
     let keyring = match tls_dir.join("identity.pem").exists() {
@@ -183,8 +184,12 @@ async fn reload_on_hangup(lead: router::Lead, config_file: PathBuf) {
                 continue;
             }
         };
+        let loudness = config.controller.loudness.clone();
         match leading.door.propose(Caller::SYSTEM, Command::Reconfigure { config }).await {
-            Ok(_) => tracing::info!("the configuration was read again"),
+            Ok(_) => {
+                crate::loudness::follow(&loudness);
+                tracing::info!("the configuration was read again");
+            }
             Err(refusal) => tracing::error!(?refusal, "the configuration stays as it was"),
         }
     }

@@ -158,9 +158,19 @@ pub enum Report {
         works: Vec<Progress>,
     },
     Inventory(Inventory),
+    /// How busy the machine is; comes with the heartbeat.
+    Load(Load),
 }
 
 record! {
+    /// How busy a machine is.
+    pub struct Load {
+        /// Of the last minute, in hundredths: 150 is a load of 1.5.
+        pub cpu_hundredths: u32,
+        /// What programs could still have, without anything being swapped.
+        pub free_mb: u64,
+    }
+
     /// What an agent that is heard by other machines must know of them.
     pub struct Neighbours {
         /// Where controllers are reached.

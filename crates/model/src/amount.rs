@@ -121,6 +121,9 @@ impl JobSpec {
         for gres in &size.gres_per_task {
             amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count) * u64::from(n_tasks));
         }
+        for gres in &size.gres_total {
+            amount.add_gres(&gres.name, &gres.kind, gres.count.into());
+        }
         amount.memory_mb = match size.memory {
             Memory::Default | Memory::WholeNode => 0,
             Memory::PerNodeMb(megabytes) => megabytes * u64::from(n_nodes),

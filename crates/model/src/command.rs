@@ -186,6 +186,22 @@ pub enum Command {
         name: String,
     },
     Tick,
+    /// `strigger --set`
+    SetTrigger {
+        trigger: Box<crate::trigger::Trigger>,
+    },
+    ClearTriggers {
+        filter: crate::trigger::TriggerFilter,
+    },
+    /// The program of a trigger has run, as many times as it had before.
+    TriggerRan {
+        id: u32,
+        n_fired: u32,
+    },
+    /// What only the leader knows of has happened.
+    Happened {
+        kinds: Vec<crate::trigger::TriggerKind>,
+    },
     /// Machines join and leave.
     Trust(TrustChange),
     /// The state of a backup, for a cluster that has none of its own yet.

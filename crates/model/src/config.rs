@@ -169,6 +169,8 @@ pub struct ControllerConfig {
     pub patience_secs: u32,
     /// The tokens of `scontrol token` live so long at most.
     pub token_lifespan_max: Span,
+    /// How much its log says.
+    pub loudness: crate::loudness::Loudness,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -414,6 +416,7 @@ impl Default for ControllerConfig {
             local_members: 1,
             patience_secs: 0,
             token_lifespan_max: Span::from_secs(365 * 24 * 3600),
+            loudness: Default::default(),
         }
     }
 }

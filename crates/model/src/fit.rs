@@ -84,6 +84,7 @@ impl Size {
             && self.preference.is_none()
             && self.gres.is_empty()
             && self.gres_per_task.is_empty()
+            && self.gres_total.is_empty()
             && self.threads_per_core.is_none()
             && self.sockets_per_node.is_none()
             && self.cores_per_socket.is_none()

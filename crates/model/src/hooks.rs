@@ -18,6 +18,9 @@ pub struct HooksConfig {
     /// Around each task, as the job's user.
     pub task_prolog: String,
     pub task_epilog: String,
+    /// Around each step, by `srun` itself.
+    pub srun_prolog: String,
+    pub srun_epilog: String,
     pub flags: HookFlags,
     /// None: for ever.
     pub prolog_timeout: Option<Span>,

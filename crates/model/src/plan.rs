@@ -52,6 +52,8 @@ record! {
         pub n_cpus: u32,
         pub memory_mb: u64,
         pub n_tasks: u32,
+        /// Its part of the devices that the job asks for in all.
+        pub gres: Vec<crate::gres::GresRequest>,
     }
 
     pub struct WaitReason {

@@ -76,6 +76,11 @@ impl PreemptionConfig {
         self.kind != PreemptKind::Nothing
     }
 
+    /// A job of this kind is told to go by the signal it asked for.
+    pub fn tells_by_own_signal(&self, spec: &crate::JobSpec) -> bool {
+        spec.warning.as_ref().is_some_and(|warning| self.sends_user_signal || warning.overlaps_reservations)
+    }
+
     /// `SUSPEND,GANG`: one mode, with or without taking turns. Says what is wrong with it.
     pub fn set_mode(&mut self, text: &str) -> Result<(), &'static str> {
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {

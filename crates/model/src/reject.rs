@@ -90,6 +90,9 @@ pub enum Reject {
     BadWckey,
     /// A limit of an account or a QOS; which.
     Limit(crate::Reason),
+    NoSuchTrigger,
+    DuplicateTrigger,
+    TooManyTriggers,
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -181,6 +184,9 @@ impl fmt::Display for Reject {
             Reject::UnknownPartition(_) => "Invalid partition name specified",
             Reject::BadWckey => "Invalid wckey specification",
             Reject::Limit(_) => "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            Reject::NoSuchTrigger => "No such process",
+            Reject::DuplicateTrigger => "Duplicate event trigger",
+            Reject::TooManyTriggers => "Too many triggers are set already",
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)

@@ -27,6 +27,8 @@ record! {
         pub reservation: String,
         /// That reservation is for maintenance.
         pub is_in_maintenance: bool,
+        /// As its agent last said; none: it has said nothing.
+        pub load: Option<crate::agent::Load>,
     }
 
     /// One licence as the whole cluster sees it.

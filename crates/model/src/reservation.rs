@@ -147,6 +147,12 @@ impl Reservation {
         person_is_right && (self.accounts.includes(is_account) || !self.accounts.asks())
     }
 
+    /// Jobs of this kind may run into it: they are warned, and gone within `MaxStartDelay`, when one of its own needs the place.
+    pub fn waits_for(&self, spec: &JobSpec) -> bool {
+        let (Some(delay), Some(warning)) = (self.max_start_delay, &spec.warning) else { return false };
+        warning.overlaps_reservations && warning.before <= delay
+    }
+
     /// The first of its times, present and to come, that ends after `at`.
     pub fn window_after(&self, at: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let mut window = (self.start, self.end);

@@ -97,6 +97,8 @@ record! {
         pub gres: Vec<GresRequest>,
         /// For each task on a node, besides `gres`.
         pub gres_per_task: Vec<GresRequest>,
+        /// In all, besides `gres`; nodes may give different numbers, each at least one.
+        pub gres_total: Vec<GresRequest>,
         pub cpus_per_gpu: Option<u32>,
         /// Of each core, only so many CPUs do work for the job; it holds whole cores.
         pub threads_per_core: Option<u32>,
@@ -162,6 +164,8 @@ record! {
         pub before: Span,
         /// Only the batch shell gets it (`B:`), not the steps.
         pub batch_only: bool,
+        /// The job may run into reservations that wait so long for it to go (`R:`).
+        pub overlaps_reservations: bool,
     }
 }
 

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use model::reservation::Flag;
-use model::{NodeName, Reservation, Timestamp};
+use model::{JobSpec, NodeName, Reservation, Timestamp};
 use state::Cluster;
 
 use crate::request::Request;
@@ -21,8 +21,8 @@ struct Closure<'a> {
 
 #[derive(Clone, Copy)]
 enum Whom<'a> {
-    /// All but the jobs of that reservation.
-    Outside(&'a str),
+    /// All but the jobs of that reservation, and those that it waits for.
+    Outside(&'a Reservation),
     /// The jobs of that reservation: they stay on its nodes.
     Inside(&'a str),
 }
@@ -52,7 +52,7 @@ impl<'a> Closures<'a> {
                 spots: own.clone(),
                 interval,
                 begins,
-                holds_for: Whom::Outside(&reservation.name),
+                holds_for: Whom::Outside(reservation),
                 is_maintenance: reservation.has(Flag::Maint),
             }));
             if !reservation.has(Flag::AnyNodes) && !reservation.has(Flag::Flex) {
@@ -68,10 +68,10 @@ impl<'a> Closures<'a> {
         Closures { now: cluster.now(), all }
     }
 
-    /// Those that hold for jobs of that reservation, or of none (empty), by number; jobs with the same list are treated alike.
-    pub fn of(&self, own: &str) -> Vec<u32> {
+    /// Those that hold for such a job in that reservation, or in none (empty), by number; jobs with the same list are treated alike.
+    pub fn of(&self, spec: &JobSpec, own: &str) -> Vec<u32> {
         let holds = |closure: &Closure| match closure.holds_for {
-            Whom::Outside(name) => name != own,
+            Whom::Outside(reservation) => reservation.name != own && !reservation.waits_for(spec),
             Whom::Inside(name) => name == own,
         };
         (0..).zip(&self.all).filter(|(_, closure)| holds(closure)).map(|(number, _)| number).collect()

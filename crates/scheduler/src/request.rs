@@ -37,7 +37,7 @@ impl<'a> Request<'a> {
             let end = cluster.end_if_started(job.spec.time_limit, reservation);
             let length = Length(end.map(|end| end - cluster.now()));
             for counts in crate::counts::wanted_by(&job.spec) {
-                let closed = closures.of(reservation);
+                let closed = closures.of(&job.spec, reservation);
                 let request = Request::new(job, &job.spec.size, length, closed);
                 requests.push(Request { counts, reservation, ..request });
             }
@@ -81,6 +81,7 @@ impl<'a> Request<'a> {
         let size = self.size;
         size.gres.is_empty()
             && size.gres_per_task.is_empty()
+            && size.gres_total.is_empty()
             && !size.wants_whole_nodes()
             && size.sharing != Sharing::OneUser
             && size.threads_per_core.is_none()

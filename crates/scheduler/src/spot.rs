@@ -153,7 +153,7 @@ impl<'a> Spot<'a> {
         tenancy.n_jobs += 1;
         tenancy.n_alone += u32::from(size.sharing == Sharing::OneUser);
         self.users = Some(users);
-        let gres = self.units(size, grant.n_tasks, interval);
+        let gres = self.units(&size.on_node(&grant.gres), grant.n_tasks, interval);
         if !gres.is_empty() {
             let mut in_use = self.gres_in_use().to_vec();
             in_use.extend(gres.iter().cloned());
@@ -170,7 +170,7 @@ impl<'a> Spot<'a> {
 
     /// Promises the job its part, later.
     pub fn promise(&mut self, grant: &Grant, size: &Size, job: &Job, interval: Interval) {
-        let gres = self.units(size, grant.n_tasks, interval);
+        let gres = self.units(&size.on_node(&grant.gres), grant.n_tasks, interval);
         self.promised.push(part(job.id, job.spec.uid, grant, size, gres, interval));
         self.climb();
     }

@@ -347,3 +347,46 @@ proptest! {
         prop_assert!(again.starts.is_empty(), "what fits starts in the first pass: {:?}", again.starts);
     }
 }
+
+#[test]
+fn a_total_of_gpus_is_shared_out_over_nodes_that_have_some() {
+    use model::gres::{Gres, parse_list};
+    let node = |gpus: u32| NodeConfig {
+        cpus: 8,
+        memory_mb: 1000,
+        gres: vec![Gres { name: "gpu".into(), count: gpus, ..Default::default() }],
+        ..Default::default()
+    };
+    let mut world = World::new(vec![("n1", node(2)), ("n2", node(2)), ("n3", node(4))], Vec::new());
+    let size = |total: &str, min_nodes, max_nodes| Size {
+        min_nodes,
+        max_nodes,
+        gres_total: parse_list(total).unwrap(),
+        ..Default::default()
+    };
+    let held = |world: &World, job: JobId| -> Vec<String> {
+        let allocation = &world.cluster.job(job).unwrap().allocation;
+        let units = |share: &model::resources::NodeShare| share.gres.iter().map(|held| held.units.len()).sum::<u32>();
+        allocation.nodes.iter().map(|share| format!("{}:{}", share.node, units(share))).collect()
+    };
+    let wide = world.submit(size("gpu:3", 2, Some(2)));
+    world.schedule();
+    assert_eq!(held(&world, wide), ["n1:1", "n3:2"]);
+    // What is left of them, on as few nodes as will do, with CPUs for each.
+    let rest = world.submit(Size { cpus_per_gpu: Some(2), ..size("gpu:5", 1, None) });
+    world.schedule();
+    assert_eq!(held(&world, rest), ["n1:1", "n2:2", "n3:2"]);
+    assert_eq!(world.placement(rest), "n1:2x1 n2:4x1 n3:4x1");
+    let waits = world.submit(size("gpu:1", 1, Some(1)));
+    world.schedule();
+    assert!(!world.is_running(waits));
+    world.finish(wide);
+    world.schedule();
+    assert!(world.is_running(waits));
+    let never = Command::Submit {
+        spec: Box::new(JobSpec { size: size("gpu:9", 1, None), ..Default::default() }),
+        blobs: Vec::new(),
+    };
+    let entry = model::Entry { at: world.now, by: model::Caller::SYSTEM, command: never };
+    assert!(state::apply(&mut world.cluster, &entry).reply.is_err(), "there are only eight");
+}

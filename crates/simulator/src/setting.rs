@@ -243,7 +243,12 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
         array: (is_batch && dice.one_in(5)).then(|| array(dice)),
         licenses: license::parse(dice.pick(&["", "", "", "", "a", "a:2,b", "a:3|b"])).expect("licences"),
         reservations: if dice.one_in(8) { vec![dice.pick(&RESERVATIONS).into()] } else { Vec::new() },
-        warning: dice.one_in(6).then(|| Warning { signal: 10, before: Span::from_secs(10), batch_only: true }),
+        warning: dice.one_in(6).then(|| Warning {
+            signal: 10,
+            before: Span::from_secs(10),
+            batch_only: true,
+            overlaps_reservations: dice.one_in(2),
+        }),
         burst_buffer: bb.into(),
         burst_buffer_file: bbf.into(),
         ..Default::default()

@@ -29,6 +29,7 @@ const TABLE: &[(&str, Run)] = &[
     ("srun", cli::srun::run),
     ("sshare", cli::sshare::run),
     ("sstat", cli::sstat::run),
+    ("strigger", cli::strigger::run),
 ];
 
 fn main() -> ExitCode {

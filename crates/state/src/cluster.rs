@@ -7,6 +7,7 @@ use model::accounts::Accounts;
 use model::node::NodeConfig;
 use model::request::NodeView;
 use model::reservation::Flag;
+use model::trigger::{NodeMark, Trigger};
 use model::trust::Trust;
 use model::{
     Array, BlobId, Buffer, Config, Duty, Event, Job, JobId, JobRef, Node, NodeName, Owner, PersistentBuffer, Phase,
@@ -21,7 +22,7 @@ use crate::limits::Tally;
 use crate::network::Derived;
 use crate::queue::QueueKey;
 use crate::requests::Requests;
-use crate::{fair_share, gang, het, reboots, reservations};
+use crate::{fair_share, gang, het, reboots, reservations, triggers};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -90,6 +91,14 @@ pub struct Cluster {
     pub(crate) last_turn: u64,
     /// When the turn of those who run is over; none while nobody waits for it.
     pub(crate) slice_ends: Option<Timestamp>,
+    /// Programs that wait for something to happen.
+    pub(crate) triggers: OrdMap<u32, Arc<Trigger>>,
+    pub(crate) last_trigger: u32,
+    /// While there are triggers: nodes that are not as they should be.
+    pub(crate) node_marks: OrdMap<NodeName, NodeMark>,
+    /// While there are triggers: nodes that the command in hand has changed. Empty between commands.
+    #[serde(skip)]
+    pub(crate) touched_nodes: BTreeSet<NodeName>,
     /// The command in hand has changed who holds which shared CPUs. False between commands.
     #[serde(skip)]
     pub(crate) sharing_changed: bool,
@@ -170,6 +179,7 @@ impl Cluster {
             has_live_job: phases().any(|phase| phase != Phase::Ending),
             reservation: reservation.map_or_else(String::new, |reservation| reservation.name.clone()),
             is_in_maintenance: reservation.is_some_and(|reservation| reservation.has(Flag::Maint)),
+            load: None,
         }
     }
 
@@ -241,6 +251,7 @@ impl Cluster {
         let of_shares = fair_share::next_deadline(self);
         let of_gangs = gang::next_deadline(self);
         let of_reboots = reboots::next_deadline(self);
+        let of_triggers = triggers::next_deadline(self);
         let of_minutes = crate::limits::minutes::next_deadline(self);
         of_jobs
             .into_iter()
@@ -249,6 +260,7 @@ impl Cluster {
             .chain(of_reservations)
             .chain(of_gangs)
             .chain(of_reboots)
+            .chain(of_triggers)
             .min()
     }
 
@@ -276,6 +288,9 @@ impl Cluster {
     }
 
     pub(crate) fn node_mut(&mut self, name: &str) -> &mut Node {
+        if !self.triggers.is_empty() {
+            self.touched_nodes.insert(name.into());
+        }
         Arc::make_mut(self.nodes.get_mut(name).expect("callers look the node up first"))
     }
 

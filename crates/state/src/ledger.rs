@@ -31,6 +31,7 @@ pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
             Some(node) => node_has(cluster, node, size, grant, start) && node.admits(spec.uid, size.sharing),
             None => false,
         })
+        && size.is_shared_out_by(start.nodes.iter().map(|grant| &grant.gres[..]))
         && (!size.contiguous || are_neighbours(cluster, start))
         && stays_in_share(cluster, start)
         && licenses_for(cluster, spec, start).is_some()
@@ -69,6 +70,7 @@ fn shareable(cluster: &Cluster, node: &Node, size: &Size, start: &Start) -> Vec<
 }
 
 fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant, start: &Start) -> bool {
+    let size = &*size.on_node(&grant.gres);
     let part = size.part_of(&node.config, grant.n_tasks);
     let stands_still = |job: JobId| start.parks.contains(&job);
     let lends = |job: JobId| cluster.jobs.get(&job).is_some_and(|job| job.lends_cpus);
@@ -113,7 +115,7 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
         let is_shared = node.shares_cpus;
         // Who has the node alone has its devices too, asked for or not.
         let all = (spec.size.sharing == Sharing::WholeNodes).then(|| all_gres(&node.config));
-        let asked = || node.config.pick_gres(&node.used.gres, &spec.size.gres_for(grant.n_tasks));
+        let asked = || node.config.pick_gres(&node.used.gres, &spec.size.on_node(&grant.gres).gres_for(grant.n_tasks));
         let whole = all.and_then(|all| node.config.pick_gres(&node.used.gres, &all));
         let gres = whole.or_else(asked).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));

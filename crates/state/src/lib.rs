@@ -38,6 +38,7 @@ mod settle;
 pub mod sharing;
 mod step_layout;
 mod step_life;
+mod triggers;
 
 pub use cluster::Cluster;
 pub use features::partition_refusal;
@@ -65,6 +66,7 @@ fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
     let reply = dispatch(cluster, entry.by, &entry.command);
     settle::settle_all(cluster);
     reboots::settle(cluster);
+    triggers::settle(cluster);
     Applied { reply, events: std::mem::take(&mut cluster.events) }
 }
 
@@ -115,6 +117,13 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::Recorded { up_to } => on::history::recorded(cluster, *up_to),
         Command::ContinueIds { after } => on::history::continue_ids(cluster, *after),
         Command::Tick => on::tick::tick(cluster),
+        Command::SetTrigger { trigger } => triggers::set(cluster, by, trigger),
+        Command::ClearTriggers { filter } => triggers::clear(cluster, by, filter),
+        Command::TriggerRan { id, n_fired } => triggers::ran(cluster, *id, *n_fired),
+        Command::Happened { kinds } => {
+            kinds.iter().for_each(|kind| triggers::happened(cluster, *kind));
+            Ok(Reply::Ok)
+        }
         Command::Restore { state } => on::config::restore(cluster, by, state),
         Command::Trust(change) => on::trust::change(cluster, by, change),
         Command::Once { request, command } => requests::once(cluster, by, *request, command),

@@ -26,6 +26,9 @@ pub struct Terms {
 
 /// How `victim`, which runs, would give way to `by` if that were to start in `partition`. None: it would not.
 pub fn terms(cluster: &Cluster, by: &Job, partition: &Partition, victim: &Job) -> Option<Terms> {
+    if let Some(terms) = terms_of_reservation(cluster, by, victim) {
+        return Some(terms);
+    }
     let rules = &cluster.config.scheduler.preemption;
     let is_exempt = rules.min_exempt_priority.is_some_and(|least| victim.priority >= least);
     if is_exempt || !outranks(cluster, by, partition, victim) {
@@ -53,6 +56,24 @@ pub fn terms(cluster: &Cluster, by: &Job, partition: &Partition, victim: &Job) -
     // Frozen processes hear no warning.
     let grace = if victim.phase == Phase::Suspended { Span(0) } else { grace };
     Some(Terms { mode, grace, exempt_until })
+}
+
+/// A job that ran into a reservation (`--signal=R:`) goes when one of the reservation's own needs its place, whatever the site's
+/// rules: it hears its own signal, and has the time it asked for with it.
+fn terms_of_reservation(cluster: &Cluster, by: &Job, victim: &Job) -> Option<Terms> {
+    let warning = victim.spec.warning.as_ref().filter(|warning| warning.overlaps_reservations)?;
+    let is_right = |reservation: &&Arc<model::Reservation>| {
+        let is_outside = reservation.name != victim.reservation && reservation.waits_for(&victim.spec);
+        is_outside && victim.allocation.names().any(|node| reservation.nodes.contains(node))
+    };
+    cluster.reservations_for(by).into_iter().find(is_right)?;
+    let grace = if victim.phase == Phase::Suspended { Span(0) } else { warning.before };
+    Some(Terms { mode: PreemptMode::Requeue, grace, exempt_until: victim.started? })
+}
+
+/// Some reservation lets jobs run into it that must go again.
+pub fn reservations_preempt(cluster: &Cluster) -> bool {
+    cluster.reservations().any(|reservation| reservation.max_start_delay.is_some())
 }
 
 /// Whether `by`, in that partition, goes before `victim`, which runs.
@@ -114,6 +135,9 @@ pub fn may_stand_still(job: &Job) -> bool {
 
 /// The job could go before somebody in that partition, when the lowest of those that run has this rank.
 pub fn goes_before_some(cluster: &Cluster, job: &Job, partition: &Partition, lowest: u32) -> bool {
+    if cluster.reservations_for(job).iter().any(|reservation| reservation.max_start_delay.is_some()) {
+        return true;
+    }
     let rules = &cluster.config.scheduler.preemption;
     match rules.kind {
         PreemptKind::Nothing => false,

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use model::reservation::Flag;
 use model::spec::TimeLimit;
-use model::{HeldBy, Job, JobId, NodeName, Phase, Reservation, Start, Timestamp, Wake};
+use model::{HeldBy, Job, JobId, JobSpec, NodeName, Phase, Reservation, Start, Timestamp, Wake};
 
 use crate::Cluster;
 use crate::settle::wake;
@@ -49,11 +49,13 @@ impl Cluster {
     pub fn reserved_for_others(
         &self,
         node: &NodeName,
+        spec: &JobSpec,
         own: &str,
         until: Option<Timestamp>,
     ) -> Option<&Arc<Reservation>> {
         self.reservations.values().find(|reservation| {
-            reservation.name != own && reservation.nodes.contains(node) && reservation.meets(self.now, until)
+            let is_in_the_way = reservation.name != own && !reservation.waits_for(spec);
+            is_in_the_way && reservation.nodes.contains(node) && reservation.meets(self.now, until)
         })
     }
 
@@ -87,7 +89,7 @@ pub(crate) fn allow(cluster: &Cluster, job: &Job, start: &Start) -> bool {
     let until = cluster.end_if_started(start.time_limit.or(spec.time_limit), own);
     start.nodes.iter().map(|grant| &grant.node).all(|node| {
         own_nodes.is_none_or(|reservation| reservation.nodes.contains(node))
-            && cluster.reserved_for_others(node, own, until).is_none()
+            && cluster.reserved_for_others(node, spec, own, until).is_none()
     })
 }
 

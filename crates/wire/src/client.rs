@@ -44,6 +44,8 @@ pub struct Configuration {
     pub controllers: Vec<String>,
     /// The mark of the cluster's authority; empty: this cluster is one machine.
     pub authority: Vec<u8>,
+    /// How much its log says.
+    pub loudness: model::loudness::Loudness,
 }
 
 impl Controller {
@@ -126,6 +128,8 @@ impl Controller {
             Command::CreateReservation { .. } => client.create_reservation(request).await?,
             Command::UpdateReservation { .. } => client.update_reservation(request).await?,
             Command::DeleteReservation { .. } => client.delete_reservation(request).await?,
+            Command::SetTrigger { .. } => client.set_trigger(request).await?,
+            Command::ClearTriggers { .. } => client.clear_triggers(request).await?,
             Command::Submit { .. }
             | Command::SubmitTogether { .. }
             | Command::AdoptPlan(_)
@@ -147,6 +151,8 @@ impl Controller {
             | Command::Once { .. }
             | Command::Trust(_)
             | Command::Restore { .. }
+            | Command::TriggerRan { .. }
+            | Command::Happened { .. }
             | Command::Tick => return Err(CallError::Other("not a command that users give".into())),
         };
         read(&reply.into_inner().reply)
@@ -308,6 +314,11 @@ impl Controller {
         reply.reservations.iter().map(|one| read(one)).collect()
     }
 
+    pub async fn triggers(&mut self) -> Result<Vec<model::trigger::Trigger>, CallError> {
+        let reply = self.client.triggers(Nothing {}).await?.into_inner();
+        reply.triggers.iter().map(|one| read(one)).collect()
+    }
+
     pub async fn licenses(&mut self) -> Result<Vec<LicenseView>, CallError> {
         let reply = self.client.licenses(Nothing {}).await?.into_inner();
         reply.licenses.iter().map(|one| read(one)).collect()
@@ -323,7 +334,14 @@ impl Controller {
             next_job: reply.next_job,
             controllers: reply.controllers,
             authority: reply.authority.to_vec(),
+            loudness: if reply.loudness.is_empty() { Default::default() } else { read(&reply.loudness)? },
         })
+    }
+
+    pub async fn set_debug(&mut self, change: &model::loudness::LoudnessChange) -> Result<(), CallError> {
+        let request = CommandRequest { command: codec::encode(change).into() };
+        self.client.set_debug(request).await?;
+        Ok(())
     }
 
     /// The content of a job's script; only its owner and administrators get it.

@@ -46,6 +46,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NoSuchNode(_)
         | Reject::NoSuchPartition
         | Reject::UnknownPartition(_)
+        | Reject::NoSuchTrigger
         | Reject::NoSuchBuffer(_) => Code::NotFound,
         Reject::NotPermitted | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
         Reject::BadReservation => Code::NotFound,
@@ -58,7 +59,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::MemoryTooLarge
         | Reject::BadTime
         | Reject::NodesUnavailable => Code::InvalidArgument,
-        Reject::ReservationNameTaken => Code::AlreadyExists,
+        Reject::ReservationNameTaken | Reject::DuplicateTrigger => Code::AlreadyExists,
         Reject::ReservationBusy
         | Reject::ReservationNotUsable
         | Reject::ReservationOverlap
@@ -103,7 +104,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::MissingBlob
         | Reject::NotSupported
         | Reject::Stale => Code::FailedPrecondition,
-        Reject::TooManyJobs | Reject::Limit(_) => Code::ResourceExhausted,
+        Reject::TooManyJobs | Reject::TooManyTriggers | Reject::Limit(_) => Code::ResourceExhausted,
         Reject::Internal(_) => Code::Internal,
     }
 }

@@ -68,7 +68,7 @@ impl Controller for Post {
                         orders.send(Order::Welcome).expect("a stream");
                         *post.orders.lock().unwrap() = Some(orders.clone());
                     }
-                    if !matches!(report, Report::Heartbeat) {
+                    if !matches!(report, Report::Heartbeat | Report::Load(_)) {
                         let _ = post.reports.send(report);
                     }
                 }

@@ -153,7 +153,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("threads_per_core", None::<u32>);
     json.field("tres_bind", &tagged("gpu", &spec.gpu_bind_words));
     json.field("tres_freq", &tagged("gpu", &spec.gpu_freq_words));
-    json.field("tres_per_job", "");
+    json.field("tres_per_job", &view.tres_per_job());
     json.field("tres_per_node", &view.tres_per_node());
     json.field("tres_per_socket", "");
     json.field("tres_per_task", "");

@@ -27,9 +27,12 @@ pub fn write(view: &NodeView, config: &Config, network: &Network, names: &Names,
     json.field("comment", &node.comment);
     json.field("cores", cores);
     json.field("cpu_binding", 0_u32);
-    json.field("cpu_load", None::<u32>);
+    json.field("cpu_load", view.load.as_ref().map(|load| load.cpu_hundredths));
     json.field("extra", &node.extra);
-    json.field(if json.shape().is_newer() { "free_mem" } else { "free_memory" }, None::<u32>);
+    json.field(
+        if json.shape().is_newer() { "free_mem" } else { "free_memory" },
+        view.load.as_ref().map(|load| load.free_mb),
+    );
     json.field("cpus", node.config.cpus);
     json.field("last_busy", secs(node.last_busy));
     json.field("features", &features);

@@ -7,7 +7,9 @@ pub use page::page;
 
 use crate::getopt::Flag;
 use crate::submit::{Program, help, request::Question, table};
-use crate::{scancel, scontrol, sinfo, squeue};
+use crate::{
+    sacct, sacctmgr, sattach, sbcast, scancel, scontrol, sdiag, sinfo, sprio, squeue, sreport, sshare, sstat, strigger,
+};
 
 /// What a manual page and a completion need to know of a command.
 pub struct Manual {
@@ -37,8 +39,33 @@ pub struct Column {
 /// All commands, in the order of their names.
 pub fn all() -> Vec<Manual> {
     vec![
+        Manual {
+            columns: columns(sacct::FIELDS.iter().filter(|field| field.is_listed).map(|field| ('\0', field.name, ""))),
+            ..of_reader("sacct", "show what became of jobs", "sacct [OPTIONS]", sacct::FLAGS, sacct::HELP)
+        },
+        of_reader(
+            "sacctmgr",
+            "show and change accounts, users and QOS",
+            "sacctmgr [OPTIONS] [COMMAND]",
+            sacctmgr::FLAGS,
+            sacctmgr::HELP,
+        ),
         of_submitter(Program::Salloc, "hold an allocation while a command runs in it"),
+        of_reader(
+            "sattach",
+            "see the output of a running step",
+            "sattach [OPTIONS] JOB.STEP",
+            sattach::FLAGS,
+            sattach::HELP,
+        ),
         of_submitter(Program::Sbatch, "submit a script to be run later"),
+        of_reader(
+            "sbcast",
+            "copy a file to the nodes of a job",
+            "sbcast [OPTIONS] SOURCE DEST",
+            sbcast::FLAGS,
+            sbcast::HELP,
+        ),
         of_reader(
             "scancel",
             "end or signal jobs",
@@ -53,15 +80,30 @@ pub fn all() -> Vec<Manual> {
             scontrol::FLAGS,
             scontrol::HELP,
         ),
+        of_reader("sdiag", "show what the controller has done", "sdiag [OPTIONS]", sdiag::FLAGS, sdiag::HELP),
         Manual {
             columns: columns(sinfo::COLUMNS.iter().map(|column| (column.letter, column.name, column.title))),
             ..of_reader("sinfo", "show nodes and partitions", "sinfo [OPTIONS]", sinfo::FLAGS, sinfo::HELP)
         },
         Manual {
+            columns: columns(sprio::COLUMNS.iter().map(|column| (column.letter, column.name, column.title))),
+            ..of_reader("sprio", "show what priorities are made of", "sprio [OPTIONS]", sprio::FLAGS, sprio::HELP)
+        },
+        Manual {
             columns: columns(squeue::COLUMNS.iter().map(|column| (column.letter, column.name, column.title))),
             ..of_reader("squeue", "show jobs and their steps", "squeue [OPTIONS]", squeue::FLAGS, squeue::HELP)
         },
+        of_reader("sreport", "sum up what was used", "sreport [OPTIONS] [COMMAND]", sreport::FLAGS, sreport::HELP),
         of_submitter(Program::Srun, "run a program as the tasks of a step"),
+        of_reader("sshare", "show shares and what was used of them", "sshare [OPTIONS]", sshare::FLAGS, sshare::HELP),
+        of_reader("sstat", "measure running steps", "sstat [OPTIONS] [JOB[.STEP]]", sstat::FLAGS, sstat::HELP),
+        of_reader(
+            "strigger",
+            "have programs run when something happens",
+            "strigger {--set|--get|--clear} [OPTIONS]",
+            strigger::FLAGS,
+            strigger::HELP,
+        ),
     ]
 }
 

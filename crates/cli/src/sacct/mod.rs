@@ -20,7 +20,9 @@ mod row;
 mod units;
 mod usage;
 
-pub use options::{Options, parse};
+pub use fields::FIELDS;
+pub use help::HELP;
+pub use options::{FLAGS, Options, parse};
 
 const VIEWER: Viewer = Viewer { program: "sacct", call: "sacct: error:" };
 

@@ -14,7 +14,7 @@ use super::help;
 use super::layout::{self, Layout, Style};
 use super::units::{self, Units};
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("accounts", Some('A'), Value::Required),
     flag("allclusters", Some('L'), Value::None),
     flag("allocations", Some('X'), Value::None),

@@ -20,12 +20,13 @@ use crate::output::print;
 use crate::table::Style;
 use crate::trouble::{self, Trouble};
 use crate::{accounting, context, version};
+pub use help::TEXT as HELP;
 use show::ClusterFacts;
 pub use show::tree;
 use words::{Begin, Words};
 
 #[rustfmt::skip]
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("associations", Some('s'), Value::None),
     flag("help", Some('h'), Value::None),
     flag("immediate", Some('i'), Value::None),

@@ -33,6 +33,8 @@ pub enum Keyword {
     Reboot,
     CancelReboot,
     ErrorText,
+    SetDebug,
+    SetDebugFlags,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -68,8 +70,8 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("requeuehold", 8, Keyword::Job(Verb::RequeueHold)),
     ("resume", 3, Keyword::Job(Verb::Resume)),
     ("schedloglevel", 3, Keyword::Unsupported("schedloglevel")),
-    ("setdebug", 2, Keyword::Unsupported("setdebug")),
-    ("setdebugflags", 9, Keyword::Unsupported("setdebugflags")),
+    ("setdebug", 2, Keyword::SetDebug),
+    ("setdebugflags", 9, Keyword::SetDebugFlags),
     ("show", 3, Keyword::Show),
     ("shutdown", 4, Keyword::Shutdown),
     ("suspend", 2, Keyword::Job(Verb::Suspend)),

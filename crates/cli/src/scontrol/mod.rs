@@ -22,6 +22,7 @@ mod hosts;
 mod jobs;
 mod keyword;
 mod listpids;
+mod loudness;
 mod members;
 mod pidinfo;
 mod reboot;
@@ -116,8 +117,17 @@ impl Reply {
 }
 
 pub fn run(arguments: &[String]) -> i32 {
+    // What follows `setdebugflags` may begin with a minus.
+    let is_last = |word: &String| Keyword::parse(word) == Some(Keyword::SetDebugFlags);
+    let (arguments, flags) = match arguments.iter().position(is_last) {
+        Some(at) => arguments.split_at(at),
+        None => (arguments, &[][..]),
+    };
     let parsed = match read_options(FLAGS, Operands::Mixed, arguments) {
-        Ok(parsed) => parsed,
+        Ok(mut parsed) => {
+            parsed.operands.extend_from_slice(flags);
+            parsed
+        }
         Err(problem) => {
             eprintln!("scontrol: {problem}\nTry \"scontrol --help\" for more information");
             return 1;
@@ -269,6 +279,8 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
         Keyword::ListPids => listpids::list(rest),
+        Keyword::SetDebug => loudness::level(rest),
+        Keyword::SetDebugFlags => loudness::flags(rest),
         Keyword::Shutdown => shutdown::shutdown(rest),
         Keyword::PidInfo => pidinfo::tell(rest),
         Keyword::Token => token::print(rest),

@@ -110,6 +110,13 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "PrologSlurmctld" => or_null(&config.hooks.controller_prolog.join(",")),
         "EpilogSlurmctld" => or_null(&config.hooks.controller_epilog.join(",")),
         "TaskProlog" => or_null(&config.hooks.task_prolog),
+        "SrunProlog" => or_null(&config.hooks.srun_prolog),
+        "SrunEpilog" => or_null(&config.hooks.srun_epilog),
+        "SlurmctldDebug" => word(configuration.loudness.level.unwrap_or_default().word()),
+        "DebugFlags" => {
+            let flags: Vec<&str> = configuration.loudness.flags.iter().map(|flag| flag.word()).collect();
+            or_null(&flags.join(","))
+        }
         "TaskEpilog" => or_null(&config.hooks.task_epilog),
         "PrologEpilogTimeout" => {
             let timeout = config.hooks.prolog_timeout.or(config.hooks.epilog_timeout);

@@ -270,6 +270,9 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     if !spec.gpu_freq_words.is_empty() {
         lines.push(format!("TresFreq=gpu:{}", spec.gpu_freq_words));
     }
+    if !size.gres_total.is_empty() {
+        lines.push(format!("TresPerJob={}", view.tres_per_job()));
+    }
     if !size.gres.is_empty() {
         lines.push(format!("TresPerNode={}", view.tres_per_node()));
     }

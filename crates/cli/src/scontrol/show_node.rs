@@ -27,7 +27,7 @@ pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &C
             "" => format!("NodeName={} CoresPerSocket={cores} ", node.name),
             architecture => format!("NodeName={} Arch={architecture} CoresPerSocket={cores} ", node.name),
         },
-        format!("CPUAlloc={used} CPUEfctv={0} CPUTot={0} CPULoad=N/A", node.config.cpus),
+        format!("CPUAlloc={used} CPUEfctv={0} CPUTot={0} CPULoad={1}", node.config.cpus, node_view::cpu_load(view)),
         format!("AvailableFeatures={}", or_null(&features)),
         format!("ActiveFeatures={}", or_null(&active)),
         format!("Gres={}", or_null(&node_view::gres(view))),
@@ -48,8 +48,10 @@ pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &C
         lines.push(format!("OS={} ", node.machine.system));
     }
     lines.push(format!(
-        "RealMemory={} AllocMem={} FreeMem=N/A Sockets={sockets} Boards=1",
-        node.config.memory_mb, node.used.memory_mb,
+        "RealMemory={} AllocMem={} FreeMem={} Sockets={sockets} Boards=1",
+        node.config.memory_mb,
+        node.used.memory_mb,
+        node_view::free_memory(view),
     ));
     lines.push(format!(
         "State={} ThreadsPerCore={threads} TmpDisk={} Weight={} Owner=N/A MCS_label=N/A",

@@ -1,4 +1,5 @@
 //! `scontrol update`: which thing, and which changes, before anything is sent.
+use model::loudness::LogLevel;
 use model::partition_field::{self, Mistake};
 use model::update::{JobChanges, NodeChange, PartitionChanges, StepLimit};
 use model::{JobRef, gres, hostlist};
@@ -22,6 +23,8 @@ pub enum Update {
         uid: Option<u32>,
         changes: Box<JobChanges>,
     },
+    /// How much the controller's log says.
+    Loudness(LogLevel),
     /// `ALL` is every node.
     Nodes {
         nodes: Option<Vec<String>>,
@@ -64,10 +67,13 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     if let Some(at) = named("StepId", 4) {
         return step(&pairs, at);
     }
-    for (name, least) in [("SlurmctldDebug", 2), ("FrontendName", 1)] {
-        if named(name, least).is_some() {
-            return Err(vec![format!("scontrol: error: update of {name} is not supported")]);
-        }
+    if let Some(at) = named("SlurmctldDebug", 2) {
+        let text = pairs[at].1.unwrap_or_default();
+        let level = LogLevel::parse(text).ok_or_else(|| vec![format!("invalid debug level: {text}")])?;
+        return Ok(Update::Loudness(level));
+    }
+    if named("FrontendName", 1).is_some() {
+        return Err(vec!["scontrol: error: update of FrontendName is not supported".into()]);
     }
     Err(vec![
         "No valid entity in update command".into(),

@@ -4,7 +4,7 @@ use model::{Command, NodeName, Reject, hostlist};
 use wire::{CallError, Controller};
 
 use super::jobs::{self, Verb};
-use super::{Reply, asking, now, reservation, resized, update, update_job};
+use super::{Reply, asking, loudness, now, reservation, resized, update, update_job};
 use crate::trouble;
 
 /// `Nodes=switch{rack1}` as the nodes it means; whatever names no unit stays as it is.
@@ -48,7 +48,11 @@ pub(super) fn update_any(rest: &[String]) -> Reply {
         Ok(update) => update,
         Err(lines) => return Reply::failed_lines(&lines),
     };
+    if let update::Update::Loudness(level) = update {
+        return loudness::set(level);
+    }
     asking("slurm_update error", async |controller, _| match update {
+        update::Update::Loudness(_) => Ok(Reply::default()),
         update::Update::Job { ids, changes } => update_jobs(controller, ids, changes).await,
         update::Update::Named { name, uid, changes } => {
             let page =

@@ -1,6 +1,7 @@
 //! Every column of a group of nodes, by letter and by name.
 use std::borrow::Cow;
 
+use model::agent::Load;
 use model::node_state::{Base, NodeState};
 use model::partition::PartitionState;
 use model::request::NodeView;
@@ -138,8 +139,12 @@ pub static COLUMNS: &[Column<Nodes>] = &[
         out.push(':');
         write_least(group, |node| node_view::sockets(node).2.into(), out);
     }),
-    number('e', "freemem", "FREE_MEM", |_, out| out.push_str("N/A")),
-    number('O', "cpusload", "CPU_LOAD", |_, out| out.push_str("N/A")),
+    number('e', "freemem", "FREE_MEM", |group, out| write_span(group, |load| load.free_mb, |mb| mb.to_string(), out))
+        .sorted_by(|group| least(group, |node| node.load.as_ref().map_or(0, |load| load.free_mb))),
+    number('O', "cpusload", "CPU_LOAD", |group, out| {
+        write_span(group, |load| load.cpu_hundredths.into(), |load| node_view::hundredths(load as u32), out)
+    })
+    .sorted_by(|group| least(group, |node| node.load.as_ref().map_or(0, |load| load.cpu_hundredths.into()))),
     column('f', "features", "AVAIL_FEATURES", write_features),
     column('b', "features_act", "ACTIVE_FEATURES", |group, out| {
         or_null(&of_first(group, |node| node.node.features().join(",")), out)
@@ -277,6 +282,16 @@ fn write_least(group: &Group, number: impl Fn(&NodeView) -> u64, out: &mut Strin
     put(out, least);
     if most > least {
         out.push('+');
+    }
+}
+
+/// `12`, or `12-40` where nodes differ; nodes that have not said anything do not count.
+fn write_span(group: &Group, number: impl Fn(&Load) -> u64, show: impl Fn(u64) -> String, out: &mut String) {
+    let known = || group.nodes.iter().filter_map(|node| node.load.as_ref()).map(&number);
+    match known().min().zip(known().max()) {
+        None => out.push_str("N/A"),
+        Some((least, most)) if least == most => out.push_str(&show(least)),
+        Some((least, most)) => put(out, format_args!("{}-{}", show(least), show(most))),
     }
 }
 

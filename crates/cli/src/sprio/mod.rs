@@ -15,7 +15,8 @@ mod help;
 mod options;
 
 pub use columns::{COLUMNS, Priorities};
-pub use options::{Options, parse};
+pub use help::HELP;
+pub use options::{FLAGS, Options, parse};
 
 const VIEWER: Viewer = Viewer { program: "sprio", call: "slurm_load_jobs error:" };
 

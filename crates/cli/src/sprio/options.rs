@@ -7,7 +7,7 @@ use crate::job_ids;
 use crate::users::uid_of;
 use crate::viewer::{Asked, Environment, Manual, Refusal};
 
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("clusters", Some('M'), Value::Required),
     flag("federation", None, Value::None),
     flag("format", Some('o'), Value::Required),

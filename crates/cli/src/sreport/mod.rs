@@ -18,7 +18,7 @@ use options::{Options, Unit};
 use reports::{Scene, Sizes};
 
 #[rustfmt::skip]
-const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &[
     flag("all_clusters", Some('a'), Value::None),
     flag("cluster", Some('M'), Value::Required),
     flag("help", Some('h'), Value::None),
@@ -34,7 +34,7 @@ const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 sreport [<OPTION>] [<COMMAND>]
     Valid <OPTION> values are:
   -n, --noheader        no heading

@@ -6,6 +6,7 @@
 //!      stdin ─► session ◄┴─► one connection a node ─► agents
 //!     stdout ◄─ writer
 //! ```
+pub mod around;
 pub mod broadcast;
 pub mod chatter;
 pub mod connection;
@@ -52,6 +53,13 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     if let Err(why) = files::check(&plan.streams) {
         return fail(&why).0;
     }
+    match around::Around::of(cluster, &plan.options) {
+        Some(around) if !plan.behaviour.is_test => around.carry_out(cluster, plan).await,
+        _ => carry_out_step(cluster, plan).await,
+    }
+}
+
+async fn carry_out_step(cluster: &Client, plan: Plan) -> i32 {
     let is_one = plan.others.is_empty() && plan.group.unwrap_or(0) == 0;
     if !is_one && !plan.behaviour.is_test {
         return together::carry_out(cluster, plan).await;

@@ -464,7 +464,7 @@ impl<'a> Session<'a> {
         let code = self.tasks.code();
         let known = i32::from(self.step.exit.shell_code());
         match code {
-            0 if self.has_failed => known.max(1),
+            0 if self.has_failed || !self.tasks.all_ended() => known.max(1),
             code => code,
         }
     }

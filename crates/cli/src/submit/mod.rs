@@ -10,6 +10,7 @@ pub mod caller;
 pub mod components;
 pub mod directives;
 pub mod export;
+pub mod gpus;
 pub mod help;
 pub mod limits;
 pub mod login;

@@ -105,6 +105,9 @@ pub struct StepRequest {
     pub mpi: Mpi,
     pub task_prolog: String,
     pub task_epilog: String,
+    /// What srun itself runs around the step; `none` for nothing, whatever the site says.
+    pub srun_prolog: Option<String>,
+    pub srun_epilog: Option<String>,
     /// `--distribution=arbitrary`: tasks go where a list says.
     pub is_arbitrary: bool,
     /// `--distribution` in Slurm's words.
@@ -135,6 +138,7 @@ pub struct Gpus {
     pub per_job: Option<Vec<GresRequest>>,
     pub per_task: Option<Vec<GresRequest>>,
     pub per_node: Option<Vec<GresRequest>>,
+    pub per_socket: Option<Vec<GresRequest>>,
     pub gres: Option<Vec<GresRequest>>,
     /// `--ntasks-per-gpu`
     pub n_tasks_each: Option<u32>,

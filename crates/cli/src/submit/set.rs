@@ -395,10 +395,7 @@ const WARNING_MAX_SECS: u64 = 65_535;
 
 pub fn signal(request: &mut Request, given: &Argument) -> Done {
     let (flags, rest) = given.text().split_once(':').unwrap_or(("", given.text()));
-    if flags.contains('R') {
-        return Err(Problem::unsupported("signal=R:"));
-    }
-    if !matches!(flags, "" | "B") {
+    if !matches!(flags, "" | "B" | "R" | "BR" | "RB") {
         return Err(given.invalid());
     }
     let (name, secs) = match rest.split_once('@') {
@@ -406,8 +403,12 @@ pub fn signal(request: &mut Request, given: &Argument) -> Done {
         Some((name, secs)) => (name, secs.parse().map_err(|_| given.invalid())?),
     };
     let signal = signal::parse(name).filter(|_| secs <= WARNING_MAX_SECS).ok_or_else(|| given.invalid())?;
-    request.spec.warning =
-        Some(Warning { signal: signal.number().into(), before: Span::from_secs(secs), batch_only: flags == "B" });
+    request.spec.warning = Some(Warning {
+        signal: signal.number().into(),
+        before: Span::from_secs(secs),
+        batch_only: flags.contains('B'),
+        overlaps_reservations: flags.contains('R'),
+    });
     Ok(())
 }
 

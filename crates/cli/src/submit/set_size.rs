@@ -138,6 +138,11 @@ pub fn gpus_per_node(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
+pub fn gpus_per_socket(request: &mut Request, given: &Argument) -> Done {
+    request.gpus.per_socket = Some(gpu_units(given)?);
+    Ok(())
+}
+
 pub fn gpus_per_task(request: &mut Request, given: &Argument) -> Done {
     request.gpus.per_task = Some(gpu_units(given)?);
     Ok(())

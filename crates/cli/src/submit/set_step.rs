@@ -225,17 +225,14 @@ pub fn mpi_list() -> String {
     }
 }
 
-/// `none` is what happens anyway.
-pub fn prolog(_: &mut Request, given: &Argument) -> Done {
-    only_none(given)
+pub fn prolog(request: &mut Request, given: &Argument) -> Done {
+    request.step.srun_prolog = Some(given.text().to_string());
+    Ok(())
 }
 
-pub fn epilog(_: &mut Request, given: &Argument) -> Done {
-    only_none(given)
-}
-
-fn only_none(given: &Argument) -> Done {
-    if given.text().eq_ignore_ascii_case("none") { Ok(()) } else { Err(Problem::unsupported(given.option.long)) }
+pub fn epilog(request: &mut Request, given: &Argument) -> Done {
+    request.step.srun_epilog = Some(given.text().to_string());
+    Ok(())
 }
 
 pub fn pty(request: &mut Request, _: &Argument) -> Done {

@@ -1,9 +1,8 @@
 //! From the gathered request to what is sent: defaults, checks that need several options at once, the environment.
-use model::gres::GresRequest;
-use model::spec::{Memory, Size};
+use model::spec::Size;
 use model::{JobSpec, Reject};
 
-use super::request::{Given, Gpus, Source};
+use super::request::{Given, Source};
 use super::{Caller, Problem, Program, Request, limits};
 
 /// A finished job request, and what to tell the user about it on the way.
@@ -38,7 +37,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     super::set_network::settle(program, &mut spec.size, caller)?;
     // Inside a job the variables name what the whole job has.
     if request.step.job.is_none() {
-        settle_gres(&mut spec.size, request)?;
+        super::gpus::settle(&mut spec.size, request)?;
     }
     // The controller knows the name by the kernel's word on who asks.
     let (uid, gid, user) = match &request.user {
@@ -138,133 +137,4 @@ fn settle_sockets(size: &mut Size) {
     if let (false, Some(sockets), Some(per_socket)) = (is_told, size.sockets_per_node, size.tasks_per_socket) {
         size.tasks_per_node = Some(sockets.saturating_mul(per_socket));
     }
-}
-
-/// A node's share, or a task's, is what can be asked for; a job's total is divided when it divides evenly.
-fn settle_gres(size: &mut Size, request: &Request) -> Result<(), Problem> {
-    let gpus = &request.gpus;
-    let mut units: Vec<GresRequest> = gpus.gres.clone().unwrap_or_default();
-    units.extend(gpus.per_node.clone().unwrap_or_default());
-    if let Some(n_tasks_each) = gpus.n_tasks_each {
-        settle_tasks_per_gpu(size, request, n_tasks_each, &mut units)?;
-    }
-    check_gpu_counts(size, gpus)?;
-    if let (Some(per_job), Some(per_node)) = (&gpus.per_job, &gpus.per_node) {
-        // Both say the same of the same GPUs: how many nodes there are.
-        let n_nodes = count(per_job) / count(per_node).max(1);
-        (size.min_nodes, size.max_nodes) = (n_nodes, Some(n_nodes));
-    } else if let Some(per_job) = &gpus.per_job {
-        let n_nodes = match size.max_nodes {
-            None if size.min_nodes == 1 => {
-                size.max_nodes = Some(1);
-                1
-            }
-            Some(max) if max == size.min_nodes => max,
-            _ => return Err(uneven("gpus")),
-        };
-        for unit in per_job {
-            if !unit.count.is_multiple_of(n_nodes) {
-                return Err(uneven("gpus"));
-            }
-            units.push(GresRequest { count: unit.count / n_nodes, ..unit.clone() });
-        }
-    }
-    if let Some(per_task) = &gpus.per_task {
-        if size.n_tasks.is_none() && size.tasks_per_node.is_none() && gpus.per_job.is_none() {
-            return Err(tasks_unknown());
-        }
-        if let (Some(per_job), None) = (&gpus.per_job, size.n_tasks) {
-            size.n_tasks = Some((count(per_job) / count(per_task).max(1)).max(1));
-        }
-        // With a total too, the total is what is held.
-        if gpus.per_job.is_none() {
-            size.gres_per_task = per_task.clone();
-        }
-    }
-    size.gres = units;
-    let has_gpus = size.gres.iter().chain(&size.gres_per_task).any(|unit| unit.name == "gpu");
-    match size.memory {
-        Memory::PerGpuMb(megabytes) if !has_gpus => {
-            Err(invalid_gres(format!("Requested mem_per_tres=gres:gpu:{megabytes} but did not request any GPU.")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn count(units: &[GresRequest]) -> u32 {
-    units.iter().map(|unit| unit.count).sum()
-}
-
-/// What is said of the whole job, of its nodes and of its tasks must be about the same GPUs.
-fn check_gpu_counts(size: &Size, gpus: &Gpus) -> Result<(), Problem> {
-    let Some(total) = gpus.per_job.as_deref().map(count) else { return Ok(()) };
-    let least = size.min_nodes.max(1);
-    let nodes_fit = |each: u32| {
-        let n_nodes = total / each.max(1);
-        each > 0 && total.is_multiple_of(each) && n_nodes >= least && size.max_nodes.is_none_or(|most| n_nodes <= most)
-    };
-    let tasks_fit =
-        |each: u32| size.n_tasks.is_none_or(|n_tasks| u64::from(each) * u64::from(n_tasks) == u64::from(total));
-    let fits = gpus.per_node.as_deref().map(count).is_none_or(nodes_fit)
-        && gpus.per_task.as_deref().map(count).is_none_or(tasks_fit);
-    if fits { Ok(()) } else { Err(Problem::refused(Reject::StepGres)) }
-}
-
-/// `--ntasks-per-gpu`: from GPUs to tasks, or from tasks to GPUs.
-fn settle_tasks_per_gpu(
-    size: &mut Size,
-    request: &Request,
-    n_tasks_each: u32,
-    units: &mut Vec<GresRequest>,
-) -> Result<(), Problem> {
-    let count =
-        |units: &[GresRequest]| -> u32 { units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum() };
-    let too_many = || Problem::refused(Reject::NeverFits);
-    if let Some(per_job) = &request.gpus.per_job {
-        size.n_tasks = Some(count(per_job).checked_mul(n_tasks_each).ok_or_else(too_many)?);
-        return Ok(());
-    }
-    if count(units) > 0 {
-        size.tasks_per_node = Some(count(units).checked_mul(n_tasks_each).ok_or_else(too_many)?);
-        return Ok(());
-    }
-    let (n_tasks, n_nodes) = match (size.n_tasks, size.tasks_per_node) {
-        (_, Some(per_node)) => (per_node, 1),
-        (Some(n_tasks), None) => {
-            let n_nodes = size.max_nodes.unwrap_or(size.min_nodes);
-            size.max_nodes = Some(n_nodes);
-            (n_tasks, n_nodes)
-        }
-        (None, None) => {
-            return Err(invalid_gres(
-                "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"
-                    .to_string(),
-            ));
-        }
-    };
-    if n_nodes != size.min_nodes.max(1) && size.tasks_per_node.is_none() || !n_tasks.is_multiple_of(n_nodes) {
-        return Err(uneven("ntasks-per-gpu"));
-    }
-    let gpus = (n_tasks / n_nodes).div_ceil(n_tasks_each);
-    units.push(GresRequest { name: "gpu".to_string(), count: gpus, ..GresRequest::default() });
-    Ok(())
-}
-
-fn uneven(option: &str) -> Problem {
-    Problem::error(format!(
-        "--{option} is not supported by this version of Spur where nodes would get different counts; use --gpus-per-node"
-    ))
-}
-
-fn tasks_unknown() -> Problem {
-    invalid_gres(
-        "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
-            .to_string(),
-    )
-}
-
-fn invalid_gres(why: String) -> Problem {
-    let mut problem = Problem::error(why);
-    problem.lines.push(super::problem::Line::Error("Invalid generic resource (gres) specification".to_string()));
-    problem
 }

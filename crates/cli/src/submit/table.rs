@@ -99,7 +99,7 @@ pub static OPTIONS: &[Opt] = options! {
     "gpu-freq" None, REQUIRED, ALL, named!("GPU_FREQ"), Some(set_step::gpu_freq), "frequency of the allocated GPUs; checked and shown";
     "gpus" Some('G'), REQUIRED, ALL, named!("GPUS"), Some(set_size::gpus), "count of GPUs required for the job";
     "gpus-per-node" None, REQUIRED, ALL, named!("GPUS_PER_NODE"), Some(set_size::gpus_per_node), "number of GPUs required per allocated node";
-    "gpus-per-socket" None, REQUIRED, ALL, named!("GPUS_PER_SOCKET"), REFUSED, "";
+    "gpus-per-socket" None, REQUIRED, ALL, named!("GPUS_PER_SOCKET"), Some(set_size::gpus_per_socket), "number of gpus required per allocated socket";
     "gpus-per-task" None, REQUIRED, ALL, named!("GPUS_PER_TASK"), Some(set_size::gpus_per_task), "number of GPUs required per spawned task";
     "gres" None, REQUIRED, ALL, named!("GRES"), Some(set_size::gres), "required generic resources on each node";
     "gres-flags" None, REQUIRED, ALL, named!("GRES_FLAGS"), Some(set_hints::gres_flags), "accepted; no unit is bound to CPUs";

@@ -170,6 +170,8 @@ fn options_fill_the_spec() {
     assert_eq!(spec("-J=x").name, "=x");
     let warning = spec("--signal=B:USR1@10").warning.unwrap();
     assert_eq!((warning.signal, warning.before.secs(), warning.batch_only), (10, 10, true));
+    let warning = spec("--signal=R:USR1").warning.unwrap();
+    assert_eq!((warning.before.secs(), warning.batch_only, warning.overlaps_reservations), (60, false, true));
 }
 
 #[test]
@@ -285,10 +287,30 @@ fn mistakes_about_cores_and_gpus_are_told_as_slurm_tells_them() {
     };
     assert_eq!(gpus("--gpus=4 --gpus-per-node=2 -N2"), (2, Some(2), 2));
     assert_eq!(gpus("--gpus=4 --gpus-per-node=2"), (2, Some(2), 2));
-    let uneven = "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification\n=1";
-    refused("--gpus=3 --gpus-per-node=2", uneven);
-    refused("--gpus=4 --gpus-per-node=2 -N3", uneven);
-    refused("--gpus-per-task=1 -n2 --gpus=1", uneven);
+    let told = |line: &str, why: &str| refused(line, &format!("sbatch: error: {why}\n{gres}"));
+    let invalid = "Failed to validate job spec";
+    told("--gres=gpu:2 --gpus=3", &format!("{invalid}, --gpus is not multiple of --gres=gpu/--gpus-per-node"));
+    told("--gres=gpu:2 --gpus=1", "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket");
+    let nodes = "required nodes (2) doesn't fall between min_nodes (1) and max_nodes (1) boundaries.";
+    told("--gres=gpu:2 --gpus=4 -N1", &format!("{invalid}. Based on --gpu and --gres=gpu/--gpus-per-node {nodes}"));
+    let tasks = "Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks.";
+    told("--gpus-per-task=1 -n2 --gpus=1", &format!("{invalid}. {tasks}"));
+    told("--gpus=3 --gpus-per-task=2", &format!("{invalid}, --gpus not multiple of --gpus-per-task"));
+    told("--gpus=1 -N2", &format!("{invalid}, --gpus < -N"));
+    told("--gpus-per-socket=2", "--gpus-per-socket option requires --sockets-per-node specification");
+    let sockets = "required number of sockets differ from --sockets-per-node.";
+    let sockets = format!("{invalid}. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket {sockets}");
+    told("--gres=gpu:2 --gpus-per-socket=1 --sockets-per-node=1", &sockets);
+    told("--gpus-per-task=1 --cpus-per-gpu=1 -c2 -n1", "--cpus-per-gpu is mutually exclusive with --cpus-per-task");
+    let each = "requested number of tasks per node differ from --ntasks-per-node.";
+    let each = format!("{invalid}. Based on --gres=gpu/--gpus-per-node and --gpus-per-task {each}");
+    told("--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1", &each);
+    assert_eq!(spec("--gpus-per-socket=2 --sockets-per-node=2").size.gres[0].count, 4);
+    // What does not divide evenly is shared out when the nodes are chosen.
+    let size = spec("--gpus=3 -N2").size;
+    assert_eq!((size.gres.len(), size.gres_total[0].count), (0, 3));
+    assert_eq!(spec("--gpus=a100:3").size.gres_total[0].to_string(), "gpu:a100:3");
+    assert_eq!(spec("--gpus-per-node=2 --gpus-per-task=1").size.tasks_per_node, Some(2));
     refused("--hint=x", "sbatch: error: unrecognized --hint argument \"x\", see --hint=help\n=1");
     refused("-B x", "sbatch: error: Invalid numeric value \"x\" for first arg of -B.\n=1");
     refused("--cores-per-socket=x", "sbatch: error: Invalid numeric value \"x\" for --cores-per-socket.\n=1");

@@ -7,6 +7,8 @@ use crate::hooks::FLAGS;
 
 pub(super) fn render(text: &mut Text, config: &Config) {
     let mut hooks = config.hooks.clone();
+    // These stand at the top of the file.
+    (hooks.srun_prolog, hooks.srun_epilog) = (String::new(), String::new());
     if hooks == Default::default() {
         return;
     }

@@ -17,6 +17,8 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     site.controller_epilog = paths("EpilogSlurmctld");
     site.task_prolog = path("TaskProlog").unwrap_or_default();
     site.task_epilog = path("TaskEpilog").unwrap_or_default();
+    site.srun_prolog = path("SrunProlog").unwrap_or_default();
+    site.srun_epilog = path("SrunEpilog").unwrap_or_default();
     let seconds = |key: &str| values.number(key, 0..=65_534, notes).map(|secs| Span::from_secs(secs.into()));
     let both = seconds("PrologEpilogTimeout");
     site.prolog_timeout = seconds("PrologTimeout").or(both);

@@ -211,6 +211,8 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
         cluster_name: "cluster".into(),
         controller_socket: PathBuf::from(DEFAULT_CONTROLLER_SOCKET).into(),
         agent_socket: DEFAULT_AGENT_SOCKET.into(),
+        srun_prolog: String::new(),
+        srun_epilog: String::new(),
     };
     let mut each = |line: &Line| {
         if keys::LINES.iter().any(|key| key.eq_ignore_ascii_case(&line.first_key())) {
@@ -222,6 +224,8 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
                 "statesavelocation" => {
                     client.controller_socket = PathBuf::from(places::controller_socket(&pair.value)).into()
                 }
+                "srunprolog" => client.srun_prolog = pair.value.clone(),
+                "srunepilog" => client.srun_epilog = pair.value.clone(),
                 "slurmdspooldir" => client.agent_socket = places::agent_socket(&places::spool_dir(&pair.value)),
                 _ => {}
             }

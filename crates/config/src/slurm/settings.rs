@@ -1,6 +1,7 @@
 //! What a slurm.conf says about the cluster as a whole.
 use model::config::{Config, Enforce, PartitionLimits};
 use model::license;
+use model::loudness::{DebugFlag, Known, LogLevel};
 use model::private::PrivateData;
 use model::spec::TimeLimit;
 use model::time::Span;
@@ -15,6 +16,7 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     limits(values, config, notes);
     scheduling(values, config, notes);
     super::hooks::read(values, config, notes);
+    loudness(values, config, notes);
     accounting(values, config, notes);
     config.as_given = values.told();
 }
@@ -43,6 +45,19 @@ fn accounting(values: &Values, config: &mut Config, notes: &Notes) {
     accounting.keeps_scripts = flags.iter().any(|flag| flag == "job_script");
     accounting.keeps_environments = flags.iter().any(|flag| flag == "job_env");
     accounting.has_extern = config.hooks.flags.contain;
+}
+
+fn loudness(values: &Values, config: &mut Config, notes: &Notes) {
+    let expected = "quiet, fatal, error, info, verbose, debug … debug5, or 0 to 9";
+    config.controller.loudness.level = values.read("SlurmctldDebug", expected, notes, LogLevel::parse);
+    let Some(pair) = values.get("DebugFlags") else { return };
+    for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        match DebugFlag::parse(word) {
+            Known::Flag(flag) => config.controller.loudness.flags.push(flag),
+            Known::Silent(name) => notes.warn(&pair.at, format!("DebugFlags={name}: the log says nothing about it")),
+            Known::No => notes.wrong(&pair.at, format!("`DebugFlags` does not know {word:?}")),
+        }
+    }
 }
 
 fn names(values: &Values, config: &mut Config, notes: &Notes) {

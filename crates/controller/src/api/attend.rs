@@ -117,6 +117,7 @@ impl Listener {
             Report::Answer { number, result } => self.runner.tell(Notice::Answered { number, result }),
             Report::Exited { sequence, exited } => self.take_exit(sequence, exited),
             Report::Heartbeat | Report::Hello { .. } => (),
+            Report::Load(load) => self.agents.is_loaded(&self.node, load),
             Report::Staged { number, result } => self.stager.tell(stager::Notice::Answered { number, result }),
             Report::Progress { works } => self.progress.take(&self.published.now(), &self.node, works),
             Report::Inventory(inventory) => self.take_inventory(inventory),

@@ -11,6 +11,7 @@ mod shutdown;
 mod signal;
 mod submit;
 mod tokens;
+mod triggers;
 mod trust;
 
 use std::path::PathBuf;
@@ -308,8 +309,10 @@ impl Controller for Api {
         }
         let config =
             config::load(&self.config_file).map_err(|problems| Status::invalid_argument(problems.to_string()))?;
+        let loudness = config.controller.loudness.clone();
         let command = Command::Reconfigure { config: Box::new(config) };
         self.door.propose(by, command).await.map_err(|refusal| refused(&refusal))?;
+        crate::loudness::follow(&loudness);
         Ok(Response::new(Nothing {}))
     }
 
@@ -333,6 +336,27 @@ impl Controller for Api {
             self.door.propose(Caller::SYSTEM, note).await.map_err(|refusal| refused(&refusal))?;
         }
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
+    }
+
+    async fn set_debug(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
+        if !self.caller(&request)?.is_admin {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        crate::loudness::change(&read(&request.get_ref().command)?);
+        Ok(Response::new(Nothing {}))
+    }
+
+    async fn set_trigger(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        triggers::set(self, request).await
+    }
+
+    async fn clear_triggers(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::ClearTriggers { .. })).await
+    }
+
+    async fn triggers(&self, _: Request<Nothing>) -> Answer<wire::proto::TriggersReply> {
+        let triggers = self.published.now().triggers().map(|trigger| codec::encode(&**trigger).into()).collect();
+        Ok(Response::new(wire::proto::TriggersReply { triggers }))
     }
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
@@ -379,7 +403,12 @@ impl Controller for Api {
     async fn nodes(&self, request: Request<Nothing>) -> Answer<NodesReply> {
         self.reader(&request)?.nodes()?;
         let cluster = self.published.now();
-        let nodes = cluster.nodes().map(|node| codec::encode(&cluster.node_view(node)).into()).collect();
+        let loads = self.agents.loads();
+        let view = |node: &Arc<model::Node>| {
+            let load = loads.get(&node.name).cloned();
+            codec::encode(&model::request::NodeView { load, ..cluster.node_view(node) }).into()
+        };
+        let nodes = cluster.nodes().map(view).collect();
         Ok(Response::new(NodesReply { nodes, now_micros: self.door.now().0 }))
     }
 
@@ -394,6 +423,7 @@ impl Controller for Api {
             next_job: cluster.next_job().0,
             controllers: crate::leader::neighbours::addresses(&cluster, &self.journal),
             authority: wire::tls::token::mark(&cluster.trust().ca_certificate).unwrap_or_default().into(),
+            loudness: codec::encode(&crate::loudness::now()).into(),
         }))
     }
 

@@ -9,6 +9,8 @@ use model::time::Span;
 use model::{Job, NodeName, Task, hostlist};
 use state::Cluster;
 
+const SCRIPT: &str = model::loudness::DebugFlag::Script.target();
+
 /// Where the controller finds its own files.
 #[derive(Clone)]
 pub struct Places {
@@ -79,6 +81,7 @@ pub async fn run_here(cluster: &Cluster, job: &Job, task: Task, places: Places) 
         timeout: timeout(cluster, task).map(|span| Duration::from_micros(span.0)),
     };
     let (id, attempt) = (job.id, job.attempt);
+    tracing::debug!(target: SCRIPT, job = %id, task = word(task), programs = ?order.programs);
     let ran = tokio::task::spawn_blocking(move || {
         let records = places.records();
         if task == Task::ControllerEpilog {

@@ -11,6 +11,7 @@ pub mod runner;
 mod stage_orders;
 pub mod stager;
 mod ticker;
+mod triggers;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub fn start(
     loops.spawn(planner::run(door.clone(), published.clone()));
     loops.spawn(mailer::run(published.clone()));
     loops.spawn(ticker::run(door.clone(), published.clone()));
+    loops.spawn(triggers::run(door.clone(), published.clone(), places.config_file.clone()));
     loops.spawn(health::run(published.clone(), agents.clone()));
     loops.spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
     let stager = stager::start(door.clone(), published.clone(), agents.clone(), loops);

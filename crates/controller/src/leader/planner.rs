@@ -17,6 +17,8 @@ const STARTS_PER_ENTRY: usize = 1000;
 /// So few jobs and nodes are planned faster than the work is handed to another thread.
 const SHORT_QUEUE: usize = 64;
 
+const BACKFILL: &str = model::loudness::DebugFlag::Backfill.target();
+
 const A_LONG_TIME: Duration = Duration::from_secs(3600);
 
 pub async fn run(door: Arc<Door>, published: Published) {
@@ -57,6 +59,8 @@ async fn plan(door: &Door, published: &Published, cluster: Arc<Cluster>, stopped
     let begun = Instant::now();
     let mut outlook = look(cluster.clone(), stopped_at).await?;
     let n_backfilled = n_backfilled(&cluster, &outlook.plan);
+    let (n_starts, n_preempted) = (outlook.plan.starts.len(), outlook.plan.preemptions.len());
+    tracing::debug!(target: BACKFILL, n_queued = cluster.n_queued(), n_starts, n_backfilled, n_preempted, took = ?begun.elapsed());
     published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
     adopt(door, std::mem::take(&mut outlook.plan)).await;
     Some(outlook)

@@ -469,8 +469,8 @@ fn warnings(job: &Job) -> Vec<(NodeName, Order)> {
 fn calls_to_make_room(cluster: &Cluster, job: &Job) -> Vec<(NodeName, Order)> {
     use model::request::SignalScope;
     use model::signal::Signal;
-    let asks = job.spec.warning.is_some() && !job.warned;
-    if cluster.config().scheduler.preemption.sends_user_signal && asks {
+    let hears_own = cluster.config().scheduler.preemption.tells_by_own_signal(&job.spec);
+    if hears_own && !job.warned {
         return warnings(job);
     }
     let order = |signal: Signal| call(job, Task::Preempt, signal.number().into(), SignalScope::Steps);

@@ -47,7 +47,8 @@ pub(super) struct Preemptees<'a> {
 
 impl<'a> Preemptees<'a> {
     pub fn new(cluster: &Cluster) -> Preemptees<'a> {
-        Preemptees { is_on: cluster.config().scheduler.preemption.is_on(), ..Default::default() }
+        let is_on = cluster.config().scheduler.preemption.is_on() || preemption::reservations_preempt(cluster);
+        Preemptees { is_on, ..Default::default() }
     }
 
     /// Somebody might still be told to go.

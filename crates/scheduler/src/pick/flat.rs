@@ -109,7 +109,8 @@ pub(super) fn grants(offer: &Offer, size: &Size, chosen: Vec<(SpotId, u32)>) -> 
     let grant = |(&(spot, _), n_tasks): (&(SpotId, u32), u32)| {
         let node = offer.spot(spot).node;
         let part = size.part_of(&node.config, n_tasks);
-        Grant { node: node.name.clone(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks }
+        let (n_cpus, memory_mb) = (part.n_cpus, part.memory_mb);
+        Grant { node: node.name.clone(), n_cpus, memory_mb, n_tasks, gres: Vec::new() }
     };
     Some(chosen.iter().zip(counts).map(grant).collect())
 }

@@ -11,6 +11,7 @@ mod flat;
 mod network;
 mod offer;
 mod over;
+mod total;
 
 pub(crate) use flat::least_cpus;
 pub(crate) use offer::Offer;
@@ -23,6 +24,9 @@ pub(crate) fn pick(offer: &Offer) -> Option<Vec<Grant>> {
 
 fn choose(offer: &Offer) -> Option<Vec<Grant>> {
     let bounds = offer.bounds()?;
+    if !offer.size().gres_total.is_empty() {
+        return total::pick(offer, bounds);
+    }
     match offer.shape() {
         Some(shape) => network::pick(offer, shape, bounds),
         None => flat::pick(offer, bounds),
@@ -50,6 +54,7 @@ pub(crate) fn bounds(partition: &Partition, size: &Size) -> Option<(u32, u32)> {
 /// The partition's nodes that are up could serve the job if nothing else ran.
 pub(crate) fn could_start(offer: &Offer) -> bool {
     offer.bounds().is_some_and(|bounds| match offer.shape() {
+        _ if !offer.size().gres_total.is_empty() => total::could_start(offer, bounds),
         Some(shape) => network::could_start(offer, shape, bounds),
         None => flat::could_start(offer, bounds),
     })
@@ -57,5 +62,6 @@ pub(crate) fn could_start(offer: &Offer) -> bool {
 
 /// What the network has to say about a job that finds no place.
 pub(crate) fn why_not(offer: &Offer) -> Option<Unfit> {
-    network::why_not(offer, offer.shape()?, offer.bounds()?)
+    let shape = offer.shape().filter(|_| offer.size().gres_total.is_empty())?;
+    network::why_not(offer, shape, offer.bounds()?)
 }

@@ -86,6 +86,11 @@ impl<'r, 'a> Offer<'r, 'a> {
         Offer { later: self.later.clone(), size, suits_all: size.suits_every_node(), ..*self }
     }
 
+    /// The same for single nodes, which give a part of what the job wants in all.
+    pub fn for_part<'s>(&'s self, size: &'s Size) -> Offer<'s, 'a> {
+        Offer { later: None, size, suits_all: size.suits_every_node(), ..*self }
+    }
+
     pub fn size(&self) -> &'r Size {
         self.size
     }

@@ -229,7 +229,7 @@ fn run(
             return 1;
         }
     };
-    start_log(given.n_verbose);
+    controller::loudness::start(given.n_verbose);
     // As `ps` and `top` show it; the executable may be called anything.
     if let Ok(name) = std::ffi::CString::new(name) {
         let _ = rustix::thread::set_name(&name);
@@ -242,16 +242,4 @@ fn run(
             1
         }
     }
-}
-
-fn start_log(n_verbose: usize) {
-    use tracing_subscriber::EnvFilter;
-    let usual = match n_verbose {
-        // A member that is away is no news at every heartbeat.
-        0 => "info,openraft=warn,openraft::core::raft_core=off,openraft::replication=off",
-        1 => "debug,openraft=info",
-        _ => "trace",
-    };
-    let filter = EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }

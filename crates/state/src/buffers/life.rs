@@ -12,13 +12,14 @@ use std::sync::Arc;
 use model::buffer::{BufferRequest, Place, Space};
 use model::job::Remark;
 use model::staging::{Access, Direction, Moved};
+use model::trigger::TriggerKind;
 use model::{
     Buffer, BufferPhase, Config, Duty, Event, HeldBy, JobId, NodeName, Owner, Phase, Plugin, Task, Wake, size,
 };
 
 use super::{movers, persistent, words};
 use crate::settle::wake;
-use crate::{Cluster, job_life};
+use crate::{Cluster, job_life, triggers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -262,6 +263,7 @@ pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str)
     buffer.failure = text.clone();
     let phase = buffer.phase;
     remark(cluster, id, words.noted);
+    triggers::happened(cluster, TriggerKind::BurstBuffer);
     let gives_up = cluster.config.burst_buffer.as_ref().is_some_and(|config| config.tears_down_after_failure);
     match phase {
         BufferPhase::Allocating
@@ -302,6 +304,7 @@ pub(crate) fn teardown_failed(cluster: &mut Cluster, id: JobId, why: &str) {
     if cluster.jobs[&id].buffer_failure != text {
         cluster.job_mut(id).buffer_failure = text;
         remark(cluster, id, words.noted);
+        triggers::happened(cluster, TriggerKind::BurstBuffer);
         moved(cluster, id);
     }
     if gives_up {

@@ -76,7 +76,7 @@ fn granted_on(cluster: &Cluster, spec: &JobSpec, grant: &Grant) -> Amount {
     };
     let mut amount =
         Amount { n_nodes: 1, n_cpus: grant.n_cpus, n_tasks: grant.n_tasks, memory_mb, ..Default::default() };
-    for gres in spec.size.gres_for(grant.n_tasks) {
+    for gres in spec.size.on_node(&grant.gres).gres_for(grant.n_tasks) {
         amount.add_gres(&gres.name, &gres.kind, u64::from(gres.count));
     }
     amount

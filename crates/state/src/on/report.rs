@@ -46,12 +46,12 @@ pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult)
 }
 
 fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure, result: &DutyResult) {
-    let told_by_own_signal = cluster.config.scheduler.preemption.sends_user_signal;
     let now = cluster.now;
     let why = match result {
         DutyResult::Done => "",
         DutyResult::Failed { why, .. } | DutyResult::HookFailed { why, .. } => why,
     };
+    let tells_by_own_signal = cluster.config.scheduler.preemption.tells_by_own_signal(&cluster.jobs[&id].spec);
     let job = cluster.job_mut(id);
     job.done.insert(task);
     match task {
@@ -59,7 +59,7 @@ fn job_duty_done(cluster: &mut Cluster, id: JobId, task: Task, failure: Failure,
         Task::Continue => job.is_frozen = false,
         Task::Kill => job.alive = false,
         Task::Launch => job.launched = true,
-        Task::Preempt => job.warned |= told_by_own_signal,
+        Task::Preempt => job.warned |= tells_by_own_signal,
         Task::Stop | Task::Clear | Task::Reboot => (),
         // For its users it starts when its nodes are ready.
         Task::ControllerProlog => job.started = Some(now),

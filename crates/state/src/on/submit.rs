@@ -308,14 +308,17 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     let size = &spec.size;
     let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
     let candidate = |node: &Arc<Node>| {
-        let mut room = node.config.room();
-        if !cluster.config.scheduler.tracks_memory {
-            room.memory_mb = u64::MAX;
-        }
-        room.cpus = room.cpus.min(partition.max_cpus_per_node.unwrap_or(u32::MAX));
-        let n_tasks = size.n_tasks_fitting(room, &node.config, &[])?;
+        let n_tasks = size.n_tasks_fitting(room(cluster, partition, node), &node.config, &[])?;
         Some(Candidate { rank: node.rank, n_tasks, is_required: size.nodes.contains(&node.name) })
     };
+    if !size.gres_total.is_empty() {
+        let giver = |node: &Arc<Node>| {
+            let room = room(cluster, partition, node);
+            size.giver_with(size.nodes.contains(&node.name), room, &node.config, &[])
+        };
+        let givers: Vec<_> = nodes.filter_map(giver).collect();
+        return size.share_out(size.node_bounds(), &givers).is_some();
+    }
     let (min, max) = size.node_bounds();
     let shape = crate::shape_for(cluster, partition, size).filter(|_| min > 1);
     let is_open = size.nodes.is_empty() && !size.contiguous;
@@ -350,4 +353,14 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
         Some(shape) => network::could_place(cluster, shape, size, &candidates),
         None => size.choose(size.node_bounds(), &candidates).is_some(),
     }
+}
+
+/// What the partition's jobs can have of a node on which nothing runs.
+fn room(cluster: &Cluster, partition: &model::Partition, node: &Node) -> model::fit::Room {
+    let mut room = node.config.room();
+    if !cluster.config.scheduler.tracks_memory {
+        room.memory_mb = u64::MAX;
+    }
+    room.cpus = room.cpus.min(partition.max_cpus_per_node.unwrap_or(u32::MAX));
+    room
 }

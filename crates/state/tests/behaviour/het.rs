@@ -17,7 +17,8 @@ fn submit(lab: &mut Lab, specs: Vec<JobSpec>) -> Vec<JobId> {
 fn start(lab: &Lab, job: JobId, node: &str) -> Start {
     let size = &lab.job(job).spec.size;
     let part = size.part_of(&lab.node(node).config, 1);
-    let grant = Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1 };
+    let grant =
+        Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1, ..Default::default() };
     Start { job, partition: "debug".into(), nodes: vec![grant], ..Default::default() }
 }
 

@@ -175,7 +175,8 @@ fn the_warning_comes_before_the_limit_once() {
     let mut lab = Lab::new();
     let mut spec = batch();
     spec.time_limit = Some(TimeLimit::Secs(60));
-    spec.warning = Some(model::spec::Warning { signal: 10, before: Span::from_secs(20), batch_only: true });
+    spec.warning =
+        Some(model::spec::Warning { signal: 10, before: Span::from_secs(20), batch_only: true, ..Default::default() });
     let job = lab.running(spec, "n1");
     lab.at(1039);
     assert_eq!(lab.duty(job), None);

@@ -94,7 +94,8 @@ impl Lab {
         let size = &self.job(job).spec.size;
         let n_tasks = size.n_tasks.unwrap_or(1);
         let part = size.part_of(&self.node(node).config, n_tasks);
-        let grant = Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks };
+        let grant =
+            Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks, ..Default::default() };
         let is_exclusive = size.wants_whole_nodes();
         let start =
             Start { job, task, partition: "debug".into(), nodes: vec![grant], is_exclusive, ..Default::default() };

@@ -16,4 +16,5 @@ mod reboots;
 mod resize;
 mod suspend;
 mod suspend_events;
+mod triggers;
 mod walk;

@@ -20,7 +20,7 @@ fn wide(lab: &mut Lab) -> JobId {
     let job = lab.submit(JobSpec { size: Size { min_nodes: 3, max_nodes: Some(3), ..Default::default() }, ..batch() });
     let grant = |name: &str| {
         let part = lab.job(job).spec.size.part_of(&lab.node(name).config, 1);
-        Grant { node: name.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1 }
+        Grant { node: name.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1, ..Default::default() }
     };
     let nodes = ["n1", "n2", "n3"].map(grant).to_vec();
     let start = Start { job, partition: "debug".into(), nodes, ..Default::default() };

@@ -41,7 +41,7 @@ fn on_two_nodes(lab: &mut Lab, spec: JobSpec) -> JobId {
     let job = lab.submit(spec);
     let grants = ["n1", "n2"].map(|node| {
         let part = lab.job(job).spec.size.part_of(&lab.node(node).config, 1);
-        Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1 }
+        Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1, ..Default::default() }
     });
     let start = Start { job, partition: "debug".into(), nodes: grants.to_vec(), ..Default::default() };
     let plan = Plan { starts: vec![start], ..Default::default() };
@@ -192,7 +192,13 @@ fn a_heterogeneous_job_stands_still_as_a_whole() {
     assert_eq!(lab.each(ROOT, suspend(leader)), Err(Reject::JobPending));
     let start = |lab: &Lab, job: JobId, node: &str| {
         let part = lab.job(job).spec.size.part_of(&lab.node(node).config, 1);
-        let grant = Grant { node: node.into(), n_cpus: part.n_cpus, memory_mb: part.memory_mb, n_tasks: 1 };
+        let grant = Grant {
+            node: node.into(),
+            n_cpus: part.n_cpus,
+            memory_mb: part.memory_mb,
+            n_tasks: 1,
+            ..Default::default()
+        };
         Start { job, partition: "debug".into(), nodes: vec![grant], ..Default::default() }
     };
     let starts = vec![start(&lab, ids[0], "n1"), start(&lab, ids[1], "n2")];
