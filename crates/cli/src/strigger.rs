@@ -127,7 +127,7 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&version::line());
         return 0;
     }
-    match read(&parsed, |name| users::uid_of(name)) {
+    match read(&parsed, users::uid_of) {
         Ok(wish) => carry_out(&parsed, wish),
         Err(lines) => {
             lines.iter().for_each(|line| eprintln!("strigger: error: {line}"));

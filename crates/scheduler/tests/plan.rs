@@ -371,12 +371,12 @@ fn a_total_of_gpus_is_shared_out_over_nodes_that_have_some() {
     };
     let wide = world.submit(size("gpu:3", 2, Some(2)));
     world.schedule();
-    assert_eq!(held(&world, wide), ["n1:1", "n3:2"]);
+    assert_eq!(held(&world, wide), ["n1:2", "n3:1"]);
     // What is left of them, on as few nodes as will do, with CPUs for each.
     let rest = world.submit(Size { cpus_per_gpu: Some(2), ..size("gpu:5", 1, None) });
     world.schedule();
-    assert_eq!(held(&world, rest), ["n1:1", "n2:2", "n3:2"]);
-    assert_eq!(world.placement(rest), "n1:2x1 n2:4x1 n3:4x1");
+    assert_eq!(held(&world, rest), ["n2:2", "n3:3"]);
+    assert_eq!(world.placement(rest), "n2:4x1 n3:6x1");
     let waits = world.submit(size("gpu:1", 1, Some(1)));
     world.schedule();
     assert!(!world.is_running(waits));

@@ -129,6 +129,10 @@ impl Controller for Post {
         remove_node: CommandRequest => Nothing,
         members: Nothing => wire::proto::MembersReply,
         change_members: CommandRequest => Nothing,
+        set_debug: CommandRequest => Nothing,
+        set_trigger: CommandRequest => CommandReply,
+        clear_triggers: CommandRequest => CommandReply,
+        triggers: Nothing => wire::proto::TriggersReply,
     }
 }
 
