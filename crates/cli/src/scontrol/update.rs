@@ -349,6 +349,7 @@ mod tests {
             Ok(Update::Nodes { nodes, changes }) => format!("nodes {nodes:?} {changes:?}"),
             Ok(Update::Partition { name, changes }) => format!("partition {name} {:?}", changes.fields),
             Ok(Update::Reservation(said)) => format!("reservation {} {:?}", said.name, said.fields),
+            Ok(Update::Loudness(level)) => format!("log {}", level.word()),
             Err(lines) => lines.join(" / "),
         };
         assert_eq!(shown, expected, "{line}");

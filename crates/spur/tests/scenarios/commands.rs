@@ -221,6 +221,7 @@ fn update(stage: &mut Stage, arguments: &[String]) -> Said {
             let change = |(item, job)| Some((item, Command::UpdateJob { job: job?, changes: changes.clone() }));
             ids.into_iter().filter_map(change).collect()
         }
+        Ok(Update::Loudness(level)) => panic!("scenarios have no log to make {}", level.word()),
         Ok(Update::Named { name, .. }) => panic!("scenarios change jobs by id, not by the name {name}"),
         Ok(Update::Nodes { nodes: names, changes }) => {
             let all = || stage.cluster.nodes().map(|node| node.name.clone()).collect();
