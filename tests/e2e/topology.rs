@@ -1,7 +1,7 @@
 //! A cluster of two racks: where jobs land, what they are told of the network, and a network that changes under them.
 use std::fs;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, kill_9};
 
 const RACKS: &str = "cluster_name = \"racks\"\n[[nodes]]\nnames = \"n[1-4]\"\ncpus = 2\nmemory_mb = 100\n";
 
@@ -98,4 +98,57 @@ fn partitions_name_racks_and_nodes_say_where_they_are() {
     assert!(cluster.ok("scontrol show reservation r").contains("Nodes=n[3-4]"));
     let json = cluster.ok("scontrol show node n3 --json");
     assert!(json.contains("\"switch_name\": \"rack2\"") || json.contains("\"switch_name\":\"rack2\""), "{json}");
+}
+
+#[test]
+fn nodes_are_created_come_by_themselves_and_go() {
+    let cluster = Cluster::configured(&format!("{RACKS}{TREE}"));
+    for (line, why) in [
+        ("scontrol create NodeName=n1 CPUs=2", "Error creating the node(s): Invalid value for NodeName: n1 exists already"),
+        ("scontrol create NodeName=d1 CPUs=2 State=IDLE", "Only State=FUTURE and State=CLOUD allowed"),
+        ("scontrol create NodeName=d1 CPUs=2 Topology=default:zz", "Requested topology configuration is not available"),
+        ("scontrol create NodeName=d1 Colour=red", "unknown key `Colour`"),
+        ("scontrol delete NodeName=n1", "delete_node NodeName=n1: Invalid node state specified"),
+        ("scontrol delete NodeName=zz", "delete_node NodeName=zz: Invalid node name specified"),
+    ] {
+        let said = cluster.run(line);
+        assert!(said.code == 1 && said.err.contains(why) && said.out.is_empty(), "{line}: {said:?}");
+    }
+    cluster.ok("scontrol create NodeName=d[1-2] CPUs=2 RealMemory=100 State=FUTURE Topology=default:rack2");
+    assert!(cluster.ok("scontrol show topology rack2").contains("Nodes=d[1-2],n[3-4]"));
+    // One more comes by itself.
+    let agent = |node: &str, conf: &str| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_spur"))
+            .args(["spurd", "-Z", "--config"])
+            .arg(cluster.dir.join("spur.conf"))
+            .args(["--node", node, "--conf", conf])
+            .spawn()
+            .unwrap()
+    };
+    let mut agents = vec![agent("d1", "Topology=default:rack1"), agent("d3", "CPUs=2 RealMemory=100 Topology=default:fabric:rack3")];
+    cluster.wait_for("sinfo -h -n d[1,3] -t idle -o %D", "2");
+    assert!(cluster.ok("scontrol show node d3").contains("Topology=default:fabric:rack3"));
+    assert!(cluster.ok("scontrol show topology rack3").contains("Nodes=d3"));
+    let job = cluster.sbatch("-w d[1,3] -N2 --exclusive -o out --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 60'");
+    cluster.wait_file("out", |text| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines == ["0: fabric.rack1.d1", "1: fabric.rack3.d3"]
+    });
+    let busy = cluster.run("scontrol delete NodeName=d[1-3]");
+    assert!(busy.code == 1 && busy.err.contains("Requested nodes are busy"), "{busy:?}");
+    // The controller dies: what was created is still there.
+    kill_9(cluster.controller_pid());
+    cluster.start("");
+    assert!(cluster.ok("scontrol show node d3").contains("Topology=default:fabric:rack3"));
+    let told = cluster.ok("sdiag");
+    assert!(told.contains("Placement statistics (topology/tree)"), "{told}");
+    cluster.ok(&format!("scancel {job}"));
+    cluster.wait_for("sinfo -h -n d[1,3] -t idle -o %D", "2");
+    cluster.ok("scontrol delete NodeName=d[1-3]");
+    assert_eq!(cluster.ok("sinfo -h -o %N"), "n[1-4]");
+    for agent in &mut agents {
+        kill_9(agent.id() as i32);
+        let _ = agent.wait();
+    }
 }

@@ -21,6 +21,7 @@ pub fn job(config: &Config, job: &Job) -> JobRecord {
         attempt: job.attempt,
         submitted: job.submitted,
         restarts: job.restarts,
+        segment: spec.size.network.segment,
         array: job.array_id(),
         task: job.array_task(),
         waiting: job.waiting_tasks.clone(),

@@ -31,10 +31,12 @@ const BACK_OFF_SEVERAL: Duration = Duration::from_millis(300);
 pub async fn keep(agent: Arc<Agent>) -> Infallible {
     let mut back_off = BACK_OFF_MIN;
     let mut was_connected = true;
+    let mut was_welcome = false;
     let mut turn = 0;
     loop {
         let mut is_welcome = false;
-        let end = attend(&agent, turn, &mut is_welcome).await;
+        let end = attend(&agent, turn, (was_welcome, &mut is_welcome)).await;
+        was_welcome |= is_welcome;
         turn += 1;
         agent.table().link = None;
         if is_welcome {
@@ -73,14 +75,20 @@ async fn connect(options: &Options, turn: usize) -> Result<Channel, wire::CallEr
     }
 }
 
-async fn attend(agent: &Arc<Agent>, turn: usize, is_welcome: &mut bool) -> anyhow::Result<()> {
+async fn attend(
+    agent: &Arc<Agent>,
+    turn: usize,
+    (was_welcome, is_welcome): (bool, &mut bool),
+) -> anyhow::Result<()> {
     let channel = connect(&agent.options, turn).await?;
     let mut client = ControllerClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let (say, reports) = unbounded_channel();
     let address = agent.options.remote.as_ref().map(|remote| agent.heard.address(remote)).unwrap_or_default();
-    let machine = Machine { pools: staging::pool_reports(agent).await, address, ..agent.machine.clone() };
+    let mut machine = Machine { pools: staging::pool_reports(agent).await, address, ..agent.machine.clone() };
+    // A node that was deleted does not come back by itself.
+    machine.dynamic = machine.dynamic.filter(|_| !was_welcome);
     let mut runs = agent.table().live_runs();
     // Nodes come back into use only when the epilogs of what ran there have.
     runs.extend(hooks::runs(agent));

@@ -37,6 +37,8 @@ pub fn describe(options: &Options) -> Machine {
         socket: std::path::absolute(&options.socket).unwrap_or_else(|_| options.socket.clone()).display().to_string(),
         address: String::new(),
         pools: Vec::new(),
+        topology: options.topology.clone(),
+        dynamic: options.dynamic.clone(),
     }
 }
 

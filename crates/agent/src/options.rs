@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::NodeName;
+use model::node::NodeConfig;
 use model::pool::Pool;
 
 use crate::neighbours::Remote;
@@ -28,4 +29,8 @@ pub struct Options {
     pub reports_reboot: bool,
     /// Burst buffer pools of this node, `%n` replaced.
     pub pools: Vec<Pool>,
+    /// Where the node is in the network, if it was told.
+    pub topology: Option<String>,
+    /// What the node is, where no file names it.
+    pub dynamic: Option<Box<NodeConfig>>,
 }

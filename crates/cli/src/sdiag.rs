@@ -2,7 +2,7 @@
 use std::fmt::Write;
 
 use model::Timestamp;
-use model::diagnosis::{Calls, Diagnosis};
+use model::diagnosis::{Calls, Diagnosis, Placements};
 
 use crate::context::block_on;
 use crate::getopt::{Flag, Operands, Value, flag, parse};
@@ -164,9 +164,31 @@ fn render(mut diagnosis: Diagnosis, clock: &Clock, order: Order) -> String {
         line(format!("\tQueue length mean: {mean_length}"));
     }
     line(String::new());
+    placements(&diagnosis.placements).into_iter().for_each(&mut line);
     line(calls(&mut diagnosis, order));
     line("Pending RPC statistics\n\tNo pending RPCs".into());
     out
+}
+
+/// How well jobs are placed on the network. Slurm tells nothing of it; there is a paragraph where there is a network.
+fn placements(placements: &Placements) -> Vec<String> {
+    let unit = match placements.plugin.as_str() {
+        "" => return Vec::new(),
+        "topology/block" => "Base blocks",
+        _ => "Leaf switches",
+    };
+    let ratio = placements.n_units as f64 / placements.n_units_fewest.max(1) as f64;
+    let mut lines = vec![
+        format!("Placement statistics ({})", placements.plugin),
+        format!("\tTotal placements: {}", placements.n_placed),
+    ];
+    if placements.n_placed > 0 {
+        lines.push(format!("\t{unit} used: {}", placements.n_units));
+        lines.push(format!("\t{unit} needed at least: {}", placements.n_units_fewest));
+        lines.push(format!("\tMean ratio: {ratio:.3}"));
+    }
+    lines.push(format!("\tFragmentation: {}\n", placements.fragmentation));
+    lines
 }
 
 fn calls(diagnosis: &mut Diagnosis, order: Order) -> String {

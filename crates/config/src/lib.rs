@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::Config;
+use model::config::NamedNode;
 use toml_edit::{Document, TableLike};
 
 pub use client::Client;
@@ -83,6 +84,11 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
         pool.root = anchored.to_string_lossy().into_owned();
     }
     Ok((config, warnings))
+}
+
+/// Nodes as `scontrol create` describes them, in one `NodeName=…` line, and what of it has no effect.
+pub fn parse_node_line(text: &str) -> Result<(Vec<NamedNode>, Option<String>), Vec<String>> {
+    slurm::node_line(text)
 }
 
 /// Checks the text of a slurm.conf. `file_name` only serves the messages; without a folder no other files are read.

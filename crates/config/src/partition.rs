@@ -85,6 +85,9 @@ fn read(section: &mut Section, known: &BTreeMap<String, usize>, all: &[NamedNode
     partition.billing_weights = weights.unwrap_or_default();
     section.text("topology", &mut partition.topology);
     section.flag("exclusive_topology", &mut partition.exclusive_topology);
+    if section.has("topology_wait") {
+        section.seconds("topology_wait", partition.topology_wait.get_or_insert_default());
+    }
     partition
 }
 

@@ -349,6 +349,7 @@ fn partition(text: &mut Text, partition: &Partition) {
     text.value("grace_time", seconds(partition.grace_time));
     text.string("preempt_mode", partition.preempt_mode.map_or("", PreemptMode::word));
     text.string("topology", &partition.topology);
+    text.optional("topology_wait", partition.topology_wait.map(seconds));
     if partition.exclusive_topology {
         text.value("exclusive_topology", true);
     }

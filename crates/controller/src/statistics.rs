@@ -1,11 +1,12 @@
 //! What the controller has done since it started, or since somebody set the counters back. Nothing here is kept.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use model::diagnosis::{Calls, Cycles, Diagnosis, JobCounts};
-use model::{Event, JobState, Phase, Timestamp};
+use model::diagnosis::{Calls, Cycles, Diagnosis, JobCounts, Placements};
+use model::plan::Grant;
+use model::{Event, JobState, Phase, Plan, Timestamp};
 use state::Cluster;
 
 use crate::buffer_metrics::Moved;
@@ -16,6 +17,7 @@ pub struct Statistics {
     entries: AtomicU64,
     jobs: Mutex<JobCounts>,
     cycles: Mutex<Cycles>,
+    placements: Mutex<Placements>,
     by_call: Mutex<BTreeMap<String, (u64, u64)>>,
     by_user: Mutex<BTreeMap<u32, (u64, u64)>>,
     moved: Mutex<Moved>,
@@ -34,6 +36,7 @@ impl Statistics {
         let mut cycles = lock(&self.cycles);
         // Since the start, whatever is set back.
         *cycles = Cycles { n_backfilled_ever: cycles.n_backfilled_ever, ..Default::default() };
+        *lock(&self.placements) = Placements::default();
         lock(&self.by_call).clear();
         lock(&self.by_user).clear();
     }
@@ -83,6 +86,24 @@ impl Statistics {
         cycles.n_backfilled_ever += n_backfilled;
     }
 
+    /// Jobs get these nodes.
+    pub fn placed(&self, cluster: &Cluster, plan: &Plan) {
+        if cluster.config().topologies.is_empty() || plan.starts.is_empty() {
+            return;
+        }
+        let mut placements = lock(&self.placements);
+        for start in &plan.starts {
+            let partition = cluster.config().partition(&start.partition);
+            let (Some(job), Some(partition)) = (cluster.job(start.job), partition) else { continue };
+            let Some(shape) = state::shape_for(cluster, partition, &job.spec.size) else { continue };
+            let node = |grant: &Grant| cluster.network().find(grant.node.as_str());
+            let units: BTreeSet<u32> = start.nodes.iter().filter_map(|grant| shape.unit_of(node(grant)?)).collect();
+            placements.n_placed += 1;
+            placements.n_units += units.len() as u64;
+            placements.n_units_fewest += u64::from(shape.fewest_units(start.nodes.len() as u32));
+        }
+    }
+
     /// A call was answered.
     pub fn answered(&self, call: &str, uid: Option<u32>, took: Duration) {
         let micros = took.as_micros() as u64;
@@ -99,6 +120,17 @@ impl Statistics {
         if let Some(uid) = uid {
             count(lock(&self.by_user).entry(uid).or_default());
         }
+    }
+
+    fn placements(&self, cluster: &Cluster) -> Placements {
+        let shape = cluster.network().shape("").filter(|shape| shape.n_units() > 0);
+        let Some(shape) = shape else { return Placements::default() };
+        let is_free = |node: u32| {
+            let node = cluster.node(cluster.network().name(node).as_str());
+            node.is_some_and(|node| node.is_usable() && node.jobs.is_empty() && node.blocked_by.is_none())
+        };
+        let (plugin, fragmentation) = (shape.kind().plugin().to_string(), shape.fragmentation(is_free));
+        Placements { plugin, fragmentation, ..lock(&self.placements).clone() }
     }
 
     pub fn diagnosis(
@@ -121,6 +153,7 @@ impl Statistics {
             n_entries: self.entries.load(Relaxed),
             jobs: lock(&self.jobs).clone(),
             cycles: lock(&self.cycles).clone(),
+            placements: self.placements(cluster),
             by_call: lock(&self.by_call).iter().map(|(name, both)| calls(name.clone(), 0, both)).collect(),
             by_user: lock(&self.by_user).iter().map(|(uid, both)| calls(names(*uid), *uid, both)).collect(),
             ..Default::default()

@@ -15,6 +15,7 @@ record! {
         pub n_running: u64,
         pub n_suspended: u64,
         pub cycles: Cycles,
+        pub placements: Placements,
         pub by_call: Vec<Calls>,
         pub by_user: Vec<Calls>,
     }
@@ -39,6 +40,18 @@ record! {
         /// Jobs that started while more important ones waited.
         pub n_backfilled: u64,
         pub n_backfilled_ever: u64,
+    }
+
+    /// Starts of jobs that were placed by the network.
+    pub struct Placements {
+        /// `topology/tree` or `topology/block`; empty: there is no network.
+        pub plugin: String,
+        pub n_placed: u64,
+        /// Leaf switches or base blocks that they use, and the fewest that could have held them.
+        pub n_units: u64,
+        pub n_units_fewest: u64,
+        /// Nodes of all units that are not wholly free, and busy nodes.
+        pub fragmentation: u64,
     }
 
     pub struct Calls {

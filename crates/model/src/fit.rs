@@ -1,9 +1,9 @@
 //! How much of a node a job needs, and which nodes together are enough: the arithmetic that submission, scheduling and
 //! adoption share.
-use crate::Node;
+use crate::{Node, NodeName};
 use crate::gres::{GresRequest, GresUnits};
 use crate::node::NodeConfig;
-use crate::spec::{Distribution, Memory, Sharing, Size};
+use crate::spec::{Distribution, Memory, NetworkWish, Sharing, Size};
 
 /// What a node has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,7 @@ impl Node {
     pub fn suits(&self, size: &Size) -> bool {
         !self.is_removed
             && !size.excluded.contains(&self.name)
+            && (size.network.among.is_empty() || size.network.among.contains(&self.name))
             && size.tmp_disk_mb <= self.config.tmp_disk_mb
             && size.constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(self.features()))
             && self.config.has_gres(&size.gres_for(size.n_tasks_each().unwrap_or(1)))
@@ -71,7 +72,24 @@ impl Node {
     }
 }
 
+impl NetworkWish {
+    /// The job asks for a common switch of its own accord.
+    pub fn needs_switch(&self) -> bool {
+        self.n_switches > 0 || self.most_level.is_some()
+    }
+
+    /// It is made of several segments when it has so many nodes.
+    pub fn is_segmented(&self, n_nodes: u32) -> bool {
+        self.segment > 0 && n_nodes > self.segment
+    }
+}
+
 impl Size {
+    /// The nodes that the job names, be it that it must have them or may choose among them.
+    pub fn listed_nodes(&self) -> &[NodeName] {
+        if self.nodes.is_empty() { &self.network.among } else { &self.nodes }
+    }
+
     pub fn wants_whole_nodes(&self) -> bool {
         self.sharing == Sharing::WholeNodes
     }
@@ -79,6 +97,7 @@ impl Size {
     /// Asks nothing of a node's kind, so that every node that is not removed suits it.
     pub fn suits_every_node(&self) -> bool {
         self.excluded.is_empty()
+            && self.network.among.is_empty()
             && self.tmp_disk_mb == 0
             && self.constraint.is_none()
             && self.preference.is_none()

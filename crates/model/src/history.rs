@@ -38,6 +38,8 @@ record! {
         pub attempt: u32,
         pub submitted: Timestamp,
         pub restarts: u32,
+        /// Nodes of each segment; 0: the job has none.
+        pub segment: u32,
         pub array: Option<JobId>,
         pub task: Option<u32>,
         /// Tasks the record stands for, and how many of them may run at once.

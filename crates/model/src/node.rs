@@ -11,7 +11,7 @@ use crate::{CpuSet, JobId, NodeName, Timestamp};
 record! {
     pub struct Node {
         pub name: NodeName,
-        /// Its place among the configured nodes in natural name order.
+        /// Its place among the configured nodes, in natural name order unless the configuration orders them by the network.
         pub rank: u32,
         /// The partitions it is in.
         pub partitions: Vec<String>,
@@ -117,6 +117,11 @@ record! {
         pub address: String,
         /// The file systems of the burst buffer pools.
         pub pools: Vec<PoolReport>,
+        /// Where it is in the network, as its agent was told (`--conf Topology=…`): of use when the machine is new, or has been
+        /// started anew.
+        pub topology: Option<String>,
+        /// What the node is, where no file names it (`-Z`).
+        pub dynamic: Option<Box<NodeConfig>>,
     }
 
     /// Kept equal to the sum over the jobs by the ledger.

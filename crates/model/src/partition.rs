@@ -57,6 +57,8 @@ record! {
         pub over_time_limit: Option<TimeLimit>,
         pub preempt_mode: Option<PreemptMode>,
         pub qos: String,
+        /// So long a job waits for the lowest switch that could hold it if nothing else ran.
+        pub topology_wait: Option<Span>,
         /// The name of its topology; empty: the default one.
         pub topology: String,
         /// Every job owns the blocks it touches.

@@ -140,6 +140,12 @@ record! {
         pub consolidates_segments: bool,
         /// No other job is in the blocks it touches (`--exclusive=topo`).
         pub owns_units: bool,
+        /// The common switch is of no higher level (`--topology=tree:level=1`).
+        pub most_level: Option<u32>,
+        /// That holds only as long as the cluster lets jobs wait for few switches (`:preferred`).
+        pub level_is_preferred: bool,
+        /// With more than one segment, `-w` names nodes to choose from (blocks only).
+        pub among: Vec<NodeName>,
     }
 
     /// `--array=1-5%2`

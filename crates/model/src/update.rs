@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::dependency::Dependency;
 use crate::gres::{Gres, GresRequest};
 use crate::license::LicenseRequest;
-use crate::node::NextState;
+use crate::node::{NextState, NodeConfig};
 use crate::partition::PartitionState;
 use crate::spec::{MailKind, Memory, TimeLimit};
 use crate::time::Timestamp;
@@ -130,4 +130,8 @@ pub enum NodeChange {
         reason: String,
     },
     CancelReboot,
+    /// There are to be such nodes, though no file names them (`scontrol create NodeName=…`).
+    Create(Box<NodeConfig>),
+    /// A node that was created, or has joined, is no more.
+    Delete,
 }

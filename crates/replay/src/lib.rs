@@ -18,5 +18,5 @@ mod workload;
 
 pub use cluster::{Machine, machine};
 pub use outcome::{Outcome, Summary, UserSummary};
-pub use run::{Refusal, run};
+pub use run::{Refusal, run, run_with};
 pub use workload::{Problem, Request, Workload, parse};

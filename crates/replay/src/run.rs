@@ -50,6 +50,16 @@ struct Player<'a> {
 
 /// Runs the workload to its end. `progress` hears how many requests are over.
 pub fn run(config: &Config, workload: &Workload, progress: &mut dyn FnMut(usize)) -> Outcome {
+    run_with(config, workload, progress, &mut |_, _| ())
+}
+
+/// As [`run`]; `change` sees every plan before it is adopted, and may put jobs elsewhere.
+pub fn run_with(
+    config: &Config,
+    workload: &Workload,
+    progress: &mut dyn FnMut(usize),
+    change: &mut dyn FnMut(&Cluster, &mut Plan),
+) -> Outcome {
     let mut player = Player::new(config, workload);
     let mut next_request = 0;
     let mut n_idle = 0;
@@ -68,7 +78,7 @@ pub fn run(config: &Config, workload: &Workload, progress: &mut dyn FnMut(usize)
             player.submit(next_request, request);
             next_request += 1;
         }
-        let has_started = player.plan();
+        let has_started = player.plan(change);
         progress(player.outcome.runs.len() + player.outcome.refused.len());
         let is_idle = !has_started && player.ends.is_empty() && next_request == workload.requests.len();
         n_idle = if is_idle { n_idle + 1 } else { 0 };
@@ -217,8 +227,9 @@ impl<'a> Player<'a> {
     }
 
     /// True: something has been started.
-    fn plan(&mut self) -> bool {
-        let outlook = scheduler::look(&self.cluster);
+    fn plan(&mut self, change: &mut dyn FnMut(&Cluster, &mut Plan)) -> bool {
+        let mut outlook = scheduler::look(&self.cluster);
+        change(&self.cluster, &mut outlook.plan);
         self.outcome.n_plans += 1;
         let later = self.now + Span::from_secs(1);
         self.look_again = outlook.look_again_at.map(|at| at.max(later));

@@ -25,8 +25,9 @@ pub(crate) struct Seeker {
     pub pool: PoolId,
     pub uid: Option<u32>,
     pub closed: Vec<u32>,
-    /// Until when it waits for few switches.
+    /// Until when it waits for few switches, and for a low one.
     pub limit_until: Slot,
+    pub level: Option<(u32, Slot)>,
 }
 
 /// The numbers in which requests differ most; the rest is compared one by one.

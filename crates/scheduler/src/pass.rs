@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use model::plan::{ExpectedStart, Grant, WaitReason};
-use model::spec::TimeLimit;
+use model::spec::{Size, TimeLimit};
 use model::time::Span;
 use model::{Job, JobId, NodeName, Plan, Reason, Start, Timestamp, hostlist};
 use state::Cluster;
@@ -21,6 +21,7 @@ use crate::room::{PoolId, Room};
 use crate::timeline::{self, Clock, Length, Slot};
 
 mod glance;
+mod nearness;
 mod preempt;
 mod share;
 mod together;
@@ -49,6 +50,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
     preemptees: Preemptees<'a>,
+    /// The level at which jobs of a size could be if nothing else ran, where they wait for that.
+    levels: Vec<(PoolId, &'a Size, Option<u32>)>,
 }
 
 impl<'a> Pass<'a> {
@@ -70,6 +73,7 @@ impl<'a> Pass<'a> {
             plan: Plan::default(),
             look_again_at: None,
             preemptees: Preemptees::new(cluster),
+            levels: Vec::new(),
         }
     }
 
@@ -128,10 +132,9 @@ impl<'a> Pass<'a> {
             return self.stays_for(job, reason);
         }
         self.room.look_for(&job.spec.size);
-        let deadline = self.switch_deadline(job);
-        let limit_until = deadline.map_or(Slot::NOW, |at| self.clock.slot(at));
+        let waits = self.waits(job, &pools);
         let mut requests = Request::all(self.cluster, &self.room.closures, job);
-        requests.iter_mut().for_each(|request| request.limit_until = limit_until);
+        waits.put_into(&mut requests);
         let Some(request) = Request::waiting(&requests) else { return };
         let is_behind = pools.iter().any(|pool| self.reasons.is_blocked(*pool));
         let may_try = !is_behind || self.depth.may_try_behind(job, &pools);
@@ -156,11 +159,8 @@ impl<'a> Pass<'a> {
         if !stays {
             return;
         }
-        if let Some(deadline) = deadline.filter(|_| may_start && may_try) {
-            self.look_again(deadline);
-            if job.switch_wait_since.is_none() {
-                self.plan.switch_waits.push(job.id);
-            }
+        if may_start && may_try {
+            self.goes_on_waiting(job, &waits);
         }
         self.reasons.of_blocked(&self.room, &self.clock, &requests, &pools, &mut self.plan);
         if may_start && may_try {
@@ -207,18 +207,6 @@ impl<'a> Pass<'a> {
         self.look_again(again);
     }
 
-    /// Until when the job waits for few switches, from the first time it is looked at.
-    fn switch_deadline(&self, job: &Job) -> Option<Timestamp> {
-        let wish = &job.spec.size.network;
-        if wish.n_switches == 0 {
-            return None;
-        }
-        let most = self.cluster.config().topology.max_switch_wait();
-        let wait = wish.switch_wait.map_or(most, |wait| wait.min(most));
-        let deadline = job.switch_wait_since.unwrap_or(self.cluster.now()) + wait;
-        (deadline > self.cluster.now()).then_some(deadline)
-    }
-
     /// The job's partitions that would take it now.
     pub(crate) fn pools(&mut self, job: &'a Job) -> Vec<PoolId> {
         let cluster = self.cluster;
@@ -232,7 +220,7 @@ impl<'a> Pass<'a> {
         let mut closed = request.closed.clone();
         // Whoever needs room on the nodes' disks fails for reasons of its own.
         closed.extend(request.needs_disk().then_some(u32::MAX - request.job.id.0));
-        Seeker { pool, uid, closed, limit_until: request.limit_until }
+        Seeker { pool, uid, closed, limit_until: request.limit_until, level: request.level_limit(pool) }
     }
 
     /// Starts the job, or one task of it, in the first of its partitions where it fits.

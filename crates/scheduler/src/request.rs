@@ -5,6 +5,7 @@ use state::Cluster;
 
 use crate::closures::Closures;
 use crate::counts::Wanted;
+use crate::room::PoolId;
 use crate::timeline::{Length, Slot};
 
 #[derive(Clone)]
@@ -25,6 +26,16 @@ pub(crate) struct Request<'a> {
     pub reservation: &'a str,
     /// Until then it waits for few switches.
     pub limit_until: Slot,
+    /// In these partitions it waits for a low one.
+    pub levels: Vec<LevelLimit>,
+}
+
+/// The common switch is of no higher level until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LevelLimit {
+    pub pool: PoolId,
+    pub level: u32,
+    pub until: Slot,
 }
 
 impl<'a> Request<'a> {
@@ -55,8 +66,19 @@ impl<'a> Request<'a> {
         let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();
         let suits_all = size.suits_every_node();
-        let (counts, reservation, limit_until) = (Vec::new(), "", Slot::NOW);
-        Request { job, size, length, least_cpus, least_memory_mb, suits_all, counts, closed, reservation, limit_until }
+        Request {
+            job,
+            size,
+            length,
+            least_cpus,
+            least_memory_mb,
+            suits_all,
+            counts: Vec::new(),
+            closed,
+            reservation: "",
+            limit_until: Slot::NOW,
+            levels: Vec::new(),
+        }
     }
 
     /// The same for another size, which may only be narrower.
@@ -65,6 +87,11 @@ impl<'a> Request<'a> {
         'a: 's,
     {
         Request { size, suits_all: size.suits_every_node(), ..self.clone() }
+    }
+
+    /// The level up to which it waits in that partition, and until when.
+    pub fn level_limit(&self, pool: PoolId) -> Option<(u32, Slot)> {
+        self.levels.iter().find(|limit| limit.pool == pool).map(|limit| (limit.level, limit.until))
     }
 
     pub fn spec(&self) -> &JobSpec {

@@ -29,12 +29,23 @@ pub(crate) struct Alike<'r, 'a> {
     units: &'r Units<'a>,
     each: Each,
     until: Slot,
-    /// Of each unit.
-    pub counts: Vec<u32>,
+    /// Nodes of units that serve until then, but not for ever.
+    more: BTreeMap<u32, u32>,
 }
 
-impl Alike<'_, '_> {
-    pub fn of(&self, unit: u32) -> Vec<SpotId> {
+impl<'a> Alike<'_, 'a> {
+    /// How many there are of each unit.
+    pub fn counts(&self) -> Vec<u32> {
+        self.units.count(self.each, &self.more)
+    }
+
+    /// The best unit for `n` nodes, where the best place is in one.
+    pub fn tightest(&self, n: u32) -> Option<u32> {
+        self.units.tightest(self.each, &self.more, n)
+    }
+
+    /// Those of a unit, the nodes that others use first.
+    pub fn of(&self, unit: u32) -> impl Iterator<Item = SpotId> {
         self.units.of(unit, self.each, self.until, |id| self.room.spot(id))
     }
 }
@@ -283,7 +294,7 @@ impl<'a> Room<'a> {
         let pool = self.of(pool);
         let units = pool.units.as_ref().filter(|_| pool.has_one_weight)?;
         let promised = pool.promised.iter().map(|id| (*id, &self.spots[*id as usize]));
-        Some(Alike { room: self, units, each, until, counts: units.count(each, until, promised) })
+        Some(Alike { room: self, units, each, until, more: units.until(each, until, promised) })
     }
 
     pub fn is_complete(&self, pool: PoolId) -> bool {
@@ -344,11 +355,12 @@ impl<'a> Room<'a> {
 
     /// The rest of the units that such a job touches is closed to others as long as it runs.
     fn close_units(&mut self, grants: &[Grant], request: &Request, pool: PoolId, interval: Interval) {
-        let partition = self.partition(pool);
-        let Some(shape) = state::shape_for(self.cluster, partition, request.size) else { return };
-        if !request.size.network.owns_units || state::spares_units(self.cluster, shape) {
+        if !request.size.network.owns_units {
             return;
         }
+        let partition = self.partition(pool);
+        let shape = state::shape_for(self.cluster, partition, request.size);
+        let Some(shape) = shape.filter(|shape| !state::spares_units(self.cluster, shape)) else { return };
         let names = grants.iter().filter_map(|grant| self.cluster.node(grant.node.as_str()));
         let units: BTreeSet<u32> = names.filter_map(|node| shape.unit_of(node.rank)).collect();
         for node in units.into_iter().flat_map(|unit| shape.unit_nodes(unit)) {

@@ -1,7 +1,7 @@
 //! The nodes of a partition by leaf switch or base block, and what is free of each: enough to see in a moment how many of a
 //! unit's nodes may serve a job, however many units there are.
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use topology::Shape;
 
@@ -22,16 +22,39 @@ pub(crate) struct Units<'a> {
     shape: &'a Shape,
     /// Where each unit begins among the places, and where the last ends.
     begins: Vec<u32>,
-    /// Who is in a place: unit for unit, in natural order.
-    spots: Vec<SpotId>,
-    /// CPUs that are free for ever.
-    free: Vec<u32>,
-    /// Nobody has anything of it, now or later.
-    is_idle: Vec<bool>,
+    /// By place: unit for unit, in natural order.
+    members: Vec<Member>,
     /// By spot; none for those outside.
     places: Vec<Option<u32>>,
     /// What has been counted, kept right as nodes change.
-    counts: RefCell<BTreeMap<Each, Vec<u32>>>,
+    counts: RefCell<BTreeMap<Each, Tally>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Member {
+    spot: SpotId,
+    /// CPUs that are free for ever.
+    free: u32,
+    /// Nobody has anything of it, now or later.
+    is_idle: bool,
+    is_in_use: bool,
+    is_promised: bool,
+}
+
+impl Member {
+    fn serves(&self, each: Each) -> bool {
+        match each {
+            Each::Whole => self.is_idle,
+            Each::Cpus(n) => self.free >= n,
+        }
+    }
+}
+
+/// How many nodes of each unit serve.
+struct Tally {
+    of: Vec<u32>,
+    /// The same number, how the unit is preferred, and the unit.
+    by_number: BTreeSet<(u32, u32, u32)>,
 }
 
 /// More different sizes than this are counted anew each time.
@@ -49,72 +72,100 @@ impl<'a> Units<'a> {
         }
         let mut begins = Vec::with_capacity(n_units + 1);
         let mut places = vec![None; spots.len()];
-        let mut all: Vec<SpotId> = Vec::with_capacity(members.len());
+        let mut all: Vec<Member> = Vec::with_capacity(members.len());
         for unit in own {
             begins.push(all.len() as u32);
-            for id in unit {
-                places[id as usize] = Some(all.len() as u32);
-                all.push(id);
+            for spot in unit {
+                places[spot as usize] = Some(all.len() as u32);
+                all.push(Member { spot, free: 0, is_idle: false, is_in_use: false, is_promised: false });
             }
         }
         begins.push(all.len() as u32);
-        let n = all.len();
-        Units {
-            shape,
-            begins,
-            spots: all,
-            free: vec![0; n],
-            is_idle: vec![false; n],
-            places,
-            counts: RefCell::default(),
-        }
+        Units { shape, begins, members: all, places, counts: RefCell::default() }
     }
 
     pub fn note(&mut self, id: SpotId, spot: &Spot) {
         let Some(place) = self.places[id as usize] else { return };
         let stairs = &spot.stairs;
         let is_idle = spot.is_empty && stairs.steps.is_empty() && stairs.for_ever == spot.node.config.cpus;
-        let (place, free) = (place as usize, stairs.for_ever);
-        let before = (self.is_idle[place], self.free[place]);
-        (self.is_idle[place], self.free[place]) = (is_idle, free);
-        if before == (is_idle, free) {
+        let (is_in_use, is_promised) = (!spot.is_empty, !spot.promised.is_empty());
+        let now = Member { spot: id, free: stairs.for_ever, is_idle, is_in_use, is_promised };
+        let before = std::mem::replace(&mut self.members[place as usize], now);
+        if (before.is_idle, before.free) == (now.is_idle, now.free) {
             return;
         }
         let Some(unit) = self.shape.unit_of(spot.node.rank) else { return };
-        for (each, counts) in self.counts.get_mut() {
-            let (had, has) = (serves(*each, before.0, before.1), serves(*each, is_idle, free));
-            let count = &mut counts[unit as usize];
-            *count = *count + u32::from(has) - u32::from(had);
+        for (each, tally) in self.counts.get_mut() {
+            let (had, has) = (before.serves(*each), now.serves(*each));
+            if had != has {
+                let number = tally.of[unit as usize] + u32::from(has) - u32::from(had);
+                let preference = self.shape.preference(unit);
+                tally.by_number.remove(&(tally.of[unit as usize], preference, unit));
+                tally.by_number.insert((number, preference, unit));
+                tally.of[unit as usize] = number;
+            }
         }
     }
 
-    fn count_all(&self, each: Each) -> Vec<u32> {
-        let serving = |place: u32| u32::from(self.has(place, each));
-        self.begins.windows(2).map(|range| (range[0]..range[1]).map(serving).sum()).collect()
+    fn count_all(&self, each: Each) -> Tally {
+        let n_serving = |unit: u32| self.of_unit(unit).iter().filter(|member| member.serves(each)).count() as u32;
+        let of: Vec<u32> = (0..self.begins.len() as u32 - 1).map(n_serving).collect();
+        let by_number = of.iter().zip(0..).map(|(number, unit)| (*number, self.shape.preference(unit), unit)).collect();
+        Tally { of, by_number }
     }
 
-    /// How many nodes of each unit have that much from now until then; memory and the like are not looked at.
-    pub fn count<'s, 'n: 's>(
+    fn of_unit(&self, unit: u32) -> &[Member] {
+        &self.members[self.begins[unit as usize] as usize..self.begins[unit as usize + 1] as usize]
+    }
+
+    /// Nodes that serve from now until then, though not for ever: so many in these units.
+    pub fn until<'s, 'n: 's>(
         &self,
         each: Each,
         until: Slot,
         promised: impl Iterator<Item = (SpotId, &'s Spot<'n>)>,
-    ) -> Vec<u32> {
-        let mut known = self.counts.borrow_mut();
-        if known.len() >= N_COUNTED {
-            known.clear();
-        }
-        let mut counts = known.entry(each).or_insert_with(|| self.count_all(each)).clone();
+    ) -> BTreeMap<u32, u32> {
+        let mut more = BTreeMap::new();
         for (id, spot) in promised {
-            let place = self.places[id as usize].filter(|place| !self.has(*place, each));
+            let place = self.places[id as usize].filter(|place| !self.members[*place as usize].serves(each));
             if place.is_some()
                 && has_until(spot, each, until)
                 && let Some(unit) = self.shape.unit_of(spot.node.rank)
             {
-                counts[unit as usize] += 1;
+                *more.entry(unit).or_default() += 1;
             }
         }
-        counts
+        more
+    }
+
+    /// How many nodes of each unit serve; memory and the like are not looked at.
+    pub fn count(&self, each: Each, more: &BTreeMap<u32, u32>) -> Vec<u32> {
+        self.with_tally(each, |tally| {
+            let mut counts = tally.of.clone();
+            more.iter().for_each(|(unit, n)| counts[*unit as usize] += n);
+            counts
+        })
+    }
+
+    /// The unit with the least room of those that have room for `n`, where that is the best place.
+    pub fn tightest(&self, each: Each, more: &BTreeMap<u32, u32>, n: u32) -> Option<u32> {
+        if !self.shape.keeps_in_one_unit(n) {
+            return None;
+        }
+        self.with_tally(each, |tally| {
+            let mut plain = tally.by_number.range((n, 0, 0)..).filter(|(.., unit)| !more.contains_key(unit));
+            let changed = more.iter().map(|(unit, n)| (tally.of[*unit as usize] + n, self.shape.preference(*unit), *unit));
+            let best = changed.filter(|(number, ..)| *number >= n).chain(plain.next().copied()).min();
+            best.map(|(.., unit)| unit)
+        })
+    }
+
+    fn with_tally<T>(&self, each: Each, ask: impl FnOnce(&Tally) -> T) -> T {
+        let mut known = self.counts.borrow_mut();
+        if known.len() >= N_COUNTED && !known.contains_key(&each) {
+            known.clear();
+        }
+        ask(known.entry(each).or_insert_with(|| self.count_all(each)))
     }
 
     /// Those of a unit, the nodes that others use first.
@@ -124,26 +175,13 @@ impl<'a> Units<'a> {
         each: Each,
         until: Slot,
         spot: impl Fn(SpotId) -> &'s Spot<'n>,
-    ) -> Vec<SpotId> {
-        let range = self.begins[unit as usize]..self.begins[unit as usize + 1];
-        let has_room = |place: &u32| {
-            let spot = spot(self.spots[*place as usize]);
-            self.has(*place, each) || (!spot.promised.is_empty() && has_until(spot, each, until))
+    ) -> impl Iterator<Item = SpotId> {
+        let serves = move |member: &&Member| {
+            member.serves(each) || (member.is_promised && has_until(spot(member.spot), each, until))
         };
-        let mut own: Vec<SpotId> = range.filter(has_room).map(|place| self.spots[place as usize]).collect();
-        own.sort_by_key(|id| spot(*id).is_empty);
-        own
-    }
-
-    fn has(&self, place: u32, each: Each) -> bool {
-        serves(each, self.is_idle[place as usize], self.free[place as usize])
-    }
-}
-
-fn serves(each: Each, is_idle: bool, free: u32) -> bool {
-    match each {
-        Each::Whole => is_idle,
-        Each::Cpus(n) => free >= n,
+        let own: Vec<Member> = self.of_unit(unit).iter().filter(serves).copied().collect();
+        let (in_use, others): (Vec<Member>, Vec<Member>) = own.into_iter().partition(|member| member.is_in_use);
+        in_use.into_iter().chain(others).map(|member| member.spot)
     }
 }
 

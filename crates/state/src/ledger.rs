@@ -191,10 +191,11 @@ pub(crate) fn shrink(cluster: &mut Cluster, id: JobId, kept: &BTreeSet<NodeName>
     network::close_units(cluster, id, &partition);
 }
 
-/// A job suspended by hand lends its CPUs, and with them the whole nodes it had.
+/// A job suspended by hand lends its CPUs, and with them the whole nodes it had; one that owns its blocks keeps all it has.
 pub(crate) fn lend_cpus(cluster: &mut Cluster, id: JobId) {
     let job = &cluster.jobs[&id];
-    if cluster.config.scheduler.suspend_cpus == SuspendCpus::Retain || job.is_parked || job.lends_cpus {
+    let keeps = cluster.config.scheduler.suspend_cpus == SuspendCpus::Retain || job.spec.size.network.owns_units;
+    if keeps || job.is_parked || job.lends_cpus {
         return;
     }
     cluster.job_mut(id).lends_cpus = true;

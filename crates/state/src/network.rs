@@ -1,11 +1,12 @@
 //! What the network has to say about jobs: which topology places them, where they may be, and whom they keep away.
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use model::fit;
 use model::plan::Start;
 use model::spec::Size;
 use model::topology::TopologyKind;
-use model::{JobId, JobSpec, NodeName, Partition, Reject};
+use model::{Job, JobId, JobSpec, NodeName, Partition, Reject};
 use topology::{Ask, Candidate, Network, Shape};
 
 use crate::Cluster;
@@ -50,6 +51,12 @@ pub fn shape_for<'c>(cluster: &'c Cluster, partition: &Partition, size: &Size) -
     (applies && shape.kind() != TopologyKind::Flat).then_some(shape)
 }
 
+/// The unit of a node, where the job is placed by the network.
+pub(crate) fn unit_for(cluster: &Cluster, job: &Job, name: &NodeName) -> Option<u32> {
+    let shape = shape_for(cluster, cluster.config.partition(&job.partition)?, &job.spec.size)?;
+    shape.unit_of(cluster.nodes.get(name)?.rank)
+}
+
 /// What the job asks of the picker, for so many nodes.
 pub fn network_ask(size: &Size, (min, max): (u32, u32)) -> Ask {
     let wish = &size.network;
@@ -59,6 +66,7 @@ pub fn network_ask(size: &Size, (min, max): (u32, u32)) -> Ask {
         n_nodes: size.n_nodes_wanted((min, max)),
         n_tasks: size.n_tasks,
         most_leaves: None,
+        most_level: wish.most_level.filter(|_| !wish.level_is_preferred),
         segment: wish.segment,
         spreads: wish.spreads_segments,
         consolidates: wish.consolidates_segments,
@@ -81,7 +89,26 @@ pub(crate) fn with_units(cluster: &Cluster, mut spec: JobSpec) -> Result<JobSpec
         names.dedup();
         *list = names;
     }
+    settle_named(cluster, &mut spec);
     Ok(spec)
+}
+
+/// On blocks, a job of several segments chooses among the nodes it names; any other must have them all.
+pub(crate) fn settle_named(cluster: &Cluster, spec: &mut JobSpec) {
+    let is_on_blocks = |name: &String| {
+        let partition = cluster.config.partition(name)?;
+        Some(shape_for(cluster, partition, &spec.size)?.kind() == TopologyKind::Block)
+    };
+    let is_segmented = spec.size.network.is_segmented(spec.size.min_nodes);
+    let chooses = is_segmented && spec.partitions.iter().all(|name| is_on_blocks(name).unwrap_or(false));
+    let size = &mut spec.size;
+    let (from, to) = match chooses {
+        true => (&mut size.nodes, &mut size.network.among),
+        false => (&mut size.network.among, &mut size.nodes),
+    };
+    if !from.is_empty() {
+        *to = std::mem::take(from);
+    }
 }
 
 /// Every partition of the job has the network it asks for, and its nodes can be cut into its segments.
@@ -100,6 +127,10 @@ pub(crate) fn admits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
         return Err(Reject::NoSuchTopology);
     }
     let (min, _) = spec.size.node_bounds();
+    let n_named = wish.among.iter().collect::<BTreeSet<_>>().len() as u32;
+    if 0 < n_named && n_named < min {
+        return Err(Reject::NoSuchTopology);
+    }
     if wish.segment > 0 && min > wish.segment && !min.is_multiple_of(wish.segment) {
         return Err(Reject::TooManyNodes);
     }
@@ -110,7 +141,7 @@ pub(crate) fn admits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
 fn are_apart(cluster: &Cluster, partition: &str, size: &Size) -> bool {
     let Some(partition) = cluster.config.partition(partition) else { return false };
     let Some(shape) = shape_for(cluster, partition, size) else { return false };
-    if shape.kind() != TopologyKind::Tree || (cluster.config.topology.is_optional && size.network.n_switches == 0) {
+    if shape.kind() != TopologyKind::Tree || (cluster.config.topology.is_optional && !size.network.needs_switch()) {
         return false;
     }
     let mut ranks: Vec<u32> = size.nodes.iter().filter_map(|name| Some(cluster.nodes.get(name)?.rank)).collect();
@@ -124,7 +155,7 @@ fn are_apart(cluster: &Cluster, partition: &str, size: &Size) -> bool {
 pub(crate) fn could_place(cluster: &Cluster, shape: &Shape, size: &Size, nodes: &[fit::Candidate]) -> bool {
     let rules = &cluster.config.topology;
     let bounds = size.node_bounds();
-    if rules.is_optional && shape.kind() == TopologyKind::Tree && size.network.n_switches == 0 {
+    if rules.is_optional && shape.kind() == TopologyKind::Tree && !size.network.needs_switch() {
         return size.choose(bounds, nodes).is_some();
     }
     let candidate = |one: &fit::Candidate| Candidate {
@@ -145,7 +176,7 @@ pub(crate) fn allows(cluster: &Cluster, partition: &Partition, spec: &JobSpec, s
         return false;
     }
     let rules = &cluster.config.topology;
-    let is_optional = rules.is_optional && shape.kind() == TopologyKind::Tree && spec.size.network.n_switches == 0;
+    let is_optional = rules.is_optional && shape.kind() == TopologyKind::Tree && !spec.size.network.needs_switch();
     if start.nodes.len() < 2 || is_optional {
         return true;
     }

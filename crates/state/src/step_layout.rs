@@ -1,7 +1,7 @@
 //! Which nodes, CPUs, memory and devices of a job a step gets, and how its tasks are laid out over them.
 use model::gres::{self, GresRequest, GresUnits};
 use model::spec::{Distribution, Memory};
-use model::{CpuSet, Job, NodeShare, Reject, Step, StepSpec};
+use model::{CpuSet, Job, NodeName, NodeShare, Reject, Step, StepSpec};
 
 /// Tasks on a node, where its CPUs do not bound them; as Slurm's MaxTasksPerNode.
 const OVERCOMMITTED_TASKS_MAX: u32 = 512;
@@ -20,16 +20,20 @@ struct Room {
     gres: Vec<GresUnits>,
     /// A job without a memory limit has as much as a step wants.
     is_memory_counted: bool,
+    /// Its leaf switch or base block, where the job is placed by the network.
+    unit: Option<u32>,
 }
 
-/// Lays the step out over what `others` leave free of the job's allocation.
-/// Too large for the whole allocation: never. Too large for what is free now: later.
+/// Lays the step out over what `others` leave free of the job's allocation; nodes of one `unit` of the network rather than of
+/// several. Too large for the whole allocation: never. Too large for what is free now: later.
 pub(crate) fn lay_out<'a>(
     job: &Job,
     spec: &StepSpec,
     others: impl Iterator<Item = &'a Step>,
+    unit: impl Fn(&NodeName) -> Option<u32>,
 ) -> Result<Layout, Reject> {
-    let mut whole: Vec<Room> = job.allocation.nodes.iter().map(Room::all_of).collect();
+    let room = |share: &NodeShare| Room { unit: unit(&share.node), ..Room::all_of(share) };
+    let mut whole: Vec<Room> = job.allocation.nodes.iter().map(room).collect();
     whole.retain(|room| !spec.excluded.contains(&room.share.node));
     let named = spec.nodes.iter().chain(&spec.hosts);
     if let Some(missing) = named.clone().find(|name| !whole.iter().any(|room| room.share.node == **name)) {
@@ -67,6 +71,7 @@ impl Room {
             n_cpus: share.cpus.len(),
             gres: share.gres.clone(),
             is_memory_counted: share.memory_mb > 0,
+            unit: None,
         }
     }
 
@@ -147,7 +152,7 @@ fn counts(spec: &StepSpec, rooms: &[Room]) -> Option<(Vec<u32>, u32)> {
     if !spec.hosts.is_empty() {
         return arbitrary(spec, rooms, &capacities, n_tasks);
     }
-    keep_fewest(spec, &mut capacities, n_tasks);
+    keep_fewest(spec, rooms, &mut capacities, n_tasks);
     let usable: Vec<usize> = (0..rooms.len()).filter(|at| capacities[*at] > 0).collect();
     let reach: u64 = capacities.iter().map(|n| u64::from(*n)).sum();
     if usable.len() < min_nodes || n_tasks == 0 || reach < u64::from(n_tasks) {
@@ -191,15 +196,18 @@ fn counts(spec: &StepSpec, rooms: &[Room]) -> Option<(Vec<u32>, u32)> {
     Some((counts, n_tasks))
 }
 
-/// `--nodes` bounds how many may take part: the first ones, unless only roomier ones are enough.
-fn keep_fewest(spec: &StepSpec, capacities: &mut [u32], n_tasks: u32) {
+/// `--nodes` bounds how many may take part: the first ones, of one unit if one has so many, unless only roomier ones are enough.
+fn keep_fewest(spec: &StepSpec, rooms: &[Room], capacities: &mut [u32], n_tasks: u32) {
     let Some(most) = spec.max_nodes.map(|most| most as usize) else { return };
     let usable: Vec<usize> = (0..capacities.len()).filter(|at| capacities[*at] > 0).collect();
     if usable.len() <= most {
         return;
     }
     let reach = |chosen: &[usize]| chosen.iter().map(|at| u64::from(capacities[*at])).sum::<u64>();
-    let mut chosen = usable[..most].to_vec();
+    // Nodes are in the order of their units.
+    let mut units = usable.chunk_by(|one, next| rooms[*one].unit == rooms[*next].unit);
+    let is_enough = |own: &&[usize]| rooms[own[0]].unit.is_some() && own.len() >= most && reach(&own[..most]) >= n_tasks.into();
+    let mut chosen = units.find(is_enough).unwrap_or(&usable)[..most].to_vec();
     if reach(&chosen) < u64::from(n_tasks) {
         let mut by_size = usable;
         by_size.sort_by_key(|at| std::cmp::Reverse(capacities[*at]));

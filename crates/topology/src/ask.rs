@@ -26,6 +26,8 @@ pub struct Ask {
     pub n_tasks: Option<u32>,
     /// At most so many leaf switches.
     pub most_leaves: Option<u32>,
+    /// Below a switch of no higher level than this.
+    pub most_level: Option<u32>,
     /// The job is made of parts of so many nodes; 0: it is not.
     pub segment: u32,
     /// No two segments share a base block.

@@ -26,7 +26,7 @@ pub use places::{Misplaced, check_place};
 pub use tree::Tree;
 pub use units::UnknownUnit;
 
-/// Every topology of a cluster, over its nodes in natural order.
+/// Every topology of a cluster, over its nodes in the order of their ranks.
 #[derive(Debug, Default)]
 pub struct Network {
     nodes: Vec<NodeName>,
@@ -49,13 +49,21 @@ pub enum Form {
     Blocks(Blocks),
 }
 
+/// All nodes in the order of their ranks: that of their names, or of their units where the configuration wants that.
+pub fn in_order(config: &Config) -> Vec<NodeName> {
+    let mut nodes: Vec<NodeName> = config.nodes.iter().map(|node| node.name.clone()).collect();
+    // The file was read so that its nodes are in that order.
+    if !config.topology.ranks_by_unit {
+        nodes.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
+        nodes.dedup();
+    }
+    nodes
+}
+
 impl Network {
     /// The network of a configuration; `moved` are nodes whose place is not as the topologies say.
     pub fn new(config: &Config, moved: &[(NodeName, String)]) -> Self {
-        let mut nodes: Vec<NodeName> = config.nodes.iter().map(|node| node.name.clone()).collect();
-        nodes.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
-        nodes.dedup();
-        Self::over(nodes, &config.topologies, moved)
+        Self::over(in_order(config), &config.topologies, moved)
     }
 
     /// As `new`, for these nodes in their order.
@@ -132,12 +140,78 @@ impl Shape {
         }
     }
 
-    /// The best `n` nodes where all are alike: how many of each unit, when so many are free.
-    pub fn choose(&self, free: &[u32], n: u32, most_leaves: Option<u32>) -> Option<Vec<(u32, u32)>> {
+    /// The best nodes where all are alike: how many of each unit, when so many are free.
+    pub fn choose(&self, free: &[u32], ask: &Ask) -> Option<Vec<(u32, u32)>> {
         match &self.form {
             Form::Flat { .. } => None,
-            Form::Tree(tree) => tree.choose(free, n, most_leaves),
-            Form::Blocks(blocks) => blocks.choose(free, n),
+            Form::Tree(tree) => tree.choose(free, ask),
+            Form::Blocks(blocks) => blocks.choose(free, ask.n_nodes),
+        }
+    }
+
+    /// The level of the lowest switch above these nodes; blocks have none.
+    pub fn common_level(&self, nodes: impl Iterator<Item = u32>) -> Option<u32> {
+        let Form::Tree(tree) = &self.form else { return None };
+        let leaves: Vec<u32> = nodes.map(|node| tree.leaf_of(node)).collect::<Option<_>>()?;
+        tree.common(&leaves).map(|switch| tree.switches[switch as usize].level)
+    }
+
+    /// The fewest units that could hold so many nodes, if all were free.
+    pub fn fewest_units(&self, n: u32) -> u32 {
+        let mut sizes: Vec<u32> = (0..self.n_units() as u32).map(|unit| self.unit_nodes(unit).len() as u32).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut held, mut n_units) = (0, 0);
+        for size in sizes {
+            if held >= n {
+                break;
+            }
+            (held, n_units) = (held + size, n_units + 1);
+        }
+        n_units
+    }
+
+    /// The nodes of all units, small and large, that are not wholly free, and the busy nodes besides: Slurm's measure of how broken
+    /// up a cluster is.
+    pub fn fragmentation(&self, is_free: impl Fn(u32) -> bool) -> u64 {
+        let n_units = self.n_units();
+        let groups: Vec<std::ops::Range<usize>> = match &self.form {
+            Form::Flat { .. } => Vec::new(),
+            Form::Tree(tree) => {
+                let inner = (0..tree.switches.len() as u32).filter(|at| tree.switches[*at as usize].level > 0);
+                inner.map(|at| tree.leaves_below(at)).collect()
+            }
+            Form::Blocks(blocks) => blocks.aggregates().into_iter().map(|(_, group)| group).collect(),
+        };
+        let own: Vec<(u64, u64)> = (0..n_units as u32)
+            .map(|unit| {
+                let nodes = self.unit_nodes(unit);
+                (nodes.len() as u64, nodes.iter().filter(|node| !is_free(**node)).count() as u64)
+            })
+            .collect();
+        let size = |units: std::ops::Range<usize>| {
+            let (n_nodes, n_busy) = own[units].iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            if n_busy > 0 { n_nodes } else { 0 }
+        };
+        let n_busy: u64 = own.iter().map(|(_, n_busy)| n_busy).sum();
+        let units = (0..n_units).map(|unit| size(unit..unit + 1)).sum::<u64>();
+        units + groups.into_iter().map(size).sum::<u64>() + n_busy
+    }
+
+    /// So many nodes go into one unit whenever one has room for them; of those that do, into the one with the least room.
+    pub fn keeps_in_one_unit(&self, n: u32) -> bool {
+        match &self.form {
+            Form::Flat { .. } => false,
+            Form::Tree(_) => true,
+            Form::Blocks(blocks) => n <= blocks.base,
+        }
+    }
+
+    /// Of units that are equal otherwise, the one with the least is taken.
+    pub fn preference(&self, unit: u32) -> u32 {
+        match &self.form {
+            Form::Flat { .. } => unit,
+            Form::Tree(tree) => tree.leaf_order(unit),
+            Form::Blocks(_) => u32::MAX - unit,
         }
     }
 

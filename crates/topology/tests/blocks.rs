@@ -229,7 +229,7 @@ fn ways(free: &[u32], n: u32, taken: &mut Vec<u32>, each: &mut dyn FnMut(&[u32])
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(many(400)))]
     #[test]
     fn a_place_is_found_exactly_when_the_rules_allow_one(
         free in proptest::collection::vec(0u32..=3, 1..=6),
@@ -260,4 +260,56 @@ proptest! {
         }
         prop_assert_eq!(found.is_ok(), exists, "free {:?}", free);
     }
+}
+
+/// The groups that can take `n` nodes: free nodes, the fewest parts that are enough, and where it begins. Every set of parts is tried.
+fn takers(free: &[u32], n: u32, base: u32, levels: &[u32]) -> Vec<(u32, u32, usize)> {
+    let level = n.div_ceil(base).next_power_of_two().ilog2();
+    let group = levels.iter().find(|enabled| **enabled >= level).map_or(free.len(), |level| 1 << level);
+    let sub = levels.iter().rev().find(|enabled| **enabled < level).map_or(0, |level| *level);
+    let most = n.div_ceil(base << sub);
+    let taker = |(at, own): (usize, &[u32])| {
+        let subs: Vec<u32> = own.chunks(1 << sub).map(|part| part.iter().sum()).collect();
+        let is_enough = |set: &u32| (0..subs.len()).filter(|at| set >> at & 1 == 1).map(|at| subs[at]).sum::<u32>() >= n;
+        let fewest = (0u32..1 << subs.len()).filter(is_enough).map(u32::count_ones).min()?;
+        (fewest <= most).then_some((own.iter().sum(), fewest, at * group))
+    };
+    free.chunks(group).enumerate().filter_map(taker).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(many(200)))]
+    #[test]
+    fn larger_jobs_keep_whole_groups_whole(
+        free in proptest::collection::vec(0u32..=18, 1..=16),
+        levels in proptest::sample::subsequence(vec![1u32, 2, 3, 4], 0..=4),
+        base in 1u32..=18,
+        n in 1u32..=120,
+    ) {
+        let levels: Vec<u32> = [0].into_iter().chain(levels).collect();
+        let sizes: Vec<u32> = levels.iter().map(|level| base << level).collect();
+        let network = network(&vec![18; free.len()], &sizes);
+        let is_free = |candidate: &Candidate| candidate.node % 18 < free[candidate.node as usize / 18];
+        let all: Vec<Candidate> = candidates(&network, "").into_iter().filter(is_free).collect();
+        let takers = takers(&free, n, base, &levels);
+        let found = network.shapes[0].pick(&TopologyRules::default(), &all, &Ask::nodes(n));
+        prop_assert_eq!(found.is_ok(), !takers.is_empty(), "free {:?}", free);
+        let Ok(chosen) = found else { return Ok(()) };
+        let mut counts = vec![0u32; free.len()];
+        chosen.iter().for_each(|at| counts[all[*at].node as usize / 18] += 1);
+        prop_assert!(is_allowed(&counts, n, base, &levels), "{counts:?} is not allowed");
+        let level = n.div_ceil(base).next_power_of_two().ilog2();
+        let sub = levels.iter().rev().find(|enabled| **enabled < level).map_or(0, |level| *level);
+        let n_subs = counts.chunks(1 << sub).filter(|part| part.iter().sum::<u32>() > 0).count() as u32;
+        let first = counts.iter().position(|count| *count > 0).expect("it has nodes");
+        let (least, ..) = *takers.iter().min().expect("there is one");
+        let own = takers.iter().rev().find(|(.., begin)| *begin <= first).expect("it is in one of them");
+        prop_assert_eq!((own.0, own.1), (least, n_subs), "free {:?}, taken {:?}", free, counts);
+    }
+}
+
+/// More cases than the suite tries: `CASES=20000 cargo test -p topology`.
+#[allow(clippy::disallowed_methods, reason = "tests may be told how long to try")]
+fn many(usual: u32) -> u32 {
+    std::env::var("CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

@@ -222,7 +222,7 @@ fn judge(tree: &Tree, all: &[Candidate], chosen: &[usize]) -> Option<Key> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(many(400)))]
     #[test]
     fn no_choice_is_better(
         pods in proptest::collection::vec(proptest::collection::vec(1usize..4, 1..4), 1..4),
@@ -258,4 +258,69 @@ proptest! {
         let found = network.shapes[0].pick(&TopologyRules::default(), &all, &Ask::nodes(n));
         prop_assert_eq!(found.ok().and_then(|chosen| judge(tree, &all, &chosen)), best, "{} busy {:b}", text, busy);
     }
+}
+
+/// The fewest leaves below the root that have `n` nodes, the fewest pods for so many leaves, and the fewest nodes left over: by
+/// trying every number of pods, leaves and nodes.
+fn best_of_pods(pods: &[Vec<u32>], n: u32) -> Option<(usize, usize, u32)> {
+    // Pods and leaves used, and the nodes that such a choice can have.
+    let mut reached: std::collections::BTreeSet<(usize, usize, u32)> = [(0, 0, 0)].into();
+    for pod in pods {
+        let mut within: std::collections::BTreeSet<(usize, u32)> = [(0, 0)].into();
+        for leaf in pod.iter().filter(|leaf| **leaf > 0) {
+            let more: Vec<(usize, u32)> = within.iter().map(|(leaves, nodes)| (leaves + 1, nodes + leaf)).collect();
+            within.extend(more);
+        }
+        let used = within.iter().filter(|(leaves, _)| *leaves > 0);
+        let used: Vec<(usize, u32)> = used.copied().collect();
+        let more: Vec<(usize, usize, u32)> = reached
+            .iter()
+            .flat_map(|(pods, leaves, nodes)| used.iter().map(move |one| (pods + 1, leaves + one.0, nodes + one.1)))
+            .collect();
+        reached.extend(more);
+    }
+    let enough = reached.into_iter().filter(|(.., nodes)| *nodes >= n);
+    enough.map(|(pods, leaves, nodes)| (leaves, pods, nodes - n)).min()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(many(60)))]
+    #[test]
+    fn large_jobs_use_the_fewest_leaves_and_pods_and_waste_the_least(
+        pods in proptest::collection::vec(proptest::collection::vec(0u32..20, 1..8), 2..7),
+        share in 0.5f64..1.0,
+    ) {
+        let (mut text, mut pod_lines, mut n_nodes, mut n_leaves) = (String::new(), String::new(), 0, 0);
+        for (at, pod) in pods.iter().enumerate() {
+            let first = n_leaves;
+            for size in pod {
+                // A leaf without free nodes has a busy one.
+                text.push_str(&format!("s{n_leaves}=n[{n_nodes}-{}] ", n_nodes + size));
+                (n_nodes, n_leaves) = (n_nodes + size + 1, n_leaves + 1);
+            }
+            pod_lines.push_str(&format!("pod{at}=s[{first}-{}] ", n_leaves - 1));
+        }
+        let network = network(&format!("{text}{pod_lines}root=pod[0-{}]", pods.len() - 1));
+        let Form::Tree(tree) = &network.shapes[0].form else { unreachable!() };
+        let mut free: Vec<u32> = pods.iter().flatten().copied().collect();
+        let all: Vec<Candidate> = candidates(&network, "").into_iter().filter(|c| {
+            let left = &mut free[tree.leaf_of(c.node).expect("every node is on a leaf") as usize];
+            let is_free = *left > 0;
+            *left = left.saturating_sub(1);
+            is_free
+        }).collect();
+        let largest: u32 = pods.iter().map(|pod| pod.iter().sum()).max().unwrap_or(0);
+        let n = (all.len() as f64 * share) as u32;
+        // Below one pod the other test looks.
+        prop_assume!(n > largest);
+        let chosen = network.shapes[0].pick(&TopologyRules::default(), &all, &Ask::nodes(n)).expect("the root has them");
+        let (_, leaves, children, waste, _) = judge(tree, &all, &chosen).expect("the root is above all");
+        prop_assert_eq!(Some((leaves, children, waste as u32)), best_of_pods(&pods, n), "{:?} n {}", pods, n);
+    }
+}
+
+/// More cases than the suite tries: `CASES=20000 cargo test -p topology`.
+#[allow(clippy::disallowed_methods, reason = "tests may be told how long to try")]
+fn many(usual: u32) -> u32 {
+    std::env::var("CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

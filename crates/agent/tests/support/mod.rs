@@ -209,6 +209,8 @@ impl World {
             controllers: vec![self.dir.join("controller.sock")],
             remote: None,
             config_file: None,
+            topology: None,
+            dynamic: None,
             reports_reboot: false,
             socket: self.dir.join("agent.sock"),
             spool_dir: self.dir.join("spool"),

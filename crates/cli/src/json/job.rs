@@ -108,7 +108,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("profile", None::<u32>);
     json.field("qos", &spec.qos);
     json.field("reboot", false);
-    json.field("required_nodes", &hostlist::compress(&size.nodes));
+    json.field("required_nodes", &hostlist::compress(size.listed_nodes()));
     json.field("requeue", view.requeues());
     json.field("resize_time", 0_u32);
     json.field("restart_cnt", job.restarts);

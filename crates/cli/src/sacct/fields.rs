@@ -190,7 +190,10 @@ pub static FIELDS: &[Field] = &[
     later("Licenses", 10, |row| row.of_job(&row.job().licenses)),
     later("QOSReq", 10, |row| row.of_job(&row.job().qos)),
     later("Restarts", 8, |row| row.of_job(&number(row.job().restarts))),
-    later("SegmentSize", 10, |_| String::new()),
+    later("SegmentSize", 11, |row| match row.job().segment {
+        0 => String::new(),
+        segment => row.of_job(&number(segment)),
+    }),
     later("SLUID", 15, |row| number(row.job().job)),
     later("StdErr", 20, |row| row.of_job(&row.job().stderr)),
     later("StdIn", 20, |row| row.of_job(&row.job().stdin)),

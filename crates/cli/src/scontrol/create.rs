@@ -1,5 +1,6 @@
 //! `scontrol create` and `scontrol delete`: which thing, before anything is sent, and what is said of the answer.
-use model::{Command, Reject};
+use model::update::NodeChange;
+use model::{Command, NodeName, Reject, hostlist};
 
 use super::Reply;
 use super::reservation::{self, Said};
@@ -19,8 +20,10 @@ pub struct Wish {
 enum What {
     Reservation,
     Partition,
+    Nodes,
     GoneReservation,
     GonePartition,
+    GoneNode,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,9 +60,7 @@ pub fn create(words: &[String], now: &Now, utc_offset_secs: i32) -> Result<Wish,
                 }
             }
         }
-        Some(Entity::Node) => {
-            Err(vec!["scontrol: error: Nodes are added in the configuration, then scontrol reconfigure".into()])
-        }
+        Some(Entity::Node) => create_nodes(words),
         None => Err(vec![match words.first() {
             None => "too few arguments for create keyword".into(),
             Some(word) => format!("scontrol: error: Invalid creation entity: {word}"),
@@ -83,8 +84,11 @@ pub fn delete(words: &[String]) -> Result<Vec<Wish>, Lines> {
         },
     };
     let kind = entity(key);
-    let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_string);
     let said = |name: &str| format!("{key}={name}");
+    if kind == Some(Entity::Node) {
+        return delete_nodes(names, said);
+    }
+    let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_string);
     let wish = |name: String| match kind {
         Some(Entity::Reservation) => {
             let said = said(&name);
@@ -94,13 +98,56 @@ pub fn delete(words: &[String]) -> Result<Vec<Wish>, Lines> {
             let said = said(&name);
             Ok(Wish { command: Command::DeletePartition { name }, what: What::GonePartition, said })
         }
-        Some(Entity::Node) | None => {
-            Err(vec!["scontrol: error: Nodes are taken away in the configuration, then scontrol reconfigure".into()])
-        }
+        Some(Entity::Node) | None => Err(no_entity()),
     };
     let wishes: Vec<Wish> = names.map(wish).collect::<Result<_, Lines>>()?;
     let format = "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'";
     if wishes.is_empty() { Err(vec![format.into()]) } else { Ok(wishes) }
+}
+
+/// What a new node is stands in a line as in slurm.conf.
+fn create_nodes(words: &[String]) -> Result<Wish, Lines> {
+    let failed = |why: String| vec![format!("Error creating the node(s): {why}")];
+    let state = words.iter().find_map(|word| word.split_once('=').filter(|(key, _)| key.eq_ignore_ascii_case("State")));
+    let is_allowed = |state: &str| ["FUTURE", "CLOUD"].iter().any(|word| state.eq_ignore_ascii_case(word));
+    if state.is_some_and(|(_, state)| !is_allowed(state)) {
+        return Err(failed("Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol".into()));
+    }
+    let line: Vec<String> = words.iter().map(|word| as_in_a_file(word)).collect();
+    let (nodes, idle) = config::parse_node_line(&line.join(" ")).map_err(|wrong| failed(wrong.join("; ")))?;
+    if let Some(idle) = idle {
+        return Err(failed(idle));
+    }
+    let Some(first) = nodes.first() else { return Err(failed("NodeName names no node".into())) };
+    let has_addresses = nodes.iter().any(|node| node.config.address != first.config.address);
+    if has_addresses {
+        return Err(failed("NodeAddr must be the same for all, or nodes are created one by one".into()));
+    }
+    let (names, config) = (nodes.iter().map(|node| node.name.clone()).collect(), first.config.clone());
+    let command = Command::UpdateNodes { nodes: names, change: NodeChange::Create(Box::new(config)) };
+    Ok(Wish { command, what: What::Nodes, said: String::new() })
+}
+
+/// A key as it may be abbreviated here, and its value in quotes where it has blanks.
+fn as_in_a_file(word: &str) -> String {
+    match word.split_once('=') {
+        Some((key, value)) if is_short_for(key, "NodeName", 3) => format!("NodeName={value}"),
+        Some((key, value)) if value.contains(char::is_whitespace) => format!("{key}=\"{value}\""),
+        Some(_) => word.to_string(),
+        // The entity itself may stand alone: `create node NodeName=…`.
+        None if is_short_for(word, "NodeName", 3) => String::new(),
+        None => word.to_string(),
+    }
+}
+
+fn delete_nodes(list: &str, said: impl Fn(&str) -> String) -> Result<Vec<Wish>, Lines> {
+    let names = hostlist::expand(list).map_err(|error| vec![format!("delete_node {}: {error}", said(list))])?;
+    if names.is_empty() {
+        return Err(vec!["scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'".into()]);
+    }
+    let nodes = names.into_iter().map(NodeName::from).collect();
+    let command = Command::UpdateNodes { nodes, change: NodeChange::Delete };
+    Ok(vec![Wish { command, what: What::GoneNode, said: said(list) }])
 }
 
 impl Wish {
@@ -119,8 +166,10 @@ impl Wish {
         Reply::failed(&match self.what {
             What::Reservation => format!("Error creating the reservation: {why}"),
             What::Partition => format!("Error creating the partition: {why}"),
+            What::Nodes => format!("Error creating the node(s): {why}"),
             What::GoneReservation => format!("delete_reservation {said}: {why}"),
             What::GonePartition => format!("delete_partition {said}: {why}"),
+            What::GoneNode => format!("delete_node {said}: {why}"),
         })
     }
 }

@@ -131,7 +131,7 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
     lines.push(format!("Partition={partition} AllocNode:Sid={}:0", or_null(&spec.submit_host)));
     lines.push(format!(
         "ReqNodeList={} ExcNodeList={}",
-        or_null(&hostlist::compress(&size.nodes)),
+        or_null(&hostlist::compress(size.listed_nodes())),
         or_null(&hostlist::compress(&size.excluded)),
     ));
     lines.push(match job.expected_nodes.as_str() {

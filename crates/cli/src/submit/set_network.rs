@@ -8,11 +8,41 @@ use super::set::{Argument, Done};
 use super::{Caller, Problem, Program, Request};
 
 pub fn topology(request: &mut Request, given: &Argument) -> Done {
-    let kind = TopologyKind::parse(given.text()).ok_or_else(|| {
-        Problem::usage(format!("Invalid --topology specification: {:?} is not one of tree, block, none", given.text()))
-    })?;
-    request.spec.size.network.topology = Some(kind);
+    let network = &mut request.spec.size.network;
+    let wish = parse_topology(given.text()).map_err(Problem::usage)?;
+    (network.topology, network.most_level, network.level_is_preferred) = (Some(wish.kind), wish.level, wish.is_preferred);
     Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Wish {
+    kind: TopologyKind,
+    level: Option<u32>,
+    is_preferred: bool,
+}
+
+/// `tree|block|none`, or `tree:level=N[:required|:preferred]`.
+fn parse_topology(text: &str) -> Result<Wish, String> {
+    let wrong = |why: &str| format!("Invalid --topology specification: {why}");
+    let mut words = text.split(':');
+    let kind = words.next().and_then(TopologyKind::parse);
+    let kind = kind.ok_or_else(|| wrong(&format!("{text:?} is not one of tree, block, none")))?;
+    let mut wish = Wish { kind, level: None, is_preferred: false };
+    let mut is_said = false;
+    for word in words {
+        match word.split_once('=') {
+            Some(("level", level)) if kind == TopologyKind::Tree && wish.level.is_none() => {
+                let level = level.parse().ok().filter(|_| level.bytes().all(|byte| byte.is_ascii_digit()));
+                wish.level = Some(level.ok_or_else(|| wrong(&format!("{word:?} needs a number")))?);
+            }
+            Some(("unit", _)) => return Err(wrong("levels have no names here: say level=0 for one leaf switch, and so on")),
+            None if ["required", "preferred"].contains(&word) && wish.level.is_some() && !is_said => {
+                (wish.is_preferred, is_said) = (word == "preferred", true);
+            }
+            _ => return Err(wrong(&format!("{word:?}: it is tree:level=NUMBER[:required|:preferred]"))),
+        }
+    }
+    Ok(wish)
 }
 
 /// `count[@time]`
@@ -81,6 +111,35 @@ pub fn settle(program: Program, size: &mut Size, caller: &Caller) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_topology_may_have_a_level() {
+        let read = |text: &str| parse_topology(text).ok().map(|wish| (wish.kind, wish.level, wish.is_preferred));
+        let tree = TopologyKind::Tree;
+        for (text, expected) in [
+            ("tree", Some((tree, None, false))),
+            ("block", Some((TopologyKind::Block, None, false))),
+            ("none", Some((TopologyKind::Flat, None, false))),
+            ("tree:level=1", Some((tree, Some(1), false))),
+            ("tree:level=0:required", Some((tree, Some(0), false))),
+            ("tree:level=2:preferred", Some((tree, Some(2), true))),
+            ("torus", None),
+            ("", None),
+            ("tree:", None),
+            ("tree:level", None),
+            ("tree:level=", None),
+            ("tree:level=+1", None),
+            ("tree:level=x", None),
+            ("tree:level=1:level=2", None),
+            ("tree:preferred", None),
+            ("tree:level=1:preferred:required", None),
+            ("tree:level=1:soft", None),
+            ("tree:unit=rack", None),
+            ("block:level=1", None),
+        ] {
+            assert_eq!(read(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn switches_are_a_count_and_perhaps_a_time() {

@@ -112,7 +112,8 @@ fn settle_nodes(program: Program, size: &mut Size, warnings: &mut Vec<String>) -
         };
     }
     let n_listed = size.nodes.len() as u32;
-    if n_listed > size.min_nodes {
+    // Of several segments each chooses among the nodes named.
+    if n_listed > size.min_nodes && !size.network.is_segmented(size.min_nodes) {
         if let Some(max) = size.max_nodes.filter(|max| *max < n_listed) {
             return Err(Problem::error(format!("invalid number of nodes (-N {n_listed}-{max})")));
         }

@@ -23,6 +23,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use model::Config;
+use model::config::NamedNode;
 
 use crate::client::Client;
 use crate::problem::{Problem, Problems};
@@ -85,6 +86,23 @@ pub(crate) fn parse(text: &str, file_name: &str, folder: Option<&Path>) -> Resul
     warnings.list.extend(idle_keys(&notes));
     warnings.list.extend(idle_files(folder));
     Ok((config, warnings))
+}
+
+/// The nodes of one `NodeName` line, as a command gives it, and what of it has no effect; else everything that is wrong.
+pub(crate) fn node_line(text: &str) -> Result<(Vec<NamedNode>, Option<String>), Vec<String>> {
+    let notes = Notes::default();
+    let mut nodes = Nodes::default();
+    nodes.takes_future = true;
+    read_lines(text, "", None, &notes, &mut |line| match line.pairs() {
+        Ok(pairs) => nodes.line(values_of(&pairs, keys::NODE, "of a node", &notes), &notes),
+        Err(problem) => notes.problems.borrow_mut().push(problem),
+    });
+    let problems = notes.problems.take();
+    if !problems.is_empty() {
+        return Err(problems.into_iter().map(|problem| problem.text).collect());
+    }
+    let idle = notes.idle.borrow().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    Ok((nodes.list, (!idle.is_empty()).then(|| format!("without effect here: {}", idle.join(", ")))))
 }
 
 fn read_lines(text: &str, file: &str, folder: Option<&Path>, notes: &Notes, each: &mut dyn FnMut(&Line)) {

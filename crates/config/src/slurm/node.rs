@@ -18,6 +18,8 @@ pub(crate) struct Nodes {
     seen: BTreeMap<String, usize>,
     /// Nodes that do not exist yet: they may be named, and are left out.
     future: BTreeSet<String>,
+    /// They are made now.
+    pub takes_future: bool,
     down: Vec<Values>,
     sets: Vec<Values>,
 }
@@ -42,7 +44,7 @@ impl Nodes {
         self.seen.extend(names.iter().map(|node| (node.clone(), self.list.len())));
         let addresses = addresses(&values, names.len(), notes);
         let (config, is_future) = settings(&values, notes);
-        if is_future {
+        if is_future && !self.takes_future {
             self.future.extend(names);
             return;
         }

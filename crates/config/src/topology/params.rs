@@ -8,7 +8,11 @@ pub(crate) fn apply(text: &str, rules: &mut TopologyRules, mut wrong: impl FnMut
             "switchasnoderank" | "blockasnoderank" => rules.ranks_by_unit = true,
             "topooptional" => rules.is_optional = true,
             "dragonfly" => rules.dragonfly = true,
-            "routetree" | "routepart" => rules.routes.push(word.to_string()),
+            // Every agent has a stream of its own to a controller; nobody passes messages on for another.
+            "routetree" | "routepart" => {
+                rules.routes.push(word.to_string());
+                wrong(format!("{word} is without effect here: nodes pass no messages on"));
+            }
             lower => match lower.strip_prefix("topomaxsizeunroll=").map(|count| count.parse()) {
                 Some(Ok(count)) => rules.max_size_unroll = count,
                 Some(Err(_)) => wrong(format!("{word} must be a number")),

@@ -34,7 +34,9 @@ fn is_own_health(command: &Command, node: &str) -> bool {
         | NodeChange::NotResponding
         | NodeChange::Reboot { .. }
         | NodeChange::CancelReboot
-        | NodeChange::Topology(_) => false,
+        | NodeChange::Topology(_)
+        | NodeChange::Create(_)
+        | NodeChange::Delete => false,
     };
     is_health && nodes.len() == 1 && nodes[0].as_str() == node
 }

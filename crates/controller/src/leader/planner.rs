@@ -62,6 +62,7 @@ async fn plan(door: &Door, published: &Published, cluster: Arc<Cluster>, stopped
     let (n_starts, n_preempted) = (outlook.plan.starts.len(), outlook.plan.preemptions.len());
     tracing::debug!(target: BACKFILL, n_queued = cluster.n_queued(), n_starts, n_backfilled, n_preempted, took = ?begun.elapsed());
     published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
+    published.statistics.placed(&cluster, &outlook.plan);
     adopt(door, std::mem::take(&mut outlook.plan)).await;
     Some(outlook)
 }

@@ -152,7 +152,7 @@ fn where_to(info: &mut Map<String, Value>, cluster: &Cluster, job: &Job) {
         "" => spec.partitions.join(","),
         one => one.to_owned(),
     };
-    let wanted = hostlist::compress(spec.size.nodes.iter().map(|name| name.as_str()));
+    let wanted = hostlist::compress(spec.size.listed_nodes().iter().map(|name| name.as_str()));
     let excluded = hostlist::compress(spec.size.excluded.iter().map(|name| name.as_str()));
     let batch_host = job.allocation.names().next().filter(|_| spec.is_batch()).map(|name| name.to_string());
     let batch_host = batch_host.unwrap_or_default();

@@ -19,7 +19,7 @@ impl<'a> Pass<'a> {
         // What else could be the reason.
         let is_plain = job.het.is_none()
             && size.nodes.is_empty()
-            && size.network.n_switches == 0
+            && !size.network.needs_switch()
             && job.spec.licenses.is_empty()
             && job.spec.reservations.is_empty();
         if !is_plain || !self.room.closures.is_empty() || limits::binds(self.cluster, job) || self.may_start_when_full()

@@ -65,6 +65,10 @@ impl<'a> Pass<'a> {
         for (pools, requests) in wanted {
             self.reasons.of_blocked(&self.room, &self.clock, &requests[..1], pools, &mut self.plan);
         }
+        for (pools, requests) in wanted {
+            let waits = self.waits(requests[0].job, pools);
+            self.goes_on_waiting(requests[0].job, &waits);
+        }
         self.make_room_for_whole(leader, wanted);
         let may_promise = self.depth.may_promise() || self.preemptees.makes_room_for(leader);
         let has_place = may_promise && self.may_all_be_promised(wanted) && self.promise_whole(wanted);
@@ -164,6 +168,7 @@ impl<'a> Pass<'a> {
         let pools = self.pools(job);
         self.room.look_for(&job.spec.size);
         let mut requests = Request::all(self.cluster, &self.room.closures, job);
+        self.waits(job, &pools).put_into(&mut requests);
         let reservation = Request::waiting(&requests)?.reservation;
         requests.retain(|request| request.reservation == reservation);
         Some((pools, requests))

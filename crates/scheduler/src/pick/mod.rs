@@ -60,6 +60,11 @@ pub(crate) fn could_start(offer: &Offer) -> bool {
     })
 }
 
+/// The level of the switch below which the job would be if nothing else ran; none where there is no tree.
+pub(crate) fn lowest_level(offer: &Offer) -> Option<u32> {
+    network::lowest_level(offer, offer.shape()?, offer.bounds()?)
+}
+
 /// What the network has to say about a job that finds no place.
 pub(crate) fn why_not(offer: &Offer) -> Option<Unfit> {
     let shape = offer.shape().filter(|_| offer.size().gres_total.is_empty())?;

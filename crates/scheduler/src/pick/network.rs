@@ -12,7 +12,7 @@ pub(super) fn pick(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> Option<V
     if flat::too_little_is_left(offer, size, bounds) {
         return None;
     }
-    let ask = Ask { most_leaves: offer.most_leaves(), ..state::network_ask(size, bounds) };
+    let ask = ask(offer, bounds);
     let chosen = quickly(offer, shape, &ask).or_else(|| carefully(offer, shape, &ask).ok());
     let chosen = match chosen {
         None if is_optional(offer, shape) => return flat::pick(offer, bounds),
@@ -24,22 +24,36 @@ pub(super) fn pick(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> Option<V
 
 /// Why the job finds no place now.
 pub(super) fn why_not(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> Option<Unfit> {
-    let ask = Ask { most_leaves: offer.most_leaves(), ..state::network_ask(offer.size(), bounds) };
-    carefully(offer, shape, &ask).err()
+    carefully(offer, shape, &ask(offer, bounds)).err()
+}
+
+fn ask(offer: &Offer, bounds: (u32, u32)) -> Ask {
+    let (most_leaves, most_level) = (offer.most_leaves(), offer.most_level());
+    Ask { most_leaves, most_level, ..state::network_ask(offer.size(), bounds) }
+}
+
+/// The level of the common switch if nothing else ran.
+pub(super) fn lowest_level(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> Option<u32> {
+    let ask = state::network_ask(offer.size(), bounds);
+    let chosen = choose(offer, shape, &ask, fitting_alone(offer)).ok()?;
+    shape.common_level(chosen.iter().map(|(spot, _)| offer.spot(*spot).node.rank))
+}
+
+fn fitting_alone(offer: &Offer) -> Vec<(SpotId, u32)> {
+    let fitting = |spot: &SpotId| offer.n_tasks_fitting_alone(*spot).map(|n_tasks| (*spot, n_tasks));
+    offer.members().iter().filter_map(fitting).collect()
 }
 
 /// The nodes that are up could serve the job if nothing else ran.
 pub(super) fn could_start(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> bool {
     let ask = state::network_ask(offer.size(), bounds);
-    let fitting = |spot: &SpotId| offer.n_tasks_fitting_alone(*spot).map(|n_tasks| (*spot, n_tasks));
-    let spots: Vec<(SpotId, u32)> = offer.members().iter().filter_map(fitting).collect();
-    choose(offer, shape, &ask, spots).is_ok() || (is_optional(offer, shape) && flat::could_start(offer, bounds))
+    choose(offer, shape, &ask, fitting_alone(offer)).is_ok() || (is_optional(offer, shape) && flat::could_start(offer, bounds))
 }
 
 /// Jobs need no common switch where the site says so, unless they ask for few.
 fn is_optional(offer: &Offer, shape: &Shape) -> bool {
     let size = offer.size();
-    offer.rules().is_optional && shape.kind() == TopologyKind::Tree && size.network.n_switches == 0
+    offer.rules().is_optional && shape.kind() == TopologyKind::Tree && !size.network.needs_switch()
 }
 
 /// Without a close look at every node: the best choice if CPUs were all that matters. If those chosen can serve the job, then
@@ -60,10 +74,13 @@ fn quickly(offer: &Offer, shape: &Shape, ask: &Ask) -> Option<Vec<(SpotId, u32)>
     }
     let of_each = if size.wants_whole_nodes() { Each::Whole } else { Each::Cpus(size.cpus_for(each)) };
     let alike = offer.alike(of_each)?;
-    let takes = shape.choose(&alike.counts, ask.n_nodes, ask.most_leaves)?;
+    let takes = match alike.tightest(ask.n_nodes) {
+        Some(unit) => vec![(unit, ask.n_nodes)],
+        None => shape.choose(&alike.counts(), ask)?,
+    };
     let mut chosen = Vec::with_capacity(ask.n_nodes as usize);
     for (unit, n) in takes {
-        chosen.extend(alike.of(unit).into_iter().take(n as usize).filter_map(fitting));
+        chosen.extend(alike.of(unit).take(n as usize).filter_map(fitting));
     }
     (chosen.len() == ask.n_nodes as usize).then_some(chosen)
 }

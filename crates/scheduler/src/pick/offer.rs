@@ -119,6 +119,16 @@ impl<'r, 'a> Offer<'r, 'a> {
         (n_switches > 0 && self.interval.from < self.request.limit_until).then_some(n_switches)
     }
 
+    /// The highest level of the common switch, while the job still waits for a low one; or for good.
+    pub fn most_level(&self) -> Option<u32> {
+        let wish = &self.size.network;
+        if wish.most_level.is_some() && !wish.level_is_preferred {
+            return wish.most_level;
+        }
+        let limit = self.request.level_limit(self.pool);
+        limit.filter(|(_, until)| self.interval.from < *until).map(|(level, _)| level)
+    }
+
     /// Nodes by unit that have that much, from now on; none if not all weigh the same.
     pub fn alike(&self, each: Each) -> Option<Alike<'r, 'a>> {
         if self.later.is_none() { self.room.alike(self.pool, each, self.interval.until) } else { None }

@@ -6,7 +6,7 @@ use model::time::Span;
 use state::Cluster;
 
 /// A mark on the timeline. `NOW` is the moment of the plan; the next ones are whole steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(pub u32);
 
 impl Slot {

@@ -50,8 +50,9 @@ pub(super) enum Tried {
 impl<'s, 'a> Search<'s, 'a> {
     /// Marks at which a choice may succeed though no node got freer: where the search begins, and where the wait for few
     /// switches ends and more of them will do.
-    pub fn own_marks(&self) -> [Slot; 2] {
-        [self.not_before, self.request.limit_until]
+    pub fn own_marks(&self) -> [Slot; 3] {
+        let level_until = self.request.level_limit(self.pool).map_or(self.not_before, |(_, until)| until);
+        [self.not_before, self.request.limit_until, level_until]
     }
 
     /// Tries a choice, if so many nodes and tasks are enough.

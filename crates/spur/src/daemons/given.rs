@@ -35,6 +35,9 @@ pub const AGENT: &[Flag] = &[
     flag("clear", None, Value::None),
     // As if the machine had just been started, for tests, as slurmd has it.
     flag("reboot", Some('b'), Value::None),
+    // A node that no file names; what it is, and where in the network.
+    flag("dynamic", Some('Z'), Value::None),
+    flag("conf", None, Value::Required),
     flag("version", Some('V'), Value::None),
     flag("help", Some('h'), Value::None),
 ];
@@ -54,6 +57,10 @@ pub struct Given {
     /// End all jobs of the node instead of serving it.
     pub clears: bool,
     pub reports_reboot: bool,
+    /// The node is not in the file, and says itself what it is.
+    pub is_dynamic: bool,
+    /// `Key=Value` pairs as of a `NodeName` line.
+    pub conf: Option<String>,
 }
 
 /// What the caller wants.
@@ -95,6 +102,8 @@ impl Given {
             ignores_errors: parsed.has("ignore-errors"),
             clears: parsed.has("clear"),
             reports_reboot: parsed.has("reboot"),
+            is_dynamic: parsed.has("dynamic"),
+            conf: parsed.value("conf").map(String::from),
         }))
     }
 

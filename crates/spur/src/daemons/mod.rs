@@ -1,5 +1,6 @@
 //! How the daemons are started: by our names, which stay in the foreground, or by Slurm's, which do not.
 mod detach;
+mod dynamic;
 mod given;
 mod prepare;
 
@@ -107,10 +108,13 @@ fn attend(name: &str, given: &Given) -> Result<(), String> {
     let node = match (&given.node, given.clears) {
         // Also a node that has just been taken out of the configuration.
         (Some(node), true) => node.clone(),
+        _ if given.is_dynamic => dynamic::own_name(given.node.as_ref()),
         _ => own_node(given.node.as_ref(), &config)?,
     };
+    let told = dynamic::told(given, &node)?;
     let mut options = agent_options(&file, &config, node)?;
     options.reports_reboot = given.reports_reboot;
+    (options.topology, options.dynamic) = (told.topology, told.node);
     let log = given.log_file.clone().unwrap_or_else(|| config.agent.log_file.clone());
     let log = Config::for_node(&log, options.node.as_str());
     if given.clears {
@@ -178,6 +182,8 @@ fn agent_options(file: &Path, config: &Config, node: NodeName) -> Result<agent::
         log_file: None,
         heartbeat: std::time::Duration::from_micros(config.agent.heartbeat.0),
         reports_reboot: false,
+        topology: None,
+        dynamic: None,
         pools: pools_of(config, &node),
         node,
     })

@@ -2,6 +2,7 @@
 pub(crate) mod accounts;
 pub(crate) mod buffer;
 pub(crate) mod config;
+mod dynamic;
 pub(crate) mod history;
 pub(crate) mod job;
 pub(crate) mod node;

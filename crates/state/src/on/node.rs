@@ -9,10 +9,10 @@ use model::node::{Machine, Node, NodePhase, NodeReason, NodeStart, Run};
 use model::update::NodeChange;
 use model::{
     Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepId,
-    StepPhase, Task, Timestamp, hostlist,
+    StepPhase, Task, Timestamp,
 };
 
-use super::Answer;
+use super::{Answer, dynamic};
 use crate::buffers::life;
 use crate::network::Derived;
 use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, step_life};
@@ -21,6 +21,7 @@ const NOT_RESPONDING: &str = "Not responding";
 
 /// An agent has come, or come back. Its node keeps its state and its jobs; runs that are no longer its own must end first.
 pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine, runs: &[Run]) -> Answer {
+    dynamic::come(cluster, name, machine);
     let Some(node) = cluster.nodes.get(name).filter(|node| !node.is_removed) else {
         return Err(Reject::NoSuchNode(name.to_string()));
     };
@@ -36,6 +37,7 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
     let is_suspect = is_restarted && !is_awaited && !rules.returns_from_down && node.phase != NodePhase::Down;
     let is_new_agent = !node.answers || node.machine.agent_started != machine.agent_started;
     let returns = rules.returns_from_down && node.phase == NodePhase::Down && is_new_agent && !is_awaited;
+    dynamic::settle_place(cluster, name, machine, is_restarted);
     let node = cluster.node_mut(name.as_str());
     node.machine = machine.clone();
     node.attempt += 1;
@@ -161,6 +163,11 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, names: &[NodeName], chan
     if !by.is_admin {
         return Err(Reject::NotPermitted);
     }
+    match change {
+        NodeChange::Create(config) => return dynamic::create(cluster, names, config),
+        NodeChange::Delete => return dynamic::delete(cluster, names),
+        _ => (),
+    }
     if let Some(unknown) = names.iter().find(|name| !cluster.nodes.contains_key(*name)) {
         return Err(Reject::NoSuchNode(unknown.to_string()));
     }
@@ -168,8 +175,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, names: &[NodeName], chan
         check_change(&cluster.nodes[name], change)?;
     }
     if let NodeChange::Topology(Some(place)) = change {
-        let found = topology::check_place(&cluster.config.topologies, cluster.config.nodes.len(), place);
-        found.map_err(|_| Reject::NoSuchTopology)?;
+        dynamic::has_place(cluster, place)?;
     }
     for name in names {
         change_node(cluster, by, name, change);
@@ -294,6 +300,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
         }
         NodeChange::Reboot { is_asap, next, reason } => reboots::request(cluster, by, name, *is_asap, *next, reason),
         NodeChange::CancelReboot => reboots::cancel(cluster, name),
+        NodeChange::Create(_) | NodeChange::Delete => unreachable!("these concern nodes as a whole"),
     }
 }
 
@@ -420,9 +427,8 @@ pub(crate) fn forget_changes(cluster: &mut Cluster) {
 pub(crate) fn configure(cluster: &mut Cluster) {
     let config = cluster.config.clone();
     let wanted: BTreeSet<&NodeName> = config.nodes.iter().map(|node| &node.name).collect();
-    let mut in_order: Vec<&NodeName> = wanted.iter().copied().collect();
-    in_order.sort_by(|a, b| hostlist::natural_cmp(a.as_str(), b.as_str()));
-    let ranks: BTreeMap<&NodeName, u32> = in_order.into_iter().zip(0..).collect();
+    let in_order = topology::in_order(&config);
+    let ranks: BTreeMap<&NodeName, u32> = in_order.iter().zip(0..).collect();
     let mut partitions = partitions_of_nodes(&config);
     for named in &config.nodes {
         let rank = ranks[&named.name];

@@ -6,7 +6,7 @@ use model::het::{MAX_COMPONENTS, StepPart};
 use model::{Caller, JobId, Phase, Reject, Reply, Step, StepId, StepSpec};
 
 use super::Answer;
-use crate::{Cluster, blobs, het, step_layout, step_life};
+use crate::{Cluster, blobs, het, network, step_layout, step_life};
 
 pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSpec, brought: &[Blob]) -> Answer {
     create_as(cluster, by, id, spec, brought, None)
@@ -31,7 +31,7 @@ fn create_as(
         Phase::Starting | Phase::Running => (),
     }
     let live = cluster.steps_of(id).filter(|step| step.is_live()).map(|step| -> &Step { step });
-    let layout = step_layout::lay_out(job, spec, live)?;
+    let layout = step_layout::lay_out(job, spec, live, |name| network::unit_for(cluster, job, name))?;
     let wanted = blobs::of_step(spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
     blobs::take(cluster, &wanted, brought);

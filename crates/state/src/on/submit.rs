@@ -200,7 +200,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
             return Err(Reject::ReservationAccess);
         }
     }
-    for name in spec.size.nodes.iter().chain(&spec.size.excluded) {
+    for name in spec.size.nodes.iter().chain(&spec.size.excluded).chain(&spec.size.network.among) {
         if !cluster.nodes.contains_key(name) {
             return Err(Reject::NoSuchNode(name.to_string()));
         }
@@ -228,6 +228,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
     match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
         true => Ok(()),
+        false if !spec.size.network.among.is_empty() => Err(Reject::NoSuchTopology),
         false => Err(lacking(cluster, &spec.size).map_or(Reject::NeverFits, Reject::NoNodeHas)),
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
             trust.last_member = trust.last_member.max(*member);
             give(trust, label, fingerprint, *until, now);
             if let Some(node) = node {
-                add_node(cluster, node);
+                add_nodes(cluster, std::slice::from_ref(node));
             }
         }
         TrustChange::Renew { name, fingerprint, until } => {
@@ -94,11 +94,12 @@ fn revoke(trust: &mut Trust, name: &str) {
     }
 }
 
-/// A node that the file does not name is the cluster's all the same.
-fn add_node(cluster: &mut Cluster, named: &NamedNode) {
-    let is_configured = cluster.file_config.nodes.iter().any(|node| node.name == named.name);
-    if !is_configured {
-        cluster.joined.insert(named.name.clone(), named.config.clone());
+/// Nodes that the file does not name are the cluster's all the same.
+pub(super) fn add_nodes(cluster: &mut Cluster, nodes: &[NamedNode]) {
+    let is_configured = |name: &NodeName| cluster.file_config.nodes.iter().any(|node| node.name == *name);
+    let new: Vec<&NamedNode> = nodes.iter().filter(|node| !is_configured(&node.name)).collect();
+    if !new.is_empty() {
+        new.into_iter().for_each(|node| drop(cluster.joined.insert(node.name.clone(), node.config.clone())));
         renew_config(cluster);
     }
 }
@@ -108,11 +109,20 @@ fn remove_node(cluster: &mut Cluster, name: &NodeName) -> Answer {
     if !node.jobs.is_empty() {
         return Err(Reject::NodesBusy(name.to_string()));
     }
-    revoke(trust_mut(cluster), &node_label(name.as_str()));
-    if cluster.joined.remove(name).is_some() {
+    take_nodes(cluster, std::slice::from_ref(name));
+    Ok(Reply::Ok)
+}
+
+/// Their certificates are worth nothing any more, and those that no file names are gone.
+pub(super) fn take_nodes(cluster: &mut Cluster, names: &[NodeName]) {
+    let mut has_joined = false;
+    for name in names {
+        revoke(trust_mut(cluster), &node_label(name.as_str()));
+        has_joined |= cluster.joined.remove(name).is_some();
+    }
+    if has_joined {
         renew_config(cluster);
     }
-    Ok(Reply::Ok)
 }
 
 fn renew_config(cluster: &mut Cluster) {
@@ -120,7 +130,7 @@ fn renew_config(cluster: &mut Cluster) {
     let from_file = |name: &NodeName| cluster.file_config.nodes.iter().any(|node| node.name == *name);
     effective.nodes.retain(|node| from_file(&node.name));
     for partition in &mut effective.partitions {
-        partition.nodes.retain(|name| from_file(name));
+        partition.nodes.retain(|name| from_file(name) || cluster.joined.contains_key(name));
     }
     let effective = with_joined(cluster, effective);
     config::adopt(cluster, effective);

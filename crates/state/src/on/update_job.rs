@@ -12,7 +12,7 @@ use super::{Answer, each, resize, submit};
 use crate::buffers::life;
 use crate::features::dependency::would_wait_for_itself;
 use crate::settle::forget_wait;
-use crate::{Cluster, arrays, job_life, limits};
+use crate::{Cluster, arrays, job_life, limits, network};
 
 pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes: &JobChanges) -> Answer {
     each(cluster, by, std::slice::from_ref(named), |cluster, id| {
@@ -39,6 +39,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
             return Ok(());
         }
         let mut spec = changed_spec(by, job, changes, cluster.now)?;
+        if changes.nodes.is_some() || changes.segment.is_some() || changes.min_nodes.is_some() {
+            network::settle_named(cluster, &mut spec);
+        }
         let association = charged_to(cluster, job, changes, &mut spec)?;
         if needs_pending(changes) {
             pending_only(job)?;
@@ -201,6 +204,9 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> 
     set(&mut spec.size.memory, &changes.memory);
     set(&mut spec.size.gres, &changes.gres);
     set(&mut spec.size.nodes, &changes.nodes);
+    if changes.nodes.is_some() {
+        spec.size.network.among.clear();
+    }
     set(&mut spec.size.excluded, &changes.excluded);
     set_some(&mut spec.begin, &changes.begin);
     set_some(&mut spec.deadline, &changes.deadline);

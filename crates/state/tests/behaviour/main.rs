@@ -4,6 +4,7 @@ mod arrays;
 mod buffers;
 mod clock;
 mod dependencies;
+mod dynamic;
 mod het;
 mod history;
 mod hooks;

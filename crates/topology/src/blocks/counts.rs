@@ -31,14 +31,8 @@ impl Counts {
     pub fn tightest(&self, groups: &[Range<usize>], n: u32, extent: Extent, open: &[usize]) -> Option<Range<usize>> {
         let mut large: Vec<(u32, &Range<usize>)> =
             groups.iter().rev().map(|group| (self.of(group.clone()), group)).filter(|(free, _)| *free >= n).collect();
-        // Most often the first will do.
-        while let Some(at) = (0..large.len()).min_by_key(|at| large[*at].0) {
-            let (_, group) = large.remove(at);
-            if self.takes(group, n, extent, open) {
-                return Some(group.clone());
-            }
-        }
-        None
+        large.sort_by_key(|(free, _)| *free);
+        large.into_iter().map(|(_, group)| group).find(|group| self.takes(group, n, extent, open)).cloned()
     }
 
     /// The group has `n` on few enough parts.

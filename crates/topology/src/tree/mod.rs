@@ -2,6 +2,8 @@
 mod counts;
 mod leaves;
 mod pick;
+mod plain;
+mod pods;
 mod tasks;
 
 use std::collections::BTreeMap;

@@ -15,10 +15,17 @@ pub(super) struct Field<'a> {
 }
 
 impl Tree {
-    /// `n` nodes on leaves that have so many free: what to take of each.
-    pub(crate) fn choose(&self, free: &[u32], n: u32, most_leaves: Option<u32>) -> Option<Vec<(u32, u32)>> {
+    /// Nodes on leaves that have so many free: what to take of each.
+    pub(crate) fn choose(&self, free: &[u32], ask: &Ask) -> Option<Vec<(u32, u32)>> {
         let open = vec![false; free.len()];
-        Counts { tree: self, free, open: &open }.choose(&self.by_level, n, most_leaves)
+        let switches = &self.by_level[..self.n_up_to(ask.most_level)];
+        Counts { tree: self, free, open: &open }.choose(switches, ask.n_nodes, ask.most_leaves)
+    }
+
+    /// So many switches, lower levels first, are of no higher level.
+    fn n_up_to(&self, most_level: Option<u32>) -> usize {
+        let Some(most) = most_level else { return self.by_level.len() };
+        self.by_level.partition_point(|at| self.switches[*at as usize].level <= most)
     }
 
     pub(crate) fn pick(&self, rules: &TopologyRules, candidates: &[Candidate], ask: &Ask) -> Result<Vec<usize>, Unfit> {
@@ -79,7 +86,7 @@ impl<'a> Field<'a> {
         if ask.max_nodes < n_required || (self.candidates.len() as u32) < ask.min_nodes {
             return Err(Unfit::TooFew);
         }
-        let switches = self.switches_above_required()?;
+        let switches = self.switches_above_required(ask.most_level)?;
         let most = self.most(&switches);
         if most < ask.min_nodes {
             return if n_required > 0 { Err(Unfit::RequiredApart) } else { Err(Unfit::NoUnit) };
@@ -104,7 +111,7 @@ impl<'a> Field<'a> {
     }
 
     /// The switches above every node that the job named, lower levels first.
-    pub(super) fn switches_above_required(&self) -> Result<Vec<u32>, Unfit> {
+    pub(super) fn switches_above_required(&self, most_level: Option<u32>) -> Result<Vec<u32>, Unfit> {
         let leaves: Vec<u32> = self.required.iter().filter_map(|at| self.leaf[*at]).collect();
         if leaves.len() < self.required.len() && self.required.len() > 1 {
             return Err(Unfit::RequiredApart);
@@ -114,7 +121,8 @@ impl<'a> Field<'a> {
             first.is_none_or(|leaf| self.tree.is_above(*at, *leaf))
                 && last.is_none_or(|leaf| self.tree.is_above(*at, *leaf))
         };
-        let switches: Vec<u32> = self.tree.by_level.iter().copied().filter(is_above).collect();
+        let low = &self.tree.by_level[..self.tree.n_up_to(most_level)];
+        let switches: Vec<u32> = low.iter().copied().filter(is_above).collect();
         if switches.is_empty() && !leaves.is_empty() { Err(Unfit::RequiredApart) } else { Ok(switches) }
     }
 
@@ -123,9 +131,8 @@ impl<'a> Field<'a> {
         let mut free = vec![0u32; self.tree.n_leaves()];
         self.leaf.iter().flatten().for_each(|leaf| free[*leaf as usize] += 1);
         let below = |at: &u32| free[self.tree.under(*at)].iter().sum();
-        let roots = switches.iter().filter(|at| self.tree.switches[**at as usize].parent.is_none());
         let lone = u32::from(!self.candidates.is_empty());
-        roots.map(below).max().unwrap_or(0).max(lone)
+        switches.iter().map(below).max().unwrap_or(0).max(lone)
     }
 
     /// For a job of one node: the first candidate on no switch, since no other job can use it as well.

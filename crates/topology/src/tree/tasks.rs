@@ -7,7 +7,7 @@ use crate::ask::{self, Ask, Unfit};
 
 pub(super) fn pick(field: &Field, ask: &Ask) -> Result<Vec<usize>, Unfit> {
     let Some(n_tasks) = ask.n_tasks.map(u64::from) else { return Err(Unfit::TooSmall) };
-    let switches = field.switches_above_required()?;
+    let switches = field.switches_above_required(ask.most_level)?;
     for weight in ask::weights(field.candidates) {
         let mut found: Option<(u32, usize, Vec<usize>)> = None;
         for switch in &switches {

@@ -16,6 +16,7 @@ const FLAGS: &[Flag] = &[
     flag("ntasks", Some('n'), Value::Required),
     flag("cpus", Some('c'), Value::Required),
     flag("switches", None, Value::Required),
+    flag("level", None, Value::Required),
     flag("segment", None, Value::Required),
     flag("spread-segments", None, Value::None),
     flag("consolidate-segments", None, Value::None),
@@ -29,6 +30,11 @@ pub fn run(arguments: &[String]) -> Result<i32, String> {
     if parsed.has("instances") {
         return instances();
     }
+    let level = match parsed.value("level").map(str::parse) {
+        None => None,
+        Some(Ok(level)) => Some(level),
+        Some(Err(_)) => return Err("--level must be a number".into()),
+    };
     let number = |name: &str| -> Result<Option<u32>, String> {
         let Some(text) = parsed.value(name) else { return Ok(None) };
         text.parse()
@@ -83,6 +89,7 @@ pub fn run(arguments: &[String]) -> Result<i32, String> {
         n_nodes: max.min(candidates.len() as u32).max(min),
         n_tasks,
         most_leaves: number("switches")?,
+        most_level: level,
         segment,
         spreads: parsed.has("spread-segments"),
         consolidates: parsed.has("consolidate-segments"),

@@ -127,14 +127,24 @@ fn rack(out: &mut String, scene: &Scene, unit: &Unit, measure: &Measure, (x, y):
         "<rect x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"{height}\" rx=\"5\" fill=\"#ffffff\" stroke=\"#cbd2d9\"/>\n",
         y + 8
     ));
-    if measure.has_names {
-        label(out, x + width / 2, y + 24, 12, "#323f4b", "middle", &unit.name);
-    } else {
-        out.push_str(&format!("<title>{}</title>\n", unit.name.replace('<', "&lt;").replace('&', "&amp;")));
-    }
+    let (size, name) = fitting(&unit.name, width);
+    label(out, x + width / 2, y + 24, size, "#323f4b", "middle", &name);
     for (row, cell) in unit.cells.iter().enumerate() {
         let top = y + 32 + row * (measure.cell + measure.gap);
         node(out, scene, cell, measure, (x + measure.gap, top, width - 2 * measure.gap));
+    }
+}
+
+/// The name in letters that fit the width; if none do, its end, in which names differ.
+fn fitting(name: &str, width: usize) -> (usize, String) {
+    let n_chars = name.chars().count();
+    let n_fitting = |size: usize| width * 10 / (size * 6);
+    match [12, 10, 9, 8, 7].into_iter().find(|size| n_chars <= n_fitting(*size)) {
+        Some(size) => (size, name.into()),
+        None => {
+            let end = name.chars().skip(n_chars - n_fitting(7).saturating_sub(1).min(n_chars));
+            (7, std::iter::once('…').chain(end).collect())
+        }
     }
 }
 
@@ -181,5 +191,19 @@ fn jobs(out: &mut String, scene: &Scene, top: usize, width: usize) {
     let rows = scene.jobs.len().min(24).div_ceil(2);
     for (at, line) in text::summary(scene).lines().enumerate() {
         label(out, MARGIN, top + rows * 20 + 24 + at * 18, 12, "#616e7c", "start", line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_racks_are_as_large_as_they_may_be() {
+        assert_eq!(fitting("rack01", 96), (12, "rack01".into()));
+        assert_eq!(fitting("rack01", 52), (12, "rack01".into()));
+        assert_eq!(fitting("rack01", 26), (7, "rack01".into()));
+        assert_eq!(fitting("building7-rack01", 26), (7, "…ack01".into()));
+        assert_eq!(fitting("", 26), (12, "".into()));
     }
 }
