@@ -104,7 +104,10 @@ fn partitions_name_racks_and_nodes_say_where_they_are() {
 fn nodes_are_created_come_by_themselves_and_go() {
     let cluster = Cluster::configured(&format!("{RACKS}{TREE}"));
     for (line, why) in [
-        ("scontrol create NodeName=n1 CPUs=2", "Error creating the node(s): Invalid value for NodeName: n1 exists already"),
+        (
+            "scontrol create NodeName=n1 CPUs=2",
+            "Error creating the node(s): Invalid value for NodeName: n1 exists already",
+        ),
         ("scontrol create NodeName=d1 CPUs=2 State=IDLE", "Only State=FUTURE and State=CLOUD allowed"),
         ("scontrol create NodeName=d1 CPUs=2 Topology=default:zz", "Requested topology configuration is not available"),
         ("scontrol create NodeName=d1 Colour=red", "unknown key `Colour`"),
@@ -125,11 +128,13 @@ fn nodes_are_created_come_by_themselves_and_go() {
             .spawn()
             .unwrap()
     };
-    let mut agents = vec![agent("d1", "Topology=default:rack1"), agent("d3", "CPUs=2 RealMemory=100 Topology=default:fabric:rack3")];
+    let mut agents =
+        vec![agent("d1", "Topology=default:rack1"), agent("d3", "CPUs=2 RealMemory=100 Topology=default:fabric:rack3")];
     cluster.wait_for("sinfo -h -n d[1,3] -t idle -o %D", "2");
     assert!(cluster.ok("scontrol show node d3").contains("Topology=default:fabric:rack3"));
     assert!(cluster.ok("scontrol show topology rack3").contains("Nodes=d3"));
-    let job = cluster.sbatch("-w d[1,3] -N2 --exclusive -o out --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 60'");
+    let job =
+        cluster.sbatch("-w d[1,3] -N2 --exclusive -o out --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 60'");
     cluster.wait_file("out", |text| {
         let mut lines: Vec<&str> = text.lines().collect();
         lines.sort_unstable();

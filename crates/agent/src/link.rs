@@ -75,11 +75,7 @@ async fn connect(options: &Options, turn: usize) -> Result<Channel, wire::CallEr
     }
 }
 
-async fn attend(
-    agent: &Arc<Agent>,
-    turn: usize,
-    (was_welcome, is_welcome): (bool, &mut bool),
-) -> anyhow::Result<()> {
+async fn attend(agent: &Arc<Agent>, turn: usize, (was_welcome, is_welcome): (bool, &mut bool)) -> anyhow::Result<()> {
     let channel = connect(&agent.options, turn).await?;
     let mut client = ControllerClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -293,7 +293,10 @@ fn odd_trees_and_blocks_are_told() {
                 SwitchName=b Switches=s[0-1]\nSwitchName=top Switches=a,b\n";
     let (config, warnings) = slurm("twice", conf);
     assert!(config.is_ok());
-    assert!(warnings.iter().any(|line| line.contains("s0") && line.contains('a') && line.contains('b')), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|line| line.contains("s0") && line.contains('a') && line.contains('b')),
+        "{warnings:?}"
+    );
     let network = topology::Network::new(&config.unwrap(), &[]);
     let topology::Form::Tree(tree) = &network.shapes[0].form else { panic!("a tree") };
     let parent = tree.switches[0].parent.map(|at| tree.switches[at as usize].name.as_str());
@@ -304,9 +307,13 @@ fn odd_trees_and_blocks_are_told() {
     };
     let (config, _) = blocks("empty", "BlockName=b1\nBlockName=b2\n");
     assert!(config.unwrap_err().contains("Blocks do not contain any nodes and the BlockSizes are not set"));
-    let (config, warnings) = blocks("small", "BlockName=b1 Nodes=tux[0-2]\nBlockName=b2 Nodes=tux[3-15]\nBlockSizes=4,8\n");
+    let (config, warnings) =
+        blocks("small", "BlockName=b1 Nodes=tux[0-2]\nBlockName=b2 Nodes=tux[3-15]\nBlockSizes=4,8\n");
     assert!(config.is_ok());
-    assert!(warnings.iter().any(|line| line.contains("block b1 has 3 nodes, less than the base size 4")), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|line| line.contains("block b1 has 3 nodes, less than the base size 4")),
+        "{warnings:?}"
+    );
 }
 
 #[test]
@@ -319,7 +326,8 @@ fn a_partition_may_wait_for_near_nodes() {
 
 #[test]
 fn nodes_are_described_in_one_line() {
-    let (nodes, idle) = config::parse_node_line("NodeName=d[1-2] CPUs=4 RealMemory=100 State=FUTURE Topology=t:r1").unwrap();
+    let (nodes, idle) =
+        config::parse_node_line("NodeName=d[1-2] CPUs=4 RealMemory=100 State=FUTURE Topology=t:r1").unwrap();
     assert_eq!((nodes.len(), nodes[1].name.as_str(), nodes[1].config.cpus), (2, "d2", 4));
     assert_eq!((nodes[0].config.topology.as_deref(), idle), (Some("t:r1"), None));
     assert_eq!(config::parse_node_line("NodeName=d1 Port=7").unwrap().1.unwrap(), "without effect here: Port");

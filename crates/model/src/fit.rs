@@ -1,9 +1,9 @@
 //! How much of a node a job needs, and which nodes together are enough: the arithmetic that submission, scheduling and
 //! adoption share.
-use crate::{Node, NodeName};
 use crate::gres::{GresRequest, GresUnits};
 use crate::node::NodeConfig;
 use crate::spec::{Distribution, Memory, NetworkWish, Sharing, Size};
+use crate::{Node, NodeName};
 
 /// What a node has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

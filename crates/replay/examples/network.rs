@@ -149,9 +149,11 @@ impl Seen {
         if plan.starts.is_empty() {
             return;
         }
-        let network = self.network.get_or_insert_with(|| Network::over((0..N_NODES).map(name).collect(), &[topology()], &[]));
+        let network =
+            self.network.get_or_insert_with(|| Network::over((0..N_NODES).map(name).collect(), &[topology()], &[]));
         let Form::Tree(tree) = &network.shapes[0].form else { unreachable!("it was made a tree") };
-        let free = cluster.nodes().filter(|node| node.jobs.is_empty()).filter_map(|node| network.find(node.name.as_str()));
+        let free =
+            cluster.nodes().filter(|node| node.jobs.is_empty()).filter_map(|node| network.find(node.name.as_str()));
         let mut free: BTreeSet<u32> = free.collect();
         for start in &mut plan.starts {
             if rule == Rule::Greedy {
@@ -173,7 +175,8 @@ impl Seen {
             self.level += f64::from(tree.switches[common as usize].level);
         }
         self.n_looks += 1.0;
-        let is_whole = |leaf: &usize| (leaf * NODES_ON_LEAF..(leaf + 1) * NODES_ON_LEAF).all(|node| free.contains(&(node as u32)));
+        let is_whole =
+            |leaf: &usize| (leaf * NODES_ON_LEAF..(leaf + 1) * NODES_ON_LEAF).all(|node| free.contains(&(node as u32)));
         let n_leaves = N_PODS * LEAVES_IN_POD;
         self.whole_leaves += (0..n_leaves).filter(is_whole).count() as f64 / n_leaves as f64;
     }

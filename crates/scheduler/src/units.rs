@@ -154,7 +154,8 @@ impl<'a> Units<'a> {
         }
         self.with_tally(each, |tally| {
             let mut plain = tally.by_number.range((n, 0, 0)..).filter(|(.., unit)| !more.contains_key(unit));
-            let changed = more.iter().map(|(unit, n)| (tally.of[*unit as usize] + n, self.shape.preference(*unit), *unit));
+            let changed =
+                more.iter().map(|(unit, n)| (tally.of[*unit as usize] + n, self.shape.preference(*unit), *unit));
             let best = changed.filter(|(number, ..)| *number >= n).chain(plain.next().copied()).min();
             best.map(|(.., unit)| unit)
         })

@@ -206,7 +206,8 @@ fn keep_fewest(spec: &StepSpec, rooms: &[Room], capacities: &mut [u32], n_tasks:
     let reach = |chosen: &[usize]| chosen.iter().map(|at| u64::from(capacities[*at])).sum::<u64>();
     // Nodes are in the order of their units.
     let mut units = usable.chunk_by(|one, next| rooms[*one].unit == rooms[*next].unit);
-    let is_enough = |own: &&[usize]| rooms[own[0]].unit.is_some() && own.len() >= most && reach(&own[..most]) >= n_tasks.into();
+    let is_enough =
+        |own: &&[usize]| rooms[own[0]].unit.is_some() && own.len() >= most && reach(&own[..most]) >= n_tasks.into();
     let mut chosen = units.find(is_enough).unwrap_or(&usable)[..most].to_vec();
     if reach(&chosen) < u64::from(n_tasks) {
         let mut by_size = usable;

@@ -270,7 +270,8 @@ fn takers(free: &[u32], n: u32, base: u32, levels: &[u32]) -> Vec<(u32, u32, usi
     let most = n.div_ceil(base << sub);
     let taker = |(at, own): (usize, &[u32])| {
         let subs: Vec<u32> = own.chunks(1 << sub).map(|part| part.iter().sum()).collect();
-        let is_enough = |set: &u32| (0..subs.len()).filter(|at| set >> at & 1 == 1).map(|at| subs[at]).sum::<u32>() >= n;
+        let is_enough =
+            |set: &u32| (0..subs.len()).filter(|at| set >> at & 1 == 1).map(|at| subs[at]).sum::<u32>() >= n;
         let fewest = (0u32..1 << subs.len()).filter(is_enough).map(u32::count_ones).min()?;
         (fewest <= most).then_some((own.iter().sum(), fewest, at * group))
     };

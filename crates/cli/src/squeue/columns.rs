@@ -98,7 +98,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('B', "batchhost", "EXEC_HOST", |view, out| out.push_str(view.batch_host().unwrap_or("n/a"))),
     column(NONE, "allocnodes", "ALLOC_NODES", |view, out| or_null(&view.spec().submit_host, out)),
     column(NONE, "allocsid", "ALLOC_SID", |_, out| out.push('0')),
-    column('n', "reqnodes", "REQ_NODES", |view, out| out.push_str(&hostlist::compress(view.spec().size.listed_nodes()))),
+    column('n', "reqnodes", "REQ_NODES", |view, out| {
+        out.push_str(&hostlist::compress(view.spec().size.listed_nodes()))
+    }),
     column('x', "excnodes", "EXC_NODES", |view, out| out.push_str(&hostlist::compress(&view.spec().size.excluded))),
     column('Y', "schednodes", "SCHEDNODES", |view, out| or_null(&view.job.expected_nodes, out)).cutting(Cut::Nothing),
     column('f', "feature", "FEATURES", |view, out| or_null(&view.spec().size.features, out)),

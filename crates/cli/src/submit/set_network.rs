@@ -10,7 +10,8 @@ use super::{Caller, Problem, Program, Request};
 pub fn topology(request: &mut Request, given: &Argument) -> Done {
     let network = &mut request.spec.size.network;
     let wish = parse_topology(given.text()).map_err(Problem::usage)?;
-    (network.topology, network.most_level, network.level_is_preferred) = (Some(wish.kind), wish.level, wish.is_preferred);
+    (network.topology, network.most_level, network.level_is_preferred) =
+        (Some(wish.kind), wish.level, wish.is_preferred);
     Ok(())
 }
 
@@ -35,7 +36,9 @@ fn parse_topology(text: &str) -> Result<Wish, String> {
                 let level = level.parse().ok().filter(|_| level.bytes().all(|byte| byte.is_ascii_digit()));
                 wish.level = Some(level.ok_or_else(|| wrong(&format!("{word:?} needs a number")))?);
             }
-            Some(("unit", _)) => return Err(wrong("levels have no names here: say level=0 for one leaf switch, and so on")),
+            Some(("unit", _)) => {
+                return Err(wrong("levels have no names here: say level=0 for one leaf switch, and so on"));
+            }
             None if ["required", "preferred"].contains(&word) && wish.level.is_some() && !is_said => {
                 (wish.is_preferred, is_said) = (word == "preferred", true);
             }

@@ -47,7 +47,8 @@ fn fitting_alone(offer: &Offer) -> Vec<(SpotId, u32)> {
 /// The nodes that are up could serve the job if nothing else ran.
 pub(super) fn could_start(offer: &Offer, shape: &Shape, bounds: (u32, u32)) -> bool {
     let ask = state::network_ask(offer.size(), bounds);
-    choose(offer, shape, &ask, fitting_alone(offer)).is_ok() || (is_optional(offer, shape) && flat::could_start(offer, bounds))
+    choose(offer, shape, &ask, fitting_alone(offer)).is_ok()
+        || (is_optional(offer, shape) && flat::could_start(offer, bounds))
 }
 
 /// Jobs need no common switch where the site says so, unless they ask for few.

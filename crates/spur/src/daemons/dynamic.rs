@@ -21,7 +21,9 @@ pub fn told(given: &Given, name: &NodeName) -> Result<Told, String> {
     let keys: Vec<String> =
         conf.split_whitespace().filter_map(|word| Some(word.split_once('=')?.0.to_lowercase())).collect();
     if !given.is_dynamic && keys.iter().any(|key| key != "topology") {
-        return Err("--conf knows only Topology= for a node of the configuration; -Z is for one that is not in it".into());
+        return Err(
+            "--conf knows only Topology= for a node of the configuration; -Z is for one that is not in it".into()
+        );
     }
     let (nodes, idle) = config::parse_node_line(&format!("NodeName={name} {conf}"))
         .map_err(|wrong| format!("--conf: {}", wrong.join("; ")))?;

@@ -228,7 +228,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
     match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
         true => Ok(()),
-        false if !spec.size.network.among.is_empty() => Err(Reject::NoSuchTopology),
+        false if spec.size.network.segment > 0 && !spec.size.listed_nodes().is_empty() => Err(Reject::NoSuchTopology),
         false => Err(lacking(cluster, &spec.size).map_or(Reject::NeverFits, Reject::NoNodeHas)),
     }
 }

@@ -4,9 +4,9 @@
 //! of the deficit. So with `balance` the number taken in less the number left out, a choice has as many leaves as the fuller
 //! ones, plus the balance, plus any number of those that are just as full: what must be known of the pods from one on is only
 //! the most of these that they have, for each number of pods, deficit and balance.
+use super::Tree;
 use super::leaves::{Aim, Item};
 use super::plain::Parts;
-use super::Tree;
 
 pub(super) struct Pod {
     pub switch: u32,
@@ -81,7 +81,8 @@ pub(super) fn split(pods: &[Pod], k: u32, aim: Aim, most_pods: u32) -> Option<Sp
         Aim::Exactly(_) => return None,
     };
     let n_above: i32 = pods.iter().map(|pod| pod.n_above).sum();
-    let search = Search { pods, most, wanted: k as i32 - n_above, steps: pods.iter().map(|pod| pod.steps(most)).collect() };
+    let search =
+        Search { pods, most, wanted: k as i32 - n_above, steps: pods.iter().map(|pod| pod.steps(most)).collect() };
     let mut layers: Vec<Vec<Grid>> = Vec::new();
     for n_pods in 0..=most_pods as usize {
         let layer = search.layer(layers.last());
@@ -170,7 +171,8 @@ impl Search<'_> {
             let mut grid = match others {
                 Some(others) => {
                     let mut grid = others.clone();
-                    let more = |cell: &mut i16| *cell = if *cell == NEVER { NEVER } else { cell.saturating_add(pod.n_equal) };
+                    let more =
+                        |cell: &mut i16| *cell = if *cell == NEVER { NEVER } else { cell.saturating_add(pod.n_equal) };
                     grid.cells.iter_mut().for_each(more);
                     steps.iter().for_each(|step| grid.step(*step));
                     grid
