@@ -10,6 +10,8 @@ use crate::request::Request;
 use crate::room::{PoolId, Room, SpotId};
 use crate::timeline::{Clock, Interval, Slot};
 
+mod scarce;
+
 /// So deep in the queue a place is still looked for.
 const DEEPEST: usize = 1000;
 const N_SHOWN: usize = 5;
@@ -39,13 +41,14 @@ pub fn why(cluster: &Cluster, id: JobId) -> Option<Why> {
     }
     why.ahead = cluster.queue().take(why.n_ahead as usize).take(N_SHOWN).map(|other| other.id).collect();
     look_at_nodes(cluster, job, &mut why);
-    let unusable = unusable(cluster, job);
-    if !unusable.is_empty() {
-        let detail = [std::mem::take(&mut why.detail), unusable].into_iter().filter(|text| !text.is_empty());
-        why.detail = detail.collect::<Vec<_>>().join("; ");
-    }
     let outlook = foresee(cluster, id);
     why.gate = outlook.reason.or(job.reason);
+    let more = match why.gate {
+        Some(Reason::Licenses) => scarce::licenses(cluster, job),
+        _ => unusable(cluster, job),
+    };
+    let detail = [std::mem::take(&mut why.detail), more].into_iter().filter(|text| !text.is_empty());
+    why.detail = detail.collect::<Vec<_>>().join("; ");
     why.expected_start = outlook.starts;
     why.expected_nodes = outlook.nodes;
     why.hints = hints(cluster, job, outlook.starts);
@@ -112,6 +115,7 @@ fn gate(cluster: &Cluster, job: &Job) -> String {
         Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit) => partition_limits(cluster, job),
         Some(Reason::JobHeldUser) => format!("held; scontrol release {}", job.id),
         Some(Reason::JobHeldAdmin) => "held by an administrator, who must release it".into(),
+        Some(Reason::BurstBufferResources) => scarce::space(cluster, job),
         Some(Reason::JobArrayTaskLimit) => "as many tasks of its array run as its limit allows".into(),
         _ => String::new(),
     }
@@ -127,20 +131,23 @@ fn awaited(job: &Job) -> String {
     }
 }
 
+fn count(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 fn needs(job: &Job) -> String {
     let size = &job.spec.size;
     let (min, max) = size.node_bounds();
     let nodes = match (min, max) {
-        (1, 1) => "1 node".to_string(),
-        (min, max) if min == max => format!("{min} nodes"),
-        (min, u32::MAX) => format!("at least {min} node{}", if min == 1 { "" } else { "s" }),
+        (min, max) if min == max => count(min, "node"),
+        (min, u32::MAX) => format!("at least {}", count(min, "node")),
         (min, max) => format!("{min} to {max} nodes"),
     };
     let mut parts = vec![nodes];
     match size.n_tasks {
-        Some(n_tasks) => parts.push(format!("{n_tasks} tasks of {} CPUs", size.n_cpus_per_task())),
+        Some(n_tasks) => parts.push(format!("{} of {}", count(n_tasks, "task"), count(size.n_cpus_per_task(), "CPU"))),
         None if size.wants_whole_nodes() => parts.push("nobody else on them".into()),
-        None => parts.push(format!("{} CPUs on each", size.cpus_for(size.n_tasks_each().unwrap_or(1)))),
+        None => parts.push(format!("{} on each", count(size.cpus_for(size.n_tasks_each().unwrap_or(1)), "CPU"))),
     }
     let gres = size.gres_for(size.n_tasks_each().unwrap_or(1));
     parts.extend(gres.iter().filter(|one| one.count > 0).map(|one| format!("{one} on each")));
