@@ -251,3 +251,15 @@ fn unequal_nodes_and_features_are_respected() {
     world.schedule();
     assert_eq!(on(&world, pair), "n[3-4]");
 }
+
+#[test]
+fn a_node_that_is_named_is_taken_though_another_is_in_use() {
+    for mut world in [tree(), blocks()] {
+        let first = world.submit(Size { n_tasks: Some(1), ..Size::default() });
+        world.schedule();
+        let named = world.submit(Size { nodes: names("n8"), ..Size::default() });
+        world.schedule();
+        assert_ne!(on(&world, first), "n8");
+        assert_eq!(on(&world, named), "n8");
+    }
+}

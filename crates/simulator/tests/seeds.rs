@@ -20,7 +20,10 @@ fn seeds() -> Vec<(u64, u64)> {
         return vec![(number(&seed), number(&seed))];
     }
     match std::env::var("SEEDS") {
-        Ok(asked) => vec![asked.split_once('-').map_or((1, number(&asked)), |(from, to)| (number(from), number(to)))],
+        Ok(asked) => match asked.split_once('-') {
+            Some((from, to)) => vec![(number(from), number(to))],
+            None => vec![(1, number(&asked))],
+        },
         Err(_) => USUAL.to_vec(),
     }
 }

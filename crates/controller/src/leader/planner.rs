@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{Caller, Command, JobId, Plan};
+use model::{Caller, Command, JobId, Plan, Reply, Timestamp};
 use scheduler::Outlook;
 use state::Cluster;
 
@@ -21,9 +21,13 @@ const BACKFILL: &str = model::loudness::DebugFlag::Backfill.target();
 
 const A_LONG_TIME: Duration = Duration::from_secs(3600);
 
+/// So often in a row a plan may come too late. One that the state refuses for ever must not be made for ever.
+const N_IN_VAIN: u32 = 3;
+const REST: Duration = Duration::from_secs(1);
+
 pub async fn run(door: Arc<Door>, published: Published) {
     let mut changes = published.changes();
-    let mut stopped_at = None;
+    let (mut stopped_at, mut n_in_vain) = (None, 0);
     loop {
         let cluster = changes.borrow_and_update().clone();
         let mut look_again_at = None;
@@ -32,6 +36,11 @@ pub async fn run(door: Arc<Door>, published: Published) {
         {
             look_again_at = outlook.look_again_at;
             stopped_at = stopped_at.or(outlook.stopped_at);
+            n_in_vain = outlook.refused.map_or(0, |_| n_in_vain + 1);
+            if let (Some(job), true) = (outlook.refused, n_in_vain > N_IN_VAIN) {
+                tracing::error!(%job, "a job is to start again and again, and the state does not let it");
+                tokio::time::sleep(REST).await;
+            }
         }
         // Those far behind have their turn too: where the last pass stopped the next goes on, whatever happens in between.
         while let Some(after) = stopped_at.take() {
@@ -54,17 +63,25 @@ pub async fn run(door: Arc<Door>, published: Published) {
     }
 }
 
-/// One pass, adopted; its plan is gone from the outlook.
-async fn plan(door: &Door, published: &Published, cluster: Arc<Cluster>, stopped_at: Option<JobId>) -> Option<Outlook> {
+/// What is left of an outlook when its plan has been adopted.
+struct Adopted {
+    look_again_at: Option<Timestamp>,
+    stopped_at: Option<JobId>,
+    /// The first to start, where the state let none of them.
+    refused: Option<JobId>,
+}
+
+/// One pass, adopted.
+async fn plan(door: &Door, published: &Published, cluster: Arc<Cluster>, stopped_at: Option<JobId>) -> Option<Adopted> {
     let begun = Instant::now();
-    let mut outlook = look(cluster.clone(), stopped_at).await?;
-    let n_backfilled = n_backfilled(&cluster, &outlook.plan);
-    let (n_starts, n_preempted) = (outlook.plan.starts.len(), outlook.plan.preemptions.len());
+    let Outlook { plan, look_again_at, stopped_at } = look(cluster.clone(), stopped_at).await?;
+    let n_backfilled = n_backfilled(&cluster, &plan);
+    let (n_starts, n_preempted) = (plan.starts.len(), plan.preemptions.len());
     tracing::debug!(target: BACKFILL, n_queued = cluster.n_queued(), n_starts, n_backfilled, n_preempted, took = ?begun.elapsed());
     published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
-    published.statistics.placed(&cluster, &outlook.plan);
-    adopt(door, std::mem::take(&mut outlook.plan)).await;
-    Some(outlook)
+    published.statistics.placed(&cluster, &plan);
+    let refused = adopt(door, plan).await;
+    Some(Adopted { look_again_at, stopped_at, refused })
 }
 
 /// Starts of jobs that stand behind one that stays.
@@ -91,14 +108,21 @@ async fn look(cluster: Arc<Cluster>, stopped_at: Option<JobId>) -> Option<Outloo
     planned.inspect_err(|why| tracing::error!(why, "the scheduler failed on this state")).ok()
 }
 
-async fn adopt(door: &Door, mut plan: Plan) {
+/// The first of the starts, if the state took none of them.
+async fn adopt(door: &Door, mut plan: Plan) -> Option<JobId> {
+    let (first, mut n_taken) = (plan.starts.first().map(|start| start.job), 0);
     while plan != Plan::default() {
         let rest = plan.starts.split_off(plan.starts.len().min(STARTS_PER_ENTRY));
         let part = std::mem::take(&mut plan);
-        if let Err(refusal) = door.propose(Caller::SYSTEM, Command::AdoptPlan(part)).await {
-            tracing::warn!(?refusal, "a plan was not adopted");
-            return;
+        match door.propose(Caller::SYSTEM, Command::AdoptPlan(part)).await {
+            Ok(Reply::Adopted { n_started, .. }) => n_taken += n_started,
+            Ok(_) => (),
+            Err(refusal) => {
+                tracing::warn!(?refusal, "a plan was not adopted");
+                return None;
+            }
         }
         plan.starts = rest;
     }
+    first.filter(|_| n_taken == 0)
 }

@@ -58,10 +58,10 @@ impl Tree {
     }
 }
 
-/// For a job of one node, those that others have a part of, if there are any: whole nodes stay whole.
+/// For a job of one node, whichever that is, those that others have a part of, if there are any: whole nodes stay whole.
 fn narrowed(candidates: &[Candidate], ask: &Ask) -> Vec<usize> {
     let all = || (0..candidates.len()).collect();
-    if ask.n_nodes != 1 {
+    if ask.n_nodes != 1 || candidates.iter().any(|candidate| candidate.is_required) {
         return all();
     }
     let lightest = candidates.iter().map(|candidate| candidate.weight).min();
