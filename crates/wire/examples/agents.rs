@@ -75,8 +75,8 @@ fn main() {
         fail("usage: agents --socket FILE... --nodes LIST [--run-ms N]");
     }
     let play = Arc::new(Play { sockets, run, tally: Tally::default() });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("threads can be started").block_on(all(play, nodes));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime can be started").block_on(all(play, nodes));
 }
 
 fn fail(why: &str) -> ! {
