@@ -194,8 +194,9 @@ class Slurm(Cluster):
         for i in range(1, NODES + 1):
             (at / f"spool/n{i}").mkdir()
             self.child(f"n{i}", "slurmd", "-D", "-N", f"n{i}")
-        if not wait_for(lambda: self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").stdout.count("\n") == NODES, 60, 0.2):
-            raise Failed("not all nodes of the Slurm came up")
+        if not wait_for(lambda: self.run("sinfo", "-h", "-N", "-p", "debug", "-t", "idle", "-o", "%N").stdout.count("\n") == NODES, 180, 0.2):
+            log = (at / "log/slurmctld.log").read_text() if (at / "log/slurmctld.log").exists() else ""
+            raise Failed(f"not all nodes of the Slurm came up: {log[-600:]}")
 
     def child(self, name, *words):
         with open(self.directory / "log" / f"{name}.out", "ab") as log:

@@ -4,7 +4,12 @@
     python3 tests/side_by_side/run.py --spur target/release/spur tests/side_by_side/srun.sh
 
 A file has one case a line; lines that begin with `#` say what follows. Job ids, times, pids, ports and directories are made alike
-before they are compared; so is the order of lines where a case begins with `sorted:`. Exit code 1 if any case differs."""
+before they are compared; so is the order of lines where a case begins with `sorted:`. Exit code 1 if any case differs.
+
+With --accounts both systems have them: a Slurm with slurmdbd and MariaDB (tests/side_by_side/accounts.py), as root. Lines follow each other
+on the same two trees, with the functions of accounts.lib at hand.
+
+    python3 tests/side_by_side/run.py --accounts --spur target/release/spur tests/side_by_side/accounts.sh"""
 import argparse
 import difflib
 import os
@@ -18,10 +23,13 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from clusters import Slurm, Spur  # noqa: E402
+from accounts import AccountsSlurm, AccountsSpur  # noqa: E402
 
 
 # Longer than any case takes, but those that wait for what never comes.
 PATIENCE = 30
+# Of what is printed by something that has no end.
+MOST = 10_000
 
 
 def normal(text, cluster, work):
@@ -32,6 +40,8 @@ def normal(text, cluster, work):
     # How long an allocation takes is no difference.
     text = re.sub(r"(srun|salloc): job \d+ (queued and waiting for|has been allocated) resources\n", "", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
+    # Clusters are numbered, and answer at ports.
+    text = re.sub(r"(?<=bench\|)127\.0\.0\.1\|\d+\|\d+\|", "HOST|PORT|RPC|", text)
     text = re.sub(r"(?<=StepId=)\d+|(?<=JobId=)\d+|(?i:(?<=job ))\d+|(?<=allocation )\d+|(?<=JOB )\d+|(?<=STEP )\d+", "ID", text)
     return re.sub(r"\bpid \d+", "pid PID", text)
 
@@ -42,6 +52,7 @@ def run(cluster, line, number):
     environment = dict(cluster.environment)
     if cluster.name == "spur":
         environment["PATH"] = f"{cluster.bin}:{environment['PATH']}"
+    environment["BASH_ENV"] = str(pathlib.Path(__file__).resolve().parent / "accounts.lib")
     with subprocess.Popen(["bash", "-c", line], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True) as shell:
         try:
@@ -49,7 +60,7 @@ def run(cluster, line, number):
         except subprocess.TimeoutExpired:
             # All that the line has started: a pipe that one of them holds would never end.
             os.killpg(shell.pid, signal.SIGKILL)
-            told = (*shell.communicate(), f"no end in {PATIENCE} s")
+            told = (*(part[:MOST] for part in shell.communicate()), f"no end in {PATIENCE} s")
     cluster.empty_queue(60)
     return tuple(normal(part, cluster, work) if isinstance(part, str) else part for part in told)
 
@@ -59,14 +70,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spur", default=str(here.parents[1] / "target/release/spur"))
     parser.add_argument("--verbose", action="store_true", help="also show what agrees")
+    parser.add_argument("--accounts", action="store_true", help="with accounts on both")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
-    if not Slurm.is_installed():
-        print("no Slurm is installed here (slurmctld, slurmd, munged and sbatch on PATH): nothing to compare with")
+    theirs, ours = (AccountsSlurm, AccountsSpur) if options.accounts else (Slurm, Spur)
+    if not theirs.is_installed():
+        more = ", slurmdbd, mariadbd" if options.accounts else ""
+        print(f"no Slurm is installed here (slurmctld, slurmd, munged, sbatch{more} on PATH): nothing to compare with")
         return 77
     directory = pathlib.Path(tempfile.mkdtemp(prefix="spur-beside-", dir=os.environ.get("BENCH_DIR", "/var/tmp")))
     directory.chmod(0o755)
-    clusters = [Slurm(directory / "slurm"), Spur(directory / "spur", options.spur)]
+    clusters = [theirs(directory / "slurm"), ours(directory / "spur", options.spur)]
     n_alike, different = 0, []
     try:
         for cluster in clusters:

@@ -17,6 +17,7 @@ pub const FLAGS: &[Flag] = &[
     flag("helpformat", Some('e'), Value::None),
     flag("long", Some('l'), Value::None),
     flag("noheader", Some('n'), Value::None),
+    flag("noheader", Some('h'), Value::None),
     flag("parsable", Some('p'), Value::None),
     flag("parsable2", Some('P'), Value::None),
     flag("partition", Some('m'), Value::None),
@@ -35,7 +36,7 @@ Usage:  sshare [OPTION]
   -e, --helpformat      the names of all columns
   -l, --long            more columns
   -m, --partition       the partitions of associations too
-  -n, --noheader        no heading
+  -h, -n, --noheader    no heading
   -o, --format=FIELDS   these columns
   -p, --parsable        fields with a '|' after each
   -P, --parsable2       fields with a '|' between

@@ -102,8 +102,20 @@ impl Job {
 }
 
 impl JobSpec {
-    /// The least that would do.
-    pub fn asked(&self) -> Amount {
+    /// The least that would do of nodes, CPUs and megabytes; None: how much memory it is depends on what else is asked for.
+    pub fn asked_of_nodes(&self) -> (u32, u32, Option<u64>) {
+        let (n_nodes, _, n_cpus) = self.least();
+        let memory_mb = match self.size.memory {
+            Memory::Default | Memory::WholeNode => Some(0),
+            Memory::PerNodeMb(megabytes) => Some(megabytes * u64::from(n_nodes)),
+            Memory::PerCpuMb(megabytes) => Some(megabytes * u64::from(n_cpus)),
+            Memory::PerGpuMb(_) => None,
+        };
+        (n_nodes, n_cpus, memory_mb)
+    }
+
+    /// Nodes, tasks and CPUs.
+    fn least(&self) -> (u32, u32, u32) {
         let size = &self.size;
         let for_tasks = match (size.n_tasks, size.tasks_per_node) {
             (Some(n_tasks), Some(per_node)) if per_node > 0 => n_tasks.div_ceil(per_node),
@@ -112,7 +124,13 @@ impl JobSpec {
         let n_nodes = size.min_nodes.max(for_tasks).max(1);
         let n_tasks = size.n_tasks_on(n_nodes);
         let per_node = size.min_cpus_per_node.unwrap_or(1) * n_nodes;
-        let n_cpus = (n_tasks * size.n_cpus_per_task()).max(per_node);
+        (n_nodes, n_tasks, (n_tasks * size.n_cpus_per_task()).max(per_node))
+    }
+
+    /// The least that would do.
+    pub fn asked(&self) -> Amount {
+        let size = &self.size;
+        let (n_nodes, n_tasks, n_cpus) = self.least();
         let buffers = self.buffer_tres(n_nodes);
         let mut amount = Amount { n_nodes, n_cpus, n_tasks, buffers, ..Amount::default() };
         for gres in &size.gres {
@@ -124,14 +142,12 @@ impl JobSpec {
         for gres in &size.gres_total {
             amount.add_gres(&gres.name, &gres.kind, gres.count.into());
         }
-        amount.memory_mb = match size.memory {
-            Memory::Default | Memory::WholeNode => 0,
-            Memory::PerNodeMb(megabytes) => megabytes * u64::from(n_nodes),
-            Memory::PerCpuMb(megabytes) => megabytes * u64::from(n_cpus),
-            Memory::PerGpuMb(megabytes) => {
+        amount.memory_mb = match (self.asked_of_nodes(), size.memory) {
+            ((.., None), Memory::PerGpuMb(megabytes)) => {
                 let gpus = amount.gres.iter().find(|(name, _)| name == "gpu");
                 megabytes * gpus.map_or(0, |(_, count)| *count)
             }
+            ((.., megabytes), _) => megabytes.unwrap_or(0),
         };
         amount
     }

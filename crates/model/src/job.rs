@@ -80,6 +80,12 @@ record! {
         pub awaited_nodes: Vec<NodeName>,
         pub submitted: Timestamp,
         pub eligible: Option<Timestamp>,
+        /// A limit keeps its age from counting.
+        pub age_waits: bool,
+        /// It is, or was, held after it was eligible: its age counts anew from its release.
+        pub age_paused: bool,
+        /// Its age counts only from here: it had to wait for that, or was held.
+        pub aged_from: Option<Timestamp>,
         pub started: Option<Timestamp>,
         pub ended: Option<Timestamp>,
         /// Since when nothing is left to be done for it; it is forgotten some time after.
@@ -230,6 +236,16 @@ impl Job {
             let second = self.pauses.remove(1);
             self.pauses[0].until = self.pauses[0].until + (second.until - second.from);
         }
+    }
+
+    /// Whether it grows older while it waits.
+    pub fn accrues_age(&self) -> bool {
+        self.phase == Phase::Pending && self.eligible.is_some() && !self.age_waits && !self.age_paused
+    }
+
+    /// Since when its age counts.
+    pub fn accrue_time(&self) -> Option<Timestamp> {
+        if self.age_waits || self.age_paused { None } else { self.aged_from.or(self.eligible) }
     }
 
     /// It has ended and will not run again.

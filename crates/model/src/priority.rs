@@ -207,7 +207,7 @@ pub fn shown(config: &Config, job: &Job, now: Timestamp) -> u32 {
 
 /// Since when its age counts.
 pub fn born(config: &Config, job: &Job) -> Option<Timestamp> {
-    if config.scheduler.priority.always_accrues { Some(job.submitted) } else { job.eligible }
+    if config.scheduler.priority.always_accrues { Some(job.submitted) } else { job.accrue_time() }
 }
 
 fn age(config: &Config, job: &Job, now: Timestamp) -> f64 {

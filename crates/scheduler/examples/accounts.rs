@@ -1,5 +1,6 @@
-//! What accounts cost a pass: `cargo run --release -p scheduler --example accounts [associations] [jobs] [nodes]`.
-//! The same queue is planned without limits and fair-share, with both, and with a tenth of the users at a limit.
+//! What accounts cost a pass: `cargo run --release -p scheduler --example accounts [associations] [jobs] [nodes] [repeats]`.
+//! The same queue is planned without limits and fair-share, with both, and with a tenth of the users at a limit: all of it on an empty
+//! cluster, and after one of the jobs that then run has ended.
 #![allow(clippy::disallowed_types, reason = "measures time; not part of the scheduler")]
 use std::time::Duration;
 
@@ -7,9 +8,13 @@ use model::accounts::{Change, Edit, EntityFilter, Field, Value};
 use model::config::{Enforce, NamedNode};
 use model::node::NodeConfig;
 use model::priority::PriorityKind;
-use model::spec::{JobSpec, Size, TimeLimit};
+use model::spec::{JobSpec, Memory, Size, TimeLimit};
 use model::{Caller, Command, Config, Entry, Partition, Timestamp};
 use state::{Cluster, apply};
+
+use self::support::on_cpu;
+
+mod support;
 
 const USERS_IN_AN_ACCOUNT: u32 = 99;
 
@@ -18,36 +23,64 @@ fn main() {
     let n_associations = arguments.next().unwrap_or(10_000);
     let n_jobs = arguments.next().unwrap_or(100_000);
     let n_nodes = arguments.next().unwrap_or(1_000);
+    // For a profile.
+    let n_repeats = arguments.next().unwrap_or(0);
     let n_accounts = (n_associations / (USERS_IN_AN_ACCOUNT + 1)).max(1);
-    let mut plain = cluster(n_nodes, false);
-    tree(&mut plain, n_accounts);
-    let begin = on_cpu();
-    fill(&mut plain, n_jobs, n_accounts);
     println!("{n_associations} associations, {n_jobs} jobs, {n_nodes} nodes of 64 CPUs");
-    println!("{:50} {:>10.2?} each", "submission, nothing enforced", (on_cpu() - begin) / n_jobs);
-    let without = measure(&plain);
-    println!("{:50} {without:>10.2?}", "plan, nothing enforced");
+    let plain = filled(n_nodes, n_jobs, n_accounts, false);
+    let full = filled(n_nodes, n_jobs, n_accounts, true);
+    // Every tenth user may have one job: the others' jobs pass theirs.
+    let mut limited = full.clone();
+    let names = (0..n_accounts * USERS_IN_AN_ACCOUNT).filter(|number| number % 10 == 0).map(user).collect();
+    let edits = vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(1)) }];
+    change(&mut limited, Change::ModifyUsers { filter: EntityFilter { names, ..Default::default() }, edits });
+    (0..n_repeats).for_each(|_| drop(scheduler::plan(&full)));
 
-    let mut full = cluster(n_nodes, true);
-    tree(&mut full, n_accounts);
-    let begin = on_cpu();
-    fill(&mut full, n_jobs, n_accounts);
-    println!("{:50} {:>10.2?} each", "submission, limits and fair-share", (on_cpu() - begin) / n_jobs);
-    let with = measure(&full);
-    let more = (with.as_secs_f64() / without.as_secs_f64() - 1.0) * 100.0;
-    println!("{:50} {with:>10.2?}  {more:+.1} %", "plan, limits and fair-share");
     let begin = on_cpu();
     let standing = full.standing(Timestamp::from_secs(100));
     println!("{:50} {:>10.2?}", "the fair tree, once a calc_period", on_cpu() - begin);
     assert!(standing.associations.len() as u32 >= n_accounts);
 
-    // Every tenth user may have one job: the others' jobs pass theirs.
-    let names = (0..n_accounts * USERS_IN_AN_ACCOUNT).filter(|number| number % 10 == 0).map(user).collect();
-    let edits = vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(1)) }];
-    change(&mut full, Change::ModifyUsers { filter: EntityFilter { names, ..Default::default() }, edits });
-    let limited = measure(&full);
-    let more = (limited.as_secs_f64() / without.as_secs_f64() - 1.0) * 100.0;
-    println!("{:50} {limited:>10.2?}  {more:+.1} %", "the same, a tenth of the users at a limit");
+    compare("a full plan of the empty cluster", [&plain, &full, &limited]);
+    let known = [plain, full, limited].map(|mut cluster| {
+        let plan = scheduler::plan(&cluster);
+        run(&mut cluster, Command::AdoptPlan(plan));
+        cluster
+    });
+    compare("nothing new", known.each_ref());
+    let after = known.map(|mut cluster| {
+        end_one(&mut cluster);
+        cluster
+    });
+    compare("after one job has ended", after.each_ref());
+    (0..n_repeats).for_each(|_| drop(scheduler::plan(&after[1])));
+}
+
+fn filled(n_nodes: u32, n_jobs: u32, n_accounts: u32, is_enforced: bool) -> Cluster {
+    let mut cluster = cluster(n_nodes, is_enforced);
+    tree(&mut cluster, n_accounts);
+    let begin = on_cpu();
+    fill(&mut cluster, n_jobs, n_accounts);
+    let what = if is_enforced { "submission, limits and fair-share" } else { "submission, nothing enforced" };
+    println!("{what:50} {:>10.2?} each", (on_cpu() - begin) / n_jobs);
+    cluster
+}
+
+fn compare(what: &str, clusters: [&Cluster; 3]) {
+    let [plain, full, limited] = clusters.map(measure);
+    let more = |with: Duration| (with.as_secs_f64() / plain.as_secs_f64() - 1.0) * 100.0;
+    println!("{what}");
+    println!("{:50} {plain:>10.2?}", "  nothing enforced");
+    println!("{:50} {full:>10.2?}  {:+.1} %", "  limits and fair-share", more(full));
+    println!("{:50} {limited:>10.2?}  {:+.1} %", "  the same, a tenth of the users at a limit", more(limited));
+}
+
+/// The first job that runs is over.
+fn end_one(cluster: &mut Cluster) {
+    let job = cluster.jobs().find(|job| job.holds_nodes()).expect("some job runs").id;
+    run(cluster, Command::Cancel { jobs: vec![job.into()], hurry: false });
+    let duty = cluster.duty(&model::Owner::Job(job)).expect("its processes are ended").clone();
+    run(cluster, Command::DutyDone { duty, result: model::command::DutyResult::Done });
 }
 
 fn user(number: u32) -> String {
@@ -61,20 +94,10 @@ fn account(number: u32) -> String {
 fn measure(cluster: &Cluster) -> Duration {
     let once = || {
         let begin = on_cpu();
-        let plan = scheduler::plan(cluster);
-        let spent = on_cpu() - begin;
-        assert!(!plan.starts.is_empty());
-        spent
+        drop(scheduler::plan(cluster));
+        on_cpu() - begin
     };
-    (0..3).map(|_| once()).min().expect("three")
-}
-
-/// Time this thread has had a CPU, so that a busy machine does not count.
-#[allow(clippy::disallowed_methods, reason = "measures time; not part of the scheduler")]
-fn on_cpu() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
-    let nanos = told.split_whitespace().next().and_then(|word| word.parse().ok());
-    Duration::from_nanos(nanos.expect("the first word is a number"))
+    (0..5).map(|_| once()).min().expect("five")
 }
 
 fn run(cluster: &mut Cluster, command: Command) {
@@ -130,8 +153,14 @@ fn fill(cluster: &mut Cluster, n_jobs: u32, n_accounts: u32) {
             uid: 1000 + who,
             user: user(who),
             account: account(who / USERS_IN_AN_ACCOUNT),
-            size: Size { n_tasks: Some(1 + number % 32), ..Default::default() },
-            time_limit: Some(TimeLimit::Secs(600 + u64::from(number % 50) * 60)),
+            size: Size {
+                min_nodes: 1 + number % 4,
+                n_tasks: Some(4 + number % 13),
+                cpus_per_task: Some(1 + number % 3),
+                memory: Memory::PerCpuMb(1000 + u64::from(number % 7)),
+                ..Default::default()
+            },
+            time_limit: Some(TimeLimit::Secs(60 * (10 + u64::from(number.wrapping_mul(2_654_435_761) % 600)))),
             ..Default::default()
         };
         run(cluster, Command::Submit { spec: Box::new(spec), blobs: Vec::new() });

@@ -149,6 +149,9 @@ impl<'a> Pass<'a> {
                 break;
             }
             self.order.started(job);
+            if job.waiting_tasks.is_none() {
+                return;
+            }
             // Tasks that are left may be too many for a limit.
             let (within, refusal) = self.within_limits(job, pools);
             if let Some(reason) = refusal {

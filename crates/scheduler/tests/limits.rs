@@ -242,6 +242,117 @@ fn tasks_of_an_array_are_counted_one_by_one() {
     assert_eq!(world.cluster.job(first).unwrap().reason.unwrap().to_string(), "AssocMaxJobsLimit");
 }
 
+fn flag(world: &mut World, qos: &str, name: &str) {
+    let flags = Value::Names(NamedValue::Set([name.to_string()].into()));
+    change(world, Change::ModifyQos { filter: filter(qos), edits: vec![Edit { field: Field::Flags, value: flags }] });
+}
+
+#[test]
+fn a_node_that_several_jobs_share_counts_once() {
+    for level in ["user", "a1", "qos"] {
+        let mut world = lab();
+        set(&mut world, level, Field::GrpTres, "node=1");
+        let (qos, word) = if level == "qos" { ("q1", "QOSGrpNodeLimit") } else { ("", "AssocGrpNodeLimit") };
+        // The first three share a node of eight CPUs; the fourth would need another.
+        let expected = format!("R R R {word}");
+        assert_eq!(outcome(&mut world, qos, &["-n3", "-n3", "-n2", "-n1"]), expected, "{level}");
+        // Whoever counts nodes only now counts those that are held already.
+        let mut world = lab();
+        assert_eq!(outcome(&mut world, qos, &["-n3", "-n3"]), "R R");
+        set(&mut world, level, Field::GrpTres, "node=1");
+        assert_eq!(outcome(&mut world, qos, &["-n2", "-N2"]), format!("R {word}"), "{level}");
+        set(&mut world, level, Field::GrpTres, "node=3");
+        world.schedule();
+        assert_eq!(world.cluster.jobs().filter(|job| job.holds_nodes()).count(), 4, "{level}");
+    }
+}
+
+#[test]
+fn limits_of_a_relative_qos_are_hundredths_of_the_cluster_or_of_the_partition() {
+    // 32 CPUs on four nodes.
+    let mut world = lab();
+    set(&mut world, "qos", Field::MaxTresUser, "cpu=25,node=50");
+    flag(&mut world, "q1", "Relative");
+    assert_eq!(outcome(&mut world, "q1", &["-n6", "-n3", "-n2"]), "R QOSMaxCpuPerUserLimit R");
+    let mut world = lab();
+    let mut config = (**world.cluster.config()).clone();
+    config.partitions[0].nodes.truncate(2);
+    world.apply(Command::Reconfigure { config: Box::new(config) });
+    let edits = vec![Edit { field: Field::GrpTres, value: Value::Tres(vec![("cpu".into(), Some(50))]) }];
+    change(&mut world, Change::ModifyQos { filter: filter("pq"), edits });
+    flag(&mut world, "pq", "Relative");
+    let jobs = ["-n6 -N1 -pshort", "-n3 -pshort", "-n2 -pshort", "-n4"];
+    assert_eq!(outcome(&mut world, "", &jobs), "R QOSGrpCpuLimit R R");
+    // It is the partition's: nobody asks for it himself.
+    let qos = Value::Names(NamedValue::Changes(vec![(true, "pq".to_string())]));
+    let edits = vec![Edit { field: Field::Qos, value: qos }];
+    change(&mut world, Change::ModifyUsers { filter: filter("ann"), edits });
+    assert!(matches!(submit(&mut world, spec("", "pq")), Err(Reject::BadQos)));
+}
+
+#[test]
+fn minutes_of_running_jobs_are_weighed_by_the_usage_factor() {
+    let mut world = lab();
+    set(&mut world, "qos", Field::UsageFactor, "2000");
+    set(&mut world, "a1", Field::GrpTresRunMins, "cpu=20");
+    assert_eq!(outcome(&mut world, "q1", &["-t8", "-t5"]), "R AssocGrpCPURunMinutesLimit");
+    let id = world.cluster.accounts().account_association("a1").unwrap().id;
+    assert_eq!(world.cluster.standing(world.now).associations[&id].now.run_secs.cpu, 2 * 8 * 60);
+}
+
+/// With the flag, a job must be able to end within the minutes that are left, weighed as they will be.
+#[test]
+fn a_safe_usage_factor_counts_beforehand() {
+    for (is_safe, expected) in [(false, "R"), (true, "QOSGrpCPUMinutesLimit")] {
+        let mut world = lab();
+        set(&mut world, "qos", Field::UsageFactor, "2000");
+        set(&mut world, "qos", Field::GrpTresMins, "cpu=10");
+        if is_safe {
+            flag(&mut world, "q1", "UsageFactorSafe");
+        }
+        assert_eq!(outcome(&mut world, "q1", &["-t8"]), expected, "{is_safe}");
+        assert_eq!(outcome(&mut world, "q1", &["-t1"]).contains('R'), is_safe);
+    }
+}
+
+#[test]
+fn no_place_is_kept_for_jobs_of_a_qos_that_wants_none() {
+    let mut world = lab();
+    outcome(&mut world, "", &["-N4 -n32 -t10"]);
+    let waits = submit(&mut world, spec("-N4 -n32 -t10", "q1")).unwrap();
+    world.schedule();
+    assert!(world.expected(waits).is_some());
+    flag(&mut world, "q1", "NoReserve");
+    world.schedule();
+    assert_eq!(world.expected(waits), None);
+}
+
+#[test]
+fn whoever_is_below_the_threshold_of_a_qos_waits_if_it_is_enforced() {
+    for is_enforced in [false, true] {
+        let mut world = lab();
+        let mut config = (**world.cluster.config()).clone();
+        config.scheduler.priority.kind = model::priority::PriorityKind::Multifactor;
+        config.scheduler.priority.weight_fair_share = 1000;
+        world.apply(Command::Reconfigure { config: Box::new(config) });
+        // The second of three in the line has two thirds.
+        set(&mut world, "qos", Field::UsageThreshold, "900");
+        if is_enforced {
+            flag(&mut world, "q1", "EnforceUsageThreshold");
+        }
+        let job = submit(&mut world, spec("-n1 -t100", "")).unwrap();
+        world.schedule();
+        assert!(world.is_running(job));
+        world.pass(600);
+        let job = submit(&mut world, spec("-n1", "q1")).unwrap();
+        world.pass(1);
+        world.schedule();
+        assert_eq!(world.is_running(job), !is_enforced);
+        let word = world.reason(job).0.map(|reason| reason.to_string()).unwrap_or_default();
+        assert_eq!(word == "QOSUsageThreshold", is_enforced, "{word}");
+    }
+}
+
 #[test]
 fn what_running_jobs_may_still_use_gets_less_with_time() {
     let mut world = lab();
@@ -253,7 +364,7 @@ fn what_running_jobs_may_still_use_gets_less_with_time() {
 }
 
 fn arbitrary_limit() -> impl Strategy<Value = (usize, usize, u64)> {
-    (0..4usize, 0..8usize, 1..9u64)
+    (0..4usize, 0..10usize, 1..9u64)
 }
 
 fn arbitrary_job() -> impl Strategy<Value = (u32, u32, u64, bool, bool)> {
@@ -280,6 +391,9 @@ proptest! {
                 3 => (Field::GrpTresRunMins, format!("cpu={}", amount * 10)),
                 4 => (Field::MaxTres, format!("cpu={amount}")),
                 5 => (Field::GrpTres, format!("mem={}", amount * 100)),
+                6 => (Field::GrpTres, format!("node={}", 1 + amount % 4)),
+                7 => (Field::GrpJobsAccrue, amount.to_string()),
+                8 => (Field::MaxJobsAccrue, amount.to_string()),
                 _ => (Field::GrpTres, format!("cpu={amount}")),
             };
             if field == Field::GrpTres && value.starts_with("cpu") && level != "qos" {

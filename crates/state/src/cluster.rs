@@ -64,6 +64,8 @@ pub struct Cluster {
     pub(crate) fair_share: FairShare,
     /// When minutes that are used up are looked for next; none: nobody has such a limit.
     pub(crate) minutes_due: Option<Timestamp>,
+    /// When jobs whose age does not count yet are looked at next; none: there is no such job.
+    pub(crate) accrual_due: Option<Timestamp>,
     /// Who changed accounts, and when nodes were out of service.
     pub(crate) chronicle: crate::chronicle::Kept,
     /// What is still to be recorded.
@@ -257,6 +259,7 @@ impl Cluster {
             .into_iter()
             .chain(of_shares)
             .chain(of_minutes)
+            .chain(crate::accrual::next_deadline(self))
             .chain(of_reservations)
             .chain(of_gangs)
             .chain(of_reboots)

@@ -84,7 +84,9 @@ impl Cluster {
 }
 
 fn use_of(count: &Count, at: Timestamp, half_life: Option<f64>) -> Use {
-    let mut run_secs = count.held.clone();
+    let mut held = count.held.clone();
+    held.node = count.held_of("node");
+    let mut run_secs = held.clone();
     run_secs.cpu = count.run_secs("cpu", at);
     run_secs.mem = count.run_secs("mem", at);
     run_secs.node = count.run_secs("node", at);
@@ -93,7 +95,8 @@ fn use_of(count: &Count, at: Timestamp, half_life: Option<f64>) -> Use {
     Use {
         jobs: count.jobs,
         submitted: count.submitted,
-        held: count.held.clone(),
+        accruing: count.accruing,
+        held,
         used: count.used_at(at, half_life),
         run_secs,
         wall_secs: count.wall_at(at, half_life),
@@ -192,7 +195,8 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
         let place = places.get_mut(&one.id).expect("each has a place");
         place.level_shares = shares.max(1);
         place.usage_norm = share_of(own, total);
-        place.usage_effective = share_of(own, around);
+        // All that was used is the root's.
+        place.usage_effective = if above.is_none() { 1.0 } else { share_of(own, around) };
         place.shares_norm = match one.shares {
             _ if above.is_none() => 0.0,
             Shares::Number(number) => share_of(f64::from(number), shares as f64),

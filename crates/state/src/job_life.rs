@@ -245,6 +245,9 @@ fn restart(job: &mut Job, at: model::Timestamp) {
     job.alive = false;
     job.requeue = false;
     job.eligible = None;
+    job.age_waits = false;
+    job.age_paused = false;
+    job.aged_from = None;
     job.started = None;
     job.ended = None;
     job.finished = None;

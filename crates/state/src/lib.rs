@@ -11,6 +11,7 @@ use model::command::Applied;
 use model::{Caller, Command, Entry, Reject, Reply};
 
 mod access;
+mod accrual;
 mod arrays;
 mod blobs;
 pub mod buffers;
@@ -63,6 +64,7 @@ pub fn apply(cluster: &mut Cluster, entry: &Entry) -> Applied {
 
 fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
     cluster.now = cluster.now.max(entry.at);
+    limits::adapt(cluster);
     let reply = dispatch(cluster, entry.by, &entry.command);
     settle::settle_all(cluster);
     reboots::settle(cluster);

@@ -3,7 +3,7 @@ use model::{Duty, HeldBy, Job, JobId, Owner, Phase, Reason, Task, Timestamp, Wak
 
 use crate::features::{self, Hold};
 use crate::job_life::{self, Step};
-use crate::{Cluster, buffers, gang, het, history, limits};
+use crate::{Cluster, accrual, buffers, gang, het, history, limits};
 
 /// Settles every job the command touched, and those they woke. A queue, so long chains cannot nest.
 pub(crate) fn settle_all(cluster: &mut Cluster) {
@@ -101,11 +101,14 @@ fn step_when_free(job: &Job) -> Option<Step> {
 fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
     let now = cluster.now;
     if cluster.jobs[&id].phase == Phase::Pending {
-        if cluster.jobs[&id].eligible.is_none() {
+        let is_newly_eligible = cluster.jobs[&id].eligible.is_none();
+        if is_newly_eligible {
             history::changed(cluster, id);
         }
-        let job = cluster.job_mut(id);
-        job.eligible.get_or_insert(now);
+        cluster.job_mut(id).eligible.get_or_insert(now);
+        if is_newly_eligible || cluster.jobs[&id].age_paused {
+            accrual::begin(cluster, id);
+        }
         weigh(cluster, id);
         let job = cluster.job_mut(id);
         // Until the scheduler has looked, and finds it to be the next.
@@ -152,6 +155,7 @@ fn queue_for_staging(cluster: &mut Cluster, id: JobId, look_again: Option<Timest
 fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {
     wakes.extend(look_again.map(Wake::At));
     if cluster.jobs[&id].phase == Phase::Pending {
+        accrual::pause_if_held(cluster, id);
         let job = cluster.job_mut(id);
         job.reason = reason;
         job.reason_text.clear();

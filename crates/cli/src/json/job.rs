@@ -20,7 +20,7 @@ pub fn write(view: &JobView, json: &mut Json) {
         view.write_task(&mut tasks);
     }
     json.field("account", &spec.account);
-    json.field("accrue_time", secs(job.eligible));
+    json.field("accrue_time", secs(job.accrue_time()));
     json.field("admin_comment", "");
     json.field("array_job_id", job.array_id().map_or(0, |id| id.0));
     json.field("array_task_id", view.task.or(job.array_task()));

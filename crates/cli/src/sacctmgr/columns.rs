@@ -167,7 +167,7 @@ fn coordinators(row: &Row) -> String {
         return account.coordinators.iter().cloned().collect::<Vec<_>>().join(",");
     }
     let Some(user) = row.user else { return String::new() };
-    let of = |account: &&Account| account.coordinators.contains(&user.name);
+    let of = |account: &&Account| row.all.coordinates(&user.name, &account.name);
     row.all.accounts.values().filter(of).map(|account| account.name.clone()).collect::<Vec<_>>().join(",")
 }
 
@@ -216,7 +216,7 @@ pub static FIELDS: &[Field] = &[
     field("GrpSubmitJobs", "GrpSubmit", 9, |row| grp(row, |limits| limits.grp_submit, |qos| qos.limits.grp_submit)),
     field("GrpTRES", "GrpTRES", 13, |row| grp_amounts(row, |limits| &limits.grp_tres, |qos| &qos.limits.grp_tres)),
     field("GrpTRESMins", "GrpTRESMins", 13, |row| grp_amounts(row, |limits| &limits.grp_tres_mins, |qos| &qos.limits.grp_tres_mins)),
-    field("GrpTRESRunMins", "GrpTRESRunMin", 13, |row| grp_amounts(row, |limits| &limits.grp_tres_run_mins, |qos| &qos.limits.grp_tres_run_mins)),
+    field("GrpTRESRunMins", "GrpTRESRunMins", 13, |row| grp_amounts(row, |limits| &limits.grp_tres_run_mins, |qos| &qos.limits.grp_tres_run_mins)),
     field("GrpWall", "GrpWall", 11, |row| minutes(own(row, |limits| limits.grp_wall, |qos| qos.limits.grp_wall).flatten())),
     field("ID", "ID", 6, |row| match (row.association, row.qos) {
         (Some(one), _) => one.id.to_string(),
@@ -230,6 +230,8 @@ pub static FIELDS: &[Field] = &[
     field("MaxCPUsPerUser", "MaxCPUsPU", 9, |row| max_one(row, "cpu", |limits| Some(&limits.max_tres), |qos| &qos.limits.max_tres_per_user)),
     field("MaxJobs", "MaxJobs", 7, |row| max(row, |limits| limits.max_jobs, |qos| qos.limits.max_jobs_per_user)),
     field("MaxJobsAccrue", "MaxJobsAccrue", 13, |row| max(row, |limits| limits.max_jobs_accrue, |qos| qos.limits.max_jobs_accrue_per_user)),
+    field("MaxJobsAccruePerUser", "MaxJobsAccruePU", 15, |row| max(row, |_| None, |qos| qos.limits.max_jobs_accrue_per_user)),
+    field("MaxJobsAccruePerAccount", "MaxJobsAccruePA", 15, |row| max(row, |_| None, |qos| qos.limits.max_jobs_accrue_per_account)),
     field("MaxJobsPerUser", "MaxJobsPU", 9, |row| max(row, |limits| limits.max_jobs, |qos| qos.limits.max_jobs_per_user)),
     field("MaxJobsPU", "MaxJobsPU", 9, |row| max(row, |limits| limits.max_jobs, |qos| qos.limits.max_jobs_per_user)),
     field("MaxJobsPerAccount", "MaxJobsPA", 9, |row| max(row, |_| None, |qos| qos.limits.max_jobs_per_account)),
@@ -317,11 +319,12 @@ pub fn usual(entity: Entity, with_associations: bool, without_limits: bool) -> &
     }
 }
 
-/// Reads `account%256,user`; the error is the field that means nothing.
-pub fn chosen(format: &str) -> Result<Vec<(&'static Field, Column)>, String> {
+/// Reads `account%256,user`; the error is the field that means nothing. A tree has room for its accounts.
+pub fn chosen(format: &str, is_tree: bool) -> Result<Vec<(&'static Field, Column)>, String> {
     let field = |(name, width): (&str, Option<i32>)| {
         let field = find(name).ok_or_else(|| name.to_string())?;
-        Ok((field, Column::new(field.title, width.unwrap_or(field.width))))
+        let usual = if is_tree && field.title == "Account" { -20 } else { field.width };
+        Ok((field, Column::new(field.title, width.unwrap_or(usual))))
     };
     words_of_format(format).map(field).collect()
 }

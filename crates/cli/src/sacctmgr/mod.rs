@@ -1,8 +1,12 @@
 //! `sacctmgr`: accounts, users, associations and qualities of service, shown and changed.
+mod agree;
 mod columns;
 mod configuration;
+mod differences;
 mod dump;
+mod entity;
 mod help;
+mod load;
 mod records;
 mod show;
 mod tell;
@@ -10,16 +14,16 @@ mod tell;
 mod tests;
 mod words;
 
-use std::io::{IsTerminal, Write};
+use model::accounts::{Accounts, Field, NORMAL, Value};
+use wire::Controller;
 
-use model::accounts::{Accounts, Association, Change, EntityFilter, Field, ROOT};
-use wire::{CallError, Controller};
-
-use crate::getopt::{Flag, Value, flag};
+use crate::getopt::{self, Flag, flag};
 use crate::output::print;
 use crate::table::Style;
 use crate::trouble::{self, Trouble};
 use crate::{accounting, context, version};
+use agree::commit;
+use entity::{ENTITIES, Entity, VERBS, Verb, find, may, must_include};
 pub use help::TEXT as HELP;
 use show::ClusterFacts;
 pub use show::tree;
@@ -27,18 +31,18 @@ use words::{Begin, Words};
 
 #[rustfmt::skip]
 pub const FLAGS: &[Flag] = &[
-    flag("associations", Some('s'), Value::None),
-    flag("help", Some('h'), Value::None),
-    flag("immediate", Some('i'), Value::None),
-    flag("noheader", Some('n'), Value::None),
-    flag("oneliner", Some('o'), Value::None),
-    flag("parsable", Some('p'), Value::None),
-    flag("parsable2", Some('P'), Value::None),
-    flag("quiet", Some('Q'), Value::None),
-    flag("readonly", Some('r'), Value::None),
-    flag("usage", None, Value::None),
-    flag("verbose", Some('v'), Value::None),
-    flag("version", Some('V'), Value::None),
+    flag("associations", Some('s'), getopt::Value::None),
+    flag("help", Some('h'), getopt::Value::None),
+    flag("immediate", Some('i'), getopt::Value::None),
+    flag("noheader", Some('n'), getopt::Value::None),
+    flag("oneliner", Some('o'), getopt::Value::None),
+    flag("parsable", Some('p'), getopt::Value::None),
+    flag("parsable2", Some('P'), getopt::Value::None),
+    flag("quiet", Some('Q'), getopt::Value::None),
+    flag("readonly", Some('r'), getopt::Value::None),
+    flag("usage", None, getopt::Value::None),
+    flag("verbose", Some('v'), getopt::Value::None),
+    flag("version", Some('V'), getopt::Value::None),
 ];
 
 #[derive(Clone, Debug, Default)]
@@ -50,79 +54,6 @@ pub struct Options {
     is_quiet: bool,
     is_readonly: bool,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entity {
-    Account,
-    Association,
-    Cluster,
-    Coordinator,
-    Qos,
-    Tres,
-    User,
-    Wckey,
-}
-
-const ENTITIES: &[(&str, usize, Entity)] = &[
-    ("accounts", 4, Entity::Account),
-    ("associations", 2, Entity::Association),
-    ("clusters", 2, Entity::Cluster),
-    ("coordinators", 4, Entity::Coordinator),
-    ("qos", 1, Entity::Qos),
-    ("tres", 2, Entity::Tres),
-    ("users", 1, Entity::User),
-    ("wckeys", 1, Entity::Wckey),
-];
-
-impl Entity {
-    fn has(self, field: Field) -> bool {
-        let is_qos_only = field >= Field::Flags;
-        match self {
-            Entity::Qos => {
-                is_qos_only
-                    || field >= Field::GrpJobs
-                    || matches!(field, Field::Description | Field::Priority | Field::MinPriority | Field::RawUsage)
-            }
-            Entity::Account => {
-                let of_others = [
-                    Field::DefaultAccount,
-                    Field::DefaultWckey,
-                    Field::AdminLevel,
-                    Field::NewName,
-                    Field::Classification,
-                ];
-                !is_qos_only && !of_others.contains(&field)
-            }
-            Entity::User => {
-                let of_others = [Field::Description, Field::Organization, Field::Parent, Field::Classification];
-                !is_qos_only && !of_others.contains(&field)
-            }
-            Entity::Cluster | Entity::Association => {
-                !is_qos_only && field >= Field::Comment && field != Field::RawUsage
-            }
-            Entity::Coordinator | Entity::Tres | Entity::Wckey => false,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Add,
-    Delete,
-    Modify,
-    Show,
-}
-
-const VERBS: &[(&str, usize, Verb)] = &[
-    ("add", 2, Verb::Add),
-    ("create", 2, Verb::Add),
-    ("delete", 3, Verb::Delete),
-    ("remove", 3, Verb::Delete),
-    ("list", 2, Verb::Show),
-    ("show", 2, Verb::Show),
-    ("modify", 1, Verb::Modify),
-    ("update", 1, Verb::Modify),
-];
 
 pub fn run(arguments: &[String]) -> i32 {
     let parsed = match accounting::begin("sacctmgr", FLAGS, help::TEXT, arguments) {
@@ -172,7 +103,7 @@ fn one_command(words: &[String], options: &Options) -> i32 {
             print(&version::line());
             return 0;
         }
-        "dump" | "load" => return dump_or_load(&first, &words[1..], options),
+        "dump" | "load" => return load::dump_or_load(&first, &words[1..], options),
         "archive" => {
             eprintln!(
                 "sacctmgr: error: archive: history is kept whole and needs no archive; this command is not supported"
@@ -183,7 +114,7 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         _ => {}
     }
     let Some(verb) = find(VERBS, &first) else {
-        eprintln!("sacctmgr: error: invalid keyword: {}", words[0]);
+        eprintln!("invalid keyword: {}", words[0]);
         return 1;
     };
     let second = words.get(1).map(|word| word.to_lowercase()).unwrap_or_default();
@@ -205,7 +136,11 @@ fn one_command(words: &[String], options: &Options) -> i32 {
     let read = match words::read(entity, &words[2..], begin) {
         Ok(read) => read,
         Err(wrong) => {
-            wrong.iter().for_each(|text| eprintln!("{text}"));
+            // Of qualities of service it is told where other things are.
+            match entity == Entity::Qos && verb != Verb::Show {
+                true => wrong.iter().for_each(|text| print(&format!("{text}\n"))),
+                false => wrong.iter().for_each(|text| eprintln!("{text}")),
+            }
             return 1;
         }
     };
@@ -214,31 +149,6 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         return 1;
     }
     asked(async |controller, facts| act(controller, facts, verb, entity, &read, options).await)
-}
-
-fn may(verb: Verb, entity: Entity) -> bool {
-    match verb {
-        Verb::Show => true,
-        Verb::Add | Verb::Delete => !matches!(entity, Entity::Association | Entity::Tres),
-        Verb::Modify => !matches!(entity, Entity::Association | Entity::Tres | Entity::Wckey | Entity::Coordinator),
-    }
-}
-
-fn must_include(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Add => {
-            "Input line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", \"User\", or \"WCKey\""
-        }
-        Verb::Show => {
-            "Input line must include \"Account\", \"Association\", \"Cluster\", \"Configuration\",\n\"Event\", \"Federation\", \"Problem\", \"QOS\", \"Resource\", \"Reservation\",\n\"RunAwayJobs\", \"Stats\", \"Transaction\", \"TRES\", \"User\", or \"WCKey\""
-        }
-        Verb::Modify => {
-            "Input line must include \"Account\", \"Cluster\", \"Federation\", \"Job\", \"QOS\", \"Resource\" or \"User\""
-        }
-        Verb::Delete => {
-            "Input line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", or \"User\""
-        }
-    }
 }
 
 /// Asks the controller; what goes wrong on the way is told.
@@ -304,130 +214,6 @@ fn operate(verb: &str, words: &[String]) -> i32 {
     }
 }
 
-/// `dump CLUSTER [FILE=…]` writes the tree, `load FILE` makes it so.
-fn dump_or_load(verb: &str, words: &[String], options: &Options) -> i32 {
-    let value = |key: &str| {
-        let named = words.iter().filter_map(|word| word.split_once('='));
-        named.filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value.to_string()).next()
-    };
-    let plain: Vec<String> = words.iter().filter(|word| !word.contains('=')).cloned().collect();
-    let cleans = verb == "load" && plain.iter().any(|word| word.eq_ignore_ascii_case("clean"));
-    let plain = plain.into_iter().find(|word| !(cleans && word.eq_ignore_ascii_case("clean")));
-    let file = value("file");
-    asked(async |controller, facts| {
-        let all = controller.accounts().await?;
-        match verb {
-            "dump" => Ok(dump_to(&all, &facts.name, plain.or(value("cluster")), file)),
-            _ => {
-                let order = Load { file: file.or(plain), cluster: value("cluster"), cleans };
-                load(controller, &all, &facts.name, order, options).await
-            }
-        }
-    })
-}
-
-fn dump_to(all: &Accounts, own_name: &str, wanted: Option<String>, file: Option<String>) -> i32 {
-    let Some(wanted) = wanted else {
-        eprintln!(" We need a cluster to dump.");
-        return 1;
-    };
-    let Some(place) = all.cluster_known_as(own_name, &wanted) else {
-        eprintln!(" This cluster '{wanted}' doesn't exist. Contact your admin to add it to accounting.");
-        return 1;
-    };
-    let cluster = if place.is_empty() { own_name } else { &place };
-    let file = file.unwrap_or_else(|| {
-        print(&format!(" No filename given, using ./{cluster}.cfg.\n"));
-        format!("./{cluster}.cfg")
-    });
-    dump::lines(all, cluster, &place).iter().for_each(|line| eprintln!("sacctmgr: {line}"));
-    match std::fs::write(&file, dump::file(all, cluster, &place)) {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("sacctmgr: error: Can't open file {file}: {error}");
-            1
-        }
-    }
-}
-
-struct Load {
-    file: Option<String>,
-    cluster: Option<String>,
-    /// What the file does not have goes first.
-    cleans: bool,
-}
-
-/// All that the file asks for, or nothing.
-async fn load(
-    controller: &mut Controller,
-    all: &Accounts,
-    own_name: &str,
-    order: Load,
-    options: &Options,
-) -> Result<i32, Trouble> {
-    if options.is_readonly {
-        eprintln!("sacctmgr: error: Can't run this command in readonly mode.");
-        return Ok(1);
-    }
-    let Some(file) = order.file else {
-        eprintln!(" No filename given.");
-        return Ok(1);
-    };
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) => {
-            eprintln!("sacctmgr: error: Unable to read \"{file}\": {error}");
-            return Ok(1);
-        }
-    };
-    let cluster = dump::cluster_of(&text, order.cluster.as_deref()).unwrap_or_else(|| own_name.to_lowercase());
-    let place = all.cluster_known_as(own_name, &cluster);
-    let mut before = all.clone();
-    let mut changes = Vec::new();
-    if place.is_none() {
-        changes.push(Change::AddClusters { names: vec![cluster.clone()], edits: Vec::new() });
-    }
-    let place = place.unwrap_or_else(|| cluster.clone());
-    if order.cleans {
-        let is_top = |one: &Association| one.parent == 0 || one.account == ROOT;
-        let own = |one: &&Association| one.cluster == place && one.is_account() && !is_top(one);
-        let names: std::collections::BTreeSet<String> =
-            all.associations.values().filter(own).map(|one| one.account.clone()).collect();
-        if !names.is_empty() {
-            let filter = EntityFilter { names, clusters: [cluster.clone()].into(), ..EntityFilter::default() };
-            changes.push(Change::DeleteAccounts { filter });
-        }
-        before.associations.retain(|_, one| one.cluster != place || is_top(one));
-    }
-    match dump::changes(&before, &cluster, &place, &text) {
-        Ok(found) => changes.extend(found),
-        Err(why) => {
-            eprintln!("sacctmgr: error: {why}");
-            return Ok(1);
-        }
-    }
-    if changes.is_empty() {
-        print(" Nothing new added.\n");
-        return Ok(0);
-    }
-    let class = text.lines().filter(|line| line.to_lowercase().trim_start().starts_with("cluster"));
-    let class = class.flat_map(|line| line.split(':')).find_map(|part| part.trim().strip_prefix("Classification="));
-    let before_it =
-        all.clusters.get(&place).map(|other| other.classification.as_str()).filter(|class| !class.is_empty());
-    let told = |class: &str| match before_it.filter(|before| *before != class) {
-        Some(before) => format!("  Classification: {before} -> {class}\n"),
-        None => format!("  Classification: {class}\n"),
-    };
-    let class = class.map_or(String::new(), |class| told(class.trim_matches(['\'', '"'])));
-    let text = format!("For cluster {cluster}\n{class} {} changes\n", changes.len());
-    commit(controller, Change::Several(changes), &text, options).await
-}
-
-fn find<T: Copy>(table: &[(&str, usize, T)], word: &str) -> Option<T> {
-    let fits = |(name, least, _): &&(&str, usize, T)| word.len() >= *least && name.starts_with(word);
-    table.iter().find(fits).map(|(_, _, found)| *found)
-}
-
 async fn act(
     controller: &mut Controller,
     cluster: &ClusterFacts,
@@ -444,10 +230,17 @@ async fn act(
                 0
             }
             Err(field) => {
-                eprintln!(" Unknown field '{field}'");
+                eprintln!("Unknown field '{field}'");
                 1
             }
         });
+    }
+    if let Some((name, told)) = unknown_qos(&all, words) {
+        eprintln!("sacctmgr: error: You gave a bad qos '{name}'. Valid QOS's are {}", qos_names(&all));
+        if entity != Entity::Qos {
+            eprintln!(" Unknown option: {told}\n Use keyword 'where' to modify condition");
+        }
+        return Ok(1);
     }
     let planned = match verb {
         Verb::Add => tell::add(&all, cluster, entity, words),
@@ -467,62 +260,22 @@ async fn act(
     }
 }
 
-async fn commit(controller: &mut Controller, change: Change, text: &str, options: &Options) -> Result<i32, Trouble> {
-    if !options.is_quiet {
-        print(text);
-    }
-    if !options.is_immediate && !agrees() {
-        print(" Changes Discarded\n");
-        return Ok(0);
-    }
-    match controller.change_accounts(&change).await {
-        Ok(()) => Ok(0),
-        Err(CallError::Refused(reject)) => {
-            eprintln!(" Error with request: {reject}");
-            Ok(1)
+/// The first QOS that somebody is to have, or to preempt, and that there is not; and the words that name it.
+fn unknown_qos(all: &Accounts, words: &Words) -> Option<(String, String)> {
+    let is_known = |name: &&String| name.is_empty() || *name == NORMAL || all.qos.contains_key(*name);
+    for (edit, (key, value)) in words.edits.iter().zip(&words.told) {
+        let unknown = match (&edit.field, &edit.value) {
+            (Field::Qos | Field::Preempt, Value::Names(names)) => names.names().find(|name| !is_known(name)).cloned(),
+            (Field::DefaultQos, Value::Text(name)) => Some(name).filter(|name| !is_known(name)).cloned(),
+            _ => None,
+        };
+        if let Some(name) = unknown {
+            return Some((name, format!("{key}={value}")));
         }
-        Err(other) => Err(other.into()),
     }
+    None
 }
 
-fn agrees() -> bool {
-    print("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ");
-    let _ = std::io::stdout().flush();
-    let is_terminal = std::io::stdin().is_terminal();
-    let answer = if is_terminal { key() } else { line() };
-    print("\n");
-    answer.trim_start().to_lowercase().starts_with('y')
-}
-
-fn line() -> String {
-    let mut answer = String::new();
-    if answer_is_there() {
-        // What cannot be read is no agreement.
-        let _ = std::io::stdin().read_line(&mut answer);
-    }
-    answer
-}
-
-/// One key, without waiting for the end of the line. The terminal is left as it was.
-fn key() -> String {
-    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-    let input = std::io::stdin();
-    let Ok(before) = tcgetattr(&input) else { return line() };
-    let mut at_once = before.clone();
-    at_once.local_modes.remove(LocalModes::ICANON);
-    if tcsetattr(&input, OptionalActions::Now, &at_once).is_err() {
-        return line();
-    }
-    let mut key = [0u8; 1];
-    let n_read = if answer_is_there() { rustix::io::read(&input, &mut key).unwrap_or(0) } else { 0 };
-    // A terminal that is gone needs nothing put back.
-    let _ = tcsetattr(&input, OptionalActions::Now, &before);
-    String::from_utf8_lossy(&key[..n_read]).into_owned()
-}
-
-/// Waits for a line, or the end of the input, as long as was promised.
-fn answer_is_there() -> bool {
-    let mut wait = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid descriptor.
-    unsafe { libc::poll(&mut wait, 1, 30_000) == 1 }
+fn qos_names(all: &Accounts) -> String {
+    all.qos.keys().map(String::as_str).collect::<Vec<_>>().join(",")
 }

@@ -47,7 +47,11 @@ pub fn render(
         Some(format) => format.as_str(),
         None => columns::usual(entity, with_associations, words.without_limits),
     };
-    let (fields, columns): (Vec<_>, Vec<_>) = columns::chosen(format)?.into_iter().unzip();
+    let with_coordinators = match words.format.is_none() && words.with_coordinators {
+        true => format!("{format},Coordinators"),
+        false => format.to_string(),
+    };
+    let (fields, columns): (Vec<_>, Vec<_>) = columns::chosen(&with_coordinators, words.is_tree)?.into_iter().unzip();
     let table = Table { columns, style: options.style.clone() };
     let mut text = String::new();
     if options.has_heading {
@@ -78,7 +82,12 @@ pub fn render(
         Entity::Account => accounts(all, filter, with_associations, blank, &mut put),
         Entity::User => users(all, filter, with_associations || needs_place(&words.format), blank, &mut put),
         Entity::Association => {
-            for one in places(all, cluster) {
+            let mut found = places(all, cluster);
+            // Of one user, by account; else as the tree has them.
+            if !filter.users.is_empty() && !words.is_tree {
+                found.sort_by_key(|one| (&one.association.cluster, &one.association.account));
+            }
+            for one in found {
                 if passes(all, words, filter, one.association) {
                     let depth = if words.is_tree { one.depth } else { 0 };
                     put(Row { association: Some(one.association), depth, span: one.span, ..blank });
@@ -220,7 +229,9 @@ fn users<'a>(
             }
             continue;
         }
-        places.for_each(|one| put(Row { user: Some(user), association: Some(one), ..blank }));
+        let mut places: Vec<&Association> = places.collect();
+        places.sort_by_key(|one| (&one.cluster, &one.account, &one.partition));
+        places.into_iter().for_each(|one| put(Row { user: Some(user), association: Some(one), ..blank }));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is going to be changed, and the words in which the user is told before it is.
 use std::fmt::Write;
 
-use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Field, Value};
+use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Edit, Field, Value};
 
 use super::Entity;
 use super::show::ClusterFacts;
@@ -76,10 +76,12 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 let key = key.to_lowercase();
                 !"description".starts_with(&key) && !"organization".starts_with(&key)
             };
-            let said: Vec<&(String, String)> = words.told.iter().filter(is_said).collect();
+            let said = words.told.iter().filter(is_said).map(|(key, value)| (titled(key), value));
+            let mut said: Vec<(String, &String)> = said.collect();
+            said.sort();
             if !said.is_empty() {
                 line(&mut text, format_args!(" Settings"));
-                said.iter().for_each(|(key, value)| line(&mut text, format_args!("  {:<13} = {value}", titled(key))));
+                said.iter().for_each(|(title, value)| line(&mut text, format_args!("  {title:<13} = {value}")));
             }
             Ok((Change::AddAccounts { names, parent: words.parent.clone(), edits, clusters: named(words) }, text))
         }
@@ -105,7 +107,7 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             let known = |account: &&String| clusters.iter().any(|place| is_in(place, account));
             if let Some(unknown) = accounts.iter().find(|account| !known(account)) {
                 return refused(&format!(
-                    " This account '{unknown}' doesn't exist.\n        Contact your admin to add this account."
+                    " This account '{unknown}' doesn't exist.\n        Contact your admin to add this account.\n No associations or wckeys created."
                 ));
             }
             let is_named = !words.filter.clusters.is_empty();
@@ -219,7 +221,8 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             let description = words.edits.iter().find(|edit| edit.field == Field::Description);
             let description = match description.map(|edit| &edit.value) {
                 Some(Value::Text(text)) => text.clone(),
-                _ => new.join(","),
+                // Each is called by its name; Slurm tells the last.
+                _ => new.last().cloned().unwrap_or_default(),
             };
             line(&mut text, format_args!("  {:<14} = {description}", "Description"));
             let mut said: Vec<(String, &String)> = words.told.iter().map(|(key, value)| (titled(key), value)).collect();
@@ -281,6 +284,12 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if chosen.is_empty() {
                 return nothing();
             }
+            if let Some(Value::Text(parent)) =
+                edits.iter().find(|edit| edit.field == Field::Parent).map(|edit| &edit.value)
+                && !all.accounts.contains_key(parent)
+            {
+                return refused(&format!(" Parent Account {parent} doesn't exist."));
+            }
             let of_account = |field: Field| matches!(field, Field::Description | Field::Organization);
             if edits.iter().any(|edit| of_account(edit.field)) {
                 line(&mut text, format_args!(" Modified accounts..."));
@@ -289,6 +298,7 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if edits.iter().any(|edit| !of_account(edit.field)) {
                 line(&mut text, format_args!(" Modified account associations..."));
                 places(all, cluster, &chosen, &mut text);
+                places(all, cluster, &heirs(all, &chosen, &edits), &mut text);
             }
             Ok((Change::ModifyAccounts { filter, edits }, text))
         }
@@ -448,10 +458,21 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             users.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
             line(&mut text, format_args!(" From Account(s)"));
             accounts.iter().for_each(|name| line(&mut text, format_args!("  {name}")));
-            line(&mut text, format_args!(" Removed Coordinators (sub accounts not listed)..."));
+            let looks_after = |account: &String, user: &String| {
+                all.accounts.get(account).is_some_and(|one| one.coordinators.contains(user))
+            };
+            let mut removed = String::new();
             for user in &users {
-                accounts.iter().for_each(|name| line(&mut text, format_args!("  U = {user:<9} A = {name:<10}")));
+                for account in accounts.iter().filter(|account| looks_after(account, user)) {
+                    line(&mut removed, format_args!("  U = {user:<9} A = {account:<10}"));
+                }
             }
+            if removed.is_empty() {
+                line(&mut text, format_args!(" Nothing removed"));
+                return Err((text, 1));
+            }
+            line(&mut text, format_args!(" Removed Coordinators (sub accounts not listed)..."));
+            text.push_str(&removed);
             Ok((Change::DeleteCoordinators { accounts, users }, text))
         }
         Entity::Wckey => {
@@ -472,9 +493,39 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
     }
 }
 
+/// The users below who take over what is changed: they have none of their own, nor has an account in between.
+fn heirs(all: &Accounts, chosen: &[AssociationId], edits: &[Edit]) -> Vec<AssociationId> {
+    let is_left_open = |one: &Association, field: Field| match field {
+        Field::MaxJobs => one.limits.max_jobs.is_none(),
+        Field::MaxJobsAccrue => one.limits.max_jobs_accrue.is_none(),
+        Field::MaxSubmit => one.limits.max_submit.is_none(),
+        Field::MaxWall => one.limits.max_wall.is_none(),
+        Field::MinPriority => one.limits.min_priority.is_none(),
+        Field::MaxTres => one.limits.max_tres.is_empty(),
+        Field::MaxTresPerNode => one.limits.max_tres_per_node.is_empty(),
+        Field::MaxTresMins => one.limits.max_tres_mins.is_empty(),
+        Field::DefaultQos => one.default_qos.is_empty(),
+        Field::Qos => one.qos.is_none(),
+        _ => false,
+    };
+    let takes_over = |id: AssociationId, field: Field| {
+        let below = all.lineage(id).take_while(|one| !chosen.contains(&one.id));
+        let mut below = below.peekable();
+        below.peek().is_some() && below.all(|one| is_left_open(one, field))
+    };
+    let is_below = |id: AssociationId| all.lineage(id).any(|one| chosen.contains(&one.id));
+    let order = super::show::tree(all).into_iter().map(|(id, _)| id);
+    let users = order.filter(|id| !all.associations[id].is_account() && is_below(*id));
+    users.filter(|id| edits.iter().any(|edit| takes_over(*id, edit.field))).collect()
+}
+
+/// By account, as Slurm tells them.
 fn places(all: &Accounts, cluster: &ClusterFacts, chosen: &[AssociationId], text: &mut String) {
-    for id in chosen {
-        let one = &all.associations[id];
+    let mut chosen: Vec<&Association> = chosen.iter().map(|id| &all.associations[id]).collect();
+    if chosen.iter().all(|one| !one.is_account()) {
+        chosen.sort_by_key(|one| (&one.account, &one.user, &one.partition));
+    }
+    for one in chosen {
         let parent = all.associations.get(&one.parent).map(|parent| format!(" of {}", parent.account));
         match one.is_account() {
             true => {

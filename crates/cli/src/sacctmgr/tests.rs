@@ -41,8 +41,6 @@ fn wrong_words_are_all_named() {
     let wrong = read(Entity::User, "bob colour=red share=many", Begin::Values).unwrap_err();
     assert_eq!(wrong.len(), 2, "{wrong:?}");
     assert!(wrong[0].contains("colour=red") && wrong[1].contains("'many'"), "{wrong:?}");
-    let limit = read(Entity::User, "where name=bob set maxjobsaccrue=3", Begin::Conditions).unwrap_err();
-    assert!(limit[0].contains("not enforced by this version yet"), "{limit:?}");
 }
 
 #[test]

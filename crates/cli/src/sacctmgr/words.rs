@@ -118,7 +118,8 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("maxcpusperjob", 6, Field::MaxTres, Kind::Single("cpu")),
     ("maxjobsaccrueperuser", 12, Field::MaxJobsAccrue, Kind::Count),
     ("maxjobsaccrueperaccount", 16, Field::MaxJobsAccrueAccount, Kind::Count),
-    ("maxjobsaccruepa", 14, Field::MaxJobsAccrueAccount, Kind::Count),
+    ("maxjobsaccruepa", 15, Field::MaxJobsAccrueAccount, Kind::Count),
+    ("maxjobsaccruepu", 15, Field::MaxJobsAccrue, Kind::Count),
     ("maxjobsaccrue", 8, Field::MaxJobsAccrue, Kind::Count),
     ("maxjobsperaccount", 11, Field::MaxJobsAccount, Kind::Count),
     ("maxjobspa", 9, Field::MaxJobsAccount, Kind::Count),
@@ -225,6 +226,7 @@ fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(),
     }
     match find_condition(key) {
         Some(condition) => add_condition(entity, condition, value, read),
+        None if entity == Entity::Association => Err(format!(" Unknown condition: {word}")),
         None => Err(format!(" Unknown condition: {word}\n Use keyword 'set' to modify value")),
     }
 }
@@ -324,9 +326,6 @@ fn names(text: &str, entity: Entity) -> BTreeSet<String> {
 
 fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut Words) -> Result<(), String> {
     let bad = || format!(" Bad value '{text}' for {key}");
-    if !is_obeyed(field) {
-        return Err(format!(" {key} is not enforced by this version yet"));
-    }
     if sign != Sign::Set && kind != Kind::Names {
         return Err(format!(" {key} takes no += or -="));
     }
@@ -363,11 +362,6 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
     Ok(())
 }
 
-/// What would be kept but have no effect is refused.
-fn is_obeyed(field: Field) -> bool {
-    !matches!(field, Field::GrpJobsAccrue | Field::MaxJobsAccrue | Field::MaxJobsAccrueAccount)
-}
-
 /// `a,b` instead of what was; `+a,-b` and `+=`, `-=` change it.
 fn named(field: Field, sign: Sign, text: &str) -> Result<NamedValue, String> {
     let canonical = |name: &str| match field {
@@ -390,19 +384,16 @@ fn named(field: Field, sign: Sign, text: &str) -> Result<NamedValue, String> {
 pub const QOS_FLAGS: &[&str] = &[
     "DenyOnLimit",
     "EnforceUsageThreshold",
-    "NoDecay",
     "NoReserve",
-    "OverPartQOS",
     "PartitionMaxNodes",
     "PartitionMinNodes",
+    "OverPartQOS",
     "PartitionTimeLimit",
-    "Relative",
     "RequiresReservation",
+    "NoDecay",
     "UsageFactorSafe",
+    "Relative",
 ];
-
-/// Limits in parts of the whole are not reckoned.
-const WITHOUT_EFFECT: &[&str] = &["Relative"];
 
 fn flag(name: &str) -> Result<String, String> {
     let known = QOS_FLAGS.iter().find(|known| known.eq_ignore_ascii_case(name));
@@ -410,10 +401,7 @@ fn flag(name: &str) -> Result<String, String> {
         let valid = QOS_FLAGS.join(",");
         format!(" Unknown QOS flag used in:\n  '{name}'\n Valid QOS flags are\n  '{valid}'")
     })?;
-    match WITHOUT_EFFECT.contains(known) {
-        false => Ok(known.to_string()),
-        true => Err(format!(" the QOS flag {known} is not supported by this version yet")),
-    }
+    Ok(known.to_string())
 }
 
 fn preempt_mode(text: &str) -> Option<String> {
@@ -477,6 +465,9 @@ pub fn title(key: &str) -> Option<&'static str> {
         "GrpWall",
         "LimitFactor",
         "MaxJobs",
+        "MaxJobsAccrue",
+        "MaxJobsAccruePerAccount",
+        "MaxJobsAccruePerUser",
         "MaxJobsPerAccount",
         "MaxJobsPerUser",
         "MaxSubmitJobs",

@@ -34,6 +34,12 @@ pub fn show(words: &[&str], all: &Accounts, standing: &Standing, cluster: &str, 
             _ => return Reply::failed(&format!("invalid option: {word}")),
         }
     }
+    let is_known = |flag: &&String| ["assoc", "qos", "users"].iter().any(|known| known.starts_with(flag.as_str()));
+    if let Some(unknown) = wanted.flags.iter().find(|flag| !is_known(flag)) {
+        // As Slurm, which calls it no failure.
+        let err = format!("invalid flag '{unknown}', valid options are 'Assoc, QOS, and/or Users'\n");
+        return Reply { err, ..Reply::default() };
+    }
     let gap = if style.one_line { "" } else { "\n" };
     let mut out = format!("Current Association Manager state\n{gap}");
     if wanted.shows("users") {
@@ -181,7 +187,7 @@ fn association(all: &Accounts, one: &Association, place: &Place, cluster: &str) 
         format!(
             "    GrpJobs={} GrpJobsAccrue={}",
             bound(limits.grp_jobs, place.now.jobs),
-            bound(limits.grp_jobs_accrue, 0)
+            bound(limits.grp_jobs_accrue, place.now.accruing)
         ),
         format!(
             "    GrpSubmitJobs={} GrpWall={}",
@@ -194,7 +200,7 @@ fn association(all: &Accounts, one: &Association, place: &Place, cluster: &str) 
         format!(
             "    MaxJobs={} MaxJobsAccrue={} MaxSubmitJobs={} MaxWallPJ={}",
             with_use(limits.max_jobs, place.now.jobs),
-            with_use(limits.max_jobs_accrue, 0),
+            with_use(limits.max_jobs_accrue, place.now.accruing),
             with_use(limits.max_submit, place.now.submitted),
             count(limits.max_wall)
         ),
@@ -215,7 +221,7 @@ fn quality(qos: &Qos, used: &QosUse) -> Vec<String> {
         format!(
             "    GrpJobs={} GrpJobsAccrue={} GrpSubmitJobs={} GrpWall={}",
             bound(limits.grp_jobs, used.all.jobs),
-            bound(limits.grp_jobs_accrue, 0),
+            bound(limits.grp_jobs_accrue, used.all.accruing),
             bound(limits.grp_submit, used.all.submitted),
             bound(limits.grp_wall, wall)
         ),
@@ -243,7 +249,7 @@ fn quality(qos: &Qos, used: &QosUse) -> Vec<String> {
         lines.push(format!(
             "        MaxJobsPA={} MaxJobsAccruePA={} MaxSubmitJobsPA={}",
             bound(limits.max_jobs_per_account, one.jobs),
-            bound(limits.max_jobs_accrue_per_account, 0),
+            bound(limits.max_jobs_accrue_per_account, one.accruing),
             bound(limits.max_submit_per_account, one.submitted)
         ));
         lines.push(format!("        MaxTRESPA={}", bounds(&limits.max_tres_per_account, &one.held)));
@@ -257,7 +263,7 @@ fn quality(qos: &Qos, used: &QosUse) -> Vec<String> {
         lines.push(format!(
             "        MaxJobsPU={} MaxJobsAccruePU={} MaxSubmitJobsPU={}",
             bound(limits.max_jobs_per_user, one.jobs),
-            bound(limits.max_jobs_accrue_per_user, 0),
+            bound(limits.max_jobs_accrue_per_user, one.accruing),
             bound(limits.max_submit_per_user, one.submitted)
         ));
         lines.push(format!("        MaxTRESPU={}", bounds(&limits.max_tres_per_user, &one.held)));

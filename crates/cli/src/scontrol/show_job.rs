@@ -87,7 +87,7 @@ fn times(view: &JobView, lines: &mut Vec<String>) {
     ));
     let eligible = clock.show_or(job.eligible, "Unknown");
     lines.push(format!("SubmitTime={} EligibleTime={eligible}", clock.show(job.submitted)));
-    lines.push(format!("AccrueTime={eligible}"));
+    lines.push(format!("AccrueTime={}", clock.show_or(job.accrue_time(), "Unknown")));
     lines.push(format!(
         "StartTime={} EndTime={} Deadline={}",
         clock.show_or(view.start_time(), "Unknown"),

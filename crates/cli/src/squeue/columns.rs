@@ -58,7 +58,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('V', "submittime", "SUBMIT_TIME", |view, out| view.scene.clock.write(view.job.submitted, out))
         .sorted_by(|view| number64(view.job.submitted.secs())),
     column(NONE, "eligibletime", "ELIGIBLE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
-    column(NONE, "accruetime", "ACCRUE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
+    column(NONE, "accruetime", "ACCRUE_TIME", |view, out| {
+        view.scene.clock.write_or(view.job.accrue_time(), "N/A", out)
+    }),
     column(NONE, "lastschedeval", "LAST_SCHED_EVAL", |view, out| {
         view.scene.clock.write_or(view.job.last_evaluated, "N/A", out)
     }),

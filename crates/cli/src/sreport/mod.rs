@@ -71,6 +71,14 @@ pub fn run(arguments: &[String]) -> i32 {
     options.tres = parsed
         .value("tres")
         .map(|list| list.split(',').map(|one| one.trim().to_lowercase()).filter(|one| !one.is_empty()).collect());
+    if let Some(list) = &mut options.tres {
+        let is_known = |name: &String| name == "all" || model::accounts::tres::parse(&format!("{name}=0")).is_ok();
+        list.retain(is_known);
+        if list.is_empty() {
+            eprintln!("sreport: fatal: No valid TRES given");
+            return 1;
+        }
+    }
     if parsed.operands.is_empty() { converse(options) } else { command(&parsed.operands, &mut options.clone()) }
 }
 

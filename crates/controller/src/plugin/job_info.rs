@@ -75,7 +75,7 @@ fn when(info: &mut Map<String, Value>, cluster: &Cluster, job: &Job) {
     let mut set = |name: &str, value: Value| drop(info.insert(name.into(), value));
     set("submit_time", at(Some(job.submitted)));
     set("eligible_time", at(job.eligible));
-    set("accrue_time", at(job.eligible));
+    set("accrue_time", at(job.accrue_time()));
     set("start_time", at(job.started.or(job.expected_start)));
     set("end_time", at(job.end_time()));
     set("deadline", at(job.spec.deadline));

@@ -289,7 +289,23 @@ impl Accounts {
 impl Limits {
     /// Whether the field is one of these limits, which then has the value.
     pub fn set(&mut self, field: Field, value: &Value) -> bool {
-        let count = match field {
+        match self.count(field) {
+            Some(count) => set_count(count, value),
+            None => set_tres(self.tres(field), value),
+        }
+    }
+
+    /// The limit as users see it; empty: there is none.
+    pub fn shown(&self, field: Field) -> String {
+        let mut own = self.clone();
+        if let Some(count) = own.count(field) {
+            return count.map(|count| count.to_string()).unwrap_or_default();
+        }
+        own.tres(field).map(|tres| tres.to_string()).unwrap_or_default()
+    }
+
+    fn count(&mut self, field: Field) -> Option<&mut Option<u32>> {
+        Some(match field {
             Field::GrpJobs => &mut self.grp_jobs,
             Field::GrpJobsAccrue => &mut self.grp_jobs_accrue,
             Field::GrpSubmit => &mut self.grp_submit,
@@ -300,9 +316,8 @@ impl Limits {
             Field::MaxWall => &mut self.max_wall,
             Field::MinPriority => &mut self.min_priority,
             Field::Priority => &mut self.priority,
-            _ => return set_tres(self.tres(field), value),
-        };
-        set_count(count, value)
+            _ => return None,
+        })
     }
 
     fn tres(&mut self, field: Field) -> Option<&mut Tres> {

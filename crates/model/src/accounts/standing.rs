@@ -40,6 +40,7 @@ record! {
     pub struct Use {
         pub jobs: u64,
         pub submitted: u64,
+        pub accruing: u64,
         pub held: Amounts,
         /// In seconds of each resource; `billing` is what shares are compared by.
         pub used: Amounts<f64>,

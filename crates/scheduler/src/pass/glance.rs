@@ -1,9 +1,9 @@
 //! Most of a long queue waits for its turn and goes on doing so: a glance is enough to see that.
 use model::{Job, Reason};
-use state::limits;
 
 use super::Pass;
 use crate::pick;
+use crate::room::PoolId;
 
 impl<'a> Pass<'a> {
     /// A closer look would neither start the job, nor keep a place for it, nor find another reason for it to wait.
@@ -22,11 +22,15 @@ impl<'a> Pass<'a> {
             && !size.network.needs_switch()
             && job.spec.licenses.is_empty()
             && job.spec.reservations.is_empty();
-        if !is_plain || !self.room.closures.is_empty() || limits::binds(self.cluster, job) || self.may_start_when_full()
-        {
+        if !is_plain || !self.room.closures.is_empty() || self.may_start_when_full() {
             return false;
         }
         let pools = self.pools(job);
-        !pools.is_empty() && pools.iter().all(|pool| self.reasons.is_blocked(*pool) && self.room.is_complete(*pool))
+        let waits_there = |pool: &PoolId| {
+            self.reasons.is_blocked(*pool)
+                && self.room.is_complete(*pool)
+                && self.allowance.lets(job, self.room.partition(*pool))
+        };
+        !pools.is_empty() && pools.iter().all(waits_there)
     }
 }

@@ -147,7 +147,7 @@ impl<'a> Pass<'a> {
 
     /// The first component that a limit keeps, the others being counted, and that limit.
     pub(super) fn limit_on_one(&mut self, found: &[Found<'a>]) -> Option<(JobId, Reason)> {
-        let before = self.allowance.snapshot();
+        self.allowance.suppose();
         let mut refusal = None;
         for Found { pool, request, grants } in found {
             let partition = self.room.partition(*pool);
@@ -159,7 +159,7 @@ impl<'a> Pass<'a> {
             let start = Start { job, partition: partition.name.clone(), nodes, ..Default::default() };
             self.allowance.started(request.job, &start);
         }
-        self.allowance.restore(before);
+        self.allowance.forget_what_was_supposed();
         refusal
     }
 

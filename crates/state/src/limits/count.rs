@@ -1,6 +1,7 @@
 //! What is counted for one party: jobs, what they hold, and what was used in time.
+use imbl::OrdMap;
 use model::accounts::Amounts;
-use model::{Timestamp, record};
+use model::{NodeName, Timestamp, record};
 
 use super::charge::Charge;
 use super::decay;
@@ -8,16 +9,18 @@ use super::decay;
 record! {
     pub struct Count {
         pub submitted: u64,
+        /// Of those that wait: whose age counts.
+        pub accruing: u64,
         pub jobs: u64,
         pub held: Amounts,
-        /// Of those whose clock runs: what they hold.
-        pub ticking: Amounts,
-        /// The same, each multiplied with the second in which its limit ends.
-        pub due: Amounts,
-        /// Of those that are suspended: what they hold, multiplied with the seconds left.
-        pub owed: Amounts,
-        /// What is being used, in thousandths a second, weighed by the usage factors of QOS.
+        /// How many jobs hold each node; only where there is a limit on nodes, which counts each of them once.
+        pub nodes: OrdMap<NodeName, u32>,
+        /// What is being used by those whose clock runs, in thousandths a second, weighed by the usage factors of QOS.
         pub rate: Amounts,
+        /// The same, each multiplied with the second in which its limit ends.
+        pub due_thousandths: Amounts,
+        /// Of those that are suspended: what they hold, weighed and multiplied with the seconds left.
+        pub owed_thousandths: Amounts,
         pub wall_rate: u64,
         /// What was used until `at`, in seconds of each resource.
         pub used: Amounts<f64>,
@@ -65,8 +68,22 @@ impl Count {
     /// What running jobs may still use of a resource before their limits end, in seconds of it.
     pub fn run_secs(&self, name: &str, now: Timestamp) -> u64 {
         // Sums may have gone round; what is left of them has not.
-        let ticking = self.due.get(name).wrapping_sub(self.ticking.get(name).wrapping_mul(now.secs()));
-        u64::try_from(ticking as i64).unwrap_or(0).saturating_add(self.owed.get(name))
+        let running = self.due_thousandths.get(name).wrapping_sub(self.rate.get(name).wrapping_mul(now.secs()));
+        u64::try_from(running as i64).unwrap_or(0).saturating_add(self.owed_thousandths.get(name)) / 1000
+    }
+
+    /// What jobs hold of a resource.
+    pub fn held_of(&self, name: &str) -> u64 {
+        match name {
+            "node" if !self.nodes.is_empty() => self.nodes.len() as u64,
+            _ => self.held.get(name),
+        }
+    }
+
+    /// Counts a job that begins now.
+    pub fn begin(&mut self, charge: &Charge, now: Timestamp, half_life: Option<f64>) {
+        self.settle(now, half_life);
+        self.add(charge);
     }
 
     /// `settle` comes first: what is added counts from now.
@@ -80,6 +97,7 @@ impl Count {
 
     fn change(&mut self, charge: &Charge, change: impl Fn(&mut u64, u64) + Copy) {
         change(&mut self.submitted, charge.submitted);
+        change(&mut self.accruing, charge.accruing);
         if !charge.runs {
             return;
         }
@@ -87,12 +105,32 @@ impl Count {
         self.held.merge(&charge.held, change);
         match charge.ends_secs {
             Some(ends) => {
-                self.ticking.merge(&charge.held, change);
-                self.due.merge(&charge.held.map(|amount| amount.wrapping_mul(ends)), change);
-                self.rate.merge(&charge.held.map(|amount| amount.wrapping_mul(charge.usage_factor)), change);
+                let weighed = charge.held.map(|amount| amount.wrapping_mul(charge.usage_factor));
+                self.due_thousandths.merge(&weighed.map(|amount| amount.wrapping_mul(ends)), change);
+                self.rate.merge(&weighed, change);
                 change(&mut self.wall_rate, charge.usage_factor);
             }
-            None => self.owed.merge(&charge.held.map(|amount| amount.wrapping_mul(charge.left_secs)), change),
+            None => {
+                let left = charge.left_secs.wrapping_mul(charge.usage_factor);
+                self.owed_thousandths.merge(&charge.held.map(|amount| amount.wrapping_mul(left)), change);
+            }
+        }
+    }
+
+    /// For a party that has a limit on nodes.
+    pub fn add_nodes(&mut self, charge: &Charge) {
+        for node in &charge.nodes {
+            *self.nodes.entry(node.clone()).or_default() += 1;
+        }
+    }
+
+    pub(super) fn subtract_nodes(&mut self, charge: &Charge) {
+        for node in &charge.nodes {
+            let Some(held_by) = self.nodes.get_mut(node) else { continue };
+            *held_by -= 1;
+            if *held_by == 0 {
+                self.nodes.remove(node);
+            }
         }
     }
 

@@ -4,8 +4,9 @@ use model::amount::Amount;
 use model::billing::Weights;
 use model::plan::{Grant, Start};
 use model::spec::Memory;
-use model::{Job, JobSpec, Partition};
+use model::{Job, JobSpec, NodeName, Partition};
 
+use super::Count;
 use super::charge::ENDLESS;
 use crate::Cluster;
 
@@ -17,6 +18,8 @@ pub struct Demand {
     pub limit_secs: u64,
     /// Jobs: of an array all tasks.
     pub n_jobs: u64,
+    /// None while it is not known which.
+    pub nodes: Option<Vec<NodeName>>,
 }
 
 impl Demand {
@@ -31,6 +34,7 @@ impl Demand {
             on_a_node: billed(cluster, partition, Amounts::new(&each, &[])),
             limit_secs: limit_secs(spec, None),
             n_jobs: spec.array.as_ref().map_or(1, |array| array.tasks.len().into()),
+            nodes: None,
         }
     }
 
@@ -64,6 +68,17 @@ impl Demand {
             on_a_node: most,
             limit_secs: limit_secs(spec, time_limit),
             n_jobs: 1,
+            nodes: Some(grants.iter().map(|grant| grant.node.clone()).collect()),
+        }
+    }
+
+    /// How many nodes would be in use together with those of the party.
+    pub(super) fn n_nodes_with(&self, count: &Count) -> u64 {
+        let in_use = count.nodes.len() as u64;
+        match &self.nodes {
+            // At best on the same nodes.
+            None => in_use.max(self.amounts.node),
+            Some(nodes) => in_use + nodes.iter().filter(|node| !count.nodes.contains_key(*node)).count() as u64,
         }
     }
 }
@@ -95,7 +110,7 @@ fn spread(asked: &Amount) -> Amount {
     }
 }
 
-fn limit_secs(spec: &JobSpec, shorter: Option<model::spec::TimeLimit>) -> u64 {
+pub(super) fn limit_secs(spec: &JobSpec, shorter: Option<model::spec::TimeLimit>) -> u64 {
     shorter.or(spec.time_limit).and_then(|limit| limit.span()).unwrap_or(ENDLESS).secs()
 }
 
@@ -106,7 +121,7 @@ pub(super) fn held(cluster: &Cluster, job: &Job) -> Amounts {
 }
 
 /// With what the partition charges for it: by default the CPUs.
-fn billed(cluster: &Cluster, partition: Option<&Partition>, amounts: Amounts) -> Amounts {
+pub(super) fn billed(cluster: &Cluster, partition: Option<&Partition>, amounts: Amounts) -> Amounts {
     let written = partition.map_or("", |partition| partition.billing_weights.as_str());
     let billing = match Weights::parse(written) {
         Ok(weights) if !weights.is_empty() => weights.of(&amounts, cluster.config.scheduler.priority.bills_dearest),

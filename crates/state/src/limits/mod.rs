@@ -10,18 +10,25 @@ mod count;
 mod decay;
 mod demand;
 pub(crate) mod minutes;
+mod resolve;
 mod rules;
 mod tally;
+mod whole;
 mod words;
 
-pub use charge::{Charge, Party};
+pub use charge::{Charge, Party, has_node_limit};
 pub use count::Count;
 pub use decay::Decay;
 pub use demand::Demand;
-pub use rules::{Rules, Who};
+pub use resolve::Who;
+pub use rules::{Ceiling, Outlook, Rules};
 pub use tally::Tally;
-pub(crate) use tally::{check, forget_use, forget_use_in, forget_use_of, keep, keep_all, move_use, settle_meters};
+pub(crate) use tally::{
+    adapt, check, forget_use, forget_use_in, forget_use_of, keep, keep_all, move_use, settle_meters,
+};
+pub use whole::whole;
 
+use model::accounts::Amounts;
 use model::plan::Start;
 use model::{Job, JobSpec, Partition, Reason, Reject};
 
@@ -33,10 +40,22 @@ impl Cluster {
     }
 
     /// What binds the job in this partition.
-    pub fn rules_for(&self, spec: &JobSpec, association: u32, partition: Option<&Partition>) -> Rules {
+    pub fn rules_for(&self, spec: &JobSpec, association: u32, partition: Option<&Partition>) -> Rules<'_> {
+        self.rules_with(spec, association, partition, &mut |of| whole(self, of))
+    }
+
+    /// As `rules_for`, with what the caller knows of the cluster's or a partition's resources in all.
+    pub fn rules_with<'p>(
+        &self,
+        spec: &JobSpec,
+        association: u32,
+        partition: Option<&'p Partition>,
+        whole: &mut dyn FnMut(Option<&'p Partition>) -> Amounts,
+    ) -> Rules<'_> {
         let partition_qos = partition.map_or("", |partition| partition.qos.as_str());
         let who = Who { association, user: &spec.user, account: &spec.account, qos: &spec.qos, partition_qos };
-        Rules::resolve(&self.accounts, self.config.accounting.enforce, &who)
+        let mut of = |is_partition: bool| whole(partition.filter(|_| is_partition));
+        Rules::resolve(&self.accounts, self.config.accounting.enforce, &who, &mut of)
     }
 
     /// A QOS may be only for those who have not used too much: below its threshold of fair-share a job waits.
@@ -56,15 +75,21 @@ impl Cluster {
 pub(crate) fn admit(cluster: &Cluster, spec: &JobSpec, association: u32) -> Result<(), Reject> {
     let rules = cluster.rules_for(spec, association, first_partition(cluster, spec));
     let demand = Demand::asked(cluster, spec);
-    let refusal = rules.submission(&cluster.tally, &demand).or_else(|| rules.alone(cluster.decay(), &demand));
+    let refusal = rules.submission(&cluster.tally, &demand).or_else(|| rules.alone(&demand));
     refusal.map_or(Ok(()), |reason| Err(Reject::Limit(reason)))
 }
 
 /// As `admit`, for a job that is there and counted already.
 pub(crate) fn still_admits(cluster: &Cluster, spec: &JobSpec, association: u32) -> Result<(), Reject> {
     let rules = cluster.rules_for(spec, association, first_partition(cluster, spec));
-    let refusal = rules.alone(cluster.decay(), &Demand::asked(cluster, spec));
+    let refusal = rules.alone(&Demand::asked(cluster, spec));
     refusal.map_or(Ok(()), |reason| Err(Reject::Limit(reason)))
+}
+
+/// How many more of the jobs it counts among may grow older while they wait; None: all.
+pub(crate) fn places_to_accrue(cluster: &Cluster, job: &Job) -> Option<u64> {
+    let partition = cluster.config.partition(&job.partition);
+    cluster.rules_for(&job.spec, job.association, partition).places_to_accrue(&cluster.tally)
 }
 
 /// The time that a job gets which names none.

@@ -7,16 +7,29 @@ use model::accounts::{Accounts, Association, AssociationId};
 use model::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::charge::has_node_limit;
 use super::{Charge, Count, Decay, Party};
 use crate::Cluster;
 
 /// Cheap to copy: the scheduler adds to a copy what it starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
+    /// What is counted; an older tally is counted anew.
+    #[serde(default = "u32::default")]
+    edition: u32,
     counts: OrdMap<Party, Arc<Count>>,
     /// What each job is counted with now.
     charges: OrdMap<JobId, Arc<Charge>>,
+}
+
+/// Goes up when something else, or more, is counted.
+const EDITION: u32 = 1;
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally { edition: EDITION, counts: OrdMap::new(), charges: OrdMap::new() }
+    }
 }
 
 impl Tally {
@@ -28,8 +41,8 @@ impl Tally {
         self.counts.iter().map(|(party, count)| (party, &**count))
     }
 
-    pub fn add(&mut self, accounts: &Accounts, decay: Decay, now: Timestamp, charge: &Charge) {
-        self.change(accounts, decay, now, charge, Count::add);
+    fn add(&mut self, accounts: &Accounts, decay: Decay, now: Timestamp, charge: &Charge) {
+        self.change(accounts, decay, now, charge, (Count::add, Count::add_nodes));
     }
 
     fn change(
@@ -38,13 +51,16 @@ impl Tally {
         decay: Decay,
         now: Timestamp,
         charge: &Charge,
-        change: fn(&mut Count, &Charge),
+        (change, change_nodes): (fn(&mut Count, &Charge), fn(&mut Count, &Charge)),
     ) {
         for party in charge.parties(accounts) {
             let half_life = decay.of(&party);
             let count = Arc::make_mut(self.counts.entry(party.clone()).or_default());
             count.settle(now, half_life);
             change(count, charge);
+            if has_node_limit(accounts, &party) {
+                change_nodes(count, charge);
+            }
             if count.is_idle() {
                 self.counts.remove(&party);
             }
@@ -63,7 +79,7 @@ pub(crate) fn keep(cluster: &mut Cluster, id: JobId) {
     let (accounts, config) = (cluster.accounts.clone(), cluster.config.clone());
     let decay = Decay::new(&config, &accounts);
     if let Some(before) = before {
-        cluster.tally.change(&accounts, decay, now, &before, Count::subtract);
+        cluster.tally.change(&accounts, decay, now, &before, (Count::subtract, Count::subtract_nodes));
         cluster.tally.charges.remove(&id);
     }
     if let Some(charge) = charge {
@@ -164,6 +180,13 @@ fn change_use(cluster: &mut Cluster, party: Party, other: &Count, change: fn(&mu
     }
 }
 
+/// What an earlier release has counted is counted as this one does.
+pub(crate) fn adapt(cluster: &mut Cluster) {
+    if cluster.tally.edition != EDITION {
+        keep_all(cluster);
+    }
+}
+
 /// Counts all jobs anew: whom they count for may have changed. What was used stays with those who used it.
 pub(crate) fn keep_all(cluster: &mut Cluster) {
     let is_there = |party: &Party| match party {
@@ -173,7 +196,7 @@ pub(crate) fn keep_all(cluster: &mut Cluster) {
     let kept = cluster.tally.counts.iter().filter(|(party, _)| is_there(party));
     let kept = kept.map(|(party, count)| (party.clone(), Count::clone(count).without_jobs()));
     let counts = kept.filter(|(_, count)| !count.is_idle()).map(|(party, count)| (party, Arc::new(count)));
-    cluster.tally = Tally { counts: counts.collect(), charges: OrdMap::new() };
+    cluster.tally = Tally { counts: counts.collect(), ..Tally::default() };
     let ids: Vec<JobId> = cluster.jobs.keys().copied().collect();
     ids.into_iter().for_each(|id| keep(cluster, id));
 }
@@ -189,7 +212,12 @@ pub(crate) fn check(cluster: &Cluster) -> Result<(), String> {
         }
         let Some(charge) = charge else { continue };
         for party in charge.parties(&cluster.accounts) {
-            sums.entry(party).or_default().add(&charge);
+            let counts_nodes = has_node_limit(&cluster.accounts, &party);
+            let sum = sums.entry(party).or_default();
+            sum.add(&charge);
+            if counts_nodes {
+                sum.add_nodes(&charge);
+            }
         }
     }
     let n_charges = cluster.tally.charges.keys().filter(|id| !cluster.jobs.contains_key(*id)).count();

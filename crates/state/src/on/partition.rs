@@ -89,7 +89,7 @@ fn check(cluster: &Cluster, config: &Config, field: &Field) -> Result<(), Reject
             None => Ok(()),
         },
         Field::Alternate(name) if !name.is_empty() && config.partition(name).is_none() => Err(Reject::NoSuchPartition),
-        Field::Qos(name) if !name.is_empty() => Err(Reject::InvalidQos),
+        Field::Qos(name) if !name.is_empty() && !cluster.accounts.qos.contains_key(name) => Err(Reject::InvalidQos),
         _ => Ok(()),
     }
 }

@@ -116,6 +116,11 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
     if spec.reservations.is_empty() && qos.is_some_and(|qos| qos.has_flag("RequiresReservation")) {
         return Err(Reject::BadQos);
     }
+    // What is reckoned by the resources of one partition is that partition's alone.
+    let is_partitions = |name: &str| cluster.config.partitions.iter().any(|partition| partition.qos == name);
+    if qos.is_some_and(|qos| qos.has_flag("Relative") && is_partitions(&qos.name)) {
+        return Err(Reject::BadQos);
+    }
     if enforce.wckeys && !spec.wckey.is_empty() {
         let key = Wckey { name: spec.wckey.clone(), user: spec.user.clone(), cluster: String::new() };
         if !accounts.wckeys.contains(&key) {

@@ -234,3 +234,72 @@ fn several_changes_are_all_made_or_none() {
         actions.ends_with(&["Add Accounts", "Add Associations", "Add Accounts", "Add Associations"].map(String::from))
     );
 }
+
+/// Ages count only as far as limits let them; who may begin next is seen once a `calc_period`.
+#[test]
+fn only_so_many_waiting_jobs_grow_older() {
+    let in_qos = |lab: &mut Lab, field: Field| {
+        change(
+            lab,
+            Change::ModifyQos { filter: one("normal"), edits: vec![Edit { field, value: Value::Count(Some(2)) }] },
+        );
+    };
+    type Limit<'a> = Box<dyn Fn(&mut Lab) + 'a>;
+    let limits: Vec<Limit> = vec![
+        Box::new(|lab| set_account(lab, "a1", Field::GrpJobsAccrue, Value::Count(Some(2)))),
+        Box::new(|lab| set_account(lab, "a11", Field::MaxJobsAccrue, Value::Count(Some(2)))),
+        Box::new(|lab| in_qos(lab, Field::GrpJobsAccrue)),
+        Box::new(|lab| in_qos(lab, Field::MaxJobsAccrue)),
+        Box::new(|lab| in_qos(lab, Field::MaxJobsAccrueAccount)),
+    ];
+    for limit in limits {
+        let mut lab = tree(Span(0));
+        limit(&mut lab);
+        let jobs: Vec<_> = (0..4).map(|_| lab.submit(job_in("a11"))).collect();
+        let accruing = |lab: &Lab| jobs.iter().filter(|id| lab.job(**id).accrue_time().is_some()).count();
+        assert_eq!(accruing(&lab), 2);
+        assert!(lab.job(jobs[3]).eligible.is_some());
+        // The first leaves: its place is taken within a period, not at once.
+        lab.at(1010);
+        lab.ok(ROOT, Command::Cancel { jobs: vec![jobs[0].into()], hurry: false });
+        assert_eq!(lab.job(jobs[2]).accrue_time(), None);
+        lab.at(1310);
+        assert_eq!(lab.job(jobs[2]).accrue_time(), Some(Timestamp::from_secs(1310)));
+        assert_eq!(lab.job(jobs[3]).accrue_time(), None);
+        // Whoever is held loses its place to the next.
+        lab.ok(ROOT, Command::Hold { jobs: vec![jobs[1].into()], by_user: false });
+        assert_eq!(lab.job(jobs[1]).accrue_time(), None);
+        lab.at(1700);
+        assert!(lab.job(jobs[3]).accrue_time().is_some());
+        lab.ok(ROOT, Command::Release { jobs: vec![jobs[1].into()] });
+        assert_eq!(lab.job(jobs[1]).accrue_time(), None);
+    }
+}
+
+#[test]
+fn of_an_array_so_many_tasks_grow_older_as_may() {
+    let mut lab = tree(Span(0));
+    set_account(&mut lab, "a1", Field::GrpJobsAccrue, Value::Count(Some(2)));
+    let (tasks, limit) = model::ranges::parse_array("1-5").unwrap();
+    let mut spec = job_in("a11");
+    spec.array = Some(model::spec::ArraySpec { tasks, limit });
+    lab.submit(spec);
+    let tasks = |lab: &Lab, grows: bool| -> u64 {
+        let records = lab.cluster.jobs().filter(|job| job.accrue_time().is_some() == grows);
+        records.map(|job| job.n_tasks_waiting()).sum()
+    };
+    assert_eq!((tasks(&lab, true), tasks(&lab, false)), (2, 3));
+}
+
+#[test]
+fn age_counts_again_from_the_release_of_a_held_job() {
+    let mut lab = tree(Span(0));
+    let job = lab.submit(job_in("a11"));
+    assert_eq!(lab.job(job).accrue_time(), lab.job(job).eligible);
+    lab.at(1100);
+    lab.ok(ROOT, Command::Hold { jobs: vec![job.into()], by_user: false });
+    assert_eq!(lab.job(job).accrue_time(), None);
+    lab.at(1200);
+    lab.ok(ROOT, Command::Release { jobs: vec![job.into()] });
+    assert_eq!(lab.job(job).accrue_time(), Some(Timestamp::from_secs(1200)));
+}

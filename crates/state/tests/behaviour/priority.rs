@@ -53,5 +53,8 @@ fn what_an_administrator_says_stands_until_the_job_is_released() {
     lab.each(ROOT, Command::Hold { jobs: vec![second.into()], by_user: false }).unwrap();
     lab.at(1010);
     lab.each(ROOT, Command::Release { jobs: vec![second.into()] }).unwrap();
-    assert_eq!((order(&lab), priority(&lab, second)), (vec![first, second], 100));
+    // Its age counts from then on.
+    assert_eq!((order(&lab), priority(&lab, second)), (vec![first, second], 1));
+    lab.at(1020);
+    assert_eq!((priority(&lab, first), priority(&lab, second)), (200, 100));
 }

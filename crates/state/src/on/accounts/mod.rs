@@ -1,7 +1,7 @@
 //! Accounts, users, associations, qualities of service: added, changed and deleted as `sacctmgr` asks.
 use std::sync::Arc;
 
-use model::accounts::{Accounts, Association, Change, Edit, Field};
+use model::accounts::{Accounts, Association, Change, Edit, Field, Qos, Tres};
 use model::{Caller, Reject, Reply};
 
 use super::Answer;
@@ -134,7 +134,22 @@ fn counts_for_others(before: &Accounts, after: &Accounts) -> bool {
     let factors = |accounts: &Accounts| -> Vec<(u32, Option<u32>)> {
         accounts.qos.values().map(|qos| (qos.id, qos.usage_factor_thousandths)).collect()
     };
-    before.associations.values().any(moved) || factors(before) != factors(after)
+    let node_limits = |accounts: &Accounts| -> Vec<(String, [bool; 3])> {
+        let are_there = |tres: &Tres| tres.get("node").is_some();
+        let of_qos = |qos: &Qos| {
+            let limits = &qos.limits;
+            let of = [&limits.grp_tres, &limits.max_tres_per_user, &limits.max_tres_per_account];
+            (qos.name.clone(), of.map(are_there))
+        };
+        accounts.qos.values().map(of_qos).collect()
+    };
+    let has_node_limit = |one: &Association| one.limits.grp_tres.get("node").is_some();
+    let counts_nodes = |one: &Association| {
+        after.associations.get(&one.id).is_some_and(|other| has_node_limit(other) != has_node_limit(one))
+    };
+    before.associations.values().any(|one| moved(one) || counts_nodes(one))
+        || factors(before) != factors(after)
+        || node_limits(before) != node_limits(after)
 }
 
 fn pairs<'a>(first: &'a [String], second: &'a [String]) -> impl Iterator<Item = (&'a String, &'a String)> {
