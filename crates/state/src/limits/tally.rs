@@ -23,6 +23,9 @@ pub struct Tally {
     charges: OrdMap<JobId, Arc<Charge>>,
 }
 
+/// What a job's beginning or end does to a count.
+type Changes = fn(&mut Count, &Charge);
+
 /// Goes up when something else, or more, is counted.
 const EDITION: u32 = 1;
 
@@ -51,7 +54,7 @@ impl Tally {
         decay: Decay,
         now: Timestamp,
         charge: &Charge,
-        (change, change_nodes): (fn(&mut Count, &Charge), fn(&mut Count, &Charge)),
+        (change, change_nodes): (Changes, Changes),
     ) {
         for party in charge.parties(accounts) {
             let half_life = decay.of(&party);
