@@ -138,7 +138,7 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         Err(wrong) => {
             // Of qualities of service it is told where other things are.
             match entity == Entity::Qos && verb != Verb::Show {
-                true => wrong.iter().for_each(|text| print(&format!("{text}\n"))),
+                true => wrong.iter().for_each(|text| drop(print(&format!("{text}\n")))),
                 false => wrong.iter().for_each(|text| eprintln!("{text}")),
             }
             return 1;
