@@ -136,10 +136,12 @@ fn one_command(words: &[String], options: &Options) -> i32 {
     let read = match words::read(entity, &words[2..], begin) {
         Ok(read) => read,
         Err(wrong) => {
+            let text: String = wrong.iter().map(|text| format!("{text}\n")).collect();
             // Of qualities of service it is told where other things are.
-            match entity == Entity::Qos && verb != Verb::Show {
-                true => wrong.iter().for_each(|text| drop(print(&format!("{text}\n")))),
-                false => wrong.iter().for_each(|text| eprintln!("{text}")),
+            if entity == Entity::Qos && verb != Verb::Show {
+                print(&text);
+            } else {
+                eprint!("{text}");
             }
             return 1;
         }
