@@ -5,13 +5,18 @@ use std::path::{Path, PathBuf};
 
 use crate::cluster::{Cluster, kill_9, new_dir};
 
-struct Burst {
-    cluster: Cluster,
-    pools: PathBuf,
+pub struct Burst {
+    pub cluster: Cluster,
+    pub pools: PathBuf,
 }
 
 /// Two nodes with a pool each and one shared pool; slow enough that every stage can be caught.
 fn burst(bandwidth: &str) -> Burst {
+    burst_with(&format!("bandwidth = \"{bandwidth}\""))
+}
+
+/// With these lines in `[burst_buffer]`.
+pub fn burst_with(lines: &str) -> Burst {
     let pools = new_dir();
     let text = format!(
         r#"
@@ -24,7 +29,7 @@ name = "main"
 nodes = "ALL"
 default = true
 [burst_buffer]
-bandwidth = "{bandwidth}"
+{lines}
 [[burst_buffer.pools]]
 name = "flash"
 kind = "shared"
@@ -52,7 +57,7 @@ total = "64MiB"
 
 impl Burst {
     /// A job with the input staged in and out again as `back-<job>`, which then does `body`.
-    fn submit(&self, name: &str, options: &str, pool: &str, body: &str) -> String {
+    pub fn submit(&self, name: &str, options: &str, pool: &str, body: &str) -> String {
         let (access, variable, out) = match pool {
             "local" => ("private", "DW_JOB_PRIVATE", "back-%j-%n"),
             _ => ("striped", "DW_JOB_STRIPED", "back-%j"),
@@ -66,12 +71,12 @@ impl Burst {
         self.cluster.sbatch(name)
     }
 
-    fn wait(&self, job: &str, state: &str) {
+    pub fn wait(&self, job: &str, state: &str) {
         let line = format!("squeue -h -t all -j {job} -O BurstBufferState:.20");
         self.cluster.wait_until(&line, |said| said.out.trim() == state);
     }
 
-    fn same(&self, other: &str) {
+    pub fn same(&self, other: &str) {
         self.cluster.ok(&format!("diff -r input {other}"));
     }
 
@@ -80,7 +85,7 @@ impl Burst {
     }
 
     /// No buffer, no directory, no record, no part file, no mover.
-    fn nothing_is_left(&self) {
+    pub fn nothing_is_left(&self) {
         self.cluster.wait_until("scontrol show burst", |said| {
             said.out.contains("TotalSpace=") && !said.out.contains("Allocated Buffers")
         });
@@ -97,7 +102,7 @@ impl Burst {
 }
 
 /// The movers that have something open below a directory.
-fn movers(below: &Path) -> Vec<i32> {
+pub fn movers(below: &Path) -> Vec<i32> {
     let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_one = |pid: &i32| {
         let name = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();

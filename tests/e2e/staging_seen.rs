@@ -122,3 +122,29 @@ fn another_leader_goes_on_with_what_agents_move() {
         said.out.contains("TotalSpace=") && !said.out.contains("Allocated Buffers")
     });
 }
+
+/// A persistent buffer belongs to no job: it counts by itself, and accounting remembers it.
+#[test]
+fn persistent_buffers_count_for_their_owners_and_are_remembered() {
+    let cluster = Cluster::configured(&text("", "flags = [\"EnablePersistent\"]"));
+    let user = cluster.ok("id -un");
+    cluster.ok("sacctmgr -i add account physics");
+    cluster.ok(&format!("sacctmgr -i add user {user} account=physics"));
+    cluster.ok("sacctmgr -i modify account physics set grptres=bb/native=8");
+    let work = cluster.dir.join("work");
+    fs::write(work.join("make"), "#!/bin/sh\n#BB create_persistent name=library capacity=6MiB\n").unwrap();
+    fs::write(work.join("destroy"), "#!/bin/sh\n#BB destroy_persistent name=library\n").unwrap();
+    let job = cluster.sbatch("-A physics -N0 make");
+    cluster.wait_state(&job, "COMPLETED");
+    let line = "sacctmgr -nP show reservation format=name,tres,timeend";
+    assert_eq!(cluster.ok(line), "library|bb/native=6M|Unknown");
+    script(&cluster, "more", "4MiB", "true");
+    let waits = cluster.sbatch("-A physics more");
+    let shown = cluster.wait_until(&format!("squeue -h -j {waits} -o %r"), |said| said.out.contains("AssocGrpBB"));
+    assert_eq!(shown.out.trim(), "AssocGrpBB");
+    let job = cluster.sbatch("-A physics -N0 destroy");
+    cluster.wait_state(&job, "COMPLETED");
+    cluster.wait_state(&waits, "COMPLETED");
+    let said = cluster.ok(line);
+    assert!(said.starts_with("library|bb/native=6M|20"), "{said}");
+}

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use wire::peer::Peer;
 
 use crate::protocol::ToSupervisor;
+use crate::staging;
 use crate::sys;
 use crate::table::Agent;
 use crate::writing;
@@ -22,6 +23,10 @@ pub async fn answer(agent: &Arc<Agent>, caller: Peer, question: Question) -> Ans
         }
         Question::Write(piece) => written(writing::write(caller, piece).await),
         Question::MakeDirectory { path } => written(writing::make_directory(caller, path).await),
+        Question::Moved { home, from } => {
+            blocking(agent, move |agent| staging::moved(agent, caller, &home, from)).await
+        }
+        Question::MoveErrors { home } => blocking(agent, move |agent| staging::errors(agent, caller, &home)).await,
     }
 }
 
@@ -30,6 +35,13 @@ fn written(done: Result<(), String>) -> Answer {
         Ok(()) => Answer::Written,
         Err(why) => Answer::Refused { why },
     }
+}
+
+/// Answers that are on a disk.
+async fn blocking(agent: &Arc<Agent>, answer: impl FnOnce(&Agent) -> Answer + Send + 'static) -> Answer {
+    let agent = agent.clone();
+    let answered = tokio::task::spawn_blocking(move || answer(&agent)).await;
+    answered.unwrap_or_else(|error| Answer::Refused { why: error.to_string() })
 }
 
 async fn live_runs(agent: &Agent, caller: Peer, is_meant: impl Fn(&crate::protocol::RunId) -> bool) -> Vec<LiveRun> {

@@ -38,7 +38,7 @@ pub fn clear(options: &Options) -> anyhow::Result<usize> {
         }
     }
     hooks::end_all(options);
-    staging::end_all(options);
+    staging::end_all(options, parent.as_deref());
     running.iter().for_each(|record| sweep(parent.as_deref(), &spool, record, until));
     if let Some(parent) = parent {
         cgroup::remove_all(&parent);

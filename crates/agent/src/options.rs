@@ -33,4 +33,6 @@ pub struct Options {
     pub topology: Option<String>,
     /// What the node is, where no file names it.
     pub dynamic: Option<Box<NodeConfig>>,
+    /// How often it is measured what their buffers hold.
+    pub measure_every: Duration,
 }

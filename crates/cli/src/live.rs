@@ -26,8 +26,12 @@ pub async fn runs_on(cluster: &Client, node: &str, job: Option<JobId>) -> Result
     match agent.ask(&Question::Runs { job }).await? {
         Answer::Runs(runs) => Ok(runs),
         Answer::Refused { why } => Err(CallError::Other(why)),
-        Answer::Written => Err(CallError::Other("an answer to another question".into())),
+        Answer::Written | Answer::Moved(_) | Answer::MoveErrors(_) => Err(other_answer()),
     }
+}
+
+pub fn other_answer() -> CallError {
+    CallError::Other("an answer to another question".into())
 }
 
 /// A job that holds nodes now, with its steps.

@@ -49,8 +49,10 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
         }
     }
     section.seconds("stage_ahead", &mut burst.stage_ahead);
+    section.flag("preempt_staged", &mut burst.preempts);
     section.flag("hold_nodes", &mut burst.holds_nodes);
     section.flag("end_over_limit", &mut burst.ends_over_limit);
+    section.seconds("measure_interval", &mut burst.measure_interval);
     let verify_in = section.read("verify_in", VERIFY, verify);
     set(&mut burst.verify_in, verify_in);
     let verify_out = section.read("verify_out", VERIFY, verify);

@@ -228,8 +228,10 @@ fn burst_buffer(text: &mut Text, config: &Config) {
     text.value("other_timeout", seconds(burst.other_timeout));
     text.value("poll_interval", seconds(burst.poll_interval));
     text.value("stage_ahead", seconds(burst.stage_ahead));
+    text.value("preempt_staged", burst.preempts);
     text.value("hold_nodes", burst.holds_nodes);
     text.value("end_over_limit", burst.ends_over_limit);
+    text.value("measure_interval", seconds(burst.measure_interval));
     text.string("verify_in", verify_word(burst.verify_in));
     text.string("verify_out", verify_word(burst.verify_out));
     text.value("workers", burst.n_workers);

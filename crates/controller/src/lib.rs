@@ -15,6 +15,7 @@ mod buffer_metrics;
 mod clock;
 mod counted;
 mod door;
+mod foreign;
 mod history;
 mod leader;
 mod leading;

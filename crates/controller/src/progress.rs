@@ -1,24 +1,35 @@
 //! How far agents say they are with moving data. Only remembered, never written.
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use model::staging::{Home, NodeProgress, Progress};
+use model::request::UsedSpace;
+use model::staging::{HeldHome, Home, NodeProgress, Progress};
 use model::{JobId, NodeName};
 use state::Cluster;
 use tokio::sync::watch;
+
+use crate::foreign::Foreign;
 
 /// An agent that says nothing this long about work it has is shown as stalled.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
 pub struct ProgressTable {
     latest: Mutex<HashMap<(Home, NodeName), (Progress, Instant)>>,
+    /// What agents have measured in their directories.
+    used: Mutex<HashMap<(Home, NodeName), u64>>,
     changed: watch::Sender<u64>,
+    pub foreign: Foreign,
 }
 
 impl Default for ProgressTable {
     fn default() -> Self {
-        ProgressTable { latest: Mutex::default(), changed: watch::channel(0).0 }
+        ProgressTable {
+            latest: Mutex::default(),
+            used: Mutex::default(),
+            changed: watch::channel(0).0,
+            foreign: Foreign::default(),
+        }
     }
 }
 
@@ -54,6 +65,28 @@ impl ProgressTable {
             }
         }
         found
+    }
+
+    /// What an agent has measured replaces what it had.
+    pub fn measured(&self, node: &NodeName, homes: &[HeldHome]) {
+        let mut used = self.used.lock().expect("nobody panics while holding this lock");
+        used.retain(|(_, on), _| on != node);
+        let known = homes.iter().filter(|held| held.used_bytes > 0).filter_map(|held| Some((held.home.clone()?, held)));
+        used.extend(known.map(|(home, held)| ((home, node.clone()), held.used_bytes)));
+    }
+
+    /// What buffers really hold: of each job, and of each persistent buffer.
+    pub fn used(&self) -> Vec<UsedSpace> {
+        let used = self.used.lock().expect("nobody panics while holding this lock");
+        let mut sums: BTreeMap<(JobId, String), u64> = BTreeMap::new();
+        for ((home, _), bytes) in used.iter() {
+            let key = match home {
+                Home::Job { job, .. } => (*job, String::new()),
+                Home::Persistent { name } => (JobId::default(), name.clone()),
+            };
+            *sums.entry(key).or_default() += bytes;
+        }
+        sums.into_iter().map(|((job, name), used_bytes)| UsedSpace { job, name, used_bytes }).collect()
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {

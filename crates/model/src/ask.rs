@@ -1,6 +1,7 @@
 //! What commands ask an agent about the runs on its node, and files that they bring (`sstat`, `scontrol listpids`, `sbcast`).
 use serde::{Deserialize, Serialize};
 
+use crate::staging::{Direction, Home};
 use crate::{JobId, StepId, Usage};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,12 +12,18 @@ pub enum Question {
     Write(Piece),
     /// A directory for such files, made with the caller's own rights; one that is there is fine.
     MakeDirectory { path: String },
+    /// What was moved to and from a buffer's directory, so many files behind the first.
+    Moved { home: Home, from: u64 },
+    /// What went wrong with that, in full.
+    MoveErrors { home: Home },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Runs(Vec<LiveRun>),
     Written,
+    Moved(MovedFiles),
+    MoveErrors(Vec<MoveError>),
     /// Why not, in the words of the system.
     Refused {
         why: String,
@@ -30,6 +37,28 @@ record! {
         pub step: StepId,
         pub usage: Usage,
         pub processes: Vec<LiveProcess>,
+    }
+
+    pub struct MovedFiles {
+        pub files: Vec<MovedFile>,
+        /// There are more, behind so many.
+        pub next: Option<u64>,
+    }
+
+    pub struct MovedFile {
+        pub direction: Direction,
+        /// Where it is now.
+        pub path: String,
+        pub size_bytes: u64,
+        /// Of its bytes, as `xxh3-128` by pieces; empty: it was not verified, or shares its blocks with the source.
+        pub hash: String,
+    }
+
+    pub struct MoveError {
+        pub direction: Direction,
+        pub text: String,
+        /// Nothing failed, but the user should know.
+        pub is_warning: bool,
     }
 
     pub struct LiveProcess {

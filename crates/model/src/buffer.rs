@@ -30,6 +30,8 @@ record! {
         /// What counts of it as `bb/<plugin>`, in MiB, for each job and for each node; nothing where that is not counted.
         pub tres_mb: u64,
         pub tres_mb_per_node: u64,
+        /// Of it, what goes into persistent buffers: those count for themselves once they are there.
+        pub tres_mb_created: u64,
         /// An administrator asked: other users' persistent buffers may be destroyed, too.
         pub by_admin: bool,
     }
@@ -149,6 +151,10 @@ record! {
         pub plugin: Plugin,
         pub access: String,
         pub kind: String,
+        /// Whom it counts for, and how much of `bb/<plugin>` it counts as.
+        pub association: u32,
+        pub qos: String,
+        pub tres_mb: u64,
         /// Since when the infrastructure does not list it.
         pub missed_since: Option<Timestamp>,
     }

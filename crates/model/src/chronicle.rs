@@ -1,10 +1,26 @@
-//! What administrators look up later: who changed which accounts, and when nodes were out of service.
+//! What administrators look up later: who changed which accounts, when nodes were out of service, which persistent buffers there were.
 use crate::{NodeName, Timestamp};
 
 record! {
     pub struct Chronicle {
         pub transactions: Vec<Transaction>,
         pub events: Vec<NodeEvent>,
+        /// Persistent buffers, also those that are gone.
+        pub buffers: Vec<BufferEvent>,
+    }
+
+    /// The life of a persistent buffer: in accounting it stands among the reservations.
+    pub struct BufferEvent {
+        pub name: String,
+        pub pool: String,
+        /// `native`, `datawarp`
+        pub plugin: String,
+        pub user: String,
+        pub account: String,
+        pub bytes: u64,
+        pub from: Timestamp,
+        /// None: it is there.
+        pub until: Option<Timestamp>,
     }
 
     /// One line of `sacctmgr list transactions`.

@@ -7,6 +7,8 @@ record! {
         pub starts: Vec<Start>,
         /// Whose burst buffers are filled now.
         pub stage_ins: Vec<StageStart>,
+        /// Whose burst buffers, filled ahead, make room for others that start sooner.
+        pub stage_preemptions: Vec<StagePreemption>,
         /// Why the others still wait, where that has changed.
         pub reasons: Vec<WaitReason>,
         /// When and where waiting jobs will start, where that has changed.
@@ -44,6 +46,13 @@ record! {
         pub task: Option<u32>,
         /// Where it is expected to run; empty: not known yet, or of no matter.
         pub nodes: Vec<NodeName>,
+    }
+
+    pub struct StagePreemption {
+        /// Who waits again.
+        pub job: JobId,
+        /// For whom.
+        pub by: JobId,
     }
 
     /// How much of one node; the ledger picks which CPUs and units.

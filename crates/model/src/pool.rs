@@ -28,10 +28,14 @@ pub struct BurstBufferConfig {
     pub poll_interval: Span,
     /// Data is staged in for jobs expected to start within this time; zero: only when the nodes are there.
     pub stage_ahead: Span,
+    /// Buffers filled ahead make room for more important jobs that start sooner.
+    pub preempts: bool,
     /// Nodes stay with the job until its data is staged out.
     pub holds_nodes: bool,
     /// A job whose buffer holds more than it asked for is ended.
     pub ends_over_limit: bool,
+    /// How often agents measure what buffers hold, and what else is in their pools.
+    pub measure_interval: Span,
     pub verify_in: Verify,
     pub verify_out: Verify,
     /// Copying threads of one agent; zero: as many as suit the machine.
@@ -86,8 +90,10 @@ impl Default for BurstBufferConfig {
             other_timeout: Span::from_secs(300),
             poll_interval: Span::from_secs(15),
             stage_ahead: Span::from_secs(10 * 3600),
+            preempts: false,
             holds_nodes: false,
             ends_over_limit: false,
+            measure_interval: Span::from_secs(30),
             verify_in: Verify::Stream,
             verify_out: Verify::Full,
             n_workers: 0,
@@ -167,8 +173,12 @@ record! {
     pub struct PoolReport {
         pub pool: String,
         pub total_bytes: u64,
-        /// What is left of it, existing buffers not counted.
+        /// What is left of it.
         pub available_bytes: u64,
+        /// What buffers of this agent have taken of it.
+        pub held_bytes: u64,
+        /// What others than buffers have taken of it. Agents see only their own part of a shared pool: the controller works it out.
+        pub foreign_bytes: u64,
         /// Why the agent cannot use it; empty: it can.
         pub problem: String,
     }
@@ -193,6 +203,13 @@ pub enum Verify {
     Stream,
     /// The copy is read back.
     Full,
+}
+
+impl PoolReport {
+    /// What buffers can have of it.
+    pub fn usable_bytes(&self) -> u64 {
+        self.total_bytes.saturating_sub(self.foreign_bytes)
+    }
 }
 
 impl Pool {

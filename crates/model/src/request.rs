@@ -61,12 +61,23 @@ record! {
         pub jobs: Vec<Job>,
         pub persistent: Vec<PersistentBuffer>,
         pub progress: Vec<NodeProgress>,
+        /// What is really in them, as measured last.
+        pub used: Vec<UsedSpace>,
+    }
+
+    /// Of a job's buffer on all its nodes, or of a persistent one.
+    pub struct UsedSpace {
+        pub job: JobId,
+        pub name: String,
+        pub used_bytes: u64,
     }
 
     pub struct PoolView {
         pub name: String,
         pub total_bytes: u64,
         pub used_bytes: u64,
+        /// What can still be given out: foreign files take of it, too.
+        pub free_bytes: u64,
         /// Agents that cannot use it, and why.
         pub problems: Vec<String>,
     }

@@ -23,7 +23,16 @@ pub const NAME: &str = "spurmover";
 pub const CLEAN: &str = "clean";
 
 /// Starts a mover in a process of its own. It outlives its starter; its journal stays locked for as long as it lives.
-pub fn start(executable: &Path, order: &Order, files: Files, is_cleaning: bool) -> std::io::Result<Child> {
+/// `joins`: a cgroup's file that takes its number, written to before anything else is done.
+pub fn start(
+    executable: &Path,
+    order: &Order,
+    files: Files,
+    is_cleaning: bool,
+    joins: Option<&Path>,
+) -> std::io::Result<Child> {
+    use std::os::unix::ffi::OsStrExt;
+    let joins = joins.and_then(|file| std::ffi::CString::new(file.as_os_str().as_bytes()).ok());
     let status = files.status.ok_or_else(|| std::io::Error::other("a mover needs a status file"))?;
     let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
     order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
@@ -36,6 +45,14 @@ pub fn start(executable: &Path, order: &Order, files: Files, is_cleaning: bool) 
     // SAFETY: between fork and exec only async-signal-safe calls are made.
     unsafe {
         command.pre_exec(move || {
+            if let Some(file) = &joins {
+                // It works as well where it is not let in.
+                let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                if fd >= 0 {
+                    libc::write(fd, c"0".as_ptr().cast(), 1);
+                    libc::close(fd);
+                }
+            }
             // Out of the way first: a descriptor may already have the number that another one gets.
             let mut high = [0; 4];
             for (fd, high) in given.iter().zip(&mut high) {

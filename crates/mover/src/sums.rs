@@ -14,7 +14,7 @@ use crate::copy::Work;
 use crate::fence;
 use crate::list;
 use crate::order::{Kind, Place, Transfer};
-use crate::trouble::{Side, Trouble};
+use crate::trouble::{Side, Trouble, shown};
 
 const BLOCK_BYTES: usize = 256 << 10;
 
@@ -35,7 +35,7 @@ fn check_transfer(work: &Work, transfer: &Transfer) -> Result<(), Trouble> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = fs::openat(CWD, path, flags, Mode::empty()).map_err(trouble)?;
     if FileType::from_raw_mode(fs::fstat(&opened).map_err(trouble)?.st_mode) != FileType::RegularFile {
-        return Err(Trouble::permanent(format!("{} is not a regular file", path.display())));
+        return Err(Trouble::permanent(format!("{} is not a regular file", shown(path))));
     }
     let lines = Mutex::new(BufReader::new(File::from(opened)).split(b'\n').enumerate());
     let n_named = std::sync::atomic::AtomicU64::new(0);
@@ -53,7 +53,7 @@ fn check_transfer(work: &Work, transfer: &Transfer) -> Result<(), Trouble> {
                 }
             });
             if let Err(why) = checked {
-                work.counters.failed(&Trouble::permanent(format!("{} line {}: {why}", path.display(), index + 1)));
+                work.counters.failed(&Trouble::permanent(format!("{} line {}: {why}", shown(path), index + 1)));
             }
         }
     };
@@ -65,7 +65,7 @@ fn check_transfer(work: &Work, transfer: &Transfer) -> Result<(), Trouble> {
         labour();
     });
     if n_named.into_inner() == 0 && !work.stop.is_set() {
-        return Err(Trouble::permanent(format!("{} names nothing of {}", path.display(), transfer.source.path)));
+        return Err(Trouble::permanent(format!("{} names nothing of {}", shown(path), transfer.source.path)));
     }
     Ok(())
 }

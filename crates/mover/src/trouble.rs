@@ -66,9 +66,9 @@ impl Trouble {
         let text = match errno {
             // A fence and O_NOFOLLOW answer so.
             Errno::LOOP | Errno::XDEV => {
-                format!("cannot {doing} {}: a symbolic link in it is not followed", path.display())
+                format!("cannot {doing} {}: a symbolic link in it is not followed", shown(path))
             }
-            _ => format!("cannot {doing} {}: {}", path.display(), words(errno)),
+            _ => format!("cannot {doing} {}: {}", shown(path), words(errno)),
         };
         Trouble { class: classify(errno, side), text }
     }
@@ -96,6 +96,19 @@ fn classify(errno: Errno, side: Side) -> Class {
         ) => Class::Transient,
         _ => Class::Permanent,
     }
+}
+
+/// A path for people: one line, and not so long that what follows is lost.
+pub fn shown(path: &Path) -> String {
+    const MOST: usize = 200;
+    let text: String = path.to_string_lossy().chars().map(|each| if each.is_control() { '?' } else { each }).collect();
+    let n_chars = text.chars().count();
+    if n_chars <= MOST {
+        return text;
+    }
+    let head: String = text.chars().take(MOST / 2).collect();
+    let tail: String = text.chars().skip(n_chars - MOST / 2).collect();
+    format!("{head}…{tail}")
 }
 
 /// The system's words without its number.
@@ -132,5 +145,11 @@ mod tests {
     fn texts_name_the_path_and_say_why() {
         let trouble = Trouble::of(Errno::ACCESS, Side::Source, "open", Path::new("/data/x"));
         assert_eq!(trouble.text, "cannot open /data/x: Permission denied");
+        let long = format!("/data/{}/two\nlines", "deeper/".repeat(1000));
+        let trouble = Trouble::of(Errno::IO, Side::Source, "open", Path::new(&long));
+        assert!(
+            trouble.text.chars().count() < 260 && trouble.text.ends_with("two?lines: Input/output error"),
+            "{trouble}"
+        );
     }
 }

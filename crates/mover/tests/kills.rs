@@ -10,7 +10,7 @@ use mover::{Ending, Kind, Order, Verify, process};
 use support::{Folder, listing, noise, order, outcome};
 
 fn start(folder: &Folder, order: &Order) -> std::process::Child {
-    process::start(Path::new(env!("CARGO_BIN_EXE_mover-test")), order, folder.files(), false).unwrap()
+    process::start(Path::new(env!("CARGO_BIN_EXE_mover-test")), order, folder.files(), false, None).unwrap()
 }
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -132,7 +132,7 @@ fn the_parts_of_a_killed_mover_are_cleaned_away() {
     child.wait().unwrap();
     fs::write(folder.path("target/.mine.part"), b"not ours").unwrap();
     let executable = Path::new(env!("CARGO_BIN_EXE_mover-test"));
-    let mut cleaner = process::start(executable, &order, folder.files(), true).unwrap();
+    let mut cleaner = process::start(executable, &order, folder.files(), true, None).unwrap();
     assert!(cleaner.wait().unwrap().success());
     let left = parts(&folder);
     assert!(left.len() == 1 && left[0].contains(".mine.part"), "{left:?}");

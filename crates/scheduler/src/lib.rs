@@ -25,6 +25,7 @@ mod spot;
 mod staging;
 mod timeline;
 mod units;
+mod unstaging;
 mod why;
 
 pub use why::why;

@@ -22,6 +22,16 @@ pub(crate) fn being_staged(cluster: &Cluster) -> Vec<&Job> {
     jobs
 }
 
+/// When a job will have its nodes, as far as can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Now,
+    At(Timestamp),
+    /// Later than is looked ahead.
+    Unknown,
+    Never,
+}
+
 impl<'a> Pass<'a> {
     pub(crate) fn keep_a_place(&mut self, job: &'a Job) {
         if self.depth.may_promise() {
@@ -65,6 +75,7 @@ impl<'a> Pass<'a> {
                 match usage.fit(cluster, &job.spec) {
                     Fit::Never => break,
                     Fit::NotNow => {
+                        self.make_space(&usage, job);
                         blocked.extend(wanted.iter().copied());
                         break;
                     }
@@ -87,26 +98,35 @@ impl<'a> Pass<'a> {
 
     /// It is expected to start soon enough, or nobody knows when.
     fn is_due(&mut self, job: &'a Job) -> bool {
-        let pools = self.pools(job);
-        let Some(request) = self.request(job) else { return false };
-        if pools.is_empty() || pools.iter().any(|pool| self.fits_now(*pool, &request).is_some()) {
-            return true;
-        }
-        let Some(ahead) = self.ahead() else { return false };
-        self.room.look_ahead();
-        let first = |pool: &crate::room::PoolId| {
-            let slot = crate::timeline::Slot(1);
-            crate::timeline::earliest(&self.room, &self.clock, *pool, &request, slot).map(|(slot, _)| slot)
+        let Some(ahead) = self.ahead() else { return self.expected(job) == Expected::Now };
+        let (now, at) = match self.expected(job) {
+            Expected::Now | Expected::Unknown => return true,
+            Expected::Never => return false,
+            Expected::At(at) => (self.cluster.now(), at),
         };
-        let Some(slot) = pools.iter().filter_map(first).min().filter(|slot| *slot < self.clock.end()) else {
-            return true;
-        };
-        let (now, at) = (self.cluster.now(), self.clock.time(slot));
         if at <= now + ahead {
             return true;
         }
         self.look_again(now + ((at - now) - ahead));
         false
+    }
+
+    /// When nodes will be there for it.
+    pub(crate) fn expected(&mut self, job: &'a Job) -> Expected {
+        let pools = self.pools(job);
+        let Some(request) = self.request(job) else { return Expected::Never };
+        if pools.is_empty() || pools.iter().any(|pool| self.fits_now(*pool, &request).is_some()) {
+            return Expected::Now;
+        }
+        self.room.look_ahead();
+        let first = |pool: &crate::room::PoolId| {
+            let slot = crate::timeline::Slot(1);
+            crate::timeline::earliest(&self.room, &self.clock, *pool, &request, slot).map(|(slot, _)| slot)
+        };
+        match pools.iter().filter_map(first).min().filter(|slot| *slot < self.clock.end()) {
+            Some(slot) => Expected::At(self.clock.time(slot)),
+            None => Expected::Unknown,
+        }
     }
 
     /// Private space is made ahead where the job is expected to run.

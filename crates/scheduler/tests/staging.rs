@@ -1,7 +1,7 @@
 //! Whose burst buffers are filled, and when: in order, within the pools, early enough, and only for those who may start.
 use model::buffer::BufferPhase;
 use model::command::{DutyResult, PlaceResult};
-use model::pool::{BurstBufferConfig, Pool, PoolKind};
+use model::pool::{BurstBufferConfig, Pool, PoolKind, PoolReport};
 use model::spec::{JobKind, JobSpec, Size, TimeLimit};
 use model::staging::{Moved, StageResult};
 use model::time::Span;
@@ -192,4 +192,72 @@ fn one_plan_does_not_give_a_disk_twice() {
     }
     assert_eq!(world.schedule().starts.len(), 1);
     assert_eq!(jobs.iter().filter(|job| world.is_running(**job)).count(), 2);
+}
+
+#[test]
+fn a_job_whose_deadline_has_passed_is_not_staged() {
+    let mut world = cluster(|_| ());
+    let whole = world.submit_spec(spec("capacity=10", 10));
+    world.schedule();
+    let deadline = Some(world.now + Span::from_secs(1200));
+    let late = world.submit_spec(JobSpec { deadline, ..spec("capacity=1", 10) });
+    assert_eq!(staged_by(&world.schedule()), []);
+    world.pass(1300);
+    world.apply(Command::Cancel { jobs: vec![whole.into()], hurry: false });
+    answer(&mut world, whole);
+    assert_eq!(staged_by(&world.schedule()), []);
+    assert_eq!(phase(&world, late), None);
+    assert!(world.cluster.job(late).unwrap().is_over(), "it cannot end in time any more");
+}
+
+#[test]
+fn what_was_filled_ahead_makes_room_for_the_more_important_who_start_sooner() {
+    for (preempts, priority, makes_room) in [(true, 1_000_000, true), (false, 1_000_000, false), (true, 1, false)] {
+        let mut world = cluster(|config| config.burst_buffer.as_mut().expect("configured").preempts = preempts);
+        // One node is busy: who wants both is staged ahead, and starts in half an hour.
+        world.submit_spec(spec("", 30));
+        let size = Size { min_nodes: 2, n_tasks: Some(4), ..Default::default() };
+        let ahead = world.submit_spec(JobSpec { size, priority: Some(1000), ..spec("capacity=8", 60) });
+        world.schedule();
+        answer(&mut world, ahead);
+        world.schedule();
+        assert_eq!(phase(&world, ahead), Some(BufferPhase::StagedIn));
+        let sooner = world.submit_spec(JobSpec { priority: Some(priority), ..spec("capacity=8", 10) });
+        let plan = world.schedule();
+        assert_eq!(plan.stage_preemptions.len(), usize::from(makes_room), "{preempts} {priority}");
+        if !makes_room {
+            assert_eq!(phase(&world, ahead), Some(BufferPhase::StagedIn));
+            continue;
+        }
+        assert_eq!(phase(&world, ahead), Some(BufferPhase::TearingDown));
+        assert_eq!(world.schedule().stage_preemptions, [], "it is on its way");
+        answer(&mut world, ahead);
+        assert_eq!(staged_by(&world.schedule()), [sooner]);
+        assert_eq!(world.reason(ahead).0, Some(Reason::BurstBufferResources));
+    }
+}
+
+#[test]
+fn foreign_files_leave_less_to_give() {
+    let mut world = cluster(|_| ());
+    let report = |pool: &str, total: u64, foreign: u64| PoolReport {
+        pool: pool.into(),
+        total_bytes: total << 30,
+        foreign_bytes: foreign << 30,
+        ..Default::default()
+    };
+    let node = world.cluster.nodes().next().expect("a node").name.clone();
+    let seen = |flash, nvme| {
+        let pools = vec![report("flash", 12, flash), report("nvme", 4, nvme)];
+        Command::PoolsSeen { node: node.clone(), pools }
+    };
+    world.apply(seen(6, 3));
+    let [shared, private] = ["capacity=8", "capacity=2 pool=nvme"].map(|text| world.submit_spec(spec(text, 10)));
+    let plan = world.schedule();
+    assert_eq!(staged_by(&plan), []);
+    assert_eq!(world.reason(shared).0, Some(Reason::BurstBufferResources));
+    let place = &plan.starts[0];
+    assert!(place.job == private && place.nodes[0].node != node, "{place:?}");
+    world.apply(seen(2, 0));
+    assert_eq!(staged_by(&world.schedule()), [shared]);
 }

@@ -1,9 +1,9 @@
 //! Who changed which accounts, and when nodes were out of service: the latest of both are kept, for administrators to look up.
 use imbl::{OrdMap, Vector};
 use model::accounts::{Accounts, Association, Change, Edit, EntityFilter, Field, Value};
-use model::chronicle::{Chronicle, NodeEvent, Transaction};
+use model::chronicle::{BufferEvent, Chronicle, NodeEvent, Transaction};
 use model::node::{Node, NodePhase};
-use model::{NodeName, Timestamp};
+use model::{NodeName, PersistentBuffer, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -20,21 +20,47 @@ pub struct Kept {
     /// Those that are over.
     events: Vector<Arc<NodeEvent>>,
     open: OrdMap<NodeName, Arc<NodeEvent>>,
-}
-
-impl Kept {
-    /// The earliest first.
-    pub fn all(&self) -> Chronicle {
-        let mut events: Vec<NodeEvent> =
-            self.events.iter().chain(self.open.values()).map(|one| (**one).clone()).collect();
-        events.sort_by(|one, other| (one.from, &one.node).cmp(&(other.from, &other.node)));
-        Chronicle { transactions: self.transactions.iter().map(|one| (**one).clone()).collect(), events }
-    }
+    /// Persistent buffers that are gone.
+    buffers: Vector<Arc<BufferEvent>>,
 }
 
 impl Cluster {
-    pub fn chronicle(&self) -> &Kept {
-        &self.chronicle
+    /// The earliest first.
+    pub fn chronicle(&self) -> Chronicle {
+        let gone = self.chronicle.buffers.iter().map(|one| (**one).clone());
+        let there = self.persistent.values().map(|buffer| of_buffer(buffer, None));
+        let mut buffers: Vec<BufferEvent> = gone.chain(there).collect();
+        buffers.sort_by(|one, other| (one.from, &one.name).cmp(&(other.from, &other.name)));
+        Chronicle { buffers, ..self.chronicle.all() }
+    }
+}
+
+fn of_buffer(buffer: &PersistentBuffer, until: Option<Timestamp>) -> BufferEvent {
+    BufferEvent {
+        name: buffer.name.clone(),
+        pool: buffer.pool.clone(),
+        plugin: buffer.plugin.word().into(),
+        user: buffer.user.clone(),
+        account: buffer.account.clone(),
+        bytes: buffer.bytes,
+        from: buffer.created,
+        until,
+    }
+}
+
+/// A persistent buffer is gone.
+pub(crate) fn note_buffer(cluster: &mut Cluster, buffer: &PersistentBuffer) {
+    let event = of_buffer(buffer, Some(cluster.now));
+    push(&mut cluster.chronicle.buffers, event);
+}
+
+impl Kept {
+    fn all(&self) -> Chronicle {
+        let mut events: Vec<NodeEvent> =
+            self.events.iter().chain(self.open.values()).map(|one| (**one).clone()).collect();
+        events.sort_by(|one, other| (one.from, &one.node).cmp(&(other.from, &other.node)));
+        let transactions = self.transactions.iter().map(|one| (**one).clone()).collect();
+        Chronicle { transactions, events, buffers: Vec::new() }
     }
 }
 

@@ -53,6 +53,8 @@ pub struct Cluster {
     /// Which buffers have a directory on a node, or are worked for by its agent.
     pub(crate) buffer_places: OrdSet<(NodeName, JobId)>,
     pub(crate) persistent: OrdMap<String, Arc<PersistentBuffer>>,
+    /// What buffers can have of shared pools' file systems, besides what others have put there.
+    pub(crate) usable: OrdMap<String, u64>,
     /// Counts what was ordered for persistent buffers.
     pub(crate) n_persistent_orders: u32,
     /// Jobs that are not over, by owner and name: what `singleton` asks for.
@@ -154,6 +156,11 @@ impl Cluster {
 
     pub fn steps_of(&self, job: JobId) -> impl Iterator<Item = &Arc<Step>> {
         self.steps.range((job, StepId::Number(0))..=(job, StepId::Batch)).map(|(_, step)| step)
+    }
+
+    /// What buffers can have of a shared pool's file system; none: no agent has told.
+    pub fn usable(&self, pool: &str) -> Option<u64> {
+        self.usable.get(pool).copied()
     }
 
     pub fn array(&self, id: JobId) -> Option<&Arc<Array>> {

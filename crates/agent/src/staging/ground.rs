@@ -1,8 +1,7 @@
 //! The agent's side of a pool: its root, the homes in it, and their end. Every step is by descriptor, follows no link, and leaves
 //! no file system.
-use std::ffi::OsStr;
+use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use model::JobId;
@@ -11,11 +10,12 @@ use model::staging::{Access, Home};
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::{Errno, Result};
 
+use super::removal;
 use crate::sys;
 
-const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PASSED_THROUGH: Mode = Mode::from_bits_retain(0o711);
-const OWN: Mode = Mode::from_bits_retain(0o700);
+pub const OWN: Mode = Mode::from_bits_retain(0o700);
 pub const RECORDS: &str = ".spur";
 const TRASH: &str = ".trash";
 
@@ -150,7 +150,7 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
             let root_fd = open_root(root)?;
             let trash = fs::openat(&root_fd, TRASH, DIRECTORY, Mode::empty()).map_err(said)?;
             // What an earlier removal has left there goes first.
-            remove_entry(&trash, trash_name.as_bytes()).map_err(said)?;
+            removal::remove(&trash, &trash_name).map_err(said)?;
             match fs::renameat(&parent, name.as_str(), &trash, trash_name.as_str()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(said(errno)),
@@ -168,56 +168,7 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
         Err(errno) => return Err(said(errno)),
     }
     let Ok(trash) = fs::openat(CWD, Path::new(root).join(TRASH), DIRECTORY, Mode::empty()) else { return Ok(()) };
-    remove_entry(&trash, trash_name.as_bytes()).map_err(said)
-}
-
-/// A file, or a whole tree. Gone already is as good.
-fn remove_entry(parent: impl AsFd, name: &[u8]) -> Result<()> {
-    let name = OsStr::from_bytes(name);
-    match fs::unlinkat(&parent, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
-        Err(errno) => return Err(errno),
-    }
-    let directory = match fs::openat(&parent, name, DIRECTORY, Mode::empty()) {
-        Err(Errno::ACCESS) => {
-            // Only where the agent is not root: its user may have taken its own rights away.
-            fs::chmodat(&parent, name, OWN, AtFlags::empty())?;
-            fs::openat(&parent, name, DIRECTORY, Mode::empty())?
-        }
-        Err(Errno::NOENT) => return Ok(()),
-        other => other?,
-    };
-    let (own, above) = (fs::fstat(&directory)?, fs::fstat(&parent)?);
-    if own.st_dev != above.st_dev {
-        return Err(Errno::XDEV);
-    }
-    if sys::own_uid() != 0 && own.st_mode & 0o700 != 0o700 {
-        fs::fchmod(&directory, OWN)?;
-    }
-    let mut names = Vec::new();
-    loop {
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(name.to_vec());
-            }
-            if names.len() >= 4096 {
-                break;
-            }
-        }
-        if names.is_empty() {
-            break;
-        }
-        for name in names.drain(..) {
-            remove_entry(&directory, &name)?;
-        }
-    }
-    match fs::unlinkat(&parent, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno),
-    }
+    removal::remove(&trash, &trash_name).map_err(said)
 }
 
 /// Every home below a root.
@@ -245,12 +196,12 @@ fn directories(path: &Path) -> Vec<String> {
     entries.flatten().filter(is_dir).filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// What a home takes on the disk.
+/// What a home takes on the disk. A file with several names is there once.
 pub fn used_bytes(root: &str, home: &Home) -> u64 {
-    open_home(root, home).map_or(0, |fd| below(fd, 0))
+    open_home(root, home).map_or(0, |fd| below(fd, 0, &mut HashSet::new()))
 }
 
-fn below(directory: OwnedFd, depth: u32) -> u64 {
+fn below(directory: OwnedFd, depth: u32, linked: &mut HashSet<u64>) -> u64 {
     const DEPTH_MAX: u32 = 500;
     let Ok(entries) = Dir::read_from(&directory) else { return 0 };
     let mut total = 0;
@@ -260,9 +211,13 @@ fn below(directory: OwnedFd, depth: u32) -> u64 {
             continue;
         }
         let Ok(stat) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        total += stat.st_blocks as u64 * 512;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory && depth < DEPTH_MAX {
-            total += fs::openat(&directory, name, DIRECTORY, Mode::empty()).map_or(0, |fd| below(fd, depth + 1));
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_directory || stat.st_nlink < 2 || linked.insert(stat.st_ino) {
+            total += stat.st_blocks as u64 * 512;
+        }
+        if is_directory && depth < DEPTH_MAX {
+            let opened = fs::openat(&directory, name, DIRECTORY, Mode::empty());
+            total += opened.map_or(0, |fd| below(fd, depth + 1, linked));
         }
     }
     total

@@ -9,11 +9,17 @@
 //! whose journal is locked is joined instead of started.
 mod errand;
 pub mod ground;
+mod group;
 mod record;
+mod removal;
+mod survey;
 mod table;
+mod tell;
 mod watch;
 mod work;
 
+pub use survey::send as send_inventory;
 pub use table::{Staging, remove, stage, stop_mover};
-pub use watch::{pool_reports, send_inventory, watch};
+pub use tell::{errors, moved};
+pub use watch::{pool_reports, watch};
 pub use work::end_all;

@@ -157,9 +157,9 @@ pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
     tokio::spawn(async move {
         let _turn = turn.lock().await;
         let node = agent.options.node.to_string();
-        let (root, named) = (removal.root.clone(), home.clone());
+        let (held, root, named) = (agent.clone(), removal.root.clone(), home.clone());
         let removed = tokio::task::spawn_blocking(move || {
-            work::end_movers(&root, &named, &node, u32::MAX)?;
+            work::end_movers(work::Here::of(&held), &root, &named, u32::MAX)?;
             ground::remove_home(&root, &named)?;
             work::forget(&root, &named, &node);
             Ok::<_, String>(())
@@ -195,11 +195,10 @@ pub fn stop_mover(agent: &Arc<Agent>, home: Home, attempt: u32) {
     let agent = agent.clone();
     tokio::spawn(async move {
         let _turn = turn.lock().await;
-        let node = agent.options.node.to_string();
         let roots: Vec<String> = agent.options.pools.iter().map(|pool| pool.root.clone()).collect();
         let _ = tokio::task::spawn_blocking(move || {
             for root in roots {
-                if let Err(why) = work::end_movers(&root, &home, &node, attempt) {
+                if let Err(why) = work::end_movers(work::Here::of(&agent), &root, &home, attempt) {
                     tracing::warn!(?home, why, "a mover could not be ended");
                 }
             }

@@ -1,20 +1,18 @@
-//! What the controller is told unasked: how far the movers are, which homes there are, and when one has outgrown its capacity.
-use std::collections::HashSet;
+//! What the controller is told unasked: how far the movers are, and what there is.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::agent::Report;
 use model::pool::PoolReport;
-use model::staging::{HeldHome, Home, Inventory, Progress};
+use model::staging::Progress;
 
 use super::ground;
 use super::record::Papers;
-use super::table::DIRECTIONS;
+use super::survey::{self, Told};
 use crate::table::Agent;
 
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const INVENTORY_EVERY: Duration = Duration::from_secs(600);
-const MEASURE_EVERY: Duration = Duration::from_secs(30);
 const RATE_OVER: Duration = Duration::from_secs(10);
 /// A file system that does not answer must not hold up the registration.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
@@ -28,17 +26,18 @@ pub async fn watch(agent: Arc<Agent>) {
     progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     // The first one goes with the registration.
     let mut inventory = tokio::time::interval_at(tokio::time::Instant::now() + INVENTORY_EVERY, INVENTORY_EVERY);
-    let mut measure_at = tokio::time::Instant::now() + MEASURE_EVERY;
-    let mut over = HashSet::new();
+    let every = agent.options.measure_every;
+    let mut measure_at = tokio::time::Instant::now() + every;
+    let mut told = Told::default();
     loop {
         tokio::select! {
             _ = progress.tick() => report_progress(&agent),
-            _ = inventory.tick() => send_inventory(&agent),
+            _ = inventory.tick() => survey::send(&agent),
             _ = tokio::time::sleep_until(measure_at) => {
                 let started = Instant::now();
-                measure(&agent, &mut over).await;
+                survey::measure(&agent, &mut told).await;
                 // Large trees are measured less often.
-                measure_at = tokio::time::Instant::now() + MEASURE_EVERY.max(20 * started.elapsed());
+                measure_at = tokio::time::Instant::now() + every.max(20 * started.elapsed());
             }
         }
     }
@@ -84,38 +83,6 @@ fn rate(samples: &std::collections::VecDeque<(Instant, u64)>) -> u64 {
     if secs <= 0.0 { 0 } else { (last.saturating_sub(*first) as f64 / secs) as u64 }
 }
 
-/// Right after a registration, and now and then.
-pub fn send_inventory(agent: &Arc<Agent>) {
-    if agent.options.pools.is_empty() {
-        return;
-    }
-    let agent = agent.clone();
-    tokio::task::spawn_blocking(move || {
-        let inventory = Inventory { homes: held(&agent, true), pools: reports(&agent.options) };
-        agent.table().report(Report::Inventory(inventory));
-    });
-}
-
-fn held(agent: &Agent, is_measured: bool) -> Vec<HeldHome> {
-    let node = agent.options.node.as_str();
-    let mut found = Vec::new();
-    for pool in &agent.options.pools {
-        for home in ground::homes(&pool.root) {
-            let papers = DIRECTIONS.map(|direction| Papers::new(&pool.root, &home, node, direction));
-            let attempts = papers.iter().filter_map(|papers| papers.read()).map(|record| record.work.attempt);
-            found.push(HeldHome {
-                attempt: attempts.max().unwrap_or_default(),
-                is_moving: papers.iter().any(|papers| papers.has_mover()),
-                used_bytes: if is_measured { ground::used_bytes(&pool.root, &home) } else { 0 },
-                pool: pool.name.clone(),
-                root: pool.root.clone(),
-                home: Some(home),
-            });
-        }
-    }
-    found
-}
-
 fn reports(options: &crate::Options) -> Vec<PoolReport> {
     options.pools.iter().map(ground::report).collect()
 }
@@ -135,33 +102,4 @@ pub async fn pool_reports(agent: &Arc<Agent>) -> Vec<PoolReport> {
             agent.options.pools.iter().map(silent).collect()
         }
     }
-}
-
-/// A home above its capacity is told at once, and once; so is that it no longer is.
-async fn measure(agent: &Arc<Agent>, over: &mut HashSet<Home>) {
-    let held = agent.clone();
-    let Ok(found) = tokio::task::spawn_blocking(move || over_capacity(&held)).await else { return };
-    let is_news = found != *over;
-    for home in found.iter().filter(|home| !over.contains(home)) {
-        tracing::warn!(?home, "a buffer holds more than its capacity");
-    }
-    *over = found;
-    if is_news {
-        send_inventory(agent);
-    }
-}
-
-fn over_capacity(agent: &Agent) -> HashSet<Home> {
-    let node = agent.options.node.as_str();
-    let mut found = HashSet::new();
-    for pool in &agent.options.pools {
-        for home in ground::homes(&pool.root) {
-            let records = DIRECTIONS.iter().filter_map(|way| Papers::new(&pool.root, &home, node, *way).read());
-            let capacity = records.map(|record| record.work.capacity_bytes).max().unwrap_or_default();
-            if capacity > 0 && ground::used_bytes(&pool.root, &home) > capacity {
-                found.insert(home);
-            }
-        }
-    }
-    found
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::record::{Papers, Record, boot_id};
 use super::table::{DIRECTIONS, failed};
-use super::{errand, ground};
+use super::{errand, ground, group};
 use crate::supervisor::Identity;
 use crate::table::Agent;
 use crate::{leftovers, sys};
@@ -21,6 +21,19 @@ const KILL_AFTER: Duration = Duration::from_secs(5);
 /// A mover that dies without a word is started again so often.
 const STARTS_MAX: u32 = 6;
 const EXECUTABLE: &str = "/proc/self/exe";
+
+/// Whose movers, and below which cgroup they are.
+#[derive(Clone, Copy)]
+pub struct Here<'a> {
+    node: &'a str,
+    cgroup: Option<&'a Path>,
+}
+
+impl<'a> Here<'a> {
+    pub fn of(agent: &'a Agent) -> Self {
+        Here { node: agent.options.node.as_str(), cgroup: agent.cgroup.as_deref() }
+    }
+}
 
 enum Begun {
     Over(StageResult),
@@ -52,7 +65,7 @@ pub async fn perform(
         };
         let (papers, started_secs) = (mover.papers.clone(), mover.started_secs);
         let ended = attend(work, mover, &mut halted).await;
-        sweep(home, work, agent.options.node.as_str()).await;
+        sweep(agent, home, work).await;
         if *halted.borrow() {
             clean(agent, home, work).await;
             return None;
@@ -92,7 +105,7 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork) -> Result<Begun, String> 
         if known.is_some() {
             return Ok(Begun::Moving(Mover { papers, child: None, started_secs }));
         }
-        end_movers(&work.root, home, node, u32::MAX)?;
+        end_movers(Here::of(agent), &work.root, home, u32::MAX)?;
     }
     match work.direction {
         Direction::In => ground::make_home(&work.root, home, work.uid, work.gid)?,
@@ -112,7 +125,9 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork) -> Result<Begun, String> 
         return Ok(Begun::Over(result));
     }
     let files = papers.files().map_err(|error| format!("cannot make the mover's files: {error}"))?;
-    let child = mover::process::start(Path::new(EXECUTABLE), &order, files, false)
+    let group = group::make(agent.cgroup.as_deref(), home, work.direction);
+    let joins = group.as_ref().map(|group| group.path().join("cgroup.procs"));
+    let child = mover::process::start(Path::new(EXECUTABLE), &order, files, false, joins.as_deref())
         .map_err(|error| format!("cannot start a mover: {error}"))?;
     Ok(Begun::Moving(Mover { papers, child: Some(child), started_secs }))
 }
@@ -172,16 +187,21 @@ fn signal(papers: &Papers, signal: i32) {
 }
 
 /// What commands have started and left behind.
-async fn sweep(home: &Home, work: &StageWork, node: &str) {
-    if work.transfers.iter().any(|transfer| transfer.kind == TransferKind::Command) {
-        let mark = errand::mark(home, node);
-        let _ = tokio::task::spawn_blocking(move || sweep_now(&mark)).await;
-    }
+async fn sweep(agent: &Arc<Agent>, home: &Home, work: &Arc<StageWork>) {
+    let (agent, home, work) = (agent.clone(), home.clone(), work.clone());
+    let _ = tokio::task::spawn_blocking(move || sweep_now(Here::of(&agent), &home, &work)).await;
 }
 
-fn sweep_now(mark: &str) {
+fn sweep_now(here: Here, home: &Home, work: &StageWork) {
+    let group = group::find(here.cgroup, home, work.direction);
+    let has_commands = work.transfers.iter().any(|transfer| transfer.kind == TransferKind::Command);
+    let mark = errand::mark(home, here.node);
     let until = std::time::Instant::now() + KILL_AFTER;
-    while !leftovers::kill(mark, None) && std::time::Instant::now() < until {
+    let is_clear = || {
+        let is_unmarked = !has_commands || leftovers::kill(&mark, None);
+        is_unmarked && group.as_ref().is_none_or(group::clear)
+    };
+    while !is_clear() && std::time::Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -200,7 +220,8 @@ fn clean_now(home: &Home, work: &StageWork, node: &str) {
     }
     let identity = Identity::look_up(work.uid, work.gid, &work.user);
     let Ok(order) = errand::order(work, home, node, &identity, 1) else { return };
-    let cleaner = papers.files().and_then(|files| mover::process::start(Path::new(EXECUTABLE), &order, files, true));
+    let cleaner =
+        papers.files().and_then(|files| mover::process::start(Path::new(EXECUTABLE), &order, files, true, None));
     match cleaner {
         Ok(mut cleaner) => drop(cleaner.wait()),
         Err(error) => tracing::warn!(?home, %error, "unfinished files of a mover may be left"),
@@ -208,7 +229,8 @@ fn clean_now(home: &Home, work: &StageWork, node: &str) {
 }
 
 /// Blocks until no mover of an attempt up to this one is left for the home, and no unfinished file outside it.
-pub fn end_movers(root: &str, home: &Home, node: &str, attempt: u32) -> Result<(), String> {
+pub fn end_movers(here: Here, root: &str, home: &Home, attempt: u32) -> Result<(), String> {
+    let node = here.node;
     for direction in DIRECTIONS {
         let papers = Papers::new(root, home, node, direction);
         let Some(record) = papers.read().filter(|record| record.work.attempt <= attempt) else { continue };
@@ -225,9 +247,7 @@ pub fn end_movers(root: &str, home: &Home, node: &str, attempt: u32) -> Result<(
             // Nobody tells when a process that is not our child has gone, and we must not wait for ever.
             std::thread::sleep(Duration::from_millis(10));
         }
-        if record.work.transfers.iter().any(|transfer| transfer.kind == TransferKind::Command) {
-            sweep_now(&errand::mark(home, node));
-        }
+        sweep_now(here, home, &record.work);
         if record.result.is_none() {
             clean_now(home, &record.work, node);
         }
@@ -242,10 +262,11 @@ pub fn forget(root: &str, home: &Home, node: &str) {
 }
 
 /// When a node is cleared for good: its movers go with its jobs.
-pub fn end_all(options: &crate::Options) {
+pub fn end_all(options: &crate::Options, cgroup: Option<&Path>) {
+    let here = Here { node: options.node.as_str(), cgroup };
     for pool in &options.pools {
         for home in ground::homes(&pool.root) {
-            if let Err(why) = end_movers(&pool.root, &home, options.node.as_str(), u32::MAX) {
+            if let Err(why) = end_movers(here, &pool.root, &home, u32::MAX) {
                 tracing::warn!(?home, why, "a mover could not be ended");
             }
         }

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         pid_file: Some(dir.join("agent.pid")),
         log_file: None,
         heartbeat: Duration::from_millis(500),
+        measure_every: Duration::from_millis(300),
         pools: vec![model::pool::Pool {
             name: "local".into(),
             kind: model::pool::PoolKind::Node,

@@ -217,6 +217,7 @@ impl World {
             pid_file: None,
             log_file: None,
             heartbeat: Duration::from_secs(1),
+            measure_every: Duration::from_millis(300),
             pools: vec![model::pool::Pool {
                 name: "local".into(),
                 root: self.dir.join("pool").display().to_string(),

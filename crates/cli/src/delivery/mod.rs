@@ -100,7 +100,9 @@ impl Delivery {
         match answer {
             Ok(Answer::Written) => Ok(()),
             Ok(Answer::Refused { why }) => Err(format!("REQUEST_FILE_BCAST({node}): {why}")),
-            Ok(Answer::Runs(_)) => Err(format!("REQUEST_FILE_BCAST({node}): another answer")),
+            Ok(Answer::Runs(_) | Answer::Moved(_) | Answer::MoveErrors(_)) => {
+                Err(format!("REQUEST_FILE_BCAST({node}): another answer"))
+            }
             Err(error) => Err(format!("REQUEST_FILE_BCAST({node}): {error}")),
         }
     }

@@ -382,7 +382,18 @@ async fn reservations(
             ("TimeEnd", clock.show(one.end)),
         ]
     };
-    Ok(Ok(list.iter().map(row).collect()))
+    let buffer = |one: &model::chronicle::BufferEvent| -> Cells {
+        vec![
+            ("Cluster", facts.name.clone()),
+            ("Name", one.name.clone()),
+            ("Assocs", format!("{}/{}", one.account, one.user)),
+            ("TRES", format!("bb/{}={}", one.plugin, model::size::show_megabytes(one.bytes >> 20))),
+            ("TimeStart", clock.show(one.from)),
+            ("TimeEnd", one.until.map_or("Unknown".into(), |until| clock.show(until))),
+        ]
+    };
+    let buffers = controller.chronicle().await?.buffers;
+    Ok(Ok(list.iter().map(row).chain(buffers.iter().map(buffer)).collect()))
 }
 
 /// Jobs that history takes to be there, though the controller does not know them.

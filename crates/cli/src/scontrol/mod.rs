@@ -14,6 +14,7 @@ use crate::trouble::{self, Trouble, connect};
 use crate::version;
 use crate::zone::Clock;
 
+mod bbstat;
 mod config_names;
 pub mod create;
 mod error_texts;

@@ -2,7 +2,7 @@
 use model::request::JobFilter;
 
 use super::{
-    Entity, Mode, Reply, asking, help, hosts, now, owner, show, show_assoc_mgr, show_burst, show_config,
+    Entity, Mode, Reply, asking, bbstat, help, hosts, now, owner, show, show_assoc_mgr, show_burst, show_config,
     show_reservation, show_slurmd, show_topology,
 };
 use crate::zone::Clock;
@@ -17,15 +17,12 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     };
     if let Entity::BurstStatus = entity {
         let words = rest[1..].to_vec();
-        return asking("slurm_load_burst_buffer_stat error", async |controller, _| {
+        return asking("slurm_load_burst_buffer_stat error", async |controller, cluster| {
             let page = controller.burst().await?;
             if page.config.as_ref().is_some_and(|config| config.plugin.is_external()) {
                 return Ok(Reply::text(controller.burst_status(words.clone()).await?));
             }
-            Ok(match show_burst::status(&page, &words) {
-                Ok(text) => Reply::text(text),
-                Err(why) => Reply::failed(&format!("scontrol: error: {why}")),
-            })
+            bbstat::show(cluster, &page, &words).await
         });
     }
     if entity == Entity::Associations {

@@ -1,9 +1,9 @@
-//! `scontrol show burstbuffer` and `show bbstat`.
+//! `scontrol show burstbuffer`.
 use std::collections::BTreeMap;
 
 use model::buffer::PersistentPhase;
 use model::pool::BurstBufferConfig;
-use model::request::{BurstPage, PoolView};
+use model::request::{BurstPage, PoolView, UsedSpace};
 use model::{Buffer, BufferPhase, Job, PersistentBuffer, Plugin, hostlist, size};
 
 use crate::json::Json;
@@ -33,7 +33,13 @@ pub fn text(page: &BurstPage, clock: &Clock, style: Style, is_verbose: bool) -> 
             }
             lines.push(line);
         }
-        lines.extend(page.persistent.iter().map(|buffer| persistent_line(buffer, clock)));
+        for buffer in &page.persistent {
+            let mut line = persistent_line(buffer, clock);
+            if style.details {
+                line.push_str(&used(page, |one| one.name == buffer.name));
+            }
+            lines.push(line);
+        }
     }
     let users = users(page);
     if !users.is_empty() {
@@ -76,8 +82,7 @@ fn plugin_json(page: &BurstPage, config: &BurstBufferConfig, json: &mut Json) {
                 json.field("name", pool.name.as_str());
                 json.field("granularity", pool.granularity_bytes.max(1));
                 json.field("total_space", view.total_bytes);
-                let taken = view.used_bytes.max(pool.unfree_bytes);
-                json.field("free_space", view.total_bytes.saturating_sub(taken));
+                json.field("free_space", view.free_bytes);
                 json.field("used_space", view.used_bytes);
             });
         }
@@ -127,13 +132,12 @@ fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
         let pool = config.pool(name);
         let granularity = pool.map_or(1, |pool| pool.granularity_bytes.max(1));
         let view = page.pools.iter().find(|view| view.name == name).cloned().unwrap_or_default();
-        let PoolView { total_bytes, used_bytes, .. } = view;
-        let taken = used_bytes.max(pool.map_or(0, |pool| pool.unfree_bytes));
+        let PoolView { total_bytes, used_bytes, free_bytes, .. } = view;
         format!(
             "Granularity={} TotalSpace={} FreeSpace={} UsedSpace={}",
             size::show_bytes(granularity),
             size::show_bytes(total_bytes),
-            size::show_bytes(total_bytes.saturating_sub(taken)),
+            size::show_bytes(free_bytes),
             size::show_bytes(used_bytes),
         )
     };
@@ -218,10 +222,17 @@ fn state(buffer: &Buffer, job: Option<&Job>) -> &'static str {
 
 fn details(buffer: &Buffer, job: Option<&Job>, page: &BurstPage) -> String {
     let nodes = hostlist::compress(buffer.places.iter().map(|place| place.node.as_str()));
+    let used = used(page, |one| one.name.is_empty() && one.job == buffer.job);
     match job.and_then(|job| Total::of(job, &page.progress)) {
-        Some(total) => format!(" Progress={} Nodes={nodes}", total.show().replace(' ', "_")),
-        None => format!(" Nodes={nodes}"),
+        Some(total) => format!("{used} Progress={} Nodes={nodes}", total.show().replace(' ', "_")),
+        None => format!("{used} Nodes={nodes}"),
     }
+}
+
+/// What agents have measured last; nothing while none has.
+fn used(page: &BurstPage, is_it: impl Fn(&UsedSpace) -> bool) -> String {
+    let found = page.used.iter().find(|one| is_it(one));
+    found.map_or(String::new(), |one| format!(" Used={}", size::show_bytes(one.used_bytes)))
 }
 
 fn persistent_state(buffer: &PersistentBuffer) -> &'static str {
@@ -262,71 +273,4 @@ fn users(page: &BurstPage) -> Vec<String> {
         (bytes > 0).then(|| format!("    UserID={user}({uid}) Used={}", size::show_bytes(bytes)))
     };
     used.into_iter().filter_map(line).collect()
-}
-
-/// `show bbstat [pools|jobs|nodes|job ID]`
-pub fn status(page: &BurstPage, words: &[String]) -> Result<String, String> {
-    if page.config.is_none() {
-        return Ok(String::new());
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut out = String::new();
-    match &words[..] {
-        [] | ["pools"] => {
-            out.push_str("POOL             TOTAL      FREE       USED       PROBLEMS\n");
-            for pool in &page.pools {
-                let free = pool.total_bytes.saturating_sub(pool.used_bytes);
-                let [total, free, used] = [pool.total_bytes, free, pool.used_bytes].map(size::show_bytes);
-                let line = format!("{:<16} {total:<10} {free:<10} {used:<10} {}", pool.name, pool.problems.join("; "));
-                out.push_str(line.trim_end());
-                out.push('\n');
-            }
-        }
-        ["jobs"] => {
-            out.push_str("JOBID      STATE        PROGRESS\n");
-            page.jobs.iter().for_each(|job| job_line(job, page, &mut out));
-        }
-        ["job", id] => {
-            let job = page.jobs.iter().find(|job| job.id.to_string() == *id);
-            let job = job.ok_or_else(|| format!("job {id} has no burst buffer"))?;
-            job_line(job, page, &mut out);
-            for buffer in page.buffers.iter().filter(|buffer| buffer.job == job.id) {
-                for place in &buffer.places {
-                    let state = match (place.is_done, place.failure.as_str()) {
-                        (_, failure) if !failure.is_empty() => failure,
-                        (true, _) => "done",
-                        (false, _) => "open",
-                    };
-                    out.push_str(&format!("  {} {:?} {} {state}\n", place.node, place.access, place.root));
-                }
-            }
-        }
-        ["nodes"] => {
-            out.push_str("NODE             JOBS MOVING RATE\n");
-            let mut nodes: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
-            for place in page.buffers.iter().flat_map(|buffer| &buffer.places) {
-                nodes.entry(place.node.as_str()).or_default().0 += 1;
-            }
-            for one in &page.progress {
-                let entry = nodes.entry(one.node.as_str()).or_default();
-                entry.1 += u64::from(one.progress.n_bytes < one.progress.n_bytes_total);
-                entry.2 += one.progress.bytes_per_second;
-            }
-            for (node, (jobs, moving, rate)) in nodes {
-                out.push_str(&format!("{node:<16} {jobs:<4} {moving:<6} {}/s\n", size::show_rounded_bytes(rate)));
-            }
-        }
-        _ => return Err("expected pools, jobs, nodes, or job and its number".into()),
-    }
-    Ok(out)
-}
-
-fn job_line(job: &Job, page: &BurstPage, out: &mut String) {
-    let state = job.buffer_state().map_or("", |state| state.word());
-    let progress = match Total::of(job, &page.progress) {
-        Some(total) => total.show(),
-        None => job.buffer_failure.clone(),
-    };
-    out.push_str(format!("{:<10} {state:<12} {progress}", job.id.to_string()).trim_end());
-    out.push('\n');
 }

@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use model::agent::{Order, Report};
 use model::command::Exited;
-use model::pool::PoolReport;
 use model::staging::Inventory;
 use model::{Caller, Command, NodeName, codec};
 use tokio::sync::{Notify, mpsc};
@@ -125,17 +124,9 @@ impl Listener {
     }
 
     /// What its file systems can hold goes to the log when it has changed by much; what it holds is looked at now.
-    fn take_inventory(&self, inventory: Inventory) {
-        let cluster = self.published.now();
-        let known = cluster.node(self.node.as_str()).map(|node| node.machine.pools.clone()).unwrap_or_default();
-        let is_near = |(new, old): (&PoolReport, &PoolReport)| {
-            let differs = |new: u64, old: u64| new.abs_diff(old) > old / 100;
-            new.pool == old.pool
-                && new.problem == old.problem
-                && !differs(new.total_bytes, old.total_bytes)
-                && !differs(new.available_bytes, old.available_bytes)
-        };
-        if known.len() != inventory.pools.len() || !inventory.pools.iter().zip(&known).all(is_near) {
+    fn take_inventory(&self, mut inventory: Inventory) {
+        self.progress.measured(&self.node, &inventory.homes);
+        if self.progress.foreign.judge(&self.published.now(), &self.node, &mut inventory.pools) {
             let (door, node, pools) = (self.door.clone(), self.node.clone(), inventory.pools.clone());
             tokio::spawn(async move {
                 if let Err(refusal) = door.propose(Caller::SYSTEM, Command::PoolsSeen { node, pools }).await {

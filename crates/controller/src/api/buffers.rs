@@ -1,4 +1,5 @@
 //! Reading burst buffers: all of them, or how far one job's data is.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::request::{BurstPage, PoolView, StagePage};
@@ -21,6 +22,7 @@ pub fn page(cluster: &Cluster, by: Caller, progress: &ProgressTable) -> BurstRep
         name: pool.name.clone(),
         total_bytes: capacity::total(cluster, pool),
         used_bytes: usage.of_pool(pool),
+        free_bytes: capacity::free(cluster, &usage, pool),
         problems: problems(cluster, &pool.name),
     });
     let pools = pools.collect();
@@ -29,10 +31,16 @@ pub fn page(cluster: &Cluster, by: Caller, progress: &ProgressTable) -> BurstRep
         cluster.buffers().filter(|buffer| may_see(buffer.uid)).map(|buffer| (**buffer).clone()).collect();
     buffers.sort_by_key(|buffer| std::cmp::Reverse((buffer.created, buffer.job)));
     let jobs = buffers.iter().filter_map(|buffer| cluster.job(buffer.job)).map(|job| (**job).clone()).collect();
+    let shown: BTreeSet<JobId> = buffers.iter().map(|buffer| buffer.job).collect();
+    let used = progress.used().into_iter().filter(|one| match one.name.is_empty() {
+        true => shown.contains(&one.job),
+        false => cluster.persistent(&one.name).is_some_and(|buffer| may_see(buffer.uid)),
+    });
+    let used = used.collect();
     let progress = buffers.iter().flat_map(|buffer| progress.of(cluster, buffer.job)).collect();
     let persistent = cluster.persistent_buffers().filter(|buffer| may_see(buffer.uid));
     let persistent = persistent.map(|buffer| (**buffer).clone()).collect();
-    let page = BurstPage { config: Some(Box::new(config)), pools, buffers, jobs, persistent, progress };
+    let page = BurstPage { config: Some(Box::new(config)), pools, buffers, jobs, persistent, progress, used };
     BurstReply { page: codec::encode(&page).into() }
 }
 

@@ -43,7 +43,7 @@ use wire::refusal::to_status;
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
 use crate::history::History;
-use crate::leader::{runner, stager};
+use crate::leader::{runner, stage_orders, stager};
 use crate::leading::HandOver;
 use crate::machine::Published;
 use crate::members::{ClusterJournal, Connections};
@@ -277,12 +277,22 @@ impl Controller for Api {
 
     async fn chronicle(&self, request: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
         self.reader(&request)?.events()?;
-        let chronicle = codec::encode(&self.published.now().chronicle().all()).into();
+        let chronicle = codec::encode(&self.published.now().chronicle()).into();
         Ok(Response::new(wire::proto::ChronicleReply { chronicle }))
     }
 
     async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
-        self.command(request, |command| matches!(command, Command::DropBuffer { .. })).await
+        let before = self.published.now();
+        let owner = match read(&request.get_ref().command)? {
+            Command::DropBuffer { buffer } => Some(buffer),
+            _ => None,
+        };
+        let reply = self.command(request, |command| matches!(command, Command::DropBuffer { .. })).await?;
+        // Those who can be reached clear up at once, the others when they come back.
+        for errand in owner.iter().flat_map(|owner| stage_orders::given_up(&before, owner)) {
+            self.agents.send(&errand.node, errand.order);
+        }
+        Ok(reply)
     }
 
     async fn burst(&self, request: Request<Nothing>) -> Answer<BurstReply> {

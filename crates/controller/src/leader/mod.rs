@@ -8,7 +8,7 @@ mod mailer;
 pub mod neighbours;
 mod planner;
 pub mod runner;
-mod stage_orders;
+pub mod stage_orders;
 pub mod stager;
 mod ticker;
 mod triggers;

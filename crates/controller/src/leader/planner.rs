@@ -114,6 +114,9 @@ async fn adopt(door: &Door, mut plan: Plan) -> Option<JobId> {
     while plan != Plan::default() {
         let rest = plan.starts.split_off(plan.starts.len().min(STARTS_PER_ENTRY));
         let part = std::mem::take(&mut plan);
+        for one in &part.stage_preemptions {
+            tracing::info!("Preempting stage-in of JobId={} for JobId={}", one.job, one.by);
+        }
         match door.propose(Caller::SYSTEM, Command::AdoptPlan(part)).await {
             Ok(Reply::Adopted { n_started, .. }) => n_taken += n_started,
             Ok(_) => (),

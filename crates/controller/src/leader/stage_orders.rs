@@ -33,6 +33,37 @@ pub fn errands(cluster: &Cluster, duty: &Duty) -> Vec<Errand> {
     }
 }
 
+/// What clears up after a buffer that nobody knows any more; nobody waits for the answers.
+pub fn given_up(cluster: &Cluster, owner: &Owner) -> Vec<Errand> {
+    let attempt = u32::MAX;
+    match owner {
+        Owner::Buffer(id) => {
+            let places = cluster.buffer(*id).filter(|buffer| !buffer.plugin.is_external()).map(|buffer| {
+                let remove = |place: &Place| {
+                    let home = Some(Home::Job { job: *id, epoch: buffer.epoch, access: place.access });
+                    let (root, pool) = (place.root.clone(), place.pool.clone());
+                    let order = Order::Remove { number: 0, removal: Removal { home, attempt, root, pool } };
+                    Errand { access: place.access, node: place.node.clone(), order }
+                };
+                buffer.places.iter().map(remove).collect()
+            });
+            places.unwrap_or_default()
+        }
+        Owner::Persistent(name) => {
+            let Some(buffer) = cluster.persistent(name).filter(|buffer| !buffer.plugin.is_external()) else {
+                return Vec::new();
+            };
+            let (home, root, pool) =
+                (Home::Persistent { name: name.clone() }, buffer.root.clone(), buffer.pool.clone());
+            // A later buffer of the same name has a higher number.
+            let removal = Removal { home: Some(home), attempt: buffer.attempt, root, pool };
+            let order = Order::Remove { number: 0, removal };
+            vec![Errand { access: Access::Shared, node: buffer.node.clone(), order }]
+        }
+        Owner::Job(_) | Owner::Step(..) | Owner::Node(_) => Vec::new(),
+    }
+}
+
 fn errand(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, task: Task) -> Option<Errand> {
     let (access, node) = (place.access, place.node.clone());
     let is_open = !place.is_done && place.failure.is_empty();

@@ -16,7 +16,7 @@ use crate::hash;
 use crate::journal::{self, DoneFile, Version};
 use crate::order::Verify;
 use crate::plan::{Batch, Follow, Item, ItemKind, Where};
-use crate::trouble::{Class, Side, Trouble};
+use crate::trouble::{Class, Side, Trouble, shown};
 
 /// Smaller files are read back from memory: flushing each would cost more than all the rest.
 const FROM_DISK_BYTES: u64 = 4 << 20;
@@ -131,7 +131,7 @@ pub fn open_source(work: &Work, batch: &Batch, item: &Item, sides: &Sides) -> Re
     let source = opened.map_err(|errno| Trouble::of(errno, Side::Source, "open", &path()))?;
     let stat = fs::fstat(&source).map_err(|errno| Trouble::of(errno, Side::Source, "read", &path()))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Trouble::permanent(format!("{} is not a regular file", path().display())));
+        return Err(Trouble::permanent(format!("{} is not a regular file", shown(&path()))));
     }
     Ok((source, stat))
 }
@@ -189,8 +189,7 @@ fn copy_file(
     let mut target =
         Target::create(&sides.target, name, &work.order.tag, work.is_unread(&batch.target)).map_err(target_trouble)?;
     let size_bytes = before.st_size as u64;
-    let is_sparse = (before.st_blocks as u64).saturating_mul(512) < size_bytes;
-    let mut copy = Copy { work, source: source.as_fd(), target: target.fd.as_fd(), is_sparse, counted: 0 };
+    let mut copy = Copy::new(work, source.as_fd(), target.fd.as_fd(), before);
     let filled = fill(&mut copy, size_bytes, buffer);
     let counted = copy.counted;
     let checked = filled.map_err(|fault| fault_trouble(work, batch, item, fault)).and_then(|hash| {
@@ -224,7 +223,7 @@ fn fill(copy: &mut Copy, size_bytes: u64, buffer: &mut [u8]) -> Result<Option<u1
             Err(_) => work.clones_work.store(false, Relaxed),
         }
     }
-    if copy.is_sparse {
+    if copy.is_sparse() {
         fs::ftruncate(copy.target, size_bytes).map_err(Fault::Write)?;
     }
     let mut chunks = Vec::with_capacity(1);
@@ -244,12 +243,12 @@ pub fn check_stable(work: &Work, batch: &Batch, item: &Item, source: &OwnedFd, b
 
 fn changed(work: &Work, batch: &Batch, item: &Item) -> Trouble {
     let path = work.fences.path_of(&batch.source, &item.source);
-    Trouble::new(Class::Data, format!("source changed during copy: {}", path.display()))
+    Trouble::new(Class::Data, format!("source changed during copy: {}", shown(&path)))
 }
 
 pub fn mismatch(work: &Work, target: &Where, name: &[u8]) -> Trouble {
     let path = work.fences.path_of(target, name);
-    Trouble::new(Class::Data, format!("checksum mismatch: {}", path.display()))
+    Trouble::new(Class::Data, format!("checksum mismatch: {}", shown(&path)))
 }
 
 pub fn fault_trouble(work: &Work, batch: &Batch, item: &Item, fault: Fault) -> Trouble {

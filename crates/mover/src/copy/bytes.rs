@@ -1,13 +1,17 @@
 //! The bytes themselves, from one descriptor to another.
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::fs::{self, Advice, SeekFrom};
+use rustix::fs::{self, Advice, SeekFrom, Stat};
 use rustix::io::{self, Errno};
 
 use super::Work;
 use crate::hash::{self, ChunkHash};
 
+/// What a worker reads at once where every call may go to a server.
 pub const BLOCK_BYTES: usize = 512 << 10;
+/// Where the kernel keeps the pages, larger writes ask it for larger stretches of memory, and on a machine that has been up for a
+/// while it spends more time on finding those than on copying.
+const LOCAL_BLOCK_BYTES: usize = 32 << 10;
 
 /// What stopped a copy, and on which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +28,38 @@ pub struct Copy<'a> {
     pub source: BorrowedFd<'a>,
     pub target: BorrowedFd<'a>,
     /// Holes are looked for.
-    pub is_sparse: bool,
+    is_sparse: bool,
+    block_bytes: usize,
     /// Bytes that have been added to the progress, to be taken back when the file is tried again.
     pub counted: u64,
 }
 
+impl<'a> Copy<'a> {
+    pub fn new(work: &'a Work<'a>, source: BorrowedFd<'a>, target: BorrowedFd<'a>, stat: &Stat) -> Self {
+        let size_bytes = stat.st_size as u64;
+        let is_sparse = (stat.st_blocks as u64).saturating_mul(512) < size_bytes;
+        let block_bytes = match size_bytes > LOCAL_BLOCK_BYTES as u64 && is_local(target) {
+            true => LOCAL_BLOCK_BYTES,
+            false => BLOCK_BYTES,
+        };
+        Copy { work, source, target, is_sparse, block_bytes, counted: 0 }
+    }
+}
+
+/// A file system of this machine's, as far as they are known.
+fn is_local(fd: BorrowedFd) -> bool {
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    const BTRFS: u64 = 0x9123_683e;
+    const TMPFS: u64 = 0x0102_1994;
+    fs::fstatfs(fd).is_ok_and(|stat| [EXT4, XFS, BTRFS, TMPFS].contains(&(stat.f_type as u64)))
+}
+
 impl Copy<'_> {
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse
+    }
+
     /// One stretch, no longer than a chunk; gives its hash if one is wanted.
     pub fn range(&mut self, start: u64, length: u64, buffer: &mut [u8]) -> Result<Option<u128>, Fault> {
         let wants_hash = self.work.order.verify.hashes();
@@ -39,7 +69,7 @@ impl Copy<'_> {
                 return self.plain(start, end, buffer).map(|()| None);
             }
             // A small file is one read, one hash, one write.
-            if length <= buffer.len() as u64 {
+            if length <= self.block_bytes as u64 {
                 let block = &mut buffer[..length as usize];
                 self.read_block(start, block)?;
                 let hash = xxhash_rust::xxh3::xxh3_128(block);
@@ -92,7 +122,7 @@ impl Copy<'_> {
     ) -> Result<(), Fault> {
         let mut at = start;
         while at < end {
-            let length = buffer.len().min((end - at) as usize);
+            let length = self.block_bytes.min((end - at) as usize);
             let block = &mut buffer[..length];
             self.read_block(at, block)?;
             if let Some(hash) = &mut hash {

@@ -165,8 +165,7 @@ impl Large {
             work.counters.bytes_done.fetch_add(length, Relaxed);
             return Ok(());
         }
-        let is_sparse = (self.before.st_blocks as u64).saturating_mul(512) < self.before.st_size as u64;
-        let mut copy = Copy { work, source: self.source.as_fd(), target: self.part.as_fd(), is_sparse, counted: 0 };
+        let mut copy = Copy::new(work, self.source.as_fd(), self.part.as_fd(), &self.before);
         let filled = copy.range(start, length, buffer);
         let counted = copy.counted;
         let checked = filled.map_err(trouble).and_then(|hash| {

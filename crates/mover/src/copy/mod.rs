@@ -20,7 +20,7 @@ use crate::order::Order;
 use crate::pace::{Bandwidth, Stop};
 use crate::plan::{Batch, Item, Plan, Record, Where};
 use crate::progress::Counters;
-use crate::trouble::{Side, Trouble};
+use crate::trouble::{Side, Trouble, shown};
 use large::Large;
 use target::Target;
 
@@ -134,7 +134,7 @@ impl<'a> Work<'a> {
             attributes::write(&target.fd, &found).map_err(|errno| match errno {
                 Errno::OPNOTSUPP => Trouble::permanent(format!(
                     "{} has extended attributes, which its destination cannot have",
-                    path().display()
+                    shown(&path())
                 )),
                 errno => target_trouble(errno),
             })?;
@@ -160,7 +160,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn usual_workers() -> u32 {
+pub fn usual_workers() -> u32 {
     let n_cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     (2 * n_cpus).min(16)
 }

@@ -185,8 +185,14 @@ fn agent_options(file: &Path, config: &Config, node: NodeName) -> Result<agent::
         topology: None,
         dynamic: None,
         pools: pools_of(config, &node),
+        measure_every: measure_every(config),
         node,
     })
+}
+
+fn measure_every(config: &Config) -> std::time::Duration {
+    let every = config.burst_buffer.as_ref().map_or(30_000_000, |section| section.measure_interval.0);
+    std::time::Duration::from_micros(every.max(100_000))
 }
 
 /// The pools this agent has to do with: those of nodes, and the shared ones that it moves data for.

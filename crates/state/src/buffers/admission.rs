@@ -42,6 +42,7 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
         let of = |access| request.spaces.iter().filter(move |space| space.access == access).map(|space| space.bytes);
         let created: u64 = request.creates.iter().map(|creation| creation.bytes).fold(0, u64::saturating_add);
         request.tres_mb = of(Access::Shared).fold(created, u64::saturating_add) / MIB;
+        request.tres_mb_created = created / MIB;
         request.tres_mb_per_node = of(Access::Private).fold(0, u64::saturating_add) / MIB;
     }
     may(config, by, spec, &request).map_err(Reject::BufferNotPermitted)?;

@@ -13,8 +13,8 @@ use crate::Cluster;
 pub struct Usage {
     shared: BTreeMap<String, u64>,
     on_nodes: BTreeMap<(String, NodeName), u64>,
-    /// Of each shared pool, since looking at all agents' reports is dear.
-    totals: BTreeMap<String, u64>,
+    /// Of each shared pool, since looking at all agents' reports is dear: what it has, and what buffers can have of it.
+    totals: BTreeMap<String, (u64, u64)>,
 }
 
 /// How a request stands to what is free.
@@ -32,7 +32,11 @@ impl Usage {
         cluster.buffers.values().for_each(|buffer| usage.add(buffer));
         cluster.persistent.values().for_each(|buffer| usage.add_persistent(buffer));
         let pools = cluster.config().burst_buffer.iter().flat_map(|config| &config.pools);
-        usage.totals = pools.map(|pool| (pool.name.clone(), total(cluster, pool))).collect();
+        let of_pool = |pool: &Pool| {
+            let total = total(cluster, pool);
+            (pool.name.clone(), (total, total.min(holdable(cluster, pool))))
+        };
+        usage.totals = pools.map(of_pool).collect();
         usage
     }
 
@@ -43,6 +47,16 @@ impl Usage {
                     Access::Shared => self.take_shared(&space.pool, space.bytes),
                     Access::Private => self.take_on(&space.pool, &place.node, space.bytes),
                 }
+            }
+        }
+    }
+
+    /// As if the buffer's shared space were free again.
+    pub fn give_back(&mut self, buffer: &Buffer) {
+        let n_shared = buffer.places.iter().filter(|place| place.access == Access::Shared).count();
+        for space in buffer.spaces.iter().filter(|space| space.access == Access::Shared && n_shared > 0) {
+            if let Some(bytes) = self.shared.get_mut(&space.pool) {
+                *bytes = bytes.saturating_sub(space.bytes);
             }
         }
     }
@@ -79,13 +93,13 @@ impl Usage {
         let wanted = wanted(cluster, spec);
         let reserved = if wanted.is_empty() { BTreeMap::new() } else { reserved_for_others(cluster, spec) };
         for (pool, bytes) in wanted {
-            let total = self.totals.get(&pool.name).copied().unwrap_or(0);
+            let (total, holdable) = self.totals.get(&pool.name).copied().unwrap_or_default();
             if bytes > total {
                 return Fit::Never;
             }
             let taken = self.of_shared(&pool.name).max(pool.unfree_bytes);
             let kept = reserved.get(&pool.name).copied().unwrap_or(0);
-            if bytes > total.saturating_sub(taken).saturating_sub(kept) {
+            if bytes > holdable.saturating_sub(taken).saturating_sub(kept) {
                 fit = Fit::NotNow;
             }
         }
@@ -117,7 +131,7 @@ impl Usage {
         }
         let pool = cluster.config().burst_buffer.as_ref().and_then(|config| config.pool(&space.pool));
         pool.is_some_and(|pool| {
-            self.on_node(&pool.name, node).saturating_add(space.bytes) <= total_on(cluster, pool, node)
+            self.on_node(&pool.name, node).saturating_add(space.bytes) <= holdable_on(cluster, pool, node)
         })
     }
 }
@@ -202,10 +216,41 @@ fn reported(cluster: &Cluster, pool: &Pool, node: &NodeName) -> Option<u64> {
     let report = node.machine.pools.iter().find(|report| report.pool == pool.name && report.problem.is_empty())?;
     let kept = u64::from(100 - pool.reserve_percent.min(100));
     let bytes = u128::from(report.total_bytes) * u128::from(kept) / 100;
-    let granule = pool.granularity_bytes.max(1);
-    Some(bytes as u64 / granule * granule)
+    Some(whole(pool, bytes as u64))
 }
 
+/// What buffers can have of a shared pool's file system: foreign files are in their way.
+fn holdable(cluster: &Cluster, pool: &Pool) -> u64 {
+    match pool.kind {
+        PoolKind::Shared => cluster.usable(&pool.name).map_or(u64::MAX, |bytes| whole(pool, bytes)),
+        PoolKind::Node => u64::MAX,
+    }
+}
+
+/// In granules, rounded down.
+fn whole(pool: &Pool, bytes: u64) -> u64 {
+    let granule = pool.granularity_bytes.max(1);
+    bytes / granule * granule
+}
+
+/// What buffers can have of a node's pool.
+pub fn holdable_on(cluster: &Cluster, pool: &Pool, node: &NodeName) -> u64 {
+    let reports = cluster.node(node.as_str()).map(|node| node.machine.pools.as_slice()).unwrap_or_default();
+    let report = reports.iter().find(|report| report.pool == pool.name && report.total_bytes > 0);
+    let most = report.map_or(u64::MAX, |report| whole(pool, report.usable_bytes()));
+    total_on(cluster, pool, node).min(most)
+}
+
+/// What can still be given out.
 pub fn free(cluster: &Cluster, usage: &Usage, pool: &Pool) -> u64 {
-    total(cluster, pool).saturating_sub(usage.of_pool(pool).max(pool.unfree_bytes))
+    match pool.kind {
+        PoolKind::Shared => {
+            let most = total(cluster, pool).min(holdable(cluster, pool));
+            most.saturating_sub(usage.of_pool(pool).max(pool.unfree_bytes))
+        }
+        PoolKind::Node => {
+            let on = |name: &NodeName| holdable_on(cluster, pool, name).saturating_sub(usage.on_node(&pool.name, name));
+            cluster.nodes().filter(|node| node.answers).map(|node| on(&node.name)).fold(0, u64::saturating_add)
+        }
+    }
 }

@@ -12,8 +12,8 @@ use model::{Duty, JobId, NodeName, Owner, PersistentBuffer, Task, Wake};
 
 use super::words::{DENIED, DUPLICATE};
 use super::{life, movers};
-use crate::Cluster;
 use crate::settle::wake;
+use crate::{Cluster, chronicle, limits};
 
 /// Begins what the job wants made. A buffer of the same name and owner is taken as made, so that a requeued job goes on.
 pub(crate) fn create_for(cluster: &mut Cluster, job: JobId) {
@@ -52,11 +52,19 @@ fn create(cluster: &mut Cluster, job: JobId, creation: &Creation) {
         node,
         by_job: job,
         plugin: spec.buffer.as_ref().map(|request| request.plugin).unwrap_or_default(),
+        association: cluster.jobs[&job].association,
+        qos: spec.qos.clone(),
+        tres_mb: if config.burst_buffer.as_ref().is_some_and(|config| config.counts) {
+            creation.bytes >> 20
+        } else {
+            0
+        },
         access: creation.access.clone(),
         kind: creation.kind.clone(),
         ..Default::default()
     };
     cluster.persistent.insert(creation.name.clone(), Arc::new(buffer));
+    limits::keep_standing(cluster, &creation.name);
     moved(cluster, &creation.name);
 }
 
@@ -137,7 +145,11 @@ pub(crate) fn answered(cluster: &mut Cluster, name: &str, result: &StageResult) 
 }
 
 pub(crate) fn remove(cluster: &mut Cluster, name: &str) {
-    cluster.persistent.remove(name);
+    let Some(buffer) = cluster.persistent.remove(name) else { return };
+    limits::keep_standing(cluster, name);
+    if buffer.phase != PersistentPhase::Creating {
+        chronicle::note_buffer(cluster, &buffer);
+    }
     cluster.duties.remove(&Owner::Persistent(name.to_owned()));
     wake(cluster, Wake::Persistent(name.to_owned()));
 }

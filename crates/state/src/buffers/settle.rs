@@ -7,8 +7,11 @@ use super::life::{self, Step};
 use super::{persistent, runs_nothing};
 use crate::Cluster;
 
-/// An agent gives up at the timeout itself; one that says nothing has this much more.
-const SILENCE: Span = Span::from_secs(60);
+/// An agent gives up at the timeout itself; one that says nothing has a little more.
+fn patience(timeout: Span) -> Span {
+    let more = Span(timeout.0 / 4).max(Span::from_secs(2)).min(Span::from_secs(60));
+    timeout + more
+}
 
 /// Part of settling the job; harmless when there is nothing to move.
 pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
@@ -109,7 +112,7 @@ pub(crate) fn deadline(cluster: &Cluster, job: &Job) -> Option<Timestamp> {
         | BufferPhase::PostRun
         | BufferPhase::TearingDown => return None,
     };
-    Some(buffer.since + most + SILENCE)
+    Some(buffer.since + patience(most))
 }
 
 fn overdue(cluster: &mut Cluster, id: JobId) {

@@ -1,8 +1,9 @@
 //! What one job counts for, and for whom.
 use model::accounts::{Accounts, Amounts, AssociationId, QosLimits, Tres};
+use model::amount::Amount;
 use model::plan::Start;
 use model::time::Span;
-use model::{Job, NodeName, Phase, record};
+use model::{Job, NodeName, PersistentBuffer, Phase, record};
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, demand};
@@ -32,6 +33,8 @@ record! {
         /// Of these: whose age counts.
         pub accruing: u64,
         pub runs: bool,
+        /// It is no job: a persistent buffer holds what it holds until it is destroyed.
+        pub stands: bool,
         pub held: Amounts,
         /// Its nodes, where somebody it counts for has a limit on nodes.
         pub nodes: Vec<NodeName>,
@@ -95,6 +98,23 @@ impl Charge {
             usage_factor: usage_factor(&cluster.accounts, &qos),
             partition_qos: if partition_qos == qos { String::new() } else { partition_qos },
             qos,
+            ..Charge::default()
+        })
+    }
+
+    pub fn of_persistent(cluster: &Cluster, buffer: &PersistentBuffer) -> Option<Charge> {
+        let qos = Some(&buffer.qos).filter(|qos| cluster.accounts.qos.contains_key(*qos)).cloned().unwrap_or_default();
+        if buffer.tres_mb == 0 || (buffer.association == 0 && qos.is_empty()) {
+            return None;
+        }
+        let buffers = vec![(buffer.plugin.word().to_owned(), buffer.tres_mb)];
+        Some(Charge {
+            association: buffer.association,
+            user: buffer.user.clone(),
+            account: buffer.account.clone(),
+            qos,
+            stands: true,
+            held: Amounts::new(&Amount { buffers, ..Amount::default() }, &[]),
             ..Charge::default()
         })
     }

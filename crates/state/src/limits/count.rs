@@ -31,7 +31,8 @@ record! {
 
 impl Count {
     pub fn is_idle(&self) -> bool {
-        self.submitted == 0 && self.wall == 0.0 && self.used == Amounts::default()
+        let holds = self.held != Amounts::default();
+        self.submitted == 0 && !holds && self.wall == 0.0 && self.used == Amounts::default()
     }
 
     /// Brings what was used up to now.
@@ -98,6 +99,9 @@ impl Count {
     fn change(&mut self, charge: &Charge, change: impl Fn(&mut u64, u64) + Copy) {
         change(&mut self.submitted, charge.submitted);
         change(&mut self.accruing, charge.accruing);
+        if charge.stands {
+            self.held.merge(&charge.held, change);
+        }
         if !charge.runs {
             return;
         }

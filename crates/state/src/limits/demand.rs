@@ -62,7 +62,7 @@ impl Demand {
             });
             all.add(&one);
         }
-        all.buffers = spec.asked().buffers;
+        all.buffers = buffers_held(spec);
         Demand {
             amounts: billed(cluster, partition, Amounts::new(&all, licenses)),
             on_a_node: most,
@@ -114,9 +114,16 @@ pub(super) fn limit_secs(spec: &JobSpec, shorter: Option<model::spec::TimeLimit>
     shorter.or(spec.time_limit).and_then(|limit| limit.span()).unwrap_or(ENDLESS).secs()
 }
 
+/// Persistent buffers that it has made count for themselves by the time it starts.
+fn buffers_held(spec: &JobSpec) -> Vec<(String, u64)> {
+    let created = spec.buffer.as_ref().map_or(0, |request| request.tres_mb_created);
+    let left = spec.asked().buffers.into_iter().map(|(name, megabytes)| (name, megabytes.saturating_sub(created)));
+    left.filter(|(_, megabytes)| *megabytes > 0).collect()
+}
+
 /// What a job that has nodes holds.
 pub(super) fn held(cluster: &Cluster, job: &Job) -> Amounts {
-    let amount = Amount { buffers: job.spec.asked().buffers, ..Amount::of_shares(&job.allocation.nodes) };
+    let amount = Amount { buffers: buffers_held(&job.spec), ..Amount::of_shares(&job.allocation.nodes) };
     billed(cluster, cluster.config.partition(&job.partition), Amounts::new(&amount, &job.licenses))
 }
 

@@ -24,7 +24,7 @@ pub use resolve::Who;
 pub use rules::{Ceiling, Outlook, Rules};
 pub use tally::Tally;
 pub(crate) use tally::{
-    adapt, check, forget_use, forget_use_in, forget_use_of, keep, keep_all, move_use, settle_meters,
+    adapt, check, forget_use, forget_use_in, forget_use_of, keep, keep_all, keep_standing, move_use, settle_meters,
 };
 pub use whole::whole;
 

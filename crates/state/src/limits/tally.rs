@@ -21,6 +21,8 @@ pub struct Tally {
     counts: OrdMap<Party, Arc<Count>>,
     /// What each job is counted with now.
     charges: OrdMap<JobId, Arc<Charge>>,
+    /// The same of persistent buffers.
+    standing: OrdMap<String, Arc<Charge>>,
 }
 
 /// What a job's beginning or end does to a count.
@@ -31,7 +33,7 @@ const EDITION: u32 = 1;
 
 impl Default for Tally {
     fn default() -> Self {
-        Tally { edition: EDITION, counts: OrdMap::new(), charges: OrdMap::new() }
+        Tally { edition: EDITION, counts: OrdMap::new(), charges: OrdMap::new(), standing: OrdMap::new() }
     }
 }
 
@@ -88,6 +90,20 @@ pub(crate) fn keep(cluster: &mut Cluster, id: JobId) {
     if let Some(charge) = charge {
         cluster.tally.add(&accounts, decay, now, &charge);
         cluster.tally.charges.insert(id, Arc::new(charge));
+    }
+}
+
+/// Counts a persistent buffer: once it is there, once it is gone.
+pub(crate) fn keep_standing(cluster: &mut Cluster, name: &str) {
+    let charge = cluster.persistent.get(name).and_then(|buffer| Charge::of_persistent(cluster, buffer));
+    let (accounts, config, now) = (cluster.accounts.clone(), cluster.config.clone(), cluster.now);
+    let decay = Decay::new(&config, &accounts);
+    if let Some(before) = cluster.tally.standing.remove(name) {
+        cluster.tally.change(&accounts, decay, now, &before, (Count::subtract, Count::subtract_nodes));
+    }
+    if let Some(charge) = charge {
+        cluster.tally.add(&accounts, decay, now, &charge);
+        cluster.tally.standing.insert(name.to_owned(), Arc::new(charge));
     }
 }
 
@@ -202,6 +218,8 @@ pub(crate) fn keep_all(cluster: &mut Cluster) {
     cluster.tally = Tally { counts: counts.collect(), ..Tally::default() };
     let ids: Vec<JobId> = cluster.jobs.keys().copied().collect();
     ids.into_iter().for_each(|id| keep(cluster, id));
+    let names: Vec<String> = cluster.persistent.keys().cloned().collect();
+    names.iter().for_each(|name| keep_standing(cluster, name));
 }
 
 /// The counts are what the jobs come to.
@@ -222,6 +240,19 @@ pub(crate) fn check(cluster: &Cluster) -> Result<(), String> {
                 sum.add_nodes(&charge);
             }
         }
+    }
+    for buffer in cluster.persistent.values() {
+        let charge = Charge::of_persistent(cluster, buffer);
+        let counted = cluster.tally.standing.get(&buffer.name).map(|charge| &**charge);
+        if counted != charge.as_ref() {
+            return Err(format!("buffer {} is counted as {counted:?}, not as {charge:?}", buffer.name));
+        }
+        for party in charge.iter().flat_map(|charge| charge.parties(&cluster.accounts)) {
+            sums.entry(party).or_default().add(charge.as_ref().expect("just seen"));
+        }
+    }
+    if cluster.tally.standing.keys().any(|name| !cluster.persistent.contains_key(name)) {
+        return Err("a persistent buffer is counted that is gone".into());
     }
     let n_charges = cluster.tally.charges.keys().filter(|id| !cluster.jobs.contains_key(*id)).count();
     if n_charges > 0 {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use model::command::PlaceResult;
-use model::pool::{Pool, PoolReport};
+use model::pool::{Pool, PoolKind, PoolReport};
 use model::staging::{Moved, StageFailure, StageResult};
 use model::{Buffer, BufferPhase, Caller, Duty, JobId, NodeName, Owner, Phase, Plugin, Reject, Reply};
 
@@ -145,6 +145,13 @@ pub(crate) fn pools_seen(cluster: &mut Cluster, node: &NodeName, pools: &[PoolRe
         return Err(Reject::NoSuchNode(node.to_string()));
     }
     cluster.node_mut(node.as_str()).machine.pools = pools.to_vec();
+    let config = cluster.config.clone();
+    let shared = config.burst_buffer.iter().flat_map(|config| &config.pools);
+    for pool in shared.filter(|pool| pool.kind == PoolKind::Shared) {
+        if let Some(report) = pools.iter().find(|report| report.pool == pool.name && report.problem.is_empty()) {
+            cluster.usable.insert(pool.name.clone(), report.usable_bytes());
+        }
+    }
     Ok(Reply::Ok)
 }
 

@@ -39,7 +39,12 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
     let returns = rules.returns_from_down && node.phase == NodePhase::Down && is_new_agent && !is_awaited;
     dynamic::settle_place(cluster, name, machine, is_restarted);
     let node = cluster.node_mut(name.as_str());
-    node.machine = machine.clone();
+    let known = std::mem::replace(&mut node.machine, machine.clone());
+    // A new agent has not looked yet; what was in the way before is still there.
+    for report in &mut node.machine.pools {
+        let before = known.pools.iter().find(|before| before.pool == report.pool);
+        report.foreign_bytes = before.map_or(0, |before| before.foreign_bytes);
+    }
     node.attempt += 1;
     node.answers = true;
     node.registered = Some(now);

@@ -3,8 +3,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::het::StepPart;
+use model::plan::StagePreemption;
 use model::spec::TimeLimit;
-use model::{Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Plan, Reply, StageStart, Start, StepId};
+use model::{
+    BufferPhase, Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Phase, Plan, Reply, StageStart, Start,
+    StepId,
+};
 
 use super::Answer;
 use crate::buffers::capacity::{Fit, Usage};
@@ -37,6 +41,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     for id in &plan.forfeits {
         cluster.claims.remove(id);
     }
+    plan.stage_preemptions.iter().for_each(|one| unstage(cluster, one));
     let told = plan.preemptions.iter().filter(|one| preemption::begin(cluster, one)).count();
     for wait in &plan.reasons {
         let eligible = cluster.jobs.get(&wait.job).is_some_and(|job| cluster.is_eligible(job));
@@ -165,6 +170,19 @@ fn stage(cluster: &mut Cluster, usage: &mut Usage, stage_in: &StageStart) {
     forget_wait(cluster, id);
     buffers::life::create(cluster, id, &stage_in.nodes);
     cluster.unsettled.insert(id);
+}
+
+/// What was filled ahead goes again, and its job waits for another turn.
+fn unstage(cluster: &mut Cluster, one: &StagePreemption) {
+    let allows = cluster.config.burst_buffer.as_ref().is_some_and(|config| config.preempts);
+    let is_waiting = cluster.jobs.get(&one.job).is_some_and(|job| {
+        let is_ahead = matches!(job.buffer, Some(BufferPhase::StagingIn | BufferPhase::StagedIn));
+        job.phase == Phase::Pending && is_ahead
+    });
+    let is_wanted = cluster.jobs.get(&one.by).is_some_and(|job| job.buffer.is_none() && cluster.may_be_staged(job));
+    if allows && is_waiting && is_wanted {
+        buffers::life::take(cluster, one.job, buffers::life::Step::Discard);
+    }
 }
 
 /// Every node has room for the job's private space.

@@ -229,7 +229,7 @@ fn several_changes_are_all_made_or_none() {
     assert_eq!(*lab.cluster.accounts(), before);
     lab.ok(ROOT, command(vec![add("x", "root"), add("y", "x")]));
     assert!(lab.cluster.accounts().account_association("y").is_some());
-    let actions: Vec<String> = lab.cluster.chronicle().all().transactions.into_iter().map(|one| one.action).collect();
+    let actions: Vec<String> = lab.cluster.chronicle().transactions.into_iter().map(|one| one.action).collect();
     assert!(
         actions.ends_with(&["Add Accounts", "Add Associations", "Add Accounts", "Add Associations"].map(String::from))
     );

@@ -498,6 +498,9 @@ fn persistent_buffers_are_made_used_and_destroyed_by_jobs() {
     persistent_answer(&mut lab, "library", StageResult::Failed(failure));
     persistent_answer(&mut lab, "library", StageResult::Done(Moved::default()));
     assert_eq!((lab.job(destroyer).state(), lab.cluster.persistent_buffers().count()), (JobState::Completed, 0));
+    let told = lab.cluster.chronicle().buffers;
+    assert_eq!((told.len(), told[0].name.as_str(), told[0].bytes), (1, "library", 2 * GIB));
+    assert!(told[0].until.is_some_and(|until| until >= told[0].from), "it is remembered");
     lab.done_all(user, Task::TearDown);
     assert_eq!(lab.used("flash"), 0);
 }

@@ -1,0 +1,201 @@
+//! Room for burst buffers: foreign files in a pool, jobs that take more than they asked for, nodes that never return, and what users
+//! put into their trees.
+use std::fs;
+use std::path::Path;
+
+use crate::cluster::kill_9;
+use crate::staging_ends::burst_with;
+
+/// A small file system below a pool's root; says whether there is one.
+fn mount(cluster: &crate::cluster::Cluster, root: &Path, size: &str) -> bool {
+    let line = format!("mkdir -p {0} && mount -t tmpfs -o size={size},mode=0755 none {0}", root.display());
+    let is_there = cluster.run(&line).code == 0;
+    if !is_there {
+        eprintln!("SKIPPED: only root can make a small file system");
+    }
+    is_there
+}
+
+#[test]
+fn foreign_files_take_of_what_is_free() {
+    let burst = burst_with("measure_interval = 0.3");
+    let cluster = &burst.cluster;
+    for root in ["flash", "n1"] {
+        if !mount(cluster, &burst.pools.join(root), "40m") {
+            return;
+        }
+    }
+    let free = |pool: &str| format!("scontrol show burst | tr ' ' '\n' | grep -A4 {pool} | grep FreeSpace");
+    // The pools have 64 MiB, their file systems 40 MiB.
+    cluster.wait_until(&free("DefaultPool=flash"), |said| said.out.trim() == "FreeSpace=40MiB");
+    for root in ["flash", "n1"] {
+        fs::write(burst.pools.join(root).join("foreign"), vec![7; 36 << 20]).unwrap();
+    }
+    cluster.wait_until(&free("DefaultPool=flash"), |said| said.out.trim() == "FreeSpace=4MiB");
+    let shared = burst.submit("shared", "", "flash", "true");
+    let private = burst.submit("private", "-w n1", "local", "true");
+    for job in [&shared, &private] {
+        let line = format!("squeue -h -j {job} -o '%T %r'");
+        let said = cluster.wait_until(&line, |said| !said.out.contains("None") && !said.out.contains("(null)"));
+        assert!(said.out.starts_with("PENDING"), "{said:?}");
+    }
+    let said = cluster.ok(&format!("squeue -h -j {shared} -o %r"));
+    assert_eq!(said, "BurstBufferResources");
+    for root in ["flash", "n1"] {
+        fs::remove_file(burst.pools.join(root).join("foreign")).unwrap();
+    }
+    for job in [&shared, &private] {
+        cluster.wait_state(job, "COMPLETED");
+    }
+    burst.nothing_is_left();
+    for root in ["flash", "n1"] {
+        let gone = cluster.run(&format!("umount -l {}", burst.pools.join(root).display()));
+        assert_eq!(gone.code, 0, "{gone:?}");
+    }
+}
+
+#[test]
+fn who_takes_more_than_was_asked_for_is_told_and_ended() {
+    let burst = burst_with("measure_interval = 0.2\nend_over_limit = true");
+    let cluster = &burst.cluster;
+    let fill = "head -c 12000000 /dev/zero | tr '\\0' x > $DW_JOB_STRIPED/in/large; sleep 300";
+    let job = burst.submit("greedy", "", "flash", fill);
+    cluster.wait_state(&job, "FAILED");
+    let shown = cluster.ok(&format!("scontrol show job {job}"));
+    assert!(shown.contains("overlimit: holds") && shown.contains("of 8MiB"), "{shown}");
+    // What it has made is brought back all the same.
+    cluster.ok(&format!("test -s back-{job}/large"));
+    burst.nothing_is_left();
+
+    let kept = burst_with("measure_interval = 0.2");
+    let cluster = &kept.cluster;
+    let job = kept.submit(
+        "greedy",
+        "",
+        "flash",
+        &fill.replace("sleep 300", "while test -e $DW_JOB_STRIPED/in/large; do sleep 0.1; done"),
+    );
+    cluster.wait_until("scontrol show burst", |said| said.out.contains("State=overlimit"));
+    let shown = cluster.ok("scontrol -d show burst");
+    assert!(shown.contains(" Used=1") && shown.contains("Nodes=n"), "{shown}");
+    cluster.ok(&format!("rm {}/flash/jobs/*/shared/in/large", kept.pools.display()));
+    cluster.wait_state(&job, "COMPLETED");
+    kept.nothing_is_left();
+}
+
+#[test]
+fn what_was_moved_is_told_file_by_file() {
+    let burst = burst_with("bandwidth = \"64MiB\"");
+    let cluster = &burst.cluster;
+    fs::write(cluster.dir.join("work/input/two\nlines"), "odd").unwrap();
+    let job = burst.submit("told", "-N2", "local", "sleep 300");
+    burst.wait(&job, "running");
+    let files = cluster.ok(&format!("scontrol show bbstat job {job} files"));
+    assert_eq!(files.lines().count(), 82, "{files}");
+    let one = format!("n2 in 50KB {}/n2/jobs/{job}.1/private/in/f7", burst.pools.display());
+    assert!(files.lines().any(|line| line == one), "{one}\n{files}");
+    assert!(files.contains("/in/two\\nlines"), "{files}");
+    let manifest = cluster.ok(&format!("scontrol show bbstat job {job} manifest"));
+    let sums: Vec<&str> = manifest.lines().filter(|line| line.ends_with("/f7")).collect();
+    assert_eq!(sums.len(), 2);
+    assert_eq!(sums[0].split("  ").next(), sums[1].split("  ").next(), "the same bytes on both nodes");
+    assert!(sums[0].split("  ").nth(1) == Some("50000"), "{sums:?}");
+    assert_eq!(cluster.ok(&format!("scontrol show bbstat job {job} errors")), "");
+    let said = cluster.run(&format!("scontrol show bbstat job {job} colours"));
+    assert!(said.code != 0 && (said.err + &said.out).contains("files, errors or manifest"));
+    cluster.ok(&format!("scancel {job}"));
+    cluster.wait_state(&job, "CANCELLED");
+
+    // Everything that is wrong is told, not only the first.
+    for name in ["f1", "f2", "f3"] {
+        fs::remove_file(cluster.dir.join("work/input").join(name)).unwrap();
+        std::os::unix::fs::symlink("/nowhere", cluster.dir.join("work/input").join(name)).unwrap();
+    }
+    let text = "#!/bin/sh\n#DW jobdw capacity=8MiB\n\
+                #DW stage_in type=directory source=input destination=$DW_JOB_STRIPED/in symlinks=fail\ntrue\n";
+    fs::write(cluster.dir.join("work/wrong"), text).unwrap();
+    let job = cluster.sbatch("wrong");
+    cluster.wait_until(&format!("squeue -h -j {job} -o %r"), |said| said.out.contains("(2 more)"));
+    let errors = cluster.ok(&format!("scontrol show bbstat job {job} errors"));
+    assert_eq!(errors.lines().filter(|line| line.contains("in error:")).count(), 3, "{errors}");
+    cluster.ok(&format!("scancel {job}"));
+    burst.nothing_is_left();
+}
+
+/// The data of a node that does not come back is neither lost in silence nor waited for without end.
+#[test]
+fn a_node_that_never_returns_keeps_its_data_until_an_operator_gives_it_up() {
+    let burst = burst_with("bandwidth = \"1MiB\"\nstage_out_timeout = 2");
+    let cluster = &burst.cluster;
+    let job = burst.submit("away", "-N2", "local", "true");
+    burst.wait(&job, "staging-out");
+    kill_9(cluster.agent_pid("n2"));
+    crate::staging_ends::movers(&burst.pools.join("n2")).into_iter().for_each(kill_9);
+    // Of the other node everything arrives, or its time is up as well; the job is not done, and says for whom it waits.
+    let said = cluster.wait_until(&format!("squeue -h -j {job} -o '%t %r'"), |said| said.out.contains("failed:"));
+    assert!(said.out.starts_with("SO "), "{said:?}");
+    assert!(burst.pools.join(format!("n2/jobs/{job}.1/private/in/f1")).exists(), "the data is kept");
+    cluster.ok(&format!("scontrol delete burstbuffer {job}"));
+    cluster.wait_state(&job, "COMPLETED");
+    cluster.wait_until("scontrol show burst", |said| !said.out.contains("Allocated Buffers"));
+    // When it does return, what nobody knows of any more goes.
+    cluster.start("");
+    cluster.wait_until(&format!("ls {0}/n1/jobs {0}/n2/jobs {0}/n2/.spur", burst.pools.display()), |said| {
+        said.out.lines().all(|line| line.is_empty() || line.ends_with(':'))
+    });
+    burst.nothing_is_left();
+}
+
+/// Whatever a user piles up is moved as far as it can be, and goes away.
+#[test]
+fn odd_trees_come_back_as_they_were_and_leave_nothing() {
+    let burst = burst_with("");
+    let cluster = &burst.cluster;
+    let make = r#"
+import os, socket
+base = os.environ["DW_JOB_STRIPED"] + "/in/"
+os.chdir(base)
+open("two\nlines", "w").write("a")
+open(" leading", "w").write("b")
+open("-rf", "w").write("c")
+open("\\back\tslash", "w").write("d")
+open(b"\xff\xfe", "w").write("e")
+os.mkfifo("fifo")
+socket.socket(socket.AF_UNIX).bind("socket")
+open("setuid", "w").write("f"); os.chmod("setuid", 0o6755)
+os.link("f1", "hard")
+os.symlink("/etc/passwd", "link")
+os.symlink("nowhere", "dangling")
+os.mkdir("empty"); os.chmod("empty", 0o500)
+os.mkdir("many")
+for n in range(3000): open("many/%d" % n, "w").close()
+for n in range(1500):
+    os.mkdir("deeper"); os.chdir("deeper")
+"#;
+    fs::write(cluster.dir.join("work/make.py"), make).unwrap();
+    let job = burst.submit("odd", "", "flash", "python3 make.py");
+    // So deep a tree is refused, but told clearly; what is not too deep has been copied.
+    let said = cluster.wait_until(&format!("squeue -h -j {job} -o '%t %r'"), |said| said.out.contains("failed:"));
+    assert!(said.out.contains("levels deep"), "{said:?}");
+    let back = cluster.dir.join("work").join(format!("back-{job}"));
+    for (name, content) in
+        [("two\nlines", "a"), (" leading", "b"), ("-rf", "c"), ("\\back\tslash", "d"), ("setuid", "f")]
+    {
+        assert_eq!(fs::read_to_string(back.join(name)).unwrap(), content);
+    }
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(fs::read(back.join(std::ffi::OsStr::from_bytes(b"\xff\xfe"))).unwrap(), b"e");
+    assert_eq!(fs::metadata(back.join("setuid")).unwrap().permissions().mode() & 0o7777, 0o755);
+    assert_eq!(fs::read(back.join("hard")).unwrap(), fs::read(back.join("f1")).unwrap());
+    assert_eq!(fs::read_link(back.join("link")).unwrap(), Path::new("/etc/passwd"));
+    assert!(!back.join("fifo").exists() && !back.join("socket").exists());
+    assert_eq!(fs::read_dir(back.join("many")).unwrap().count(), 3000);
+    assert_eq!(fs::metadata(back.join("empty")).unwrap().permissions().mode() & 0o777, 0o500);
+    let errors = cluster.ok(&format!("scontrol show bbstat job {job} errors"));
+    assert!(errors.contains("warning: ") && errors.contains("fifo is neither a file nor a directory"), "{errors}");
+    cluster.ok(&format!("scancel --hurry {job}"));
+    cluster.wait_state(&job, "COMPLETED");
+    burst.nothing_is_left();
+    cluster.ok(&format!("chmod -R u+rwx back-{job}"));
+}
