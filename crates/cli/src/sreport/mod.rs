@@ -13,6 +13,7 @@ mod options;
 mod reports;
 mod show;
 mod usage;
+mod utilization;
 
 use options::{Options, Unit};
 use reports::{Scene, Sizes};

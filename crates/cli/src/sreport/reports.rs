@@ -24,14 +24,17 @@ pub struct Scene<'a> {
     pub events: &'a [NodeEvent],
 }
 
-type Row = Vec<(&'static str, Cell)>;
+pub(super) type Row = Vec<(&'static str, Cell)>;
 
-fn field(name: &'static str, title: &str, width: i32) -> Field {
+/// The columns of reports about users.
+const USERS_FIRST: &[&str] = &["cluster", "login", "proper", "account", "tresname", "used", "energy"];
+
+pub(super) fn field(name: &'static str, title: &str, width: i32) -> Field {
     let wide = if matches!(width, 8 | 13 | 20) && !matches!(name, "account") { wide(width) } else { 0 };
     Field { name, title: title.into(), width, wide }
 }
 
-fn text(text: &str) -> Cell {
+pub(super) fn text(text: &str) -> Cell {
     Cell::Text(text.into())
 }
 
@@ -41,7 +44,7 @@ fn proper_name(user: &str) -> String {
 }
 
 impl Scene<'_> {
-    fn tres(&self) -> Vec<String> {
+    pub(super) fn tres(&self) -> Vec<String> {
         self.options.wanted_tres(&usage::capacity(self.config))
     }
 
@@ -59,7 +62,7 @@ impl Scene<'_> {
     }
 
     /// All that there could have been of a resource.
-    fn total(&self, name: &str) -> u64 {
+    pub(super) fn total(&self, name: &str) -> u64 {
         usage::capacity(self.config).get(name).copied().unwrap_or(0) * self.period.secs()
     }
 
@@ -77,7 +80,7 @@ impl Scene<'_> {
         self.tres().iter().map(row).collect()
     }
 
-    fn show(
+    pub(super) fn show(
         &self,
         title: &str,
         with_secs: bool,
@@ -89,69 +92,19 @@ impl Scene<'_> {
         let heading = self.options.heading(title, self.period, with_secs, &unit, self.clock);
         let usual: Vec<&str> =
             usual.iter().copied().filter(|name| *name != if self.is_named() { "energy" } else { "tresname" }).collect();
-        match self.options.table(fields, &usual, rows) {
+        self.under(heading, fields, &usual, rows)
+    }
+
+    /// The table under its heading; an error has what could be shown.
+    fn under(&self, heading: String, fields: &[Field], usual: &[&str], rows: &[Row]) -> Result<String, String> {
+        match self.options.table(fields, usual, rows) {
             Ok(table) => Ok(heading + &table),
             Err(table) => Err(heading + &table),
         }
     }
 
-    fn cluster_cell(&self) -> (&'static str, Cell) {
+    pub(super) fn cluster_cell(&self) -> (&'static str, Cell) {
         ("cluster", text(&self.config.cluster_name))
-    }
-
-    pub fn utilization(&self) -> Result<String, String> {
-        let mut used = Amounts::new();
-        self.parts.iter().for_each(|part| usage::add(&mut used, &part.used));
-        let planned: u64 = self.parts.iter().map(|part| part.planned_cpu_secs).sum();
-        let capacity = usage::capacity(self.config);
-        let row = |name: &String| {
-            let total = self.total(name);
-            let allocated = used.get(name).copied().unwrap_or(0).min(total);
-            let down = self.down_secs(name).min(total - allocated);
-            let planned = if name == "cpu" { planned.min(total - allocated - down) } else { 0 };
-            let cell = |secs: u64| Cell::Secs(secs, total);
-            let whole = u64::from(total > 0) * self.period.secs();
-            vec![
-                self.cluster_cell(),
-                ("tresname", text(name)),
-                ("trescount", Cell::Count(capacity.get(name).copied().unwrap_or(0))),
-                ("allocated", cell(allocated)),
-                ("down", cell(down)),
-                ("planneddown", cell(0)),
-                ("idle", cell(total - allocated - down - planned)),
-                ("planned", cell(planned)),
-                ("reported", Cell::Secs(total, total.max(whole))),
-            ]
-        };
-        let rows: Vec<Row> = self.tres().iter().map(row).collect();
-        let fields = [
-            field("allocated", "Allocated", 8),
-            field("cluster", "Cluster", 9),
-            field("down", "Down", 8),
-            field("idle", "Idle", 8),
-            field("planneddown", "PLND Down", 8),
-            field("plndown", "PLND Down", 8),
-            field("planned", "Planned", 8),
-            field("reported", "Reported", 8),
-            field("trescount", "TRES Count", 10),
-            field("tresname", "TRES Name", 14),
-        ];
-        let usual = ["cluster", "tresname", "allocated", "down", "planneddown", "idle", "planned", "reported"];
-        self.show("Cluster Utilization", false, &fields, &usual, &rows)
-    }
-
-    /// What nodes were out of service for in the period, in seconds of the resource.
-    fn down_secs(&self, name: &str) -> u64 {
-        let amount = |event: &NodeEvent| match name {
-            "cpu" => u64::from(event.n_cpus),
-            "node" => 1,
-            _ => 0,
-        };
-        let within = |event: &NodeEvent| {
-            let until = event.until.unwrap_or(self.period.end).min(self.period.end);
-            (until - event.from.max(self.period.start)).secs()
-        };
-        self.events.iter().map(|event| within(event) * amount(event)).sum()
     }
 
     /// Accounts that were used, in the order of their tree, each with those below it, and then its users.
@@ -215,8 +168,7 @@ impl Scene<'_> {
         let rows = sums.iter().flat_map(|((user, account), used)| self.user_rows(user, account, used));
         let rows: Vec<Row> = rows.collect();
         let fields = self.usage_fields("account", "Account", 15);
-        let usual = ["cluster", "login", "proper", "account", "tresname", "used", "energy"];
-        self.show("Cluster/User/Account Utilization", true, &fields, &usual, &rows)
+        self.show("Cluster/User/Account Utilization", true, &fields, USERS_FIRST, &rows)
     }
 
     fn user_rows(&self, user: &str, account: &str, used: &Amounts) -> Vec<Row> {
@@ -256,8 +208,7 @@ impl Scene<'_> {
         let rows = sums.iter().flat_map(|((user, account), used)| self.user_rows(user, account, used));
         let rows: Vec<Row> = rows.collect();
         let fields = self.usage_fields("account", "Account", 15);
-        let usual = ["cluster", "login", "proper", "account", "tresname", "used", "energy"];
-        self.show(&format!("Top {} Users", self.options.top_count), true, &fields, &usual, &rows)
+        self.show(&format!("Top {} Users", self.options.top_count), true, &fields, USERS_FIRST, &rows)
     }
 
     pub fn by_wckey(&self, users_first: bool) -> Result<String, String> {
@@ -347,10 +298,7 @@ impl Scene<'_> {
         };
         let title = if by == Sizes::Wckey { "Job Sizes by Wckey" } else { "Job Sizes" };
         let heading = self.options.heading(title, self.period, true, &unit, self.clock);
-        match self.options.table(&fields, &usual, &rows) {
-            Ok(table) => Ok(heading + &table),
-            Err(table) => Err(heading + &table),
-        }
+        self.under(heading, &fields, &usual, &rows)
     }
 
     /// In whose row a job is counted.
@@ -416,10 +364,7 @@ impl Scene<'_> {
         let usual = ["cluster", "name", "start", "end", "tresname", "allocated", "idle"];
         let unit = self.options.usage_unit("TRES");
         let heading = self.options.heading("Reservation Utilization", self.period, false, &unit, self.clock);
-        match self.options.table(&fields, &usual, &rows) {
-            Ok(table) => Ok(heading + &table),
-            Err(table) => Err(heading + &table),
-        }
+        self.under(heading, &fields, &usual, &rows)
     }
 
     fn is_meant(&self, part: &Part) -> bool {

@@ -19,7 +19,7 @@ impl Period {
     }
 
     /// Seconds of the interval that lie in the period.
-    fn overlap(self, from: Timestamp, until: Timestamp) -> u64 {
+    pub fn overlap(self, from: Timestamp, until: Timestamp) -> u64 {
         (until.min(self.end) - from.max(self.start)).secs()
     }
 }
