@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::attach::Door;
 use crate::killed::Killed;
@@ -86,9 +85,9 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     let exchange = Exchange::new(agent.options.node.to_string(), gate::served(Door::new(agent.clone())), relay.clone());
     let server = tonic::transport::Server::builder()
         .initial_stream_window_size(1 << 20)
-        .add_service(exchange)
+        .add_service(exchange.clone())
         .add_service(relay)
-        .serve_with_incoming(UnixListenerStream::new(listener));
+        .serve_with_incoming(wire::brief::incoming(listener, exchange));
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: running jobs are left alone"),
         _ = interrupt.recv() => tracing::info!("SIGINT: running jobs are left alone"),

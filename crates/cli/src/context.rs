@@ -1,4 +1,6 @@
 //! What every command needs: which cluster, a connection to it, and a small runtime to wait on.
+use std::sync::OnceLock;
+
 use config::Client;
 use wire::Controller;
 
@@ -11,9 +13,30 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         .block_on(future)
 }
 
+/// As [`block_on`], for a future that asks the controller and waits for nothing else. Where one controller is all there is, the
+/// calls themselves block, and no event loop is made: it would take longer than the question.
+pub fn ask<F: Future>(question: F) -> F::Output {
+    match cluster() {
+        Ok(cluster) if cluster.controller_socket.is_lone() => at_once(question),
+        _ => block_on(question),
+    }
+}
+
+/// Runs a future that never waits for an event.
+fn at_once<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+    }
+}
+
 /// The cluster this command is for.
 pub fn cluster() -> Result<Client, String> {
-    config::client::find(None)
+    static FOUND: OnceLock<Result<Client, String>> = OnceLock::new();
+    FOUND.get_or_init(|| config::client::find(None)).clone()
 }
 
 /// Connects to the cluster's controller; the error is ready to print.

@@ -225,7 +225,8 @@ pub fn run(arguments: &[String]) -> i32 {
             0
         }
         Ok(Built::Submission(submission)) => match cluster {
-            Ok(cluster) => context::block_on(submit(&cluster, &submission)),
+            Ok(cluster) if submission.behaviour.waits => context::block_on(submit(&cluster, &submission)),
+            Ok(cluster) => context::ask(submit(&cluster, &submission)),
             Err(why) => fail(&Problem::error(why)),
         },
     }

@@ -232,7 +232,7 @@ pub fn run(arguments: &[String]) -> i32 {
             return 1;
         }
     };
-    context::block_on(carry_out(*plan)).unwrap_or_else(|why| {
+    context::ask(carry_out(*plan)).unwrap_or_else(|why| {
         eprintln!("scancel: error: {why}");
         1
     })

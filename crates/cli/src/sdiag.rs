@@ -4,7 +4,7 @@ use std::fmt::Write;
 use model::Timestamp;
 use model::diagnosis::{Calls, Diagnosis, Placements};
 
-use crate::context::block_on;
+use crate::context;
 use crate::getopt::{Flag, Operands, Value, flag, parse};
 use crate::output::print;
 use crate::trouble::{Trouble, connect};
@@ -72,7 +72,7 @@ pub fn run(arguments: &[String]) -> i32 {
         () if parsed.has("sort-by-id") => Order::Name,
         () => Order::Count,
     };
-    let outcome = block_on(async {
+    let outcome = context::ask(async {
         let (_, mut controller) = connect().await?;
         if parsed.has("reset") {
             controller.reset_statistics().await?;

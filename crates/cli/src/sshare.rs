@@ -122,7 +122,7 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&names());
         return 0;
     }
-    let shown = context::block_on(async {
+    let shown = context::ask(async {
         let (_, mut controller) = trouble::connect().await?;
         let accounts = controller.accounts().await?;
         let standing = controller.standing().await?;

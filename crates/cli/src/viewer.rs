@@ -130,11 +130,12 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Does what was asked and gives the exit code.
+    /// Does what was asked and gives the exit code. `watches`: it shows again and again.
     pub fn run<Options>(
         &self,
         asked: Result<Asked<Options>, Refusal>,
         complaints: impl Fn(&Options) -> &[String],
+        watches: impl Fn(&Options) -> bool,
         show: impl AsyncFnOnce(&Options) -> Result<i32, Trouble>,
     ) -> i32 {
         let options = match asked {
@@ -152,7 +153,11 @@ impl Viewer {
         for complaint in complaints(&options) {
             eprintln!("{}: {complaint}", self.program);
         }
-        match context::block_on(show(&options)) {
+        let shown = match watches(&options) {
+            true => context::block_on(show(&options)),
+            false => context::ask(show(&options)),
+        };
+        match shown {
             Ok(code) => code,
             Err(Trouble::NoCluster(text)) => {
                 eprintln!("{}: error: {text}", self.program);

@@ -3,6 +3,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use config::Client;
+use model::StepId;
 use model::request::{JobFilter, JobsPage};
 use tokio_stream::{Stream, StreamExt};
 use wire::{CallError, Controller};
@@ -25,6 +26,12 @@ pub struct Watch {
 impl Watch {
     pub fn new(cluster: &Client, filter: JobFilter, controller: Option<Controller>) -> Self {
         Watch { cluster: cluster.clone(), filter, controller, pages: None }
+    }
+
+    /// From now on only this step of the jobs is of interest: what happens to hundreds of others is not told.
+    pub fn narrow(&mut self, step: StepId) {
+        self.filter.only_steps = vec![step];
+        self.pages = None;
     }
 
     /// The next state; waits while the controller is away. An error is a refusal, not an absence.

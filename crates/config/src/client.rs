@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use model::config::{PATIENCE_SECS, Sockets};
 use toml_edit::{Document, Item};
 
+use crate::plain::Plain;
 use crate::{DEFAULT_AGENT_SOCKET, DEFAULT_CONTROLLER_SOCKET, home, slurm};
 
 /// Where a cluster is reached.
@@ -65,24 +66,28 @@ fn read(file: &Path) -> Result<Client, String> {
         Some(head) => head,
         None => std::fs::read_to_string(file).map_err(unreadable)?,
     };
+    match Plain::read(&text) {
+        Some(plain) if plain.text("client", "authority").is_none() => {
+            let text = |table: &str, key: &str| plain.text(table, key).map(str::to_string);
+            Ok(here(file, text, |key| plain.number("controller", key)))
+        }
+        _ => read_any(file, text),
+    }
+}
+
+/// With a parser of the whole language.
+fn read_any(file: &Path, text: String) -> Result<Client, String> {
     let document = Document::parse(text).map_err(|_| broken(file))?;
-    let value = |table: &str, key: &str| document.get(table).and_then(|table| table.get(key)).and_then(Item::as_str);
-    let anchored = |path: &str| {
-        let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
-        folder.unwrap_or_default().join(path)
+    let item = |table: &str, key: &str| match table {
+        "" => document.get(key),
+        _ => document.get(table).and_then(|table| table.get(key)),
     };
-    let number = |key: &str| {
-        let item = document.get("controller").and_then(|table| table.get(key)).and_then(Item::as_integer);
-        item.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
-    };
-    let top = |key: &str| document.get(key).and_then(Item::as_str).unwrap_or_default().to_string();
-    let (srun_prolog, srun_epilog) = (top("srun_prolog"), top("srun_epilog"));
-    let remotes = document.get("client").and_then(|table| table.get("controllers")).and_then(Item::as_array);
-    if let Some(remotes) = remotes {
+    let value = |table: &str, key: &str| item(table, key).and_then(Item::as_str).map(str::to_string);
+    if let Some(remotes) = item("client", "controllers").and_then(Item::as_array) {
         let addresses = remotes.iter().filter_map(|address| address.as_str().map(PathBuf::from)).collect();
-        let authority = value("client", "authority").and_then(mark);
+        let authority = value("client", "authority").as_deref().and_then(mark);
         let controller_socket = elsewhere(addresses, authority).ok_or_else(|| broken(file))?;
-        let cluster_name = document.get("cluster_name").and_then(Item::as_str).unwrap_or("spur").to_string();
+        let cluster_name = value("", "cluster_name").unwrap_or("spur".into());
         // There is no agent here.
         let agent_socket = "/dev/null/%n".into();
         return Ok(Client {
@@ -90,24 +95,29 @@ fn read(file: &Path) -> Result<Client, String> {
             cluster_name,
             controller_socket,
             agent_socket,
-            srun_prolog,
-            srun_epilog,
+            srun_prolog: value("", "srun_prolog").unwrap_or_default(),
+            srun_epilog: value("", "srun_epilog").unwrap_or_default(),
         });
     }
-    let socket = anchored(value("controller", "socket").unwrap_or(DEFAULT_CONTROLLER_SOCKET));
-    let agent_socket = value("agent", "socket").unwrap_or(DEFAULT_AGENT_SOCKET);
-    Ok(Client {
+    Ok(here(file, value, |key| item("controller", key).and_then(Item::as_integer)))
+}
+
+/// A cluster with a daemon on this machine.
+fn here(file: &Path, text: impl Fn(&str, &str) -> Option<String>, number: impl Fn(&str) -> Option<i64>) -> Client {
+    let number = |key: &str| number(key).and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
+    let anchored = |path: &str| {
+        let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
+        folder.unwrap_or_default().join(path).to_string_lossy().into_owned()
+    };
+    let socket = anchored(text("controller", "socket").as_deref().unwrap_or(DEFAULT_CONTROLLER_SOCKET));
+    Client {
         file: file.into(),
-        cluster_name: document.get("cluster_name").and_then(Item::as_str).unwrap_or("spur").to_string(),
-        controller_socket: model::config::sockets(
-            &socket.to_string_lossy(),
-            number("local_members"),
-            number("patience"),
-        ),
-        agent_socket: anchored(agent_socket).to_string_lossy().into_owned(),
-        srun_prolog,
-        srun_epilog,
-    })
+        cluster_name: text("", "cluster_name").unwrap_or("spur".into()),
+        controller_socket: model::config::sockets(&socket, number("local_members"), number("patience")),
+        agent_socket: anchored(text("agent", "socket").as_deref().unwrap_or(DEFAULT_AGENT_SOCKET)),
+        srun_prolog: text("", "srun_prolog").unwrap_or_default(),
+        srun_epilog: text("", "srun_epilog").unwrap_or_default(),
+    }
 }
 
 /// Controllers of other machines, and the mark of the authority that they must show.

@@ -14,6 +14,7 @@ pub mod machine;
 mod nearest;
 mod node;
 mod partition;
+mod plain;
 mod preemption;
 mod problem;
 mod render;

@@ -13,7 +13,6 @@ use model::{Caller, Command};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_stream::wrappers::UnixListenerStream;
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::member_server::MemberServer;
 use wire::tls::identity::Keyring;
@@ -125,7 +124,7 @@ async fn serve(options: Options) -> Result<()> {
         tokio::spawn(server().serve_with_incoming(wire::tls::listen::incoming(listener, keyring.clone())));
         tokio::spawn(wire::tls::renewal::keep_fresh(keyring, move || vec![settings.address.clone()]));
     }
-    let served = server().serve_with_incoming(UnixListenerStream::new(listener));
+    let served = server().serve_with_incoming(wire::brief::incoming(listener, router.clone()));
     tokio::select! {
         served = served => served.context("the socket failed")?,
         () = stop_in_order(&journal, &hand_overs, &ends_all) => {}

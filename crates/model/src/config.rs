@@ -63,6 +63,11 @@ impl Sockets {
         std::iter::once(&self.first).chain(&self.others).map(PathBuf::as_path)
     }
 
+    /// There is one place to ask, on this machine, and no reason to ask twice.
+    pub fn is_lone(&self) -> bool {
+        self.others.is_empty() && self.patience_secs == 0 && self.authority.is_none()
+    }
+
     pub fn display(&self) -> std::path::Display<'_> {
         self.first.display()
     }

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pool::BurstBufferConfig;
 use crate::staging::NodeProgress;
-use crate::{Buffer, Job, JobId, JobRef, Node, PersistentBuffer, Step, Timestamp};
+use crate::{Buffer, Job, JobId, JobRef, Node, PersistentBuffer, Step, StepId, Timestamp};
 
 record! {
     /// Which jobs. Empty filters let everything pass.
@@ -14,6 +14,8 @@ record! {
         /// Finished jobs that are still remembered too.
         pub with_finished: bool,
         pub with_steps: bool,
+        /// Of the steps only these, if any are named; what happens to others is no news.
+        pub only_steps: Vec<StepId>,
     }
 
     /// A node with what only the whole state knows of it.

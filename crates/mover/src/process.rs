@@ -98,13 +98,13 @@ pub fn wait_gone(journal: &File) -> std::io::Result<()> {
 }
 
 /// Exit statuses; what counts is the status file.
-const DONE: u8 = 0;
-const FAILED: u8 = 1;
-const UNUSABLE: u8 = 2;
+const DONE: i32 = 0;
+const FAILED: i32 = 1;
+const UNUSABLE: i32 = 2;
 
-pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> i32 {
     let is_cleaning = arguments.into_iter().any(|argument| argument == CLEAN);
-    let code = match prepare() {
+    match prepare() {
         Ok((order, files, stop)) if is_cleaning => {
             drop(stop);
             if crate::clean(&order, &files.journal).is_ok() { DONE } else { FAILED }
@@ -122,8 +122,7 @@ pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> std::proces
             eprintln!("{NAME}: {error}");
             UNUSABLE
         }
-    };
-    std::process::ExitCode::from(code)
+    }
 }
 
 fn prepare() -> std::io::Result<(Order, Files, Arc<Stop>)> {

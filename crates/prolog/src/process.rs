@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -47,7 +47,8 @@ pub fn start(executable: &Path, record: &Record) -> io::Result<()> {
     Ok(())
 }
 
-pub fn serve() -> ExitCode {
+/// Gives the status to exit with.
+pub fn serve() -> i32 {
     // SAFETY: whoever starts this process gives it this descriptor; plain calls besides.
     let file = unsafe {
         libc::setsid();
@@ -69,10 +70,7 @@ pub fn serve() -> ExitCode {
         Ok(None) => Err("the record is empty".into()),
         Err(error) => Err(format!("cannot read the record: {error}")),
     };
-    match record.note_end(&ending) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    i32::from(record.note_end(&ending).is_err())
 }
 
 fn run_all(order: &Order) -> Ending {

@@ -1,8 +1,8 @@
 //! One executable, many names: the table from a name to what it does.
+#![no_main]
 mod daemons;
 
 use std::path::Path;
-use std::process::ExitCode;
 
 type Run = fn(&[String]) -> i32;
 
@@ -32,7 +32,29 @@ const TABLE: &[(&str, Run)] = &[
     ("strigger", cli::strigger::run),
 ];
 
-fn main() -> ExitCode {
+/// What the C library calls. Rust's own start would first read all of `/proc/self/maps` to find the end of the stack, which takes
+/// longer than many a command.
+#[unsafe(no_mangle)]
+extern "C" fn main(_: i32, _: *const *const libc::c_char) -> i32 {
+    prepare();
+    // As Rust programs end that panic; what is left to print goes out.
+    std::process::exit(std::panic::catch_unwind(start).unwrap_or(101))
+}
+
+/// What else that start does: nothing that is opened becomes an output, and a closed pipe is an error instead of an end.
+fn prepare() {
+    // SAFETY: plain calls in a process that has just begun.
+    unsafe {
+        for fd in 0..=2 {
+            if libc::fcntl(fd, libc::F_GETFD) == -1 && libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) == -1 {
+                libc::abort();
+            }
+        }
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+}
+
+fn start() -> i32 {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let called_as = arguments.next().unwrap_or_default();
     let name = Path::new(&called_as).file_name().and_then(|name| name.to_str()).unwrap_or("spur").to_string();
@@ -41,7 +63,7 @@ fn main() -> ExitCode {
         return agent::move_data(std::env::args_os().skip(1));
     }
     if name == hooks::WORKER_NAME {
-        std::process::exit(hooks::work());
+        return hooks::work();
     }
     if name == agent::PROLOG_NAME {
         return agent::run_prolog();
@@ -52,8 +74,7 @@ fn main() -> ExitCode {
     if name == "spurstepd" {
         return agent::supervise(std::env::args_os().skip(1));
     }
-    let run = named(&name).unwrap_or(spur);
-    std::process::exit(run(&arguments));
+    named(&name).unwrap_or(spur)(&arguments)
 }
 
 fn named(name: &str) -> Option<Run> {

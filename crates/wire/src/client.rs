@@ -49,22 +49,22 @@ pub struct Configuration {
 }
 
 impl Controller {
-    /// One socket, or all those where a controller may be asked.
+    /// One socket, or all those where a controller may be asked. Outside an event loop, and where [`Sockets::is_lone`], calls block.
     pub async fn connect(sockets: impl Into<Sockets>) -> Result<Self, CallError> {
-        let reach = Reach::open(&sockets.into()).await?;
-        let is_patient = matches!(reach, Reach::Patient(_));
-        let client = ControllerClient::new(reach)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(Controller { client, is_patient })
+        Ok(Controller::by(Reach::open(&sockets.into()).await?))
     }
 
     /// Over a connection that was made already.
     pub fn over(channel: Channel) -> Self {
-        let client = ControllerClient::new(Reach::Direct(channel))
+        Controller::by(Reach::Direct(channel))
+    }
+
+    fn by(reach: Reach) -> Self {
+        let is_patient = matches!(reach, Reach::Patient(_));
+        let client = ControllerClient::new(reach)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Controller { client, is_patient: false }
+        Controller { client, is_patient }
     }
 
     pub async fn join(&mut self, request: &JoinRequest) -> Result<Joined, CallError> {

@@ -9,6 +9,7 @@ pub mod proto {
 
 pub mod accounts;
 pub mod bearer;
+pub mod brief;
 pub mod channel;
 pub mod client;
 pub mod history;

@@ -7,13 +7,14 @@ use model::config::Sockets;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use crate::bearer;
-use crate::channel::{MAX_MESSAGE_BYTES, connect, connect_to};
+use crate::brief::Brief;
+use crate::channel::{MAX_MESSAGE_BYTES, connect_to};
 use crate::proto::AskRequest;
 use crate::proto::agent_client::AgentClient;
+use crate::reach::Reach;
 use crate::refusal::CallError;
 
 /// Whose agent a call is for, where it is not the one that takes the call.
@@ -27,30 +28,29 @@ pub struct Way {
     pub through: Sockets,
 }
 
-pub type AgentChannel = InterceptedService<Channel, Addressed>;
+pub type AgentChannel = InterceptedService<Reach, Addressed>;
 
 impl Way {
     pub async fn open(&self) -> Result<AgentClient<AgentChannel>, CallError> {
         // Agents take only the kernel's word; whoever has a token instead asks the controllers to vouch.
-        let bearer = bearer::own();
-        let direct = match &bearer {
-            None => connect(&self.socket).await,
+        let direct = match bearer::own() {
+            None => Brief::open(&self.socket),
             Some(_) => Err(CallError::Other(format!("the agent of {} cannot be reached", self.node))),
         };
         let channel = match direct {
-            Ok(channel) => InterceptedService::new(channel, Addressed { node: None, bearer: None }),
-            Err(error) => self.around(bearer).await.ok_or(error)?,
+            Ok(brief) => InterceptedService::new(Reach::Brief(brief), Addressed { node: None }),
+            Err(error) => self.around().await.ok_or(error)?,
         };
         Ok(AgentClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES))
     }
 
-    async fn around(&self, bearer: Option<MetadataValue<Ascii>>) -> Option<AgentChannel> {
+    async fn around(&self) -> Option<AgentChannel> {
         let node = self.node.parse().ok()?;
         for socket in self.through.all() {
             if let Ok(channel) = connect_to(socket, &self.through).await {
-                return Some(InterceptedService::new(channel, Addressed { node: Some(node), bearer }));
+                return Some(InterceptedService::new(Reach::Direct(channel), Addressed { node: Some(node) }));
             }
         }
         None
@@ -61,16 +61,12 @@ impl Way {
 #[derive(Clone)]
 pub struct Addressed {
     node: Option<MetadataValue<Ascii>>,
-    bearer: Option<MetadataValue<Ascii>>,
 }
 
 impl Interceptor for Addressed {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(node) = &self.node {
             request.metadata_mut().insert(NODE_HEADER, node.clone());
-        }
-        if let Some(bearer) = &self.bearer {
-            request.metadata_mut().insert(bearer::HEADER, bearer.clone());
         }
         Ok(request)
     }

@@ -19,6 +19,7 @@ use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Response, Ur
 use tonic::codegen::{Service, StdError};
 use tonic::transport::Channel;
 
+use crate::brief::Brief;
 use crate::refusal::CallError;
 use crate::{bearer, channel};
 
@@ -35,7 +36,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A way to the controller.
 #[derive(Clone)]
 pub enum Reach {
-    /// One connection, as good as it is.
+    /// One daemon of this machine, as good as it is.
+    Brief(Brief),
+    /// One connection that was made already.
     Direct(Channel),
     Patient(Arc<Patient>),
 }
@@ -51,8 +54,8 @@ pub struct Patient {
 impl Reach {
     /// Connects now. The patient try all sockets, again and again, as long as they are to.
     pub async fn open(sockets: &Sockets) -> Result<Reach, CallError> {
-        if sockets.others.is_empty() && sockets.patience_secs == 0 && sockets.authority.is_none() {
-            return channel::connect(&sockets.first).await.map(Reach::Direct);
+        if sockets.is_lone() {
+            return Brief::open(&sockets.first).map(Reach::Brief);
         }
         let patient = Patient {
             places: sockets.clone(),
@@ -169,7 +172,7 @@ impl Service<Request<Body>> for Reach {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StdError>> {
         match self {
             Reach::Direct(channel) => channel.poll_ready(context).map_err(Into::into),
-            Reach::Patient(_) => Poll::Ready(Ok(())),
+            Reach::Brief(_) | Reach::Patient(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -178,6 +181,7 @@ impl Service<Request<Body>> for Reach {
             request.headers_mut().insert(bearer::HEADER, token);
         }
         match self {
+            Reach::Brief(brief) => Box::pin(brief.clone().call(request)),
             Reach::Direct(channel) => {
                 let answer = channel.call(request);
                 Box::pin(async move { Ok(answer.await?) })

@@ -27,7 +27,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use model::codec;
@@ -45,7 +44,7 @@ pub const SERVER_FD: i32 = 3;
 const IDENTITY_KEPT: Duration = Duration::from_secs(60);
 
 /// Forks supervisors until the agent closes the socket on descriptor 3.
-pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
+pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
     // SAFETY: the agent gives the socket at this number; a foreign caller gets an error from the first read.
     let socket = unsafe { OwnedFd::from_raw_fd(SERVER_FD) };
     // SAFETY: plain calls in a process that has just begun. Children are reaped by the kernel.
@@ -64,12 +63,12 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCo
     let mut buffer = vec![0; 4096];
     loop {
         let (length, fds) = match sys::receive_with_fds(socket.as_fd(), &mut buffer) {
-            Ok((0, _)) => return ExitCode::SUCCESS,
+            Ok((0, _)) => return 0,
             Ok(received) => received,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => {
                 eprintln!("spurstepd: started by the agent only: {error}");
-                return ExitCode::FAILURE;
+                return 1;
             }
         };
         // What is not understood is dropped: the agent sees its end of the socket closed.

@@ -31,7 +31,7 @@ pub fn run(arguments: &[String]) -> i32 {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     );
     let asked = parse(arguments, &|name| std::env::var(name).ok(), &Clock::local(None, now));
-    VIEWER.run(asked, |options| &options.complaints, show)
+    VIEWER.run(asked, |options| &options.complaints, |_| false, show)
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {

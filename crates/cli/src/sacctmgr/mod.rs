@@ -155,7 +155,7 @@ fn one_command(words: &[String], options: &Options) -> i32 {
 
 /// Asks the controller; what goes wrong on the way is told.
 fn asked(what: impl AsyncFnOnce(&mut Controller, &ClusterFacts) -> Result<i32, Trouble>) -> i32 {
-    let outcome = context::block_on(async {
+    let outcome = context::ask(async {
         let (_, mut controller) = trouble::connect().await?;
         let facts = facts(&controller.configuration().await?.config);
         what(&mut controller, &facts).await

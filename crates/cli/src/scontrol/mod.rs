@@ -6,7 +6,7 @@ use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::{Reject, hostlist};
 use wire::{CallError, Controller};
 
-use crate::context::block_on;
+use crate::context::{self, block_on};
 use crate::getopt::{Flag, Operands, Value, flag, parse as read_options};
 use crate::json::{Shape, Wish};
 use crate::output::print;
@@ -321,10 +321,25 @@ fn switch(change: impl FnOnce()) -> Reply {
 
 /// Asks the controller; trouble on the way becomes the reply.
 fn asking(what: &str, ask: impl AsyncFnOnce(&mut Controller, &config::Client) -> Result<Reply, CallError>) -> Reply {
-    let outcome = block_on(async {
-        let (cluster, mut controller) = connect().await?;
-        Ok::<Reply, Trouble>(ask(&mut controller, &cluster).await?)
+    told(
+        what,
+        block_on(async {
+            let (cluster, mut controller) = connect().await?;
+            Ok(ask(&mut controller, &cluster).await?)
+        }),
+    )
+}
+
+/// As [`asking`], where the controller is all that is waited for.
+fn only_asking(what: &str, ask: impl AsyncFnOnce(&mut Controller) -> Result<Reply, CallError>) -> Reply {
+    let asked = context::ask(async {
+        let (_, mut controller) = connect().await?;
+        Ok(ask(&mut controller).await?)
     });
+    told(what, asked)
+}
+
+fn told(what: &str, outcome: Result<Reply, Trouble>) -> Reply {
     match outcome {
         Ok(reply) => reply,
         Err(Trouble::NoCluster(text)) => Reply::failed(&format!("scontrol: error: {text}")),

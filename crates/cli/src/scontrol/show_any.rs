@@ -2,8 +2,8 @@
 use model::request::JobFilter;
 
 use super::{
-    Entity, Mode, Reply, asking, bbstat, help, hosts, now, owner, show, show_assoc_mgr, show_burst, show_config,
-    show_reservation, show_slurmd, show_topology,
+    Entity, Mode, Reply, asking, bbstat, help, hosts, now, only_asking, owner, show, show_assoc_mgr, show_burst,
+    show_config, show_reservation, show_slurmd, show_topology,
 };
 use crate::zone::Clock;
 
@@ -27,7 +27,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     }
     if entity == Entity::Associations {
         let words: Vec<String> = glued.into_iter().chain(rest[1..].iter().cloned()).collect();
-        return asking("slurm_load_assoc_mgr_info error", async |controller, _| {
+        return only_asking("slurm_load_assoc_mgr_info error", async |controller| {
             let accounts = controller.accounts().await?;
             let standing = controller.standing().await?;
             let cluster = controller.configuration().await?.config.cluster_name;
@@ -49,7 +49,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     match entity {
         Entity::HostNames | Entity::HostList | Entity::HostListSorted => host_names(entity, id),
         Entity::Job => show_jobs(id, mode),
-        Entity::Step => asking("slurm_get_job_steps error", async |controller, _| {
+        Entity::Step => only_asking("slurm_get_job_steps error", async |controller| {
             let jobs = id.and_then(show::job_of_step).into_iter().collect();
             let filter = JobFilter { jobs, with_steps: true, with_finished: true, ..JobFilter::default() };
             let config = controller.configuration().await?.config;
@@ -59,7 +59,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             preface(&mut reply, mode, &clock, page.steps.len());
             Ok(reply)
         }),
-        Entity::Node => asking("slurm_load_node error", async |controller, _| {
+        Entity::Node => only_asking("slurm_load_node error", async |controller| {
             let configuration = controller.configuration().await?;
             let nodes = controller.nodes().await?;
             let clock = now().at(configuration.now);
@@ -67,7 +67,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             preface(&mut reply, mode, &clock, nodes.len());
             Ok(reply)
         }),
-        Entity::Partition => asking("slurm_load_partitions error", async |controller, _| {
+        Entity::Partition => only_asking("slurm_load_partitions error", async |controller| {
             let config = controller.configuration().await?.config;
             let nodes = controller.nodes().await?;
             let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document());
@@ -75,7 +75,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             Ok(reply)
         }),
         Entity::Config => show_config_reply(),
-        Entity::Aliases => asking("slurm_load_node error", async |controller, _| {
+        Entity::Aliases => only_asking("slurm_load_node error", async |controller| {
             let nodes = controller.nodes().await?;
             let fits = |view: &&model::request::NodeView| {
                 id.is_none_or(|id| id == view.node.machine.hostname || id == view.node.name.as_str())
@@ -85,18 +85,18 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         }),
         Entity::Slurmd => show_slurmd::show(id),
         Entity::Daemons => Reply::text("slurmctld slurmd\n".into()),
-        Entity::Reservation => asking("slurm_load_reservations error", async |controller, _| {
+        Entity::Reservation => only_asking("slurm_load_reservations error", async |controller| {
             let reservations = controller.reservations().await?;
             // Nodes may be private; then only their names are shown.
             let nodes = controller.nodes().await.unwrap_or_default();
             let clock = now();
             Ok(show_reservation::reservations(id, &reservations, &nodes, &clock, mode.style))
         }),
-        Entity::Licenses => asking("slurm_load_licenses error", async |controller, _| {
+        Entity::Licenses => only_asking("slurm_load_licenses error", async |controller| {
             Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style))
         }),
         Entity::Associations | Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
-        Entity::BurstBuffer => asking("slurm_load_burst_buffer error", async |controller, _| {
+        Entity::BurstBuffer => only_asking("slurm_load_burst_buffer error", async |controller| {
             let page = controller.burst().await?;
             if mode.json {
                 return Ok(Reply::text(show_burst::json(&page)));
@@ -121,7 +121,7 @@ fn preface(reply: &mut Reply, mode: Mode, clock: &Clock, n_records: usize) {
 fn show_network(entity: Entity, words: &[String], glued: Option<String>) -> Reply {
     let words: Vec<String> = glued.into_iter().chain(words.iter().cloned()).collect();
     let width = std::env::var("SLURM_TOPO_LEN").ok().and_then(|width| width.parse().ok()).filter(|width| *width > 0);
-    asking("slurm_load_topo error", async |controller, _| {
+    only_asking("slurm_load_topo error", async |controller| {
         let config = controller.configuration().await?.config;
         let nodes = controller.nodes().await?;
         Ok(match entity {
@@ -136,7 +136,7 @@ fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {
         Ok(filter) => filter,
         Err(line) => return Reply::failed(&line),
     };
-    asking("slurm_load_jobs error", async |controller, _| {
+    only_asking("slurm_load_jobs error", async |controller| {
         let config = controller.configuration().await?.config;
         let page = controller.all_jobs(&filter).await?;
         let clock = now().at(page.now);

@@ -22,7 +22,7 @@ const VIEWER: Viewer = Viewer { program: "sprio", call: "slurm_load_jobs error:"
 
 pub fn run(arguments: &[String]) -> i32 {
     let asked = parse(arguments, &|name| std::env::var(name).ok());
-    VIEWER.run(asked, |_| &[], show)
+    VIEWER.run(asked, |_| &[], |_| false, show)
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {

@@ -19,7 +19,13 @@ pub fn request(options: &Options) -> JobFilter {
         (None, Some(steps)) => steps.iter().map(|(job, _)| job.clone()).collect(),
         (None, None) => Vec::new(),
     };
-    JobFilter { jobs, uids: options.uids.clone().unwrap_or_default(), with_finished, with_steps: options.shows_steps }
+    JobFilter {
+        jobs,
+        uids: options.uids.clone().unwrap_or_default(),
+        with_finished,
+        with_steps: options.shows_steps,
+        only_steps: Vec::new(),
+    }
 }
 
 /// The rows of the jobs that were asked for.

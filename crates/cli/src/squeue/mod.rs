@@ -37,7 +37,7 @@ const VIEWER: Viewer = Viewer { program: "squeue", call: "slurm_load_jobs error:
 
 pub fn run(arguments: &[String]) -> i32 {
     let asked = parse(arguments, &|name| std::env::var(name).ok());
-    VIEWER.run(asked, |options| &options.complaints, show)
+    VIEWER.run(asked, |options| &options.complaints, |options| options.iterate_secs.is_some(), show)
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {

@@ -176,7 +176,7 @@ fn command(words: &[String], options: &mut Options) -> i32 {
         eprintln!(" Job report only supports a single --tres type.\n Generate a separate report for each TRES type.");
         return 1;
     }
-    match context::block_on(make(report, options, &clock)) {
+    match context::ask(make(report, options, &clock)) {
         Ok(Ok(text)) => drop(print(&text)),
         Ok(Err(text)) => {
             let (shown, complaint) = text.split_once('\0').unwrap_or((&text, ""));

@@ -28,6 +28,7 @@ pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, St
         restrict(&mut spec, id, (first, plan.options.counts_nodes), &mut watch).await?;
     }
     let step = wait_for_room(&mut controller, &mut watch, id, spec, plan).await?;
+    watch.narrow(step);
     loop {
         let page = watch.next().await.map_err(|error| refused(id, &error))?;
         let job = page.jobs.into_iter().find(|job| job.id == id);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::request::{JobFilter, JobsPage};
-use model::{Caller, Event, Job, JobId, Phase, Timestamp, codec};
+use model::{Caller, Event, Job, JobId, Phase, StepId, Timestamp, codec};
 use state::Cluster;
 use tokio::sync::broadcast::error::RecvError;
 use tonic::Status;
@@ -90,10 +90,14 @@ fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
         | Event::JobUpdated { job, .. }
         | Event::BufferChanged { job, .. }
         | Event::JobGone { job, .. } => is_named(*job),
-        Event::StepChanged { job, .. } => filter.with_steps && is_named(*job),
+        Event::StepChanged { job, step, .. } => filter.with_steps && is_asked_for(filter, *step) && is_named(*job),
         Event::TimeUsed { .. } => false,
         Event::NodeChanged { .. } | Event::ReservationChanged { .. } | Event::Reconfigured { .. } => false,
     })
+}
+
+fn is_asked_for(filter: &JobFilter, step: StepId) -> bool {
+    filter.only_steps.is_empty() || filter.only_steps.contains(&step)
 }
 
 /// The jobs that pass the filter, in order, and the ids that are not known at all.
@@ -143,7 +147,10 @@ fn page(
     };
     let jobs: Vec<Job> = ids.iter().filter_map(|id| cluster.job(*id)).map(for_reader).collect();
     let steps = match filter.with_steps {
-        true => ids.iter().flat_map(|id| cluster.steps_of(*id)).map(|step| (**step).clone()).collect(),
+        true => {
+            let steps = ids.iter().flat_map(|id| cluster.steps_of(*id));
+            steps.filter(|step| is_asked_for(filter, step.id)).map(|step| (**step).clone()).collect()
+        }
         false => Vec::new(),
     };
     JobsPage { jobs, steps, now, unknown, ..Default::default() }

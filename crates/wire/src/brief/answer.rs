@@ -1,0 +1,207 @@
+//! The daemon's side: callers are told apart by their first bytes; brief ones are answered here, the others are HTTP/2's.
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use bytes::BytesMut;
+use http_body_util::{BodyExt, Full};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{HeaderMap, Method, Request, Response, Uri, Version};
+use tonic::transport::server::{Connected, UdsConnectInfo};
+
+use super::pieces::Pieces;
+use super::{
+    DATA, GREETING, HEAD_MAX_BYTES, HEADERS, IN_PIECES, READ_AHEAD_MAX_BYTES, TRAILERS, read_headers, write_lines,
+    write_piece,
+};
+use crate::channel::MAX_MESSAGE_BYTES;
+
+/// An answer is written when so much of it is there, or when its maker takes a rest.
+const WRITE_BYTES: usize = 256 * 1024;
+/// Connections that wait for HTTP/2 to take them.
+const BACKLOG: usize = 128;
+
+/// Answers brief callers of the socket with `service`; everybody else comes out of the stream.
+pub fn incoming<S>(listener: UnixListener, service: S) -> impl Stream<Item = io::Result<UnixStream>>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    let (sender, others) = mpsc::channel(BACKLOG);
+    tokio::spawn(async move {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                // Too many open files, or a caller who has gone again: neither ends the service.
+                Err(error) => {
+                    tracing::warn!(%error, "a caller was not heard");
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+            };
+            let (service, sender) = (service.clone(), sender.clone());
+            tokio::spawn(async move {
+                match is_brief(&stream).await {
+                    Ok(true) => serve(stream, service).await,
+                    Ok(false) => drop(sender.send(Ok(stream)).await),
+                    Err(_) => {}
+                }
+            });
+        }
+    });
+    ReceiverStream::new(others)
+}
+
+/// Looks at the first bytes without taking them.
+async fn is_brief(stream: &UnixStream) -> io::Result<bool> {
+    let mut first = [0u8; GREETING.len()];
+    let n_seen = stream
+        .async_io(Interest::READABLE, || {
+            // SAFETY: at most `first.len()` bytes are written into `first`.
+            let n_seen =
+                unsafe { libc::recv(stream.as_raw_fd(), first.as_mut_ptr().cast(), first.len(), libc::MSG_PEEK) };
+            if n_seen < 0 { Err(io::Error::last_os_error()) } else { Ok(n_seen as usize) }
+        })
+        .await?;
+    // Our callers write their greeting at once, so a part of it is somebody else's.
+    Ok(n_seen == first.len() && first == *GREETING)
+}
+
+/// Answers one request after the other until the caller has gone.
+pub async fn serve<S>(mut stream: UnixStream, mut service: S)
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let caller = stream.connect_info();
+    let mut read = BytesMut::with_capacity(4096);
+    while let Ok(Some((head, length))) = next_head(&mut stream, &mut read).await {
+        let Ok(()) = std::future::poll_fn(|context| service.poll_ready(context)).await;
+        if length == IN_PIECES {
+            let (requests, mut answers) = stream.into_split();
+            let (tell, told) = oneshot::channel();
+            let done = |_, is_whole: bool| {
+                if !is_whole {
+                    let _ = tell.send(());
+                }
+            };
+            let Some(request) = request(&head, Body::new(Pieces::new(requests, read, done)), &caller) else { return };
+            let gone = async {
+                // A request that has ended in order says nothing of the caller's patience.
+                if told.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let Ok(response) = service.call(request).await;
+            let _ = answer(&mut answers, response, gone).await;
+            return;
+        }
+        if !matches!(fill(&mut stream, &mut read, length as usize).await, Ok(true)) {
+            return;
+        }
+        let body = Body::new(Full::new(read.split_to(length as usize).freeze()));
+        let Some(request) = request(&head, body, &caller) else { return };
+        let Ok(response) = service.call(request).await;
+        let (mut reader, mut writer) = stream.split();
+        // Ends when the caller has closed, or speaks before it was answered.
+        let gone = async { drop(reader.read_u8().await) };
+        if answer(&mut writer, response, gone).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The head of the next request, and the length of its body. None when the caller has closed, or says what we do not understand.
+async fn next_head(stream: &mut UnixStream, read: &mut BytesMut) -> io::Result<Option<(BytesMut, u32)>> {
+    const START_BYTES: usize = GREETING.len() + 8;
+    if !fill(stream, read, START_BYTES).await? {
+        return Ok(None);
+    }
+    let start = read.split_to(START_BYTES);
+    let length = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
+    let (n_head, n_body) = (length(GREETING.len()) as usize, length(GREETING.len() + 4));
+    let is_too_long = n_head > HEAD_MAX_BYTES || (n_body != IN_PIECES && n_body as usize > MAX_MESSAGE_BYTES);
+    if start[..GREETING.len()] != *GREETING || is_too_long || !fill(stream, read, n_head).await? {
+        return Ok(None);
+    }
+    Ok(Some((read.split_to(n_head), n_body)))
+}
+
+fn request(head: &[u8], body: Body, caller: &UdsConnectInfo) -> Option<Request<Body>> {
+    let path_ends = head.iter().position(|byte| *byte == b'\n')?;
+    let mut request = Request::new(body);
+    *request.method_mut() = Method::POST;
+    *request.version_mut() = Version::HTTP_2;
+    *request.uri_mut() = Uri::try_from(&head[..path_ends]).ok()?;
+    *request.headers_mut() = read_headers(&head[path_ends + 1..])?;
+    request.extensions_mut().insert(caller.clone());
+    Some(request)
+}
+
+/// Reads until so much is there; false if the caller goes before.
+async fn fill(stream: &mut UnixStream, read: &mut BytesMut, n_bytes: usize) -> io::Result<bool> {
+    while read.len() < n_bytes {
+        read.reserve((n_bytes - read.len()).min(READ_AHEAD_MAX_BYTES));
+        if stream.read_buf(read).await? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Writes the answer as it is made, unless the caller has gone.
+async fn answer(
+    into: &mut (impl AsyncWrite + Unpin),
+    response: Response<Body>,
+    gone: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let (parts, mut body) = response.into_parts();
+    let mut gone = pin!(gone);
+    let mut ready = Vec::with_capacity(512);
+    write_lines(HEADERS, &parts.headers, &mut ready);
+    let mut trailers = HeaderMap::new();
+    loop {
+        let mut next = body.frame();
+        let frame = match now(&mut next).await {
+            Some(frame) => frame,
+            None => {
+                // Whoever makes the answer needs time: what there is goes out.
+                into.write_all(&ready).await?;
+                ready.clear();
+                tokio::select! {
+                    frame = next => frame,
+                    () = &mut gone => return Err(io::ErrorKind::BrokenPipe.into()),
+                }
+            }
+        };
+        match frame.map(|frame| frame.map(|frame| frame.into_data())) {
+            None => break,
+            Some(Ok(Ok(data))) => write_piece(DATA, &data, &mut ready),
+            Some(Ok(Err(frame))) => trailers = frame.into_trailers().unwrap_or_default(),
+            // Without its last piece an answer is known to be broken.
+            Some(Err(_)) => return Err(io::ErrorKind::Other.into()),
+        }
+        if ready.len() >= WRITE_BYTES {
+            into.write_all(&ready).await?;
+            ready.clear();
+        }
+    }
+    write_lines(TRAILERS, &trailers, &mut ready);
+    into.write_all(&ready).await
+}
+
+/// What the future gives at once, if it does.
+async fn now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|context| match Pin::new(&mut *future).poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
