@@ -1,4 +1,4 @@
 //! The process that a daemon would start itself as.
-fn main() -> std::process::ExitCode {
-    prolog::serve()
+fn main() {
+    std::process::exit(prolog::serve())
 }
