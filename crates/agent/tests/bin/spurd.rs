@@ -1,9 +1,12 @@
 //! An agent for the tests: `spurd-test NODE CONTROLLER_SOCKET DIR`, or the fork server when called as `spurstepd`.
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
-fn main() -> ExitCode {
+fn main() {
+    std::process::exit(start());
+}
+
+fn start() -> i32 {
     let mut arguments = std::env::args_os();
     match arguments.next() {
         Some(name) if name == "spurstepd" => return agent::supervise(arguments),
@@ -15,7 +18,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [node, controller, dir] = arguments.as_slice() else {
         eprintln!("spurd-test NODE CONTROLLER_SOCKET DIR");
-        return ExitCode::FAILURE;
+        return 1;
     };
     let dir = PathBuf::from(dir);
     let options = agent::Options {
@@ -40,10 +43,10 @@ fn main() -> ExitCode {
         }],
     };
     match agent::run(options) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             eprintln!("spurd-test: {error:#}");
-            ExitCode::FAILURE
+            1
         }
     }
 }

@@ -6,7 +6,6 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pmix::{Event, Job, Node, Server};
@@ -18,13 +17,13 @@ use crate::frame::{self, Incoming};
 pub const LINE_FD: i32 = 3;
 
 /// Serves until the supervisor hangs up.
-pub fn serve() -> ExitCode {
+pub fn serve() -> i32 {
     // SAFETY: the supervisor gives the socket at this number; a foreign caller gets an error from the first read.
     let line = unsafe {
         libc::fcntl(LINE_FD, libc::F_SETFD, libc::FD_CLOEXEC);
         UnixStream::from(OwnedFd::from_raw_fd(LINE_FD))
     };
-    let Ok(writer) = line.try_clone() else { return ExitCode::FAILURE };
+    let Ok(writer) = line.try_clone() else { return 1 };
     let writer = Arc::new(Mutex::new(writer));
     let say = move |message: &FromServer| {
         let mut line = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +33,7 @@ pub fn serve() -> ExitCode {
     let mut hear = Hear { line, incoming: Incoming::default() };
     let Some(ToServer::Setup(setup)) = hear.next() else {
         eprintln!("spurpmixd: started by a supervisor only");
-        return ExitCode::FAILURE;
+        return 1;
     };
     let directory = PathBuf::from(format!("/tmp/spur-pmix-{}-{}-{}", setup.id, setup.here, std::process::id()));
     let tell = say.clone();
@@ -43,7 +42,7 @@ pub fn serve() -> ExitCode {
         Err(why) => {
             say(&FromServer::Failed { why });
             clear(&directory);
-            return ExitCode::FAILURE;
+            return 1;
         }
     };
     while let Some(message) = hear.next() {
