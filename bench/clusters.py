@@ -144,6 +144,7 @@ class Spur(Cluster):
 
 class Slurm(Cluster):
     name = "slurm"
+    selection = "CR_CPU"
     # What is written about jobs; a Slurm with a database says more.
     accounting = "JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n"
 
@@ -181,7 +182,7 @@ class Slurm(Cluster):
             f"SlurmctldLogFile={at}/log/slurmctld.log\nSlurmdLogFile={at}/log/slurmd.%n.log\n"
             "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"
             f"{self.accounting}JobCompType=jobcomp/none\nMpiDefault=none\n"
-            "SwitchType=switch/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\n"
+            f"SwitchType=switch/none\nSelectType=select/cons_tres\nSelectTypeParameters={self.selection}\n"
             "SchedulerType=sched/backfill\nSchedulerParameters=batch_sched_delay=0,default_queue_depth=1000\n"
             "MaxJobCount=100000\nMaxArraySize=100001\nReturnToService=2\nSlurmdParameters=config_overrides\n"
             f"{nodes}PartitionName=debug Nodes=n[1-{NODES}] Default=YES MaxTime=INFINITE State=UP\n")

@@ -31,6 +31,7 @@ class SlurmWithHistory(Slurm):
         super().__init__(directory)
         self.database_port, self.history_port = free_ports(2)
         at = self.directory
+        self.selection = "CR_CPU_Memory"
         self.accounting = (
             "JobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=1\nAccountingStorageType=accounting_storage/slurmdbd\n"
             f"AccountingStorageHost=localhost\nAccountingStoragePort={self.history_port}\n"
@@ -69,6 +70,20 @@ class SlurmWithHistory(Slurm):
         self.run("sacctmgr", "-i", "add", "cluster", "bench")
 
 
+class SpurWithHistory(Spur):
+    """As that Slurm is set up: no extern steps, scripts kept, and an account for root, which slurmdbd makes by itself."""
+
+    def __init__(self, directory, binary):
+        super().__init__(directory, binary)
+        with open(self.settings, "a") as settings:
+            settings.write("[accounting]\nextern_steps = false\nkeep_scripts = true\nkeep_environments = true\n")
+
+    def start(self):
+        super().start()
+        self.run("sacctmgr", "-i", "add", "account", "root")
+        self.run("sacctmgr", "-i", "add", "user", "root", "account=root")
+
+
 def normal(text, cluster):
     text = text.replace(str(cluster.directory / "work"), "DIR").replace(str(cluster.directory), "DIR")
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
@@ -102,7 +117,7 @@ def main():
         return 77
     directory = pathlib.Path(tempfile.mkdtemp(prefix="spur-beside-", dir=os.environ.get("BENCH_DIR", "/var/tmp")))
     directory.chmod(0o755)
-    clusters = [SlurmWithHistory(directory / "slurm"), Spur(directory / "spur", options.spur)]
+    clusters = [SlurmWithHistory(directory / "slurm"), SpurWithHistory(directory / "spur", options.spur)]
     n_alike, different = 0, []
     try:
         for cluster in clusters:

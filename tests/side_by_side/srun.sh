@@ -8,9 +8,9 @@ srun sh -c 'kill -9 $$'
 srun sh -c 'kill -TERM $$'
 srun -n2 sh -c 'kill -SEGV $$'
 srun -n3 sh -c '[ $SLURM_PROCID = 1 ] && kill -USR1 $$; exit 0'
-srun nosuchprogram
+sorted: srun nosuchprogram
 srun -n2 nosuchprogram
-srun /etc/passwd
+sorted: srun /etc/passwd
 srun /etc
 srun ./nosuch/file
 srun
@@ -137,3 +137,24 @@ printf '#!/bin/sh\necho $0\n' > x; chmod +x x; srun ./x; srun x
 mkdir d; printf '#!/bin/sh\necho $0\n' > d/x; chmod +x d/x; srun d/x; srun ../${PWD##*/}/d/x
 printf 'echo no interpreter\n' > x; chmod +x x; srun ./x
 printf '#!/nosuch/interpreter\n' > x; chmod +x x; srun ./x
+# a program brought to the nodes
+printf '#!/bin/bash\necho ${0##*/} "$@"\n' > p; chmod 755 p; srun -n1 --bcast=mine ./p a; ls
+printf '#!/bin/bash\necho ${0##*/} "$@"\n' > p; chmod 755 p; srun -n1 --bcast ./p a | sed s/_[0-9]*/_J/; ls | sed s/_[0-9]*/_J/
+printf '#!/bin/bash\necho ${0##*/} "$@"\n' > p; chmod 755 p; mkdir d; srun -n1 --bcast=d/ ./p a | sed s/_[0-9]*/_J/; ls d | sed s/_[0-9]*/_J/
+srun -n1 --bcast=/nosuch/x true
+srun -n1 --bcast nosuch
+srun -n1 --bcast=x/ true
+srun -n1 --bcast=$PWD/x --send-libs=maybe true
+srun -n1 --bcast=$PWD/x --send-libs --bcast-exclude=lib true
+srun -n1 --bcast=$PWD/x --send-libs --bcast-exclude=NONE bash -c 'echo $LD_LIBRARY_PATH; ls $PWD/x_libs'; ls
+srun -n1 --bcast=$PWD/x --send-libs bash -c 'echo $LD_LIBRARY_PATH'; ls
+srun -n1 --send-libs true
+srun -n1 --bcast-exclude=/lib true
+srun -n1 --bcast=$PWD/x --compress true
+srun -n1 --bcast=$PWD/x --compress=zip true
+salloc -Q -N1 sbcast --send-libs --exclude=NONE /bin/true $PWD/y; ls; ls y_libs
+salloc -Q -N1 sbcast --send-libs=x /bin/true $PWD/y
+salloc -Q -N1 sbcast --exclude=lib /bin/true $PWD/y
+salloc -Q -N1 sbcast /bin/true /nosuch/y
+srun -n1 --bcast=$PWD/x --multi-prog /dev/null
+srun --mpi=pmix -n2 bash -c 'env | grep -c ^PMIX_RANK='

@@ -84,7 +84,10 @@ fn fits_time(query: &HistoryQuery, job: &JobRecord, now: Timestamp) -> bool {
                 && started.or(ended).is_none_or(|started| started >= after)
         }
         JobState::Running => started.is_some_and(|started| started <= before) && has_not_ended_by(after),
-        JobState::Suspended => job.state == state.name() && started.is_some_and(|started| started <= before),
+        JobState::Suspended => {
+            let is_now = job.state == state.name() && started.is_some_and(|started| started <= before);
+            is_now || job.pauses.iter().any(|pause| pause.from.secs() <= before && pause.until.secs() >= after)
+        }
         other => job.state == other.name() && ended.is_some_and(|ended| (after..=before).contains(&ended)),
     })
 }
@@ -133,6 +136,15 @@ mod tests {
         check(0, 95, &["PENDING"], true);
         check(150, 160, &["PENDING"], false);
         check(0, 999, &["FAILED"], false);
+    }
+
+    #[test]
+    fn a_job_was_suspended_when_it_stood_still() {
+        let pause = model::job::Pause { from: Timestamp::from_secs(120), until: Timestamp::from_secs(130) };
+        let job = JobRecord { pauses: vec![pause], ..ran(100, Some(200), "COMPLETED") };
+        assert!(fits(&window(0, 125, &["S"]), &job, NOW));
+        assert!(fits(&window(125, 300, &["S"]), &job, NOW));
+        assert!(!fits(&window(131, 300, &["S"]), &job, NOW));
     }
 
     #[test]

@@ -51,7 +51,12 @@ pub fn job(config: &Config, job: &Job) -> JobRecord {
         is_batch: spec.is_batch(),
         state: state(job).name().into(),
         cancelled_by: job.cancelled_by.filter(|_| job.outcome == Some(Outcome::Cancelled)),
-        reason: job.reason.map_or("None", |reason| reason.word()).into(),
+        // Why it waited; how it ended is another matter.
+        reason: job
+            .reason
+            .filter(|_| job.ended.is_none() || job.started.is_none())
+            .map_or("None", |reason| reason.word())
+            .into(),
         failed_nodes: job.unreachable.clone(),
         exit: exit(job),
         derived_exit: job.derived_exit,
@@ -99,7 +104,10 @@ pub fn step(job: &Job, step: &Step) -> StepRecord {
         held: Amount { n_tasks: step.n_tasks, ..Amount::of_shares(&step.shares) },
         nodes: hostlist::compress(step.shares.iter().map(|share| &share.node)),
         layout: layout(step).into(),
-        command_line: step.spec.arguments.join(" "),
+        command_line: match step.spec.submit_line.as_str() {
+            "" => step.spec.arguments.join(" "),
+            line => line.to_owned(),
+        },
         usage: step.usage.clone(),
     }
 }
@@ -193,7 +201,10 @@ fn step_name(step: &Step) -> String {
 }
 
 fn layout(step: &Step) -> &'static str {
+    let is_default = step.spec.layout_words.is_empty() && step.spec.distribution == Distribution::Block;
     match step.spec.distribution {
+        // Where nothing is asked for, Slurm calls one task a node cyclic.
+        _ if is_default && step.n_tasks as usize <= step.shares.len() => "Cyclic",
         Distribution::Block | Distribution::Even => "Block",
         Distribution::Cyclic => "Cyclic",
         Distribution::Plane(_) => "Plane",

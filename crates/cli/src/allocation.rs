@@ -80,6 +80,12 @@ pub async fn obtain(
                     talk.allocated();
                     return Ok(Granted { job: now, page, watch, waited: begun.elapsed() });
                 }
+                // Whoever wants to start at once is told at once that waiting would not help.
+                if let Some(why) = obstacle(now.reason).filter(|_| behaviour.immediate.is_some()) {
+                    withdraw(&mut controller, id).await;
+                    eprintln!("{}: error: {}: {why}", program.name(), program.refusal());
+                    return Err(Failed(error_code(1)));
+                }
                 if begun.elapsed() >= PATIENCE {
                     talk.waiting(&now);
                 }

@@ -68,12 +68,16 @@ pub fn run(arguments: &[String]) -> i32 {
     let with_libraries = match given(&parsed, "send-libs").map(|text| libraries::is_wanted(&text)) {
         None => false,
         Some(Some(wanted)) => wanted,
-        Some(None) => return fail("Invalid --send-libs specification"),
+        Some(None) => {
+            let text = given(&parsed, "send-libs").unwrap_or_default();
+            eprintln!("sbcast: error: Ignoring unrecognized --send-libs value '{text}'");
+            false
+        }
     };
-    let excluded = match libraries::excluded(given(&parsed, "exclude").as_deref()) {
-        Ok(excluded) => excluded,
-        Err(path) => return fail(&format!("--exclude={path}: not an absolute path")),
-    };
+    let (excluded, complaints) = libraries::excluded(given(&parsed, "exclude").as_deref());
+    if with_libraries {
+        complaints.iter().for_each(|text| eprintln!("sbcast: {text}"));
+    }
     let [source, dest] = &parsed.operands[..] else {
         eprintln!("Need two file names, have {} names", parsed.operands.len());
         eprintln!("Try \"sbcast --help\" for more information");
@@ -137,7 +141,34 @@ pub fn run(arguments: &[String]) -> i32 {
     });
     match outcome {
         Ok(()) => 0,
-        Err(Trouble::NoCluster(text) | Trouble::Call(text)) => fail(&text),
+        Err(Trouble::NoCluster(text) | Trouble::Call(text)) => {
+            fail(&text);
+            exit_code(&text)
+        }
+    }
+}
+
+/// Slurm's exit code: the system's number of an error that a node told in the system's words.
+fn exit_code(text: &str) -> i32 {
+    let first = text.lines().next().unwrap_or_default();
+    let told = first.strip_prefix("REQUEST_FILE_BCAST(").and_then(|rest| rest.split_once("): "));
+    let Some((_, words)) = told else { return if first.starts_with("Can't open") { 255 } else { 1 } };
+    let says_so = |number: &i32| {
+        let known = std::io::Error::from_raw_os_error(*number).to_string();
+        known.split(" (os error").next() == Some(words)
+    };
+    (1..=133).find(says_so).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_nodes_refusal_is_the_exit_code() {
+        let check = |text: &str, expected| assert_eq!(super::exit_code(text), expected, "{text}");
+        check("REQUEST_FILE_BCAST(n1): File exists\nsbcast: error: REQUEST_FILE_BCAST(n2): File exists", 17);
+        check("REQUEST_FILE_BCAST(n1): No such file or directory", 2);
+        check("REQUEST_FILE_BCAST(n1): something else", 1);
+        check("Can't open `x`: No such file or directory", 255);
     }
 }
 

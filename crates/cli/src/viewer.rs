@@ -53,7 +53,9 @@ impl Manual {
     ) -> Result<Asked<Options>, Refusal> {
         let program = self.program;
         let parsed = getopt::parse(self.flags, Operands::Mixed, arguments).map_err(|problem| {
-            Refusal::told(format!("{program}: {problem}\nTry \"{program} --help\" for more information\n"))
+            // sacct alone leaves it at that.
+            let hint = format!("Try \"{program} --help\" for more information\n");
+            Refusal::told(format!("{program}: {problem}\n{}", if program == "sacct" { "" } else { &hint }))
         })?;
         if parsed.has("help") {
             return Ok(Asked::Print(self.help.into()));

@@ -71,6 +71,8 @@ record! {
         pub layout_words: String,
         /// The program itself is brought first (`--bcast`): no task starts before the client's word.
         pub waits_for_program: bool,
+        /// The command line of the `srun`, as history shows it.
+        pub submit_line: String,
     }
 
     /// One line of a `--multi-prog` file.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use model::command::Exited;
-use model::{Duty, Event, JobId, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
+use model::{Duty, Event, JobId, Outcome, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
 
 use crate::settle::wake;
 use crate::step_layout::Layout;
@@ -111,7 +111,14 @@ fn done(cluster: &mut Cluster, job: JobId, id: StepId) {
     let exit = step.exit;
     enter(cluster, job, id, StepPhase::Done);
     let record = cluster.job_mut(job);
-    record.derived_exit = record.derived_exit.worse(exit);
+    // What ends with its job because the job was ended says nothing of its own.
+    let is_swept_away = matches!(
+        record.outcome,
+        Some(Outcome::Cancelled | Outcome::Timeout | Outcome::Preempted | Outcome::Deadline | Outcome::NodeFail)
+    );
+    if !is_swept_away {
+        record.derived_exit = record.derived_exit.worse(exit);
+    }
     wake(cluster, Wake::JobMoved(job));
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# MPI programs on a `spur up` cluster: MPICH through `srun --mpi=pmi2` (PMI-2 and PMI-1), Open MPI's and MPICH's mpirun inside an allocation.
+# MPI programs on a `spur up` cluster: MPICH through `srun --mpi=pmi2` (PMI-2 and PMI-1), Open MPI through `srun --mpi=pmix`, and the mpirun of both inside an allocation.
 # Needs: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev. Usage: run.sh path/to/spur
 set -u
 spur=$(readlink -f "${1:-spur}"); here=$(dirname "$(readlink -f "$0")"); dir=$(mktemp -d /tmp/spur-mpi-XXXXXX)
@@ -26,5 +26,13 @@ if command -v mpicc.openmpi >/dev/null; then
   check "Open MPI's mpirun, one node" "size 2 sum 1" "salloc -Q -N1 -n2 mpirun.openmpi ./hello.ompi"
   check "Open MPI's mpirun, two nodes" "size 4 sum 6" "salloc -Q -N2 -n4 mpirun.openmpi ./hello.ompi"
   check "Open MPI's mpirun in a batch job" "size 4 sum 6" "sbatch -Q -W -o ompi.%j -N2 -n4 --wrap 'mpirun.openmpi ./hello.ompi' >/dev/null; cat ompi.*"
+  if srun --mpi=list | grep -q pmix; then
+    check "Open MPI, srun --mpi=pmix, one node" "size 3 sum 3" "srun --mpi=pmix -N1 -n3 ./hello.ompi"
+    check "Open MPI, srun --mpi=pmix, two nodes" "size 4 sum 6" "srun --mpi=pmix -N2 -n4 ./hello.ompi"
+    check "Open MPI, srun --mpi=pmix, cyclic" "size 5 sum 10" "srun --mpi=pmix -N2 -n5 -m cyclic ./hello.ompi"
+    check "Open MPI, --mpi=pmix in a batch job" "size 4 sum 6" "sbatch -Q -W -o pmix.%j -N2 -n4 --wrap 'srun --mpi=pmix ./hello.ompi' >/dev/null; cat pmix.*"
+    check "Open MPI, --mpi=pmix, MPI_Abort ends the step" "size 4 sum 6 failed" "echo \$(srun --mpi=pmix -N2 -n4 ./hello.ompi x || echo failed)"
+    check "Open MPI, --mpi=pmix, two steps at once" "size 2 sum 1 size 2 sum 1" "echo \$(salloc -Q -N2 -n4 bash -c 'srun --mpi=pmix -N2 -n2 --exact ./hello.ompi & srun --mpi=pmix -N2 -n2 --exact ./hello.ompi & wait')"
+  else echo "skipped PMIx: no libpmix"; fi
 else echo "skipped Open MPI: no mpicc.openmpi"; fi
 exit $failed

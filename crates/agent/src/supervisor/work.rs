@@ -1,5 +1,5 @@
 //! From a launch to the plans of its tasks: script, streams, programs.
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -134,8 +134,12 @@ fn prepare_task(
     let environment = environment::build(start, identity, local_id);
     let command = spec.command(rank).ok_or_else(|| format!("no program is named for task {rank}"))?;
     let name = command.first().cloned().unwrap_or_default();
-    let programs = candidates(&name, &spec.work_dir, environment.value("PATH"))?;
-    let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<_, _>>()?;
+    let programs = candidates(&name, environment.value("PATH"))?;
+    let mut arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+    // Found in PATH, it is called by the whole path; found in the working directory, as it was named.
+    if let (Some(first), Some(found)) = (arguments.first_mut(), programs.iter().find(|path| is_program(path))) {
+        *first = found.clone();
+    }
     let streams = match &spec.pty {
         Some(size) if rank == 0 => open_terminal(size.rows, size.columns)?,
         Some(_) => Streams::all(files.nothing()?),
@@ -256,8 +260,8 @@ fn open_terminal(rows: u16, columns: u16) -> Result<Streams, String> {
     Ok(streams)
 }
 
-/// Where a program may be: itself if it has a slash, else in the working directory and in each directory of PATH.
-fn candidates(name: &str, work_dir: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
+/// Where a program may be: itself if it has a slash, else in each directory of PATH, and at last in the working directory.
+fn candidates(name: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
     if name.contains('/') {
         return Ok(vec![c_string(name.as_bytes())?]);
     }
@@ -265,9 +269,17 @@ fn candidates(name: &str, work_dir: &str, path: Option<&[u8]>) -> Result<Vec<CSt
         let dir = if dir.is_empty() { &b"."[..] } else { dir };
         c_string(&[dir, b"/", name.as_bytes()].concat())
     };
-    let here = std::iter::once(work_dir.as_bytes());
-    let elsewhere = path.into_iter().flat_map(|path| path.split(|byte| *byte == b':'));
-    here.chain(elsewhere).map(in_dir).collect()
+    let in_path = path.into_iter().flat_map(|path| path.split(|byte| *byte == b':'));
+    in_path.map(in_dir).chain([c_string(name.as_bytes())]).collect()
+}
+
+/// As far as this process can see, which is not the user's and has another working directory.
+fn is_program(path: &CString) -> bool {
+    if !path.as_bytes().starts_with(b"/") {
+        return false;
+    }
+    let found = fs::metadata(OsStr::from_bytes(path.as_bytes()));
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, String> {

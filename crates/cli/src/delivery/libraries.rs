@@ -19,15 +19,17 @@ pub fn is_wanted(text: &str) -> Option<bool> {
     }
 }
 
-/// Directories whose libraries stay; the error is a path that is not absolute.
-pub fn excluded(list: Option<&str>) -> Result<Vec<String>, String> {
+/// Directories whose libraries stay, and what is to be said about the list.
+pub fn excluded(list: Option<&str>) -> (Vec<String>, Vec<String>) {
     match list {
-        None => Ok(EXCLUDED.map(str::to_owned).to_vec()),
-        Some(list) if list.eq_ignore_ascii_case("none") => Ok(Vec::new()),
-        Some(list) => match list.split(',').find(|path| !path.starts_with('/')) {
-            Some(wrong) => Err(wrong.to_owned()),
-            None => Ok(list.split(',').map(|path| path.trim_end_matches('/').to_owned()).collect()),
-        },
+        None => (EXCLUDED.map(str::to_owned).to_vec(), Vec::new()),
+        Some(list) if list.eq_ignore_ascii_case("none") => (Vec::new(), Vec::new()),
+        Some(list) => {
+            let (paths, wrong): (Vec<&str>, Vec<&str>) = list.split(',').partition(|path| path.starts_with('/'));
+            let complaint = |path: &&str| format!("error: Ignoring non-absolute excluded path: '{path}'");
+            let paths = paths.iter().map(|path| path.trim_end_matches('/').to_owned());
+            (paths.collect(), wrong.iter().map(complaint).collect())
+        }
     }
 }
 
@@ -51,7 +53,11 @@ pub async fn of(program: &str) -> Result<Found, String> {
 fn parse(listed: &str) -> Found {
     let mut found = Found::default();
     for line in listed.lines() {
-        let Some((name, place)) = line.trim().split_once(" => ") else { continue };
+        // The loader of programs itself has no arrow, but an address.
+        let line = line.trim();
+        let Some((name, place)) = line.split_once(" => ").or(line.contains(" (0x").then_some((line, line))) else {
+            continue;
+        };
         match place.split(" (0x").next().unwrap_or_default().trim() {
             "not found" => found.missing.push(name.to_owned()),
             path if path.starts_with('/') => found.paths.push(path.to_owned()),
@@ -71,18 +77,20 @@ mod tests {
                       \tlibown.so => /home/ada/my libs/libown.so (0x00007f)\n\tlibgone.so => not found\n\
                       \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         let found = parse(listed);
-        assert_eq!(found.paths, ["/lib/x86_64/libm.so.6", "/home/ada/my libs/libown.so"]);
+        let loader = "/lib64/ld-linux-x86-64.so.2";
+        assert_eq!(found.paths, ["/lib/x86_64/libm.so.6", "/home/ada/my libs/libown.so", loader]);
         assert_eq!(found.missing, ["libgone.so"]);
         assert_eq!(parse("\tnot a dynamic executable\n"), Found::default());
     }
 
     #[test]
     fn the_systems_own_libraries_stay_where_they_are() {
-        let usual = excluded(None).unwrap();
+        let usual = excluded(None).0;
         assert!(is_excluded("/lib/x86_64/libm.so.6", &usual));
         assert!(!is_excluded("/library/libm.so.6", &usual));
-        assert!(!is_excluded("/lib/libm.so.6", &excluded(Some("NONE")).unwrap()));
-        assert!(is_excluded("/opt/x/liby.so", &excluded(Some("/opt/x/,/y")).unwrap()));
-        assert_eq!(excluded(Some("/opt,here")), Err("here".to_owned()));
+        assert!(!is_excluded("/lib/libm.so.6", &excluded(Some("NONE")).0));
+        assert!(is_excluded("/opt/x/liby.so", &excluded(Some("/opt/x/,/y")).0));
+        let complaint = "error: Ignoring non-absolute excluded path: 'here'".to_owned();
+        assert_eq!(excluded(Some("/opt,here")), (vec!["/opt".to_owned()], vec![complaint]));
     }
 }

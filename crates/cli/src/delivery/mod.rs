@@ -53,10 +53,14 @@ impl Delivery {
             let times = self.preserves.then(|| times.clone());
             let mode = if self.preserves { metadata.mode() } else { metadata.mode() & 0o777 & !umask() };
             let last = is_last.then_some(FileEnd { mode, size, times });
+            let mut refusals = Vec::new();
             for (node, path, agent) in &mut agents {
                 let (path, data, last) = (path.clone(), data.clone(), last.clone());
                 let piece = Piece { path, offset, data, replaces: self.replaces, last };
-                self.ask(node, agent, &Question::Write(piece)).await?;
+                refusals.extend(self.ask(node, agent, &Question::Write(piece)).await.err());
+            }
+            if !refusals.is_empty() {
+                return Err(refusals.join(&format!("\n{}: error: ", self.program)));
             }
             if is_last {
                 return Ok(());

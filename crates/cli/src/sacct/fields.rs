@@ -42,7 +42,7 @@ pub const OTHER_NAMES: &[(&str, &str)] =
 /// In the order in which a name that was cut short is looked for.
 pub static FIELDS: &[Field] = &[
     field("Account", 10, |row| row.job().account.clone()),
-    field("AdminComment", 19, |row| row.of_job(&row.job().admin_comment)),
+    field("AdminComment", 15, |row| row.of_job(&row.job().admin_comment)),
     field("AllocCPUS", 10, |row| number(row.n_cpus())),
     field("AllocNodes", 10, |row| number(row.held().n_nodes)),
     field("AllocTRES", 10, |row| tres(row, row.held())),
@@ -58,12 +58,12 @@ pub static FIELDS: &[Field] = &[
     field("Cluster", 10, |row| row.scene.config.cluster_name.clone()),
     field("Comment", 14, |row| row.of_job(&row.job().comment)),
     field("Constraints", 19, |row| row.of_job(&row.job().constraints)),
-    field("ConsumedEnergy", 14, |row| usage::show(row, |usage| &usage.rss_bytes, |_| 0)),
-    field("ConsumedEnergyRaw", 17, |row| usage::show(row, |usage| &usage.rss_bytes, |_| 0)),
+    field("ConsumedEnergy", 14, no_energy),
+    field("ConsumedEnergyRaw", 17, no_energy),
     field("Container", 19, |_| String::new()),
     field("CPUTime", 10, |row| duration::show(cpu_secs(row))),
     field("CPUTimeRAW", 10, |row| number(cpu_secs(row))),
-    field("DBIndex", 10, |row| number(row.job().job)),
+    field("DBIndex", -10, |row| number(row.job().job)),
     field("DerivedExitCode", 15, |row| row.of_job(&row.job().derived_exit.to_string())),
     field("Elapsed", 10, |row| duration::show(row.elapsed_secs())),
     field("ElapsedRaw", 10, |row| number(row.elapsed_secs())),
@@ -99,7 +99,7 @@ pub static FIELDS: &[Field] = &[
     field("MaxVMSize", 10, |row| usage::show(row, |usage| &usage.vsize_bytes, |spread| spread.max)),
     field("MaxVMSizeNode", 14, |row| usage::node(row, |usage| &usage.vsize_bytes)),
     field("MaxVMSizeTask", 14, |row| usage::task(row, |usage| &usage.vsize_bytes)),
-    field("McsLabel", 19, |_| String::new()),
+    field("McsLabel", 12, |_| String::new()),
     field("MinCPU", 10, |row| usage::show_secs(row, |spread| spread.min)),
     field("MinCPUNode", 10, |row| {
         usage::of_step(row, |usage| &usage.cpu_micros).map(|spread| spread.min_node.to_string()).unwrap_or_default()
@@ -121,7 +121,7 @@ pub static FIELDS: &[Field] = &[
     field("Partition", 10, |row| row.of_job(&row.job().partition)),
     field("Priority", 10, |row| row.of_job(&number(row.job().priority))),
     field("QOS", 10, |row| row.of_job(&row.job().qos)),
-    field("QOSRAW", 10, |row| row.of_job("0")),
+    field("QOSRAW", 6, |row| row.of_job("0")),
     field("Reason", 22, |row| row.of_job(&row.job().reason)),
     field("ReqCPUFreq", 10, frequency),
     field("ReqCPUFreqGov", 13, frequency),
@@ -138,7 +138,7 @@ pub static FIELDS: &[Field] = &[
     }),
     field("ReqTRES", 10, |row| row.of_job(&tres(row, &row.job().asked))),
     field("Reservation", 20, |row| row.of_job(&row.job().reservation)),
-    field("ReservationId", 17, |_| String::new()),
+    field("ReservationId", 8, |_| String::new()),
     field("Reserved", 10, |row| row.of_job(&duration::show(waited_secs(row)))),
     field("ResvCPU", 10, |row| row.of_job(&duration::show(waited_secs(row) * u64::from(row.job().asked.n_cpus)))),
     field("ResvCPURAW", 10, |row| row.of_job(&number(waited_secs(row) * u64::from(row.job().asked.n_cpus)))),
@@ -154,7 +154,7 @@ pub static FIELDS: &[Field] = &[
         Part::Extern => String::new(),
     }),
     field("Suspended", 10, |row| duration::show(row.suspended_secs())),
-    field("SystemComment", 19, |row| row.of_job(&row.job().system_comment)),
+    field("SystemComment", 15, |row| row.of_job(&row.job().system_comment)),
     field("SystemCPU", 10, |row| usage::cpu(row, |usage| usage.system_cpu)),
     field("Timelimit", 10, |row| row.of_job(&time_limit(row))),
     field("TimelimitRaw", 10, |row| match row.job().time_limit {
@@ -217,6 +217,14 @@ fn time_limit(row: &Row) -> String {
         Some(TimeLimit::Secs(secs)) => duration::show(secs.div_ceil(60) * 60),
         Some(TimeLimit::Unlimited) => "UNLIMITED".into(),
         None => "Partition_Limit".into(),
+    }
+}
+
+/// Nothing measures it.
+fn no_energy(row: &Row) -> String {
+    match row.part {
+        Part::Job => "0".into(),
+        Part::Step(_) | Part::Extern => usage::show(row, |usage| &usage.rss_bytes, |_| 0),
     }
 }
 

@@ -2,7 +2,7 @@
 use model::amount::Amount;
 use model::history::{RunHistory, StepRecord};
 use model::time::Span;
-use model::usage::Usage;
+use model::usage::{Spread, Usage};
 use model::{ExitStatus, StepId, Timestamp, hostlist, signal};
 
 use crate::json::{self, Json, Shape};
@@ -193,6 +193,15 @@ fn step(row: &Row, json: &mut Json) {
     json.object_field("tasks", |json| {
         json.field("count", record.map_or(row.held().n_nodes, |step| step.held.n_tasks));
     });
+    json.field("pid", None::<u32>);
+    json.object_field("CPU", |json| {
+        json.object_field("requested_frequency", |json| {
+            json.field("min", 0_u32);
+            json.field("max", 0_u32);
+        });
+        json.list_field("governor", |_| {});
+    });
+    json.field("kill_request_user", record.and_then(|step| step.cancelled_by).map(row_user).as_deref());
     json.object_field("step", |json| {
         let job = row.job().job.0;
         if !json.shape().is_newer() {
@@ -217,8 +226,57 @@ fn step(row: &Row, json: &mut Json) {
         json.field("distribution", record.map_or("Unknown", |step| step.layout.as_str()));
     });
     json.object_field("tres", |json| {
+        let usage = record.and_then(|step| step.usage.as_deref());
+        json.object_field("requested", |json| measured(usage, &TAKEN, json));
+        json.object_field("consumed", |json| measured(usage, &GIVEN, json));
         json.list_field("allocated", |json| tres(row.held(), false, json));
     });
+}
+
+/// One measure: kind, name and number of the resource, where it is, and what Slurm divides it by.
+type Measure = (&'static str, Option<&'static str>, u32, fn(&Usage) -> &Spread, u64);
+
+const TAKEN: [Measure; 5] = [
+    ("cpu", None, 1, |usage| &usage.cpu_micros, 1000),
+    ("mem", None, 2, |usage| &usage.rss_bytes, 1),
+    ("fs", Some("disk"), 6, |usage| &usage.read_bytes, 1),
+    ("vmem", None, 7, |usage| &usage.vsize_bytes, 1),
+    ("pages", None, 8, |usage| &usage.page_faults, 1),
+];
+const GIVEN: [Measure; 1] = [("fs", Some("disk"), 6, |usage| &usage.written_bytes, 1)];
+
+/// What the tasks have used, as sacct's TRESUsage… fields have it.
+fn measured(usage: Option<&Usage>, measures: &[Measure], json: &mut Json) {
+    let of = |pick: fn(&Spread) -> (u64, Option<(&str, u32)>)| {
+        let one = move |usage: &Usage, measure: &Measure| {
+            let (count, place) = pick((measure.3)(usage));
+            (measure.0, measure.1, measure.2, count / measure.4, place.map(|(node, task)| (node.to_owned(), task)))
+        };
+        usage.into_iter().flat_map(move |usage| measures.iter().map(move |measure| one(usage, measure))).collect()
+    };
+    type Item = (&'static str, Option<&'static str>, u32, u64, Option<(String, u32)>);
+    let lists: [(&str, Vec<Item>); 4] = [
+        ("max", of(|spread| (spread.max, Some((spread.max_node.as_str(), spread.max_task))))),
+        ("min", of(|spread| (spread.min, Some((spread.min_node.as_str(), spread.min_task))))),
+        ("average", of(|spread| (spread.average(), None))),
+        ("total", of(|spread| (spread.total, None))),
+    ];
+    for (name, items) in lists {
+        json.list_field(name, |json| {
+            for (kind, name, id, count, place) in items {
+                json.object(|json| {
+                    json.field("type", kind);
+                    json.field("name", name);
+                    json.field("id", id);
+                    json.field("count", count);
+                    if let Some((node, task)) = &place {
+                        json.field("node", node.as_str());
+                        json.field("task", *task);
+                    }
+                });
+            }
+        });
+    }
 }
 
 fn tres(amount: &Amount, with_billing: bool, json: &mut Json) {

@@ -165,12 +165,15 @@ fn refuse_unsupported(parsed: &Parsed) -> Result<(), Problem> {
         let named: String = parsed.operands.iter().map(|extra| format!("sacct: error:  {extra}\n")).collect();
         return Err(Problem(format!("sacct: error: Unknown arguments:\n{named}")));
     }
+    if let Some(file) = parsed.value("file").filter(|file| !std::path::Path::new(file).is_file()) {
+        return Err(Problem(format!("{file} is not a valid file\n")));
+    }
     if parsed.has("completion") || parsed.has("file") {
         return Err(Problem("Slurm job completion is disabled\n".into()));
     }
     crate::json::wish(parsed).map_err(fatal)?;
     if parsed.has("associations") {
-        return Err(fatal("-x: there are no associations in this version"));
+        return Err(fatal("-x: associations have no numbers in this version; use -A, -u and -r"));
     }
     Ok(())
 }
@@ -184,7 +187,9 @@ fn query(parsed: &Parsed, clock: &Clock) -> Result<HistoryQuery, Problem> {
         (true, None) => Some(true),
         (true, Some(word)) if word.eq_ignore_ascii_case("yes") => Some(true),
         (true, Some(word)) if word.eq_ignore_ascii_case("no") => Some(false),
-        (true, Some(word)) => return Err(fatal(format!("Invalid value for --whole-hetjob: {word}"))),
+        (true, Some(word)) => {
+            return Err(error(format!("Invalid --whole-hetjob value \"{word}\". Valid values: [yes|no].")));
+        }
     };
     Ok(HistoryQuery {
         uids: uids(parsed, !jobs.is_empty())?,
@@ -365,7 +370,7 @@ fn scheduler(parsed: &Parsed) -> Result<Option<bool>, Problem> {
     let is = |name: &str| flags.iter().any(|flag| flag.eq_ignore_ascii_case(name));
     let known = ["SchedSubmit", "SchedMain", "SchedBackfill"];
     if let Some(other) = flags.iter().find(|flag| !known.iter().any(|known| known.eq_ignore_ascii_case(flag))) {
-        return Err(fatal(format!("Invalid job flag: {other}")));
+        return Err(error(format!("str_2_job_flags: Invalid job flag {other}")));
     }
     Ok(match (is("SchedMain") || is("SchedSubmit"), is("SchedBackfill")) {
         (true, false) => Some(false),

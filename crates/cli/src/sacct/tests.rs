@@ -160,7 +160,7 @@ fn what_cannot_be_meant_is_refused() {
     check("-j abc", "sacct: fatal: Bad job/step specified: abc\n");
     check("-s XX", "sacct: fatal: unrecognized job state value 'XX'\n");
     check("-S bad", "Invalid time specification (pos=0): bad\n");
-    check("--foo", "sacct: unrecognized option '--foo'\nTry \"sacct --help\" for more information\n");
+    check("--foo", "sacct: unrecognized option '--foo'\n");
     let needs_jobs = "When requesting job scripts you must also request specific jobs with the '-j' option.";
     check("-B", &format!("sacct: fatal: {needs_jobs}\n"));
     check("-j 1.abc", "sacct: fatal: Bad step specified: 1\n");

@@ -26,16 +26,20 @@ pub async fn deliver(cluster: &Client, plan: &Plan, step: &Step) -> Result<Vec<O
     }
     let delivery =
         Delivery { program: "srun", replaces: true, preserves: true, piece_bytes: PIECE_BYTES, patience: PATIENCE };
+    let (excluded, complaints) =
+        libraries::excluded(broadcast.excluded.as_deref().filter(|_| broadcast.with_libraries));
+    broadcast.complaints.iter().chain(&complaints).for_each(|text| eprintln!("srun: {text}"));
     let bring = async {
         delivery.bring(cluster, source, &targets).await?;
         if broadcast.with_libraries {
-            let excluded = libraries::excluded(broadcast.excluded.as_deref())?;
             delivery.bring_libraries(cluster, source, &targets, &excluded).await?;
         }
         Ok::<(), String>(())
     };
     tokio::select! {
-        brought = bring => brought?,
+        brought = bring => brought.map_err(|why| {
+            format!("{why}\nsrun: fatal: Failed to broadcast '{source}'. Step launch aborted.")
+        })?,
         () = asked_to_end() => return Err(format!("Broadcast of '{source}' interrupted. Step launch aborted.")),
     }
     let begin = |(_, path): &(String, String)| {
@@ -51,15 +55,13 @@ async fn asked_to_end() {
     while !matches!(signals.next().await, Heard::Interrupt | Heard::End(_)) {}
 }
 
-/// A path that names no file gets one that no other step or node has.
+/// A path that names no file gets one that no other step or node has. One that is not absolute is not looked at, as by Slurm.
 fn destination(dest: &str, work_dir: &str, step: &Step, node: &str) -> String {
     let own_name = || format!("slurm_bcast_{}.{}_{node}", step.job, step.id);
     match dest {
-        "" => format!("{work_dir}/{}", own_name()),
-        dir if dir.ends_with('/') && dir.starts_with('/') => format!("{dir}{}", own_name()),
-        dir if dir.ends_with('/') => format!("{work_dir}/{dir}{}", own_name()),
+        dir if dir.starts_with('/') && dir.ends_with('/') => format!("{dir}{}", own_name()),
         file if file.starts_with('/') => file.to_owned(),
-        file => format!("{work_dir}/{file}"),
+        _ => format!("{work_dir}/{}", own_name()),
     }
 }
 
@@ -75,8 +77,8 @@ mod tests {
         let check = |dest: &str, expected: &str| assert_eq!(destination(dest, "/home/ada", &step, "n1"), expected);
         check("", "/home/ada/slurm_bcast_7.2_n1");
         check("/tmp/", "/tmp/slurm_bcast_7.2_n1");
-        check("bin/", "/home/ada/bin/slurm_bcast_7.2_n1");
+        check("bin/", "/home/ada/slurm_bcast_7.2_n1");
         check("/tmp/mine", "/tmp/mine");
-        check("mine", "/home/ada/mine");
+        check("mine", "/home/ada/slurm_bcast_7.2_n1");
     }
 }

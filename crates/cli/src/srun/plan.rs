@@ -110,9 +110,14 @@ fn build_part(
     if request.step.broadcast.dest.is_some() && request.step.has_programs {
         return Err(Problem::error("--bcast brings one program; it cannot be used with --multi-prog"));
     }
+    let is_brought = request.step.broadcast.dest.is_some();
+    let arguments = with_path(command, &spec.work_dir, is_brought, caller);
+    if is_brought && !std::path::Path::new(&arguments[0]).is_file() {
+        return Err(Problem::fatal(format!("Can not execute {program}")));
+    }
     let step = StepSpec {
         name: name.clone(),
-        arguments: with_path(command, &spec.work_dir, caller),
+        arguments,
         environment: environment.id,
         work_dir: spec.work_dir.clone(),
         n_tasks: spec.size.n_tasks,
@@ -153,6 +158,7 @@ fn build_part(
         limits: if is_inside { spec.limits.clone() } else { Vec::new() },
         labels: request.step.labels,
         layout_words: request.step.layout_words.clone(),
+        submit_line: caller.command_line.clone(),
         waits_for_program: request.step.broadcast.dest.is_some(),
         time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),
     };
@@ -242,14 +248,14 @@ fn place(text: &str) -> (StepStream, Local) {
     (StepStream::Client, Local::File(text.to_string()))
 }
 
-/// As Slurm, the program is looked for here: one that begins with a dot is the working directory's, one without a slash
-/// the first in PATH. What is not found keeps its name, and is looked for again where it runs.
-fn with_path(command: &[String], work_dir: &str, caller: &Caller) -> Vec<String> {
+/// A program that begins with a dot is the working directory's. What has no slash is looked for where it runs, in the PATH
+/// that it has there; only one that is brought there must be found here.
+fn with_path(command: &[String], work_dir: &str, is_brought: bool, caller: &Caller) -> Vec<String> {
     let mut words = command.to_vec();
     let Some(program) = words.first_mut() else { return words };
     if program.starts_with('.') {
         *program = format!("{work_dir}/{program}");
-    } else if !program.contains('/') {
+    } else if is_brought && !program.contains('/') {
         let is_program = |path: &String| {
             std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
         };

@@ -130,6 +130,8 @@ pub struct Broadcast {
     pub with_libraries: bool,
     /// Libraries in these directories stay; none: the system's.
     pub excluded: Option<String>,
+    /// What is to be said about the options.
+    pub complaints: Vec<String>,
 }
 
 /// GPUs asked for otherwise than on each node.

@@ -1,6 +1,6 @@
 //! How the options around `srun --bcast` change the request.
+use super::Request;
 use super::set::{Argument, Done};
-use super::{Problem, Request};
 use crate::delivery::libraries;
 
 pub fn bcast(request: &mut Request, given: &Argument) -> Done {
@@ -17,17 +17,15 @@ pub fn send_libs(request: &mut Request, given: &Argument) -> Done {
 }
 
 pub fn exclude(request: &mut Request, given: &Argument) -> Done {
-    match libraries::excluded(given.value) {
-        Ok(_) => request.step.broadcast.excluded = Some(given.owned()),
-        Err(path) => return Err(Problem::error(format!("--bcast-exclude={path}: not an absolute path"))),
-    }
+    request.step.broadcast.excluded = Some(given.owned());
     Ok(())
 }
 
 /// Files go to agents as they are, whatever would compress them.
-pub fn compress(_: &mut Request, given: &Argument) -> Done {
-    match given.text() {
-        "" | "lz4" | "none" => Ok(()),
-        other => Err(Problem::error(format!("Compression type '{other}' unknown; it is lz4 or none"))),
+pub fn compress(request: &mut Request, given: &Argument) -> Done {
+    if !matches!(given.text(), "" | "lz4" | "none") {
+        let complaint = format!("error: Compression type '{}' unknown, disabling compression support.", given.text());
+        request.step.broadcast.complaints.push(complaint);
     }
+    Ok(())
 }

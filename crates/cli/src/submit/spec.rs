@@ -18,6 +18,9 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
         let option = if program == Program::Salloc { "--bb" } else { "--burst-buffer" };
         return Err(Problem::error(format!("Cannot specify both {option} and --bbf")));
     }
+    if program == Program::Srun && request.behaviour.is_quiet && request.behaviour.verbosity > 0 {
+        return Err(Problem::error("don't specify both --verbose (-v) and --quiet (-Q)"));
+    }
     let mut spec = request.spec.clone();
     if let (Some(begin), Some(deadline)) = (spec.begin, spec.deadline)
         && deadline < begin

@@ -240,10 +240,16 @@ impl Server {
 
     fn say(&mut self, message: &ToServer) {
         frame::append(&mut self.outgoing, message);
-        self.move_bytes();
+        self.write();
     }
 
     fn move_bytes(&mut self) {
+        self.read();
+        self.write();
+    }
+
+    /// Only where what has come is heard afterwards: what is read makes the line ready no more.
+    fn read(&mut self) {
         let mut buffer = [0; 16 * 1024];
         while let Some(line) = &mut self.line {
             match line.read(&mut buffer) {
@@ -254,6 +260,9 @@ impl Server {
                 Err(_) => self.line = None,
             }
         }
+    }
+
+    fn write(&mut self) {
         while let Some(line) = self.line.as_mut().filter(|_| !self.outgoing.is_empty()) {
             match line.write(&self.outgoing) {
                 Ok(length) => drop(self.outgoing.drain(..length)),
