@@ -245,9 +245,12 @@ const TAKEN: [Measure; 5] = [
 ];
 const GIVEN: [Measure; 1] = [("fs", Some("disk"), 6, |usage| &usage.written_bytes, 1)];
 
+/// A number of it, and the node and task that it is of.
+type Pick = fn(&Spread) -> (u64, Option<(&str, u32)>);
+
 /// What the tasks have used, as sacct's TRESUsage… fields have it.
 fn measured(usage: Option<&Usage>, measures: &[Measure], json: &mut Json) {
-    let of = |pick: fn(&Spread) -> (u64, Option<(&str, u32)>)| {
+    let of = |pick: Pick| {
         let one = move |usage: &Usage, measure: &Measure| {
             let (count, place) = pick((measure.3)(usage));
             (measure.0, measure.1, measure.2, count / measure.4, place.map(|(node, task)| (node.to_owned(), task)))
