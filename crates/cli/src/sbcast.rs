@@ -160,18 +160,6 @@ fn exit_code(text: &str) -> i32 {
     (1..=133).find(says_so).unwrap_or(1)
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_nodes_refusal_is_the_exit_code() {
-        let check = |text: &str, expected| assert_eq!(super::exit_code(text), expected, "{text}");
-        check("REQUEST_FILE_BCAST(n1): File exists\nsbcast: error: REQUEST_FILE_BCAST(n2): File exists", 17);
-        check("REQUEST_FILE_BCAST(n1): No such file or directory", 2);
-        check("REQUEST_FILE_BCAST(n1): something else", 1);
-        check("Can't open `x`: No such file or directory", 255);
-    }
-}
-
 fn fail(text: &str) -> i32 {
     eprintln!("sbcast: error: {text}");
     1
@@ -200,4 +188,16 @@ fn tell(delivery: &Delivery, source: &str, dest: &str, patience_secs: u64) {
     eprintln!("sbcast: uid      = {}", file.uid());
     eprintln!("sbcast: gid      = {}", file.gid());
     eprintln!("sbcast: size     = {}", file.size());
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_nodes_refusal_is_the_exit_code() {
+        let check = |text: &str, expected| assert_eq!(super::exit_code(text), expected, "{text}");
+        check("REQUEST_FILE_BCAST(n1): File exists\nsbcast: error: REQUEST_FILE_BCAST(n2): File exists", 17);
+        check("REQUEST_FILE_BCAST(n1): No such file or directory", 2);
+        check("REQUEST_FILE_BCAST(n1): something else", 1);
+        check("Can't open `x`: No such file or directory", 255);
+    }
 }
