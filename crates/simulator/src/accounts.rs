@@ -88,7 +88,7 @@ fn limit(dice: &mut Dice) -> Edit {
     let count = dice.maybe(2, 6);
     let amount = dice.maybe(2, 12).map(u64::from);
     let tres = |name: &str, scale: u64| Value::Tres(vec![(name.to_string(), amount.map(|amount| amount * scale))]);
-    let (field, value) = match dice.below(12) {
+    let (field, value) = match dice.below(15) {
         0 => (Field::GrpJobs, Value::Count(count)),
         1 => (Field::GrpSubmit, Value::Count(count.map(|count| count + 4))),
         2 => (Field::MaxJobs, Value::Count(count)),
@@ -100,6 +100,9 @@ fn limit(dice: &mut Dice) -> Edit {
         8 => (Field::GrpTresRunMins, tres("cpu", 1)),
         9 => (Field::MaxWall, Value::Count(count)),
         10 => (Field::GrpWall, Value::Count(count)),
+        11 => (Field::GrpTres, tres("node", 1)),
+        12 => (Field::GrpJobsAccrue, Value::Count(count)),
+        13 => (Field::MaxJobsAccrue, Value::Count(count)),
         _ => (Field::GrpTres, tres("gres/gpu", 1)),
     };
     Edit { field, value }
@@ -108,12 +111,14 @@ fn limit(dice: &mut Dice) -> Edit {
 fn limit_of_qos(dice: &mut Dice) -> Edit {
     let amount = dice.maybe(2, 12).map(u64::from);
     let cpus = Value::Tres(vec![("cpu".to_string(), amount)]);
-    let (field, value) = match dice.below(8) {
+    let (field, value) = match dice.below(10) {
         0 => (Field::MaxTresUser, cpus),
         1 => (Field::MaxTresAccount, cpus),
         2 => (Field::UsageFactor, Value::Count(dice.maybe(2, 3000))),
         3 => (Field::Flags, Value::Names(NamedValue::Set(flags(dice)))),
         5 => (Field::UsageThreshold, Value::Count(dice.maybe(2, 700))),
+        6 => (Field::MaxJobsAccrueAccount, Value::Count(dice.maybe(2, 6))),
+        7 => (Field::MaxTresUser, Value::Tres(vec![("node".to_string(), amount)])),
         4 => (Field::MinTres, Value::Tres(vec![("cpu".to_string(), dice.maybe(2, 3).map(u64::from))])),
         _ => return limit(dice),
     };
@@ -130,6 +135,7 @@ fn flags(dice: &mut Dice) -> std::collections::BTreeSet<String> {
         "PartitionTimeLimit",
         "UsageFactorSafe",
         "EnforceUsageThreshold",
+        "Relative",
     ];
     all.into_iter().filter(|_| dice.one_in(2)).map(String::from).collect()
 }

@@ -252,7 +252,7 @@ async fn act(
     match planned {
         Ok((change, text)) => commit(controller, change, &text, options).await,
         Err((text, code)) => {
-            if code == 0 || text.starts_with(" Nothing") {
+            if code == 0 || text.lines().any(|line| line.starts_with(" Nothing")) {
                 print(&text);
             } else {
                 eprint!("{text}");

@@ -1,7 +1,7 @@
 //! What is going to be changed, and the words in which the user is told before it is.
 use std::fmt::Write;
 
-use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Edit, Field, Value};
+use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Edit, Field, Value, Wckey};
 
 use super::Entity;
 use super::show::ClusterFacts;
@@ -149,7 +149,10 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             }
             let mut keys = String::new();
             for (name, key) in names.iter().flat_map(|name| words.wckeys.iter().map(move |key| (name, key))) {
-                for place in &clusters {
+                let is_new = |place: &&String| {
+                    !all.wckeys.contains(&Wckey { name: key.clone(), user: name.clone(), cluster: place.to_string() })
+                };
+                for place in clusters.iter().filter(is_new) {
                     let shown = cluster.shown(place);
                     line(&mut keys, format_args!("  U = {name:<9.9} W = {key:<10.10} C = {shown:<10.10}"));
                 }
@@ -402,6 +405,20 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
                 places(all, cluster, &chosen, &mut text);
             }
             Ok((Change::DeleteAccounts { filter }, text))
+        }
+        Entity::User if !words.wckeys.is_empty() => {
+            let is_meant = |key: &&Wckey| words.wckeys.contains(&key.name) && filter.names.contains(&key.user);
+            let keys: Vec<&Wckey> = all.wckeys.iter().filter(is_meant).collect();
+            if keys.is_empty() {
+                return nothing();
+            }
+            line(&mut text, format_args!(" Deleting user wckeys..."));
+            for key in keys {
+                let shown = cluster.shown(&key.cluster);
+                line(&mut text, format_args!("  U = {:<9.9} W = {:<10.10} C = {shown:<10.10}", key.user, key.name));
+            }
+            let (names, users) = (words.wckeys.clone(), list(&filter.names));
+            Ok((Change::DeleteWckeys { names, users, clusters: named(words) }, text))
         }
         Entity::User => {
             let chosen = all.chosen_users(&filter);

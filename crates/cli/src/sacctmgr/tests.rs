@@ -1,4 +1,4 @@
-use model::accounts::{Accounts, Edit, Field, NamedValue, Shares, Value};
+use model::accounts::{Account, Accounts, Association, Change, Edit, Field, NamedValue, Shares, Value, Wckey};
 
 use super::show::{self, ClusterFacts};
 use super::words::{self, Begin};
@@ -60,4 +60,41 @@ fn a_user_needs_an_account_that_exists() {
     let (text, code) = tell::add(&Accounts::default(), &ClusterFacts::default(), Entity::User, &words).unwrap_err();
     assert_eq!(code, 1);
     assert!(text.contains("This account 'nope' doesn't exist."), "{text}");
+}
+
+#[test]
+fn of_wckeys_only_the_new_are_told_and_those_named_go() {
+    let mut all = Accounts::default();
+    all.wckeys.insert(Wckey { name: "one".into(), user: "bob".into(), cluster: String::new() });
+    let words = read(Entity::User, "bob wckey=one,two", Begin::Values).unwrap();
+    let (_, text) = tell::add(&all, &ClusterFacts::default(), Entity::User, &words).unwrap();
+    assert_eq!(text.matches("W = ").count(), 1, "{text}");
+    let words = read(Entity::User, "bob wckey=one,two", Begin::Conditions).unwrap();
+    let (change, _) = tell::delete(&all, &ClusterFacts::default(), Entity::User, &words).unwrap();
+    assert!(matches!(change, Change::DeleteWckeys { names, users, .. } if names.len() == 2 && users == ["bob"]));
+}
+
+#[test]
+fn users_who_take_over_a_limit_are_told_too() {
+    let mut all = Accounts::default();
+    let account = |id, parent, name: &str, user: &str| Association {
+        id,
+        parent,
+        account: name.into(),
+        user: user.into(),
+        ..Default::default()
+    };
+    for one in [account(1, 0, "root", ""), account(2, 1, "a", ""), account(3, 2, "a", "bob"), account(4, 2, "a", "eve")]
+    {
+        all.accounts.entry(one.account.clone()).or_insert(Account { name: one.account.clone(), ..Default::default() });
+        all.associations.insert(one.id, one);
+    }
+    all.associations.get_mut(&4).unwrap().limits.max_jobs = Some(1);
+    let modify = |text: &str| {
+        let words = read(Entity::Account, text, Begin::Conditions).unwrap();
+        tell::modify(&all, &ClusterFacts::default(), Entity::Account, &words).unwrap().1
+    };
+    let told = modify("where name=a set maxjobs=3");
+    assert!(told.contains("U = bob") && !told.contains("U = eve"), "{told}");
+    assert!(!modify("where name=a set grpjobs=3").contains("U = "));
 }

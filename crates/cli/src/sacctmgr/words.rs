@@ -204,7 +204,7 @@ fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(),
         read.format = Some(value.to_string());
         return Ok(());
     }
-    if entity == Entity::User && begin == Begin::Values && is_begin(key, "wckeys", 1) {
+    if entity == Entity::User && is_begin(key, "wckeys", 1) {
         read.wckeys =
             unquoted(value).split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
         return Ok(());
