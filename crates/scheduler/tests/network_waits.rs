@@ -240,3 +240,13 @@ fn nodes_may_be_ranked_by_their_switches() {
     assert_eq!(on(&world, job), "n[8,1]", "n8 stands before n1");
     assert_eq!(world.cluster.node("n5").unwrap().rank, 0);
 }
+
+#[test]
+fn wide_ranges_of_sizes_are_refused_where_sizes_are_tried_one_by_one() {
+    let mut world = blocks(|config| config.topology.max_size_unroll = 3);
+    let range = |max: u32| Size { max_nodes: Some(max), ..whole(2) };
+    assert_eq!(refused(&mut world, range(4)), Reject::TooManyNodes);
+    let job = world.submit(range(3));
+    world.schedule();
+    assert_eq!(on(&world, job), "n[5-7]");
+}

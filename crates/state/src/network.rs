@@ -127,6 +127,15 @@ pub(crate) fn admits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
         return Err(Reject::NoSuchTopology);
     }
     let (min, _) = spec.size.node_bounds();
+    let unroll = cluster.config.topology.max_size_unroll;
+    let n_sizes = spec.size.max_nodes.map_or(1, |max| max.saturating_sub(min) + 1);
+    let is_on_blocks = |name: &String| {
+        let partition = cluster.config.partition(name)?;
+        Some(shape_for(cluster, partition, &spec.size)?.kind() == TopologyKind::Block)
+    };
+    if 0 < unroll && unroll <= n_sizes && n_sizes > 1 && spec.partitions.iter().all(|name| is_on_blocks(name) == Some(true)) {
+        return Err(Reject::TooManyNodes);
+    }
     let n_named = wish.among.iter().collect::<BTreeSet<_>>().len() as u32;
     if 0 < n_named && n_named < min {
         return Err(Reject::NoSuchTopology);

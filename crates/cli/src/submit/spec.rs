@@ -34,6 +34,8 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
         // The list names a node for each task, and may name one several times.
         let mut seen = std::collections::BTreeSet::new();
         spec.size.nodes.retain(|name| seen.insert(name.clone()));
+        // The network has nothing left to choose.
+        spec.size.network.topology.get_or_insert(model::topology::TopologyKind::Flat);
     }
     settle_nodes(program, &mut spec.size, &mut warnings)?;
     settle_sockets(&mut spec.size);

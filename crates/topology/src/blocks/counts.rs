@@ -31,6 +31,11 @@ impl Counts {
     pub fn tightest(&self, groups: &[Range<usize>], n: u32, extent: Extent, open: &[usize]) -> Option<Range<usize>> {
         let mut large: Vec<(u32, &Range<usize>)> =
             groups.iter().rev().map(|group| (self.of(group.clone()), group)).filter(|(free, _)| *free >= n).collect();
+        // Most often the first will do.
+        let first = (0..large.len()).min_by_key(|at| large[*at].0)?;
+        if self.takes(large[first].1, n, extent, open) {
+            return Some(large[first].1.clone());
+        }
         large.sort_by_key(|(free, _)| *free);
         large.into_iter().map(|(_, group)| group).find(|group| self.takes(group, n, extent, open)).cloned()
     }
