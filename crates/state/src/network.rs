@@ -133,7 +133,11 @@ pub(crate) fn admits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
         let partition = cluster.config.partition(name)?;
         Some(shape_for(cluster, partition, &spec.size)?.kind() == TopologyKind::Block)
     };
-    if 0 < unroll && unroll <= n_sizes && n_sizes > 1 && spec.partitions.iter().all(|name| is_on_blocks(name) == Some(true)) {
+    if 0 < unroll
+        && unroll <= n_sizes
+        && n_sizes > 1
+        && spec.partitions.iter().all(|name| is_on_blocks(name) == Some(true))
+    {
         return Err(Reject::TooManyNodes);
     }
     let n_named = wish.among.iter().collect::<BTreeSet<_>>().len() as u32;
