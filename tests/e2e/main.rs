@@ -13,6 +13,7 @@ mod golden;
 mod health;
 mod het;
 mod history;
+mod hostile;
 mod kill;
 mod limits;
 mod lua;

@@ -196,7 +196,7 @@ fn of_epilog(environment: Vec<String>) -> Vec<String> {
 fn answer(agent: &Agent, number: u64, ended: prolog::Ending) {
     let result = match ended {
         Ok(()) => DutyResult::Done,
-        Err(why) => DutyResult::HookFailed { nodes: vec![agent.options.node.clone()], why },
+        Err(why) => DutyResult::HookFailed { nodes: vec![agent.options.node.clone()], why, drained_for: String::new() },
     };
     agent.table().report(Report::Answer { number, result });
 }

@@ -10,8 +10,12 @@ use model::{StepId, agent::Launch};
 use tokio::sync::oneshot;
 
 use crate::protocol::{ToSupervisor, Whom};
+use crate::run::NotLaunched;
 use crate::table::Agent;
 use crate::{care, hooks, run, staging};
+
+/// As Slurm says it of a node whose daemon could not start a job.
+const LAUNCH_FAILED: &str = "batch job complete failure";
 
 pub fn obey(agent: &Arc<Agent>, order: Order) {
     match order {
@@ -60,9 +64,15 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
 }
 
 pub fn launch_run(agent: &Arc<Agent>, number: u64, launch: Launch) {
+    let node = agent.options.node.clone();
     let result = match run::launch(agent, launch) {
         Ok(()) => DutyResult::Done,
-        Err(why) => DutyResult::Failed { node: agent.options.node.clone(), why },
+        Err(NotLaunched::Ended(why)) => DutyResult::Failed { node, why },
+        // Every job that came here would fail.
+        Err(NotLaunched::Spool(why)) => {
+            tracing::error!(why, "this node can run nothing");
+            DutyResult::HookFailed { nodes: vec![node], why, drained_for: LAUNCH_FAILED.into() }
+        }
     };
     agent.table().report(Report::Answer { number, result });
 }

@@ -18,12 +18,21 @@ use crate::sys::{self, SocketKind};
 use crate::table::{Agent, Entry};
 use crate::{leftovers, spool};
 
+/// Why there is no run.
+#[derive(Debug)]
+pub enum NotLaunched {
+    /// It was to end before it began.
+    Ended(String),
+    /// Nothing could be noted of it, nor of any other.
+    Spool(String),
+}
+
 /// Starts a run, once. An error refuses it: it must never be started here.
-pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
+pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
     let run = RunId::of(&launch);
     let mut table = agent.table();
     if table.killed.contains(run) {
-        return Err(format!("run {run} was ended before it was launched"));
+        return Err(NotLaunched::Ended(format!("run {run} was ended before it was launched")));
     }
     if table.knows(run) {
         return Ok(());
@@ -41,7 +50,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), String> {
             Err(error) => {
                 table.slots.hold(slot);
                 table.slots.let_go(slot);
-                return Err(format!("cannot write to the spool: {error}"));
+                return Err(NotLaunched::Spool(format!("cannot write to the spool: {error}")));
             }
         }
     };

@@ -58,7 +58,7 @@ impl Spool {
         // Users must reach their scripts.
         fs::set_permissions(&dir, Permissions::from_mode(0o755))?;
         let runs = dir.join("runs");
-        DirBuilder::new().recursive(true).mode(0o700).create(&runs)?;
+        make_runs(&runs)?;
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join("lock"))?;
         if !sys::try_lock(lock.as_fd()) {
             let why = format!("another agent uses {}", dir.display());
@@ -75,7 +75,17 @@ impl Spool {
     /// The record of a new run, locked. `WouldBlock`: a supervisor that this agent does not know still has the slot.
     pub fn create(&self, slot: u32, run: RunId, uid: u32) -> io::Result<File> {
         let path = self.record_path(slot);
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        let mut file = match open() {
+            // Somebody has cleaned up too much.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tracing::error!(dir = %self.dir.display(), "the spool is gone; it is made anew");
+                DirBuilder::new().recursive(true).mode(0o755).create(&self.dir)?;
+                make_runs(&self.runs)?;
+                open()?
+            }
+            opened => opened?,
+        };
         if !sys::try_lock(file.as_fd()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -145,6 +155,10 @@ impl Spool {
     pub fn runs_dir(&self) -> &Path {
         &self.runs
     }
+}
+
+fn make_runs(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 pub fn socket_name(slot: u32) -> String {

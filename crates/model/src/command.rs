@@ -231,10 +231,13 @@ pub enum DutyResult {
         node: NodeName,
         why: String,
     },
-    /// The site's own program failed, there: a prolog or an epilog.
+    /// Nodes failed, and are to take no more jobs: the site's own program did there, or they cannot run anything.
     HookFailed {
         nodes: Vec<NodeName>,
         why: String,
+        /// Why they are drained; empty: a prolog or an epilog, as the task says.
+        #[serde(default)]
+        drained_for: String,
     },
 }
 

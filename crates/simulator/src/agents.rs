@@ -166,7 +166,11 @@ fn carry_out(world: &mut World, name: &NodeName, order: &Order) -> DutyResult {
             if let Some(result) = records.get(run) {
                 return result.clone();
             }
-            let failure = DutyResult::HookFailed { nodes: vec![name.clone()], why: "exit status 1".into() };
+            let failure = DutyResult::HookFailed {
+                nodes: vec![name.clone()],
+                why: "exit status 1".into(),
+                drained_for: String::new(),
+            };
             let result = if fails { failure } else { DutyResult::Done };
             records.insert(*run, result.clone());
             let is_clear = agent.parts_of(*run, None).is_empty();

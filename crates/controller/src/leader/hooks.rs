@@ -92,7 +92,7 @@ pub async fn run_here(cluster: &Cluster, job: &Job, task: Task, places: Places) 
     });
     let failed = |why: String| {
         tracing::error!(job = %id, task = word(task), why, "a program of the site failed");
-        DutyResult::HookFailed { nodes: Vec::new(), why }
+        DutyResult::HookFailed { nodes: Vec::new(), why, drained_for: String::new() }
     };
     match ran.await {
         Ok(Ok(Ok(()))) => DutyResult::Done,

@@ -24,8 +24,12 @@ pub(crate) fn duty_done(cluster: &mut Cluster, duty: &Duty, result: &DutyResult)
     if matches!(failure, Failure::Retry) {
         return Ok(Reply::Ok);
     }
-    if let DutyResult::HookFailed { nodes, .. } = result {
-        let text = if duty.task == Task::Epilog { "Epilog error" } else { "Prolog error" };
+    if let DutyResult::HookFailed { nodes, drained_for, .. } = result {
+        let text = match (drained_for.as_str(), duty.task) {
+            ("", Task::Epilog) => "Epilog error",
+            ("", _) => "Prolog error",
+            (text, _) => text,
+        };
         on::node::drain_after(cluster, nodes, text);
     }
     match &duty.owner {

@@ -22,7 +22,8 @@ fn lab_with_hooks() -> Lab {
 fn hook_fails(lab: &mut Lab, job: JobId, task: Task, node: &str) {
     let duty = lab.cluster.duty(&Owner::Job(job)).expect("it has one").clone();
     assert_eq!(duty.task, task);
-    let result = DutyResult::HookFailed { nodes: vec![node.into()], why: "exit status 1".into() };
+    let (nodes, why, drained_for) = (vec![node.into()], "exit status 1".into(), String::new());
+    let result = DutyResult::HookFailed { nodes, why, drained_for };
     assert_eq!(lab.ok(ROOT, Command::DutyDone { duty, result }), Reply::Ok);
 }
 
