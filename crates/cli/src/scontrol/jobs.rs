@@ -129,6 +129,7 @@ pub async fn requeue(
     manner: Manner,
 ) -> Result<Vec<String>, CallError> {
     let Some(named) = job_ids::parse_job(item) else { return Ok(refused(verb, item, &Reject::NoSuchJob)) };
+    outlive_own_job();
     let mut targets = vec![item.to_string()];
     if manner.only_incomplete {
         let filter = JobFilter { jobs: vec![named], ..JobFilter::default() };
@@ -146,6 +147,15 @@ pub async fn requeue(
         }
     }
     Ok(lines)
+}
+
+/// A job that requeues itself is ended together with this command, which must still tell it that all went well: programs
+/// that save themselves before their time is up wait for that word.
+fn outlive_own_job() {
+    if std::env::var_os("SLURM_JOB_ID").is_some() {
+        // SAFETY: plain call on valid values.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    }
 }
 
 /// All jobs of that name that have not ended; none at all is no failure.
