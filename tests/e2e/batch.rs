@@ -132,7 +132,7 @@ fn a_job_for_more_nodes_than_there_are_waits_and_blocks_nobody() {
 #[test]
 fn a_job_that_requeues_itself_is_told_that_it_was_done() {
     let cluster = Cluster::up("--nodes 1 --cpus 2");
-    let script = "#!/bin/bash\ntrap '' TERM\n[ -n \"$SLURM_RESTART_COUNT\" ] && echo again && exit\n\
+    let script = "#!/bin/bash\ntrap : TERM\n[ -n \"$SLURM_RESTART_COUNT\" ] && echo again && exit\n\
                   for i in 1 2 3 4 5; do scontrol requeue $SLURM_JOB_ID; echo told $?; exit; done\n";
     std::fs::write(cluster.dir.join("work/self.sh"), script).unwrap();
     cluster.sbatch("--requeue -o self.out --open-mode=append self.sh");
