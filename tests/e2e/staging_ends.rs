@@ -115,7 +115,7 @@ pub fn movers(below: &Path) -> Vec<i32> {
 
 #[test]
 fn a_job_can_be_cancelled_in_every_stage_and_its_data_given_up() {
-    let burst = burst("2MiB");
+    let burst = burst("1MiB");
     let cluster = &burst.cluster;
     let cancel = |job: &str| cluster.run(&format!("scancel {job}"));
 

@@ -199,3 +199,29 @@ for n in range(1500):
     burst.nothing_is_left();
     cluster.ok(&format!("chmod -R u+rwx back-{job}"));
 }
+
+#[test]
+fn a_command_can_wait_until_the_data_is_back() {
+    let burst = burst_with("bandwidth = \"4MiB\"");
+    let cluster = &burst.cluster;
+    let job = burst.submit("waits", "--wait-bb", "flash", "true");
+    burst.same(&format!("back-{job}"));
+    assert!(!cluster.ok("scontrol show burst").contains("Allocated Buffers"));
+    let directives = "#DW jobdw capacity=8MiB\n#DW stage_in type=directory source=input destination=in\n\
+                      #DW stage_out type=directory source=in destination=back-";
+    for program in ["salloc", "srun"] {
+        fs::write(cluster.dir.join("work/directives"), format!("{directives}{program}\n")).unwrap();
+        cluster.ok(&format!("{program} --wait-bb --bbf=directives true"));
+        burst.same(&format!("back-{program}"));
+    }
+    // What cannot come back is told, and waited for no longer.
+    fs::write(cluster.dir.join("work/blocked"), "a file").unwrap();
+    let text = "#!/bin/sh\n#DW jobdw capacity=8MiB\n#DW stage_out type=file source=$DW_JOB_STRIPED/x destination=blocked/x\n\
+                echo x > $DW_JOB_STRIPED/x\n";
+    fs::write(cluster.dir.join("work/stuck"), text).unwrap();
+    let said = cluster.run("sbatch --wait-bb stuck");
+    assert!(said.code == 1 && said.err.contains("sbatch: error: burst_buffer/native: stage_out failed"), "{said:?}");
+    let job = said.out.split_whitespace().last().unwrap().to_owned();
+    cluster.ok(&format!("scancel --hurry {job}"));
+    burst.nothing_is_left();
+}

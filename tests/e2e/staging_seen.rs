@@ -102,7 +102,7 @@ fn history_limits_mail_and_metrics_know_of_buffers() {
 fn another_leader_goes_on_with_what_agents_move() {
     let dir = new_dir();
     let file = dir.join("wanted.conf");
-    fs::write(&file, text("", "bandwidth = \"1MiB\"")).unwrap();
+    fs::write(&file, text("", "bandwidth = \"512KiB\"")).unwrap();
     let cluster = Cluster { dir };
     cluster.start(&format!("--config {} --controllers 3", file.display()));
     script(&cluster, "job", "8MiB", "true");

@@ -17,6 +17,7 @@ macro_rules! eprintln {
 pub mod accounting;
 pub mod allocation;
 pub mod context;
+mod data_back;
 pub mod delivery;
 #[cfg(test)]
 mod fixture;

@@ -12,6 +12,7 @@ use tokio::process::Child;
 use wire::Controller;
 
 use crate::allocation::{self, Failed, Granted};
+use crate::data_back;
 use crate::output::print;
 use crate::sbatch::{error_code, question};
 use crate::submit::blobs::blob;
@@ -121,11 +122,11 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     };
     let (status, is_revoked) = attend(child, watch, &job, behaviour).await;
     let exit = ExitStatus::from_wait_status(status.into_raw());
-    if is_revoked {
-        return code(exit);
+    if !is_revoked {
+        relinquish(cluster, &job, behaviour, exit).await;
     }
-    relinquish(cluster, &job, behaviour, exit).await;
-    code(exit)
+    let is_whole = !behaviour.waits_for_data || data_back::wait("salloc", cluster, job.id).await;
+    if is_whole { code(exit) } else { code(exit).max(1) }
 }
 
 /// A command that a signal ended gives what Slurm's salloc gives.

@@ -9,6 +9,7 @@ use model::{Job, JobId, JobKind, JobSpec, Outcome, Reject};
 use wire::CallError;
 
 use crate::context;
+use crate::data_back;
 use crate::getopt::Parsed;
 use crate::output::print;
 use crate::submit::blobs::blob;
@@ -260,7 +261,12 @@ async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
     if !behaviour.is_quiet {
         print(&announcement(job, submission, &cluster.cluster_name));
     }
-    if behaviour.waits { wait(cluster, controller, job).await } else { 0 }
+    if !behaviour.waits {
+        return 0;
+    }
+    let code = wait(cluster, controller, job).await;
+    let is_whole = !behaviour.waits_for_data || data_back::wait("sbatch", cluster, job).await;
+    if is_whole { code } else { code.max(1) }
 }
 
 /// The one partition that is named, which must be the wrong one.

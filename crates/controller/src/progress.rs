@@ -3,9 +3,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use model::buffer::Place;
 use model::request::UsedSpace;
-use model::staging::{HeldHome, Home, NodeProgress, Progress};
-use model::{JobId, NodeName};
+use model::staging::{Direction, HeldHome, Home, NodeProgress, Progress};
+use model::{BufferPhase, JobId, NodeName};
 use state::Cluster;
 use tokio::sync::watch;
 
@@ -61,7 +62,12 @@ impl ProgressTable {
             let home = Home::Job { job, epoch: buffer.epoch, access: place.access };
             if let Some((progress, heard)) = latest.get(&(home, place.node.clone())) {
                 let is_stalled = !place.is_done && heard.elapsed() > STALLED_AFTER;
-                found.push(NodeProgress { node: place.node.clone(), progress: progress.clone(), is_stalled });
+                let mut progress = progress.clone();
+                if is_over(buffer.phase, place, progress.direction) {
+                    // The last word of it may have been said before its end.
+                    (progress.n_files, progress.n_bytes) = (progress.n_files_total, progress.n_bytes_total);
+                }
+                found.push(NodeProgress { node: place.node.clone(), progress, is_stalled });
             }
         }
         found
@@ -96,4 +102,17 @@ impl ProgressTable {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Home, NodeName), (Progress, Instant)>> {
         self.latest.lock().expect("nobody panics while holding this lock")
     }
+}
+
+/// Everything has been moved in this direction.
+fn is_over(phase: BufferPhase, place: &Place, direction: Direction) -> bool {
+    let is_moving = match direction {
+        Direction::In => matches!(phase, BufferPhase::StagingIn | BufferPhase::PreRun),
+        Direction::Out => phase == BufferPhase::StagingOut,
+    };
+    let is_past = match direction {
+        Direction::In => place.is_staged,
+        Direction::Out => phase == BufferPhase::TearingDown,
+    };
+    if is_moving { place.is_done } else { is_past }
 }

@@ -79,8 +79,14 @@ async fn carry_out_step(cluster: &Client, plan: Plan) -> i32 {
         Ok(begun) => begun,
         Err(Failed(code)) => return code,
     };
+    let waits = plan.behaviour.waits_for_data && matches!(plan.place, Place::Alone(_));
+    let id = job.id;
     match Session::open(cluster, &plan, job, step.clone()).await {
-        Ok(session) => session.carry(watch).await,
+        Ok(session) => {
+            let code = session.carry(watch).await;
+            let is_whole = !waits || crate::data_back::wait("srun", cluster, id).await;
+            if is_whole { code } else { code.max(1) }
+        }
         Err(why) => {
             withdraw(cluster, &step).await;
             fail(&why).0

@@ -53,6 +53,8 @@ pub struct Behaviour {
     pub is_quiet: bool,
     pub is_parsable: bool,
     pub waits: bool,
+    /// Until the job's data is back from its burst buffer.
+    pub waits_for_data: bool,
     pub is_test: bool,
     pub wrap: Option<String>,
     /// Give up when resources have not come after this long.

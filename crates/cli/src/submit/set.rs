@@ -484,6 +484,12 @@ pub fn wait(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
+pub fn wait_bb(request: &mut Request, given: &Argument) -> Done {
+    request.behaviour.waits_for_data = given.is_on();
+    request.behaviour.waits |= given.is_on();
+    Ok(())
+}
+
 /// A start covers all nodes, so both answers come to the same.
 pub fn wait_all_nodes(_: &mut Request, given: &Argument) -> Done {
     match given.number()? {

@@ -197,6 +197,7 @@ pub static OPTIONS: &[Opt] = options! {
     "wait" Some('W'), NONE, BATCH, ["SBATCH_WAIT", "", ""], Some(set::wait), "wait for completion of submitted job";
     "wait" Some('W'), REQUIRED, RUN, ["", "", "SLURM_WAIT"], Some(set_step::wait), "seconds to wait after first task exits before killing the step";
     "wait-all-nodes" None, REQUIRED, BATCH_ALLOC, ["SBATCH_WAIT_ALL_NODES", "SALLOC_WAIT_ALL_NODES", ""], Some(set::wait_all_nodes), "a job starts when all its nodes are ready, always";
+    "wait-bb" None, NONE, ALL, named!("WAIT_BB"), Some(set::wait_bb), "wait until the job's data is back from its burst buffer";
     "wckey" None, REQUIRED, ALL, named!("WCKEY"), Some(set::wckey), "wckey to run job under";
     "wrap" None, REQUIRED, BATCH, NO_VARIABLE, Some(set::wrap), "wrap command string in a sh script and submit";
     "x11" None, OPTIONAL, ALLOC_RUN, NO_VARIABLE, REFUSED, "";
