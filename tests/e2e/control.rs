@@ -140,6 +140,23 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
 }
 
 #[test]
+fn whoever_holds_an_allocation_is_notified_and_estimates_are_shown() {
+    let cluster = Cluster::up("--nodes 3 --cpus 2");
+    let mut salloc = cluster.shell("salloc -J held sleep 100 2> told").spawn().unwrap();
+    cluster.wait_until("cat told", |said| said.out.contains("Granted"));
+    let job = cluster.ok("squeue -h -n held -o %i");
+    cluster.ok(&format!("scontrol notify {job} time for tea"));
+    cluster.wait_until("cat told", |said| said.out.contains("salloc: time for tea\n"));
+    // A job that waits would need so many nodes at least.
+    let waiting = cluster.sbatch("-H -n 5 --wrap true");
+    assert_eq!(cluster.ok(&format!("squeue -h -j {waiting} -o %D")), "3");
+    cluster.ok(&format!("scancel {job} {waiting}"));
+    cluster.wait_until("cat told", |said| said.out.contains("has been revoked"));
+    let _ = salloc.kill();
+    let _ = salloc.wait();
+}
+
+#[test]
 fn the_log_is_made_louder_and_quieter_while_the_controller_runs() {
     let cluster = Cluster::up("--nodes 1 --cpus 2");
     let level = || cluster.ok("scontrol show config | grep -E '^(SlurmctldDebug|DebugFlags) ' | tr -s ' '");

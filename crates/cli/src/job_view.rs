@@ -1,12 +1,15 @@
 //! A job as its viewers see it: everything that is derived from the record rather than stored in it.
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use model::amount::Amount;
 use model::config::Config;
+use model::gres::GresRequest;
 use model::pattern::{self, PatternValues};
-use model::spec::{JobSpec, Memory, Sharing, TimeLimit};
+use model::spec::{JobSpec, Memory, Sharing, TimeLimit, TresWords};
 use model::staging::NodeProgress;
-use model::{Job, JobKind, Phase, Plugin, Timestamp, hostlist};
+use model::{Job, JobKind, NodeName, Partition, Phase, Plugin, Timestamp, hostlist};
 
 use crate::zone::Clock;
 
@@ -20,6 +23,21 @@ pub struct Scene<'a> {
     pub progress: &'a [NodeProgress],
     /// Memory in the largest fitting unit; otherwise always in megabytes.
     pub converts: bool,
+    /// CPUs of the largest node of each partition, once somebody has asked.
+    pub largest: OnceCell<BTreeMap<String, u32>>,
+}
+
+impl Scene<'_> {
+    fn largest_node(&self, partition: &str) -> u32 {
+        let largest = self.largest.get_or_init(|| {
+            let cpus: BTreeMap<&NodeName, u32> =
+                self.config.nodes.iter().map(|node| (&node.name, node.config.cpus)).collect();
+            let most = |partition: &Partition| partition.nodes.iter().filter_map(|node| cpus.get(node)).max().copied();
+            let all = self.config.partitions.iter();
+            all.map(|partition| (partition.name.clone(), most(partition).unwrap_or(1).max(1))).collect()
+        });
+        largest.get(partition).copied().unwrap_or(u32::MAX)
+    }
 }
 
 /// Slurm's limit for lists of array tasks.
@@ -121,8 +139,15 @@ impl<'a> JobView<'a> {
         }
     }
 
+    /// For a job that waits: no fewer than its CPUs would fill of the largest nodes of its partition.
     pub fn n_nodes(&self) -> u32 {
-        self.amount().n_nodes
+        let amount = self.amount();
+        if self.has_nodes() || amount.n_cpus <= amount.n_nodes || self.spec().size.overcommit {
+            return amount.n_nodes;
+        }
+        let partition = self.spec().partitions.first().map_or(self.job.partition.as_str(), String::as_str);
+        let filled = amount.n_cpus.div_ceil(self.scene.largest_node(partition));
+        amount.n_nodes.max(filled).min(self.spec().size.max_nodes.unwrap_or(u32::MAX).max(amount.n_nodes))
     }
 
     pub fn n_tasks(&self) -> u32 {
@@ -176,13 +201,24 @@ impl<'a> JobView<'a> {
 
     /// `gres:gpu:2`, empty when nothing was asked for.
     pub fn tres_per_job(&self) -> String {
-        let asked: Vec<String> = self.spec().size.gres_total.iter().map(|gres| format!("gres:{gres}")).collect();
-        asked.join(",")
+        self.tres_words(|words| &words.per_job, &self.spec().size.gres_total)
     }
 
     pub fn tres_per_node(&self) -> String {
-        let asked: Vec<String> = self.spec().size.gres.iter().map(|gres| format!("gres:{gres}")).collect();
-        asked.join(",")
+        self.tres_words(|words| &words.per_node, &self.spec().size.gres)
+    }
+
+    pub fn tres_per_task(&self) -> String {
+        self.tres_words(|words| &words.per_task, &self.spec().size.gres_per_task)
+    }
+
+    /// As it was asked for; where that is not known, as it is held.
+    fn tres_words(&self, words: impl Fn(&TresWords) -> &String, units: &[GresRequest]) -> String {
+        let spec = self.spec();
+        if spec.tres_words != TresWords::default() {
+            return words(&spec.tres_words).clone();
+        }
+        units.iter().map(|gres| format!("gres:{gres}")).collect::<Vec<_>>().join(",")
     }
 
     /// Slurm resolves a missing limit by the partition when it shows it.

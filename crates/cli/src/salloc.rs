@@ -208,6 +208,7 @@ async fn attend(mut child: Child, mut watch: Watch, job: &Job, behaviour: &Behav
             }
             page = watch.next(), if is_watching && !is_revoked => match page {
                 Ok(page) => {
+                    page.notices.iter().for_each(|text| eprintln!("salloc: {text}"));
                     let now = page.jobs.iter().find(|known| known.id == job.id);
                     if now.is_none_or(|now| now.is_over()) {
                         is_revoked = true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use journal::Machine;
 use model::command::Applied;
 use model::loudness::DebugFlag;
-use model::{Entry, Event, Reject, Reply, codec};
+use model::{Entry, Event, JobId, Reject, Reply, codec};
 use state::Cluster;
 use tokio::sync::{broadcast, watch};
 
@@ -18,6 +18,8 @@ pub type EventBatch = Arc<Vec<Event>>;
 pub struct Published {
     snapshots: watch::Receiver<Arc<Cluster>>,
     events: broadcast::Sender<EventBatch>,
+    /// Words for those who watch a job; nobody remembers them.
+    pub notices: broadcast::Sender<(JobId, String)>,
     pub statistics: Arc<Statistics>,
 }
 
@@ -52,7 +54,9 @@ impl ClusterMachine {
         let (snapshots, reader) = watch::channel(Arc::new(cluster.clone()));
         let (events, _) = broadcast::channel(1024);
         let statistics = Arc::new(Statistics::default());
-        let published = Published { snapshots: reader, events: events.clone(), statistics: statistics.clone() };
+        let (notices, _) = broadcast::channel(64);
+        let published =
+            Published { snapshots: reader, events: events.clone(), notices, statistics: statistics.clone() };
         (ClusterMachine { cluster, snapshots, events, pending: Vec::new(), statistics }, published)
     }
 

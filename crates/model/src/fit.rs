@@ -173,7 +173,15 @@ impl Size {
     /// What the job gets of a node on which `n_tasks` of its tasks are laid out.
     pub fn part_of(&self, node: &NodeConfig, n_tasks: u32) -> Part {
         if self.wants_whole_nodes() {
-            let memory_mb = self.memory_mb_for(n_tasks, node.cpus, node.memory_mb).min(node.memory_mb);
+            let memory_mb = match self.memory {
+                // Who has the node alone has all of its GPUs.
+                Memory::PerGpuMb(each) => {
+                    let gpus = node.gres.iter().filter(|gres| gres.name == "gpu").map(|gres| gres.count).sum::<u32>();
+                    each.saturating_mul(gpus.max(self.n_gpus_for(n_tasks)).into())
+                }
+                _ => self.memory_mb_for(n_tasks, node.cpus, node.memory_mb),
+            };
+            let memory_mb = memory_mb.min(node.memory_mb);
             return Part { n_cpus: node.cpus, memory_mb };
         }
         let n_cpus = self.cpus_held(self.cpus_for(n_tasks), node);

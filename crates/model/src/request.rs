@@ -51,6 +51,8 @@ record! {
         pub unknown: Vec<JobId>,
         /// How far data of these jobs is on its way.
         pub progress: Vec<NodeProgress>,
+        /// What somebody wants to be told to whoever holds the allocation (`scontrol notify`).
+        pub notices: Vec<String>,
     }
 
     /// Everything about burst buffers that the caller may see.

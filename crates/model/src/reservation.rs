@@ -1,5 +1,5 @@
 //! A reservation: nodes, licences or buffer space kept for some, for a time that may come again.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,10 @@ record! {
         pub start: Timestamp,
         pub end: Timestamp,
         pub nodes: BTreeSet<NodeName>,
+        /// CPUs of each of its nodes; empty: the nodes are reserved as a whole.
+        pub cpus: BTreeMap<NodeName, u32>,
+        /// With `REPLACE` and `REPLACE_DOWN`, when its nodes were last looked at.
+        pub looked_at: Timestamp,
         pub partition: String,
         /// What its nodes had to have, as written.
         pub features: String,
@@ -123,6 +127,16 @@ impl Members {
 impl Reservation {
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)
+    }
+
+    /// Nobody else may have anything of that node.
+    pub fn has_whole(&self, node: &NodeName) -> bool {
+        self.cpus.is_empty() && self.nodes.contains(node)
+    }
+
+    /// Its nodes are exchanged for others when they cannot be used, or are.
+    pub fn replaces(&self) -> bool {
+        self.has(Flag::Replace) || self.has(Flag::ReplaceDown)
     }
 
     pub fn is_active(&self, now: Timestamp) -> bool {

@@ -17,6 +17,8 @@ pub enum Field {
     Nodes(NodesChange),
     /// So many nodes; the state picks them.
     NodeCount(u32),
+    /// So many cores: in all, or one number for each node.
+    CoreCounts(Vec<u32>),
     Features(String),
     Users(MembersChange),
     Accounts(MembersChange),

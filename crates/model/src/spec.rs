@@ -80,6 +80,7 @@ record! {
         /// `--gpu-bind` and `--gpu-freq` as written, for display.
         pub gpu_bind_words: String,
         pub gpu_freq_words: String,
+        pub tres_words: TresWords,
     }
 
     /// How much, and where.
@@ -162,6 +163,14 @@ record! {
         pub for_each_task: bool,
         /// Empty: the job's user.
         pub to: String,
+    }
+
+    /// Devices as they were asked for, where that is not only on each node; for display.
+    pub struct TresWords {
+        pub per_job: String,
+        pub per_node: String,
+        pub per_socket: String,
+        pub per_task: String,
     }
 
     /// `--signal=[B:]USR1@60`

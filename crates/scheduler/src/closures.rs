@@ -1,5 +1,5 @@
 //! Nodes that some jobs may not use at some times: what reservations do to the timeline.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::reservation::Flag;
 use model::{JobSpec, NodeName, Reservation, Timestamp};
@@ -17,6 +17,15 @@ struct Closure<'a> {
     begins: Timestamp,
     holds_for: Whom<'a>,
     is_maintenance: bool,
+    /// Only so many CPUs are meant; none: whole nodes.
+    cores: Option<BTreeMap<SpotId, Cores>>,
+}
+
+/// CPUs of a node that a reservation keeps for its jobs, and how many of them its jobs have now.
+#[derive(Clone, Copy)]
+struct Cores {
+    kept: u32,
+    used: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -48,13 +57,30 @@ impl<'a> Closures<'a> {
         let mut all = Vec::new();
         for reservation in cluster.reservations() {
             let own: BTreeSet<SpotId> = reservation.nodes.iter().filter_map(&find).collect();
+            let cores = (!reservation.cpus.is_empty()).then(|| {
+                let cores = |(name, kept): (&NodeName, &u32)| {
+                    Some((find(name)?, Cores { kept: *kept, used: cluster.cpus_used_in(&reservation.name, name) }))
+                };
+                reservation.cpus.iter().filter_map(cores).collect::<BTreeMap<_, _>>()
+            });
             all.extend(windows(reservation, cluster.now(), clock).map(|(begins, interval)| Closure {
                 spots: own.clone(),
                 interval,
                 begins,
                 holds_for: Whom::Outside(reservation),
                 is_maintenance: reservation.has(Flag::Maint),
+                cores: cores.clone(),
             }));
+            if cores.is_some() && !reservation.has(Flag::Flex) {
+                all.push(Closure {
+                    spots: own.clone(),
+                    interval: Interval { from: Slot::NOW, until: Slot::NEVER },
+                    begins: Timestamp(0),
+                    holds_for: Whom::Inside(&reservation.name),
+                    is_maintenance: false,
+                    cores: cores.clone(),
+                });
+            }
             if !reservation.has(Flag::AnyNodes) && !reservation.has(Flag::Flex) {
                 all.push(Closure {
                     spots: (0..n_spots).filter(|spot| !own.contains(spot)).collect(),
@@ -62,6 +88,7 @@ impl<'a> Closures<'a> {
                     begins: Timestamp(0),
                     holds_for: Whom::Inside(&reservation.name),
                     is_maintenance: false,
+                    cores: None,
                 });
             }
         }
@@ -78,11 +105,32 @@ impl<'a> Closures<'a> {
     }
 
     pub fn bars(&self, spot: SpotId, request: &Request, interval: Interval) -> bool {
+        let whole = self.holding(spot, request).filter(|closure| closure.cores.is_none());
+        whole.into_iter().any(|closure| self.meets(closure, request, interval))
+    }
+
+    fn meets(&self, closure: &Closure, request: &Request, interval: Interval) -> bool {
         let end = request.length.0.map(|span| self.now + span);
-        self.holding(spot, request).any(|closure| match interval.from {
+        match interval.from {
             Slot::NOW => end.is_none_or(|end| closure.begins < end),
             _ => closure.interval.overlaps(interval),
-        })
+        }
+    }
+
+    /// Of so many CPUs that are free on the node, how many the request's job may have: some may be kept for others.
+    pub fn open_cpus(&self, spot: SpotId, request: &Request, interval: Interval, free: u32) -> u32 {
+        let mut open = free;
+        for closure in self.holding(spot, request) {
+            let Some(cores) = closure.cores.as_ref().and_then(|cores| cores.get(&spot)) else { continue };
+            // Later on nobody is sure to be there still.
+            let left = if interval.from == Slot::NOW { cores.kept.saturating_sub(cores.used) } else { cores.kept };
+            match closure.holds_for {
+                Whom::Inside(_) => open = open.min(left),
+                Whom::Outside(_) if self.meets(closure, request, interval) => open = open.saturating_sub(left),
+                Whom::Outside(_) => (),
+            }
+        }
+        open
     }
 
     pub fn bars_ever(&self, spot: SpotId, request: &Request) -> bool {

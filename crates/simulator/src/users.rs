@@ -182,6 +182,8 @@ fn change_reservation(world: &mut World) -> Command {
         Flag::AnyNodes,
         Flag::NoHoldJobsAfterEnd,
         Flag::PurgeComp,
+        Flag::Replace,
+        Flag::ReplaceDown,
     ]);
     let user = dice.pick(&UIDS).to_string();
     let members = Members { names: vec![user], are_excluded: dice.one_in(4) };
@@ -195,6 +197,7 @@ fn change_reservation(world: &mut World) -> Command {
             let mut fields = vec![start, duration, Field::Users(MembersChange::To(members)), Field::Flags(vec![flag])];
             match dice.below(3) {
                 0 => fields.push(Field::Nodes(NodesChange::To(vec![node]))),
+                1 if dice.one_in(2) => fields.push(Field::CoreCounts(vec![1 + dice.below(6) as u32])),
                 1 => fields.push(Field::NodeCount(1 + dice.below(3) as u32)),
                 _ => fields.push(Field::Licenses(model::license::parse_list("a:2").expect("a licence"))),
             }

@@ -3,10 +3,11 @@ use std::sync::Arc;
 
 use model::reservation::Flag;
 use model::spec::TimeLimit;
+use model::time::Span;
 use model::{HeldBy, Job, JobId, JobSpec, NodeName, Phase, Reservation, Start, Timestamp, Wake};
 
-use crate::Cluster;
 use crate::settle::wake;
+use crate::{Cluster, on};
 
 impl Cluster {
     pub fn reservation(&self, name: &str) -> Option<&Arc<Reservation>> {
@@ -55,19 +56,29 @@ impl Cluster {
     ) -> Option<&Arc<Reservation>> {
         self.reservations.values().find(|reservation| {
             let is_in_the_way = reservation.name != own && !reservation.waits_for(spec);
-            is_in_the_way && reservation.nodes.contains(node) && reservation.meets(self.now, until)
+            is_in_the_way && reservation.has_whole(node) && reservation.meets(self.now, until)
         })
+    }
+
+    /// CPUs of the node that jobs of that reservation hold.
+    pub fn cpus_used_in(&self, reservation: &str, node: &NodeName) -> u32 {
+        let Some(node) = self.nodes.get(node) else { return 0 };
+        let jobs = node.jobs.iter().filter_map(|id| self.jobs.get(id)).filter(|job| job.reservation == reservation);
+        jobs.filter_map(|job| job.allocation.share(node.name.as_str())).map(|share| share.cpus.len()).sum()
     }
 
     /// The reservation whose time it is on the node; one for maintenance goes before others.
     pub fn reservation_on(&self, node: &NodeName) -> Option<&Arc<Reservation>> {
         let here = || {
             let active = self.reservations.values().filter(|reservation| reservation.is_active(self.now));
-            active.filter(|reservation| reservation.nodes.contains(node))
+            active.filter(|reservation| reservation.has_whole(node))
         };
         here().find(|reservation| reservation.has(Flag::Maint)).or_else(|| here().next())
     }
 }
+
+/// How often the nodes of a reservation are looked at that has them replaced.
+const LOOK_EVERY: Span = Span::from_secs(5);
 
 /// When jobs of the reservation must be over.
 pub(crate) fn last_moment(cluster: &Cluster, reservation: &Reservation) -> Option<Timestamp> {
@@ -87,10 +98,35 @@ pub(crate) fn allow(cluster: &Cluster, job: &Job, start: &Start) -> bool {
     }
     let own_nodes = cluster.reservations.get(own).filter(|one| !one.has(Flag::AnyNodes) && !one.has(Flag::Flex));
     let until = cluster.end_if_started(start.time_limit.or(spec.time_limit), own);
-    start.nodes.iter().map(|grant| &grant.node).all(|node| {
-        own_nodes.is_none_or(|reservation| reservation.nodes.contains(node))
-            && cluster.reserved_for_others(node, spec, own, until).is_none()
+    start.nodes.iter().all(|grant| {
+        own_nodes.is_none_or(|reservation| reservation.nodes.contains(&grant.node))
+            && cluster.reserved_for_others(&grant.node, spec, own, until).is_none()
+            && cores_allow(cluster, job, start, &grant.node, grant.n_cpus, until)
     })
+}
+
+/// Cores that reservations keep on the node are left to their jobs, and those of the job's own reservation are enough for it.
+fn cores_allow(
+    cluster: &Cluster,
+    job: &Job,
+    start: &Start,
+    node: &NodeName,
+    n_cpus: u32,
+    until: Option<Timestamp>,
+) -> bool {
+    let mut kept = 0;
+    for reservation in cluster.reservations.values() {
+        let Some(cpus) = reservation.cpus.get(node) else { continue };
+        let left = cpus.saturating_sub(cluster.cpus_used_in(&reservation.name, node));
+        if reservation.name == start.reservation {
+            if n_cpus > left && !reservation.has(Flag::Flex) {
+                return false;
+            }
+        } else if !reservation.waits_for(&job.spec) && reservation.meets(cluster.now, until) {
+            kept += left;
+        }
+    }
+    kept == 0 || cluster.nodes.get(node).is_some_and(|node| n_cpus + kept <= node.free_cpus())
 }
 
 /// When the next reservation begins, ends or is to be looked at.
@@ -104,7 +140,8 @@ fn deadline(reservation: &Reservation) -> Option<Timestamp> {
     }
     let change = if reservation.has_begun { reservation.end } else { reservation.start };
     let purge = reservation.purge_after.and_then(|after| reservation.idle_since.map(|since| since + after));
-    Some(purge.map_or(change, |purge| purge.min(change)))
+    let look = (reservation.replaces() && reservation.has_begun).then(|| reservation.looked_at + LOOK_EVERY);
+    Some(purge.into_iter().chain(look).fold(change, |first, other| first.min(other)))
 }
 
 /// Time has passed: reservations begin, end, come again, or go because nobody uses them.
@@ -131,6 +168,10 @@ fn advance(cluster: &mut Cluster, name: &str) {
         reservation.has_begun = true;
         reservation.idle_since = reservation.has(Flag::PurgeComp).then_some(now);
     }
+    if cluster.reservations[name].replaces() && cluster.reservations[name].has_begun {
+        replace(cluster, name);
+    }
+    let reservation = cluster.reservation_mut(name);
     let is_idle_long = match (reservation.purge_after, reservation.idle_since) {
         (Some(after), Some(since)) => since + after <= now,
         _ => false,
@@ -143,6 +184,24 @@ fn advance(cluster: &mut Cluster, name: &str) {
         }
     }
     changed(cluster, name);
+}
+
+/// Nodes that are out of service, or in use (`REPLACE`), give way to idle ones, as far as there are any.
+fn replace(cluster: &mut Cluster, name: &str) {
+    let reservation = cluster.reservations[name].clone();
+    let gives_way = |node: &NodeName| {
+        let node = cluster.nodes.get(node);
+        node.is_none_or(|node| !node.is_usable() || (reservation.has(Flag::Replace) && !node.jobs.is_empty()))
+    };
+    let old: Vec<NodeName> = reservation.nodes.iter().filter(|node| gives_way(node)).cloned().collect();
+    let new = on::reservation::idle_nodes_for(cluster, &reservation, old.len());
+    let now = cluster.now;
+    let changed = cluster.reservation_mut(name);
+    changed.looked_at = now;
+    for (old, new) in old.into_iter().zip(new) {
+        changed.nodes.remove(&old);
+        changed.nodes.insert(new);
+    }
 }
 
 /// One that repeats only loses its present time.

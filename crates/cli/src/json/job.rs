@@ -155,8 +155,8 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("tres_freq", &tagged("gpu", &spec.gpu_freq_words));
     json.field("tres_per_job", &view.tres_per_job());
     json.field("tres_per_node", &view.tres_per_node());
-    json.field("tres_per_socket", "");
-    json.field("tres_per_task", "");
+    json.field("tres_per_socket", &spec.tres_words.per_socket);
+    json.field("tres_per_task", &view.tres_per_task());
     json.field("tres_req_str", &view.tres());
     json.field("tres_alloc_str", if view.has_nodes() { view.tres() } else { String::new() }.as_str());
     json.field("user_id", spec.uid);

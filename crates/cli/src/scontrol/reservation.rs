@@ -157,7 +157,9 @@ fn field(said: &mut Said, key: &str, value: &str, relation: Relation, now: &Now)
     } else if is("TRES", 1) {
         tres(fields, value)?;
     } else if is("CoreCnt", 2) {
-        return Err("CoreCnt is not supported: whole nodes are reserved.".into());
+        let counts: Option<Vec<u32>> = value.split(',').map(|text| text.parse().ok()).collect();
+        let counts = counts.filter(|counts| counts.iter().any(|count| *count > 0));
+        fields.push(Field::CoreCounts(counts.ok_or_else(|| format!("Invalid core count {value}"))?));
     } else if is("Watts", 1) {
         return Err("Watts is not supported.".into());
     } else {
@@ -264,7 +266,12 @@ fn tres(fields: &mut Vec<Field>, value: &str) -> Result<(), String> {
             Some(("license", name)) => licenses.push(license::LicenseCount { name: name.into(), count }),
             Some(("bb", name)) => fields.push(Field::BurstBuffer(format!("{name}:{count}"))),
             None if name == "node" => fields.push(Field::NodeCount(count)),
-            _ => return Err(format!("TRES {name} is not supported: whole nodes are reserved.")),
+            None if name == "cpu" => fields.push(Field::CoreCounts(vec![count])),
+            _ => {
+                return Err(format!(
+                    "TRES {name} is not supported: nodes, cores, licences and burst buffers are reserved."
+                ));
+            }
         }
     }
     if !licenses.is_empty() {

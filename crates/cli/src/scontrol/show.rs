@@ -50,7 +50,14 @@ pub fn jobs(
     if id.is_some() && !page.unknown.is_empty() {
         return Reply::failed("slurm_load_jobs error: Invalid job id specified");
     }
-    let scene = Scene { clock, config, progress: &page.progress, tasks_width: TASKS_WIDTH, converts: true };
+    let scene = Scene {
+        clock,
+        config,
+        progress: &page.progress,
+        tasks_width: TASKS_WIDTH,
+        converts: true,
+        largest: Default::default(),
+    };
     let of_any = id.and_then(task_of_any);
     let wanted = id.filter(|_| of_any.is_none()).and_then(job_ids::parse_job);
     let is_its_task = |job: &model::Job| of_any.flatten().is_none_or(|task| job.array_task() == Some(task));
@@ -96,7 +103,14 @@ pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, 
     if wanted.is_some() && !page.unknown.is_empty() {
         return Reply::failed("slurm_get_job_steps error: Invalid job id specified");
     }
-    let scene = Scene { clock, config, progress: &page.progress, tasks_width: TASKS_WIDTH, converts: true };
+    let scene = Scene {
+        clock,
+        config,
+        progress: &page.progress,
+        tasks_width: TASKS_WIDTH,
+        converts: true,
+        largest: Default::default(),
+    };
     let mut views = steps::live_steps(&page.jobs, &page.steps, &scene);
     if let Some(Target { job, step }) = &wanted {
         views.retain(|view| is_meant(job, view.job.job) && step.is_none_or(|step| step == view.id));

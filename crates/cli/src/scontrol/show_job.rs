@@ -270,15 +270,14 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     if !spec.gpu_freq_words.is_empty() {
         lines.push(format!("TresFreq=gpu:{}", spec.gpu_freq_words));
     }
-    if !size.gres_total.is_empty() {
-        lines.push(format!("TresPerJob={}", view.tres_per_job()));
-    }
-    if !size.gres.is_empty() {
-        lines.push(format!("TresPerNode={}", view.tres_per_node()));
-    }
-    if !size.gres_per_task.is_empty() {
-        let asked: Vec<String> = size.gres_per_task.iter().map(|gres| format!("gres:{gres}")).collect();
-        lines.push(format!("TresPerTask={}", asked.join(",")));
+    let asked = [
+        ("Job", view.tres_per_job()),
+        ("Node", view.tres_per_node()),
+        ("Socket", spec.tres_words.per_socket.clone()),
+        ("Task", view.tres_per_task()),
+    ];
+    for (what, words) in asked.into_iter().filter(|(_, words)| !words.is_empty()) {
+        lines.push(format!("TresPer{what}={words}"));
     }
     lines.push(String::new());
 }

@@ -36,8 +36,12 @@ pub fn times(reservation: &Reservation, now: Timestamp) -> (Timestamp, Timestamp
 fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: Style, out: &mut String) {
     let (start, end) = times(reservation, clock.now());
     let own = || nodes.iter().filter(|view| reservation.nodes.contains(&view.node.name));
-    let n_cpus: u32 = own().map(|view| view.node.config.cpus).sum();
-    let n_cores: u32 = own().map(|view| view.node.config.cpus / view.node.config.threads_per_core.max(1)).sum();
+    let cpus_of = |view: &NodeView| match reservation.cpus.is_empty() {
+        true => view.node.config.cpus,
+        false => reservation.cpus.get(&view.node.name).copied().unwrap_or(0),
+    };
+    let n_cpus: u32 = own().map(cpus_of).sum();
+    let n_cores: u32 = own().map(|view| cpus_of(view) / view.node.config.threads_per_core.max(1)).sum();
     let list = hostlist::compress(reservation.nodes.iter().map(|name| name.as_str()));
     let mut tres = Vec::new();
     if n_cpus > 0 {

@@ -100,8 +100,14 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         let complaints = vec![format!("squeue: error: Invalid node name {unknown}")];
         return Shown { complaints, failed: true, ..Shown::default() };
     }
-    let scene =
-        Scene { clock, config, progress: &page.progress, tasks_width: options.tasks_width, converts: options.converts };
+    let scene = Scene {
+        clock,
+        config,
+        progress: &page.progress,
+        tasks_width: options.tasks_width,
+        converts: options.converts,
+        largest: Default::default(),
+    };
     if options.json {
         let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
         let text = json::jobs(options.shape, "squeue", &config.cluster_name, &rows);

@@ -115,6 +115,11 @@ fn build_part(
     if is_brought && !std::path::Path::new(&arguments[0]).is_file() {
         return Err(Problem::fatal(format!("Can not execute {program}")));
     }
+    if is_inside && hosts.is_empty() && request.is_argument("nodelist") && !request.is_argument("nodes") {
+        // Nodes that are named count for more than how many the job has.
+        let n_named = spec.size.nodes.len() as u32;
+        (spec.size.min_nodes, spec.size.max_nodes) = (n_named, Some(n_named));
+    }
     let step = StepSpec {
         name: name.clone(),
         arguments,
@@ -279,6 +284,19 @@ mod tests {
             Ok(Built::Answer(text)) => Err(text),
             Err(problem) => Err(format!("{}={}", problem.show(PROGRAM), problem.code)),
         }
+    }
+
+    #[test]
+    fn nodes_that_are_named_count_for_more_than_those_of_the_job() {
+        let inside = [("SLURM_JOB_ID", "17"), ("SLURM_NNODES", "3"), ("SLURM_JOB_NUM_NODES", "3")];
+        let nodes = |line: &str| {
+            let step = plan(&format!("{line} true"), &inside).unwrap().step;
+            (step.min_nodes, step.max_nodes)
+        };
+        assert_eq!(nodes("-w n2").0, 1);
+        assert_eq!(nodes("-w n[2-3]"), (2, Some(2)));
+        assert_eq!(nodes("-N3 -w n2").0, 3);
+        assert_eq!(nodes("").0, 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! GPUs and other devices: what the options say of the whole job, of its nodes, sockets and tasks must be about the same ones.
 use model::Reject;
 use model::gres::GresRequest;
-use model::spec::{Memory, Size};
+use model::spec::{Memory, Size, TresWords};
 
 use super::request::Gpus;
 use super::{Problem, Request};
@@ -24,7 +24,7 @@ pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
     }
     said.check_nodes(size)?;
     if gpus.per_task.is_some() {
-        said.check_tasks(size)?;
+        said.check_tasks(size, request.is_given("nodes"))?;
     }
     // Those of the nodes are the tasks' as well; a job's total is shared by its tasks.
     match (&gpus.per_job, &gpus.per_task, said.per_node) {
@@ -40,6 +40,24 @@ pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
             Err(invalid(&format!("Requested mem_per_tres=gres:gpu:{megabytes} but did not request any GPU.")))
         }
         _ => Ok(()),
+    }
+}
+
+/// As they were asked for, where that is not only on each node.
+pub fn words(request: &Request) -> TresWords {
+    let gpus = &request.gpus;
+    if gpus.per_job.is_none() && gpus.per_socket.is_none() && gpus.per_task.is_none() {
+        return TresWords::default();
+    }
+    let words = |lists: &[&Option<Vec<GresRequest>>]| {
+        let units = lists.iter().filter_map(|list| list.as_ref()).flatten();
+        units.map(|unit| format!("gres:{unit}")).collect::<Vec<_>>().join(",")
+    };
+    TresWords {
+        per_job: words(&[&gpus.per_job]),
+        per_node: words(&[&gpus.gres, &gpus.per_node]),
+        per_socket: words(&[&gpus.per_socket]),
+        per_task: words(&[&gpus.per_task]),
     }
 }
 
@@ -113,7 +131,7 @@ impl Said {
     }
 
     /// The same of tasks, and of the tasks of each node.
-    fn check_tasks(self, size: &mut Size) -> Result<(), Problem> {
+    fn check_tasks(self, size: &mut Size, has_nodes: bool) -> Result<(), Problem> {
         let Some(each) = self.per_task else { return Ok(()) };
         match (self.per_job, size.n_tasks, size.tasks_per_node) {
             (Some(total), n_tasks, _) => {
@@ -127,7 +145,8 @@ impl Said {
                 }
                 size.n_tasks = Some(wanted);
             }
-            (None, None, None) if self.per_node.is_none() => {
+            // Where only nodes are counted, each has one task.
+            (None, None, None) if self.per_node.is_none() && !has_nodes => {
                 return Err(invalid(
                     "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed.",
                 ));

@@ -43,6 +43,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     // Inside a job the variables name what the whole job has.
     if request.step.job.is_none() {
         super::gpus::settle(&mut spec.size, request)?;
+        spec.tres_words = super::gpus::words(request);
     }
     // The controller knows the name by the kernel's word on who asks.
     let (uid, gid, user) = match &request.user {

@@ -53,13 +53,16 @@ pub fn watch(
     reader: Reader,
 ) -> Streamed<JobsReply> {
     let mut events = published.events();
+    let mut notices = published.notices.subscribe();
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
+        let mut heard = Vec::new();
         loop {
             let cluster = published.now();
             let (ids, unknown) = chosen(&cluster, &filter, &reader);
             let page = page(&cluster, &runner, &ids, &filter, door.now(), unknown, by);
-            let page = with_progress(page, &cluster, &progress);
+            let mut page = with_progress(page, &cluster, &progress);
+            page.notices = std::mem::take(&mut heard);
             let message: Result<JobsReply, Status> = Ok(reply(&page));
             if sender.send(message).await.is_err() {
                 return;
@@ -67,6 +70,12 @@ pub fn watch(
             loop {
                 tokio::select! {
                     () = sender.closed() => return,
+                    notice = notices.recv() => if let Ok((job, text)) = notice
+                        && filter.jobs.iter().any(|named| named.job == job)
+                    {
+                        heard.push(text);
+                        break;
+                    },
                     batch = events.recv() => match batch {
                         Ok(batch) if !concerns(&batch, &filter, &published.now()) => (),
                         Ok(_) | Err(RecvError::Lagged(_)) => break,

@@ -342,6 +342,10 @@ impl Controller for Api {
         let asked = signal::Asked { request: &request, id };
         let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
         signal::arrive(arrivals).await.map_err(again)?;
+        for notice in signal::notices(&self.published.now(), &request, &reply) {
+            // Nobody listening is fine.
+            let _ = self.published.notices.send(notice);
+        }
         if let Some(note) = note {
             self.door.propose(Caller::SYSTEM, note).await.map_err(|refusal| refused(&refusal))?;
         }

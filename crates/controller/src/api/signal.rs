@@ -82,13 +82,15 @@ fn note(request: &SignalRequest, jobs: Vec<JobId>) -> Option<Command> {
 }
 
 fn signal_one(cluster: &Cluster, by: Caller, id: JobId, request: &SignalRequest) -> Result<(), Reject> {
-    may_signal(cluster, by, id, request.signal)?;
-    let is_component = cluster.job(id).is_some_and(|job| job.het.as_ref().is_some_and(|het| !het.is_leader()));
-    // An allocation without steps has no output to write to; a component has that of its leader.
-    if !request.message.is_empty() && signal_targets(cluster, id).is_empty() && !is_component {
-        return Err(Reject::NotBatch);
-    }
-    Ok(())
+    may_signal(cluster, by, id, request.signal)
+}
+
+/// Words for those who hold an allocation: they have a terminal of their own.
+pub fn notices(cluster: &Cluster, request: &SignalRequest, reply: &Reply) -> Vec<(JobId, String)> {
+    let Reply::Each(results) = reply else { return Vec::new() };
+    let told = results.iter().filter(|one| one.result.is_ok() && !request.message.is_empty()).map(|one| one.job.job);
+    let is_held = |id: &JobId| cluster.job(*id).is_some_and(|job| !job.spec.is_batch());
+    told.filter(is_held).map(|id| (id, request.message.clone())).collect()
 }
 
 fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(), Reject> {

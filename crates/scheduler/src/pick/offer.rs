@@ -258,7 +258,11 @@ impl<'r, 'a> Offer<'r, 'a> {
     fn fitting(&self, id: SpotId, spot: &Spot, free: Free, in_use: &[model::gres::GresUnits]) -> Option<u32> {
         let memory_mb = if self.room.tracks_memory { free.memory_mb } else { u64::MAX };
         let share = self.room.share_left(self.pool, id);
-        let room = fit::Room { cpus: free.cpus.min(share), memory_mb };
+        let open = match self.room.closures.is_empty() {
+            true => free.cpus,
+            false => self.room.closures.open_cpus(id, self.request, self.interval, free.cpus),
+        };
+        let room = fit::Room { cpus: open.min(share), memory_mb };
         let n_tasks = self.size.n_tasks_fitting(room, &spot.node.config, in_use)?;
         let has_gres = self.size.gres.is_empty() || spot.node.config.pick_gres(in_use, &self.size.gres).is_some();
         ((self.suits_all || spot.node.suits(self.size)) && has_gres).then_some(n_tasks)

@@ -113,6 +113,8 @@ struct Draft {
     duration: Option<Span>,
     has_end: bool,
     n_nodes: Option<u32>,
+    /// Cores in all, or of each node.
+    cores: Option<Vec<u32>>,
     /// Its nodes were named, not counted.
     names_nodes: bool,
     nodes_changed: bool,
@@ -127,6 +129,7 @@ impl Draft {
             duration: None,
             has_end: false,
             n_nodes: None,
+            cores: None,
             names_nodes: false,
             nodes_changed: false,
         }
@@ -161,6 +164,10 @@ impl Draft {
             }
             Field::NodeCount(count) => {
                 self.n_nodes = Some(*count);
+                self.nodes_changed = true;
+            }
+            Field::CoreCounts(counts) => {
+                self.cores = Some(counts.clone());
                 self.nodes_changed = true;
             }
             Field::Features(text) => reservation.features = text.clone(),
@@ -247,8 +254,13 @@ impl Draft {
         }
         if self.reservation.has(Flag::PartNodes) && self.nodes_changed {
             self.take_partition(cluster)?;
+        } else if let Some(counts) = self.cores.take() {
+            self.share_cores(cluster, &counts)?;
         } else if let Some(count) = self.n_nodes {
+            self.reservation.cpus.clear();
             self.count_nodes(cluster, count)?;
+        } else if self.names_nodes {
+            self.reservation.cpus.clear();
         }
         let reservation = &self.reservation;
         let has_other = !reservation.licenses.is_empty() || !reservation.burst_buffer.is_empty();
@@ -304,9 +316,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes the number of its nodes right: those it has stay as far as they can, those that nobody uses come first.
-    fn count_nodes(&mut self, cluster: &Cluster, count: u32) -> Result<(), Reject> {
-        let count = count as usize;
+    /// Nodes that it may have: its own, and those of its partition that have the features it wants.
+    fn candidates<'c>(&mut self, cluster: &'c Cluster) -> Result<Vec<&'c Arc<Node>>, Reject> {
         let constraint = match self.reservation.features.as_str() {
             "" => None,
             text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
@@ -323,7 +334,13 @@ impl Draft {
             (members.contains(&node.name) || self.reservation.nodes.contains(&node.name))
                 && constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(node.features()))
         };
-        let mut nodes: Vec<&Arc<Node>> = cluster.nodes.values().filter(fits).collect();
+        Ok(cluster.nodes.values().filter(fits).collect())
+    }
+
+    /// Makes the number of its nodes right: those it has stay as far as they can, those that nobody uses come first.
+    fn count_nodes(&mut self, cluster: &Cluster, count: u32) -> Result<(), Reject> {
+        let count = count as usize;
+        let mut nodes = self.candidates(cluster)?;
         let is_taken = |node: &NodeName| self.rival(cluster, node).is_some();
         nodes.sort_by_key(|node| {
             let is_own = self.reservation.nodes.contains(&node.name);
@@ -343,6 +360,96 @@ impl Draft {
         Ok(())
     }
 
+    /// Which nodes have the cores, and how many of each: as many nodes as were counted or named, else as few as will do.
+    fn share_cores(&mut self, cluster: &Cluster, counts: &[u32]) -> Result<(), Reject> {
+        let total: u32 = counts.iter().sum();
+        let nodes = match (self.names_nodes, self.n_nodes) {
+            (true, _) => self.reservation.nodes.iter().cloned().collect(),
+            (false, n_nodes) => {
+                self.reservation.nodes.clear();
+                self.reservation.cpus.clear();
+                self.nodes_with_cores(cluster, total, n_nodes)?
+            }
+        };
+        if total == 0 || nodes.is_empty() || (counts.len() > 1 && counts.len() != nodes.len()) {
+            return Err(Reject::NodesUnavailable);
+        }
+        let each = total.div_ceil(nodes.len() as u32);
+        let is_counted = self.names_nodes || self.n_nodes.is_some();
+        let mut left = total;
+        let mut cpus = std::collections::BTreeMap::new();
+        for (at, name) in nodes.iter().enumerate() {
+            let node = cluster.nodes.get(name).ok_or(Reject::NodesUnavailable)?;
+            let threads = node.config.n_threads_per_core();
+            let open = self.open_cpus(cluster, node) / threads;
+            let cores = match (counts.len() > 1, is_counted) {
+                (true, _) => counts[at],
+                (false, true) => each.min(left),
+                (false, false) => open.min(left),
+            };
+            if cores > open || cores == 0 {
+                return Err(Reject::NodesAreBusy);
+            }
+            left = left.saturating_sub(cores);
+            cpus.insert(name.clone(), cores * threads);
+        }
+        self.reservation.nodes = nodes.into_iter().collect();
+        self.reservation.cpus = cpus;
+        Ok(())
+    }
+
+    /// The nodes of its partition that have most to give, in their natural order.
+    fn nodes_with_cores(
+        &mut self,
+        cluster: &Cluster,
+        total: u32,
+        n_nodes: Option<u32>,
+    ) -> Result<Vec<NodeName>, Reject> {
+        let each = n_nodes.map_or(1, |n_nodes| total.div_ceil(n_nodes.max(1)));
+        let candidates = self.candidates(cluster)?;
+        let cores = |node: &&Arc<Node>| self.open_cpus(cluster, node) / node.config.n_threads_per_core();
+        let mut open: Vec<(u32, &Arc<Node>)> = candidates.iter().map(|node| (cores(node), *node)).collect();
+        open.retain(|(cores, node)| *cores >= each && node.is_usable() && !self.is_whole_taken(cluster, &node.name));
+        open.sort_by_key(|(cores, node)| (std::cmp::Reverse(*cores), node.rank));
+        let mut sum = 0;
+        let mut chosen: Vec<&Arc<Node>> = Vec::new();
+        for (cores, node) in open {
+            let is_enough = n_nodes.map_or(sum >= total, |n_nodes| chosen.len() as u32 >= n_nodes);
+            if is_enough {
+                break;
+            }
+            sum += cores;
+            chosen.push(node);
+        }
+        let is_enough = sum >= total && n_nodes.is_none_or(|n_nodes| chosen.len() as u32 == n_nodes);
+        chosen.sort_by_key(|node| node.rank);
+        if is_enough {
+            Ok(chosen.into_iter().map(|node| node.name.clone()).collect())
+        } else {
+            Err(Reject::NodesUnavailable)
+        }
+    }
+
+    fn is_whole_taken(&self, cluster: &Cluster, node: &NodeName) -> bool {
+        self.rival(cluster, node).is_some_and(|rival| rival.cpus.is_empty())
+    }
+
+    /// CPUs of the node that nobody else has in the reservation's time.
+    fn open_cpus(&self, cluster: &Cluster, node: &Node) -> u32 {
+        let own = &self.reservation;
+        let others = cluster.reservations.values().filter(|other| other.name != own.name && do_meet(own, other));
+        let kept: u32 = others.filter_map(|other| other.cpus.get(&node.name)).sum();
+        let is_foreign = |job: &&Arc<Job>| {
+            let is_own = !own.name.is_empty() && job.reservation == own.name;
+            !is_own && !job.is_over() && job.reservation.is_empty() && own.meets(cluster.now, job.end_time())
+        };
+        let jobs = node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).filter(is_foreign);
+        let held: u32 =
+            jobs.filter_map(|job| job.allocation.share(node.name.as_str())).map(|share| share.cpus.len()).sum();
+        let held = if own.has(Flag::IgnoreJobs) { 0 } else { held };
+        node.config.cpus.saturating_sub(kept + held)
+    }
+
     /// A job runs there into the reservation's time.
     fn is_busy(&self, cluster: &Cluster, node: &Node) -> bool {
         let reservation = &self.reservation;
@@ -360,7 +467,9 @@ impl Draft {
         }
         cluster.reservations.values().find(|other| {
             let lets_others = other.has(Flag::Maint) || other.has(Flag::Overlap);
-            other.name != own.name && !lets_others && other.nodes.contains(node) && do_meet(own, other)
+            // Two that keep cores may share a node; whether there are enough is counted.
+            let share = !own.cpus.is_empty() && !other.cpus.is_empty();
+            other.name != own.name && !lets_others && !share && other.nodes.contains(node) && do_meet(own, other)
         })
     }
 
@@ -374,7 +483,11 @@ impl Draft {
             return Err(Reject::ReservationOverlap);
         }
         let ignores_jobs = reservation.has(Flag::IgnoreJobs);
-        let busy = |name: &&NodeName| cluster.nodes.get(*name).is_some_and(|node| self.is_busy(cluster, node));
+        let busy = |name: &&NodeName| match (cluster.nodes.get(*name), reservation.cpus.get(*name)) {
+            (Some(node), Some(cpus)) => *cpus > self.open_cpus(cluster, node),
+            (Some(node), None) => self.is_busy(cluster, node),
+            (None, _) => false,
+        };
         match reservation.nodes.iter().find(busy) {
             Some(_) if !ignores_jobs => Err(Reject::NodesAreBusy),
             _ => self.check_licenses(cluster),
@@ -422,4 +535,14 @@ fn set_flag(reservation: &mut Reservation, flag: Flag, is_set: bool) {
         true => reservation.flags.insert(flag),
         false => reservation.flags.remove(&flag),
     };
+}
+
+/// Nodes that could take the place of others in the reservation: idle ones that nobody else has reserved.
+pub(crate) fn idle_nodes_for(cluster: &Cluster, reservation: &Reservation, count: usize) -> Vec<NodeName> {
+    let mut draft = Draft::new(reservation.clone());
+    let Ok(mut nodes) = draft.candidates(cluster) else { return Vec::new() };
+    nodes.retain(|node| !reservation.nodes.contains(&node.name) && node.is_usable() && node.jobs.is_empty());
+    nodes.retain(|node| draft.rival(cluster, &node.name).is_none());
+    nodes.sort_by_key(|node| node.rank);
+    nodes.into_iter().take(count).map(|node| node.name.clone()).collect()
 }
