@@ -63,11 +63,11 @@ impl<'a> JobView<'a> {
         &self.job.spec
     }
 
-    /// The reservation it runs in, or those it waits for.
+    /// Those it asked for, as Slurm shows them also of a job that runs in one of them; else the one that drew it in.
     pub fn reservation(&self) -> String {
-        match self.job.reservation.as_str() {
-            "" => self.spec().reservations.join(","),
-            name => name.to_string(),
+        match self.spec().reservations.is_empty() {
+            true => self.job.reservation.clone(),
+            false => self.spec().reservations.join(","),
         }
     }
 

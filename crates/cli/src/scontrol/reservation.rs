@@ -223,6 +223,8 @@ fn flags(fields: &mut Vec<Field>, value: &str, relation: Relation) -> Result<(),
             Some(rest) if Flag::parse(name).is_none() => (rest.to_string(), true),
             _ => (name.to_string(), removes),
         };
+        // As it was called before.
+        let name = if name.eq_ignore_ascii_case("LICENSE_ONLY") { "ANY_NODES".to_string() } else { name };
         let flag = Flag::parse(&name).ok_or_else(wrong)?;
         if let Some(argument) = argument {
             let span = duration::parse_limit(argument).and_then(Limit::seconds).ok_or_else(wrong)?;

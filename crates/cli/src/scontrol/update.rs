@@ -58,11 +58,12 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     if let Some(at) = named("NodeName", 5).or_else(|| named("Node", 4)) {
         return nodes(&pairs, at);
     }
-    if named("PartitionName", 9).is_some() {
-        return partition(words);
-    }
+    // A reservation has a partition, too.
     if named("ReservationName", 3).is_some() {
         return reservation::update(words, now).map(Update::Reservation);
+    }
+    if named("PartitionName", 9).is_some() {
+        return partition(words);
     }
     if let Some(at) = named("StepId", 4) {
         return step(&pairs, at);

@@ -79,6 +79,10 @@ pub fn build(
         let Some(command) = command else { return Err(Problem::fatal("No command given to execute.")) };
         parts.push(Plan { group: part.group, ..build_part(part.request, command, caller, &terminal)? });
     }
+    let groups: Vec<u32> = parts.iter().filter_map(|part| part.group).collect();
+    if groups.iter().enumerate().any(|(at, group)| groups[..at].contains(group)) {
+        return Err(Problem::fatal("Duplicate het groups in single srun not supported"));
+    }
     let mut parts = parts.into_iter();
     let mut first = parts.next().expect("there is always one");
     first.others = parts.collect();
@@ -297,6 +301,12 @@ mod tests {
         assert_eq!(nodes("-w n[2-3]"), (2, Some(2)));
         assert_eq!(nodes("-N3 -w n2").0, 3);
         assert_eq!(nodes("").0, 3);
+    }
+
+    #[test]
+    fn each_group_is_named_once() {
+        let told = plan("--het-group=0 a : --het-group=0 b", &[("SLURM_JOB_ID", "17")]).unwrap_err();
+        assert_eq!(told, "srun: fatal: Duplicate het groups in single srun not supported\n=1");
     }
 
     #[test]

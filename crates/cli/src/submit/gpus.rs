@@ -10,7 +10,12 @@ use super::{Problem, Request};
 pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
     let gpus = &request.gpus;
     let mut units: Vec<GresRequest> = gpus.gres.clone().unwrap_or_default();
-    units.extend(gpus.per_node.clone().unwrap_or_default());
+    // What --gres says of the same devices counts.
+    let is_said = |wanted: &GresRequest| {
+        let said = gpus.gres.iter().flatten();
+        said.into_iter().any(|unit| (&unit.name, &unit.kind) == (&wanted.name, &wanted.kind))
+    };
+    units.extend(gpus.per_node.iter().flatten().filter(|unit| !is_said(unit)).cloned());
     if let Some(n_tasks_each) = gpus.n_tasks_each {
         settle_tasks_per_gpu(size, request, n_tasks_each, &mut units)?;
     }

@@ -306,6 +306,8 @@ fn mistakes_about_cores_and_gpus_are_told_as_slurm_tells_them() {
     let each = format!("{invalid}. Based on --gres=gpu/--gpus-per-node and --gpus-per-task {each}");
     told("--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1", &each);
     assert_eq!(spec("--gpus-per-socket=2 --sockets-per-node=2").size.gres[0].count, 4);
+    assert_eq!(gpus("--gpus-per-node=1 --gres=gpu:2").2, 2);
+    assert_eq!(spec("--gpus-per-task=1 -N2").size.gres_per_task[0].count, 1);
     // What does not divide evenly is shared out when the nodes are chosen.
     let size = spec("--gpus=3 -N2").size;
     assert_eq!((size.gres.len(), size.gres_total[0].count), (0, 3));
