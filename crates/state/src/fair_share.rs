@@ -1,7 +1,8 @@
 //! The fair tree: who has used less than their share goes first, level by level from the root.
 //!
 //! At each level siblings are ordered by share over use; an account's children come where the account stands, and children of
-//! accounts that stand alike are ordered together. A user's factor is the place in the line that this gives, from 1 down.
+//! accounts that stand alike are ordered together; a user who stands like an account stands like the first of its users. A user's
+//! factor is the place in the line that this gives, from 1 down.
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -211,7 +212,7 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
     if let Some(root) = root {
         let n_users = accounts.associations.values().filter(|one| !one.is_account() && one.is_here()).count() as u64;
         let mut line = Line { accounts, children: &children, n_users, next: n_users, ranks: BTreeMap::new() };
-        line.rank(children.get(&root.id).cloned().unwrap_or_default(), &places);
+        line.rank(children.get(&root.id).cloned().unwrap_or_default(), &places, None);
         for (id, rank) in line.ranks {
             let factor = rank as f64 / n_users.max(1) as f64;
             places.get_mut(&id).expect("each has a place").fair_share = Some(factor);
@@ -230,7 +231,8 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn rank(&mut self, mut siblings: Vec<AssociationId>, places: &BTreeMap<AssociationId, Place>) {
+    /// With `tie`, the first of them stand where a user beside their account stands, who is its equal.
+    fn rank(&mut self, mut siblings: Vec<AssociationId>, places: &BTreeMap<AssociationId, Place>, tie: Option<u64>) {
         let fs = |id: &AssociationId| places[id].level_fs.unwrap_or(f64::INFINITY);
         let is_user = |id: &AssociationId| !self.accounts.associations[id].is_account();
         siblings.sort_by(|one, other| {
@@ -240,7 +242,7 @@ impl Line<'_> {
                 .then(is_user(other).cmp(&is_user(one)))
                 .then(one.cmp(other))
         });
-        let mut tied: Option<(f64, u64)> = None;
+        let mut tied: Option<(f64, u64)> = tie.zip(siblings.first()).map(|(rank, first)| (fs(first), rank));
         let mut index = 0;
         while index < siblings.len() {
             let id = siblings[index];
@@ -255,7 +257,8 @@ impl Line<'_> {
             let alike = siblings[index..].iter().take_while(|other| fs(other) == fs(&id)).count();
             let below = siblings[index..index + alike].iter().flat_map(|one| self.children.get(one)).flatten();
             let below: Vec<AssociationId> = below.copied().collect();
-            self.rank(below, places);
+            let tie = tied.filter(|(before, _)| *before == fs(&id)).map(|(_, rank)| rank);
+            self.rank(below, places, tie);
             index += alike;
         }
         debug_assert!(self.next <= self.n_users);

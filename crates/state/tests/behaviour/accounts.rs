@@ -82,15 +82,25 @@ fn the_tree_ranks_users_as_slurm_does() {
         let one = all.associations.values().find(|one| one.user == user && one.account == account).unwrap();
         standing.associations[&one.id].fair_share.unwrap() * 6.0
     };
-    // The root account's own user is one of six, and first; the rest is in the order a 22.05 gives them.
+    // The root account's own user is one of six, and stands like a2, which has used nothing either; the rest is in the order a
+    // 22.05 gives them.
     let line = [("root", "root"), ("daemon", "a2"), ("ann", "a2"), ("ann", "a12"), ("nobody", "a11"), ("ann", "a11")];
     let ranks: Vec<u32> = line.iter().map(|(user, account)| factor(user, account).round() as u32).collect();
-    assert_eq!(ranks, [6, 5, 5, 3, 2, 1]);
+    assert_eq!(ranks, [6, 6, 6, 3, 2, 1]);
     let a1 = all.account_association("a1").unwrap();
     let place = &standing.associations[&a1.id];
     assert_eq!((place.usage_norm, place.usage_effective), (1.0, 1.0));
     // The users of the root account share its level too.
     assert_eq!(place.shares_norm, 1.0 / 13.0);
+}
+
+/// As a 22.05 has them on the same tree: nobody has used anything, and nobody stands behind anybody.
+#[test]
+fn users_and_accounts_that_are_equals_stand_alike() {
+    let lab = tree(Span(0));
+    let standing = lab.cluster.standing(Timestamp::from_secs(1100));
+    let factors: Vec<f64> = standing.associations.values().filter_map(|place| place.fair_share).collect();
+    assert_eq!(factors, [1.0; 6]);
 }
 
 #[test]
@@ -120,7 +130,7 @@ fn those_who_used_less_go_first_and_a_qos_adds_its_priority() {
     lab.at(1500);
     let order: Vec<_> = lab.cluster.queue().map(|job| job.id).collect();
     assert_eq!(order, [under, over]);
-    assert_eq!(lab.job(under).priority, 8333);
+    assert_eq!(lab.job(under).priority, 10_000);
     let priority = vec![Edit { field: Field::Priority, value: Value::Count(Some(10)) }];
     change(&mut lab, Change::AddQos { names: vec!["high".into()], edits: priority });
     let qos = Value::Names(NamedValue::Set(["normal".to_string(), "high".to_string()].into()));
