@@ -1,6 +1,6 @@
 //! A cluster of 512 nodes at 80 % load in the real state and scheduler, placed by three rules: first fit (no topology), a greedy rule as
 //! Slurm's manual describes it (the same plans, the nodes of every start chosen anew), and ours.
-//! `cargo run --release -p replay --example network [SEED] [JOBS]`
+//! `cargo run --release -p replay --example placement [SEED] [JOBS]`
 #![allow(clippy::disallowed_types, reason = "measures; not part of the crate")]
 use std::collections::BTreeSet;
 
