@@ -1,5 +1,7 @@
 //! One executable, many names: the table from a name to what it does.
-#![no_main]
+#![cfg_attr(not(test), no_main)]
+// Tests begin elsewhere.
+#![cfg_attr(test, allow(dead_code))]
 mod daemons;
 
 use std::path::Path;
@@ -34,6 +36,7 @@ const TABLE: &[(&str, Run)] = &[
 
 /// What the C library calls. Rust's own start would first read all of `/proc/self/maps` to find the end of the stack, which takes
 /// longer than many a command.
+#[cfg(not(test))]
 #[unsafe(no_mangle)]
 extern "C" fn main(_: i32, _: *const *const libc::c_char) -> i32 {
     prepare();
