@@ -60,6 +60,7 @@ fn a_signal_is_heard_once_whoever_passes_it_on() {
     let script = "trap 'echo heard >> signals' USR1; touch ready; while [ ! -e go ]; do sleep 0.02; done";
     let job = cluster.sbatch(&format!("-o /dev/null --wrap '{}'", script.replace('\'', "'\\''")));
     cluster.wait_file("ready", |_| true);
+    cluster.wait_state(&job, "RUNNING");
     let is_enough = AtomicBool::new(false);
     let n_sent = std::thread::scope(|scope| {
         let user = scope.spawn(|| {

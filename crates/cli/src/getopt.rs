@@ -100,12 +100,18 @@ fn long_option<'a>(
     Ok(())
 }
 
+/// Options that Slurm does not have: they make none of its abbreviations ambiguous.
+const OWN: &[&str] = &["wait-bb"];
+
 /// `written` is the whole word, which getopt repeats in its messages.
 fn find<'a>(flags: &'a [Flag], name: &str, written: &str) -> Result<&'a Flag, String> {
     if let Some(exact) = flags.iter().find(|flag| flag.long == name) {
         return Ok(exact);
     }
-    let fitting: Vec<&Flag> = flags.iter().filter(|flag| !name.is_empty() && flag.long.starts_with(name)).collect();
+    let mut fitting: Vec<&Flag> = flags.iter().filter(|flag| !name.is_empty() && flag.long.starts_with(name)).collect();
+    if fitting.len() > 1 {
+        fitting.retain(|flag| !OWN.contains(&flag.long));
+    }
     match fitting[..] {
         [] => Err(format!("unrecognized option '--{written}'")),
         [only] => Ok(only),

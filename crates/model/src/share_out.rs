@@ -155,7 +155,7 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(shared(&size(3, 1, None), &[2, 4, 4]), Some(vec![(1, 3)]));
-        assert_eq!(shared(&size(5, 1, None), &[2, 4, 2]), Some(vec![(0, 1), (1, 4)]));
+        assert_eq!(shared(&size(5, 1, None), &[2, 4, 2]), Some(vec![(0, 2), (1, 3)]));
         assert_eq!(shared(&size(3, 2, Some(2)), &[2, 2]), Some(vec![(0, 2), (1, 1)]));
         assert_eq!(shared(&size(3, 2, Some(2)), &[1, 1, 1]), None);
         assert_eq!(shared(&size(9, 1, None), &[2, 4, 2]), None);

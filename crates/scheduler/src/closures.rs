@@ -133,6 +133,11 @@ impl<'a> Closures<'a> {
         open
     }
 
+    /// Whether CPUs of the node are kept from the request's job, so that it cannot have them all, or share those that there are.
+    pub fn keeps_some(&self, spot: SpotId, request: &Request, interval: Interval, all: u32) -> bool {
+        !self.is_empty() && self.open_cpus(spot, request, interval, all) < all
+    }
+
     pub fn bars_ever(&self, spot: SpotId, request: &Request) -> bool {
         self.holding(spot, request).next().is_some()
     }

@@ -273,7 +273,7 @@ fn options_about_cores_and_gpus_fill_the_spec() {
     assert_eq!(spec("--gpus=1 --mem-per-gpu=1G").size.memory, Memory::PerGpuMb(1024));
     assert_eq!(spec("--gpus=2 --ntasks-per-gpu=3").size.n_tasks, Some(6));
     assert_eq!(spec("-N2 --gpus-per-node=2 --ntasks-per-gpu=3").size.tasks_per_node, Some(6));
-    assert_eq!(spec("-n6 --ntasks-per-gpu=3").size.gres[0].count, 2);
+    assert_eq!(spec("-n6 --ntasks-per-gpu=3").size.gres_total[0].count, 2);
     assert_eq!(spec("--gpus=4 --gpus-per-task=2").size.n_tasks, Some(2));
     assert!(spec("--spread-job").size.spreads && spec("--use-min-nodes").size.prefers_few_nodes);
 }

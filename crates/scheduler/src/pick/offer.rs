@@ -196,7 +196,12 @@ impl<'r, 'a> Offer<'r, 'a> {
     pub fn n_tasks_fitting(&self, id: SpotId) -> Option<u32> {
         let spot = self.room.spot(id);
         let is_full = self.request.needs_disk() && !self.room.has_disk_for(self.request.job, &spot.node.name);
-        if is_full || self.room.closures.bars(id, self.request, self.interval) {
+        let closures = &self.room.closures;
+        let wants_all = self.size.wants_whole_nodes() || self.overs.is_some();
+        if is_full
+            || closures.bars(id, self.request, self.interval)
+            || (wants_all && closures.keeps_some(id, self.request, self.interval, spot.whole.cpus))
+        {
             return None;
         }
         if let Some(overs) = self.overs {
