@@ -40,7 +40,8 @@ pub fn heal(world: &mut World) {
         world.at = world.at + Span::from_secs(5);
         leader::act(world);
         agents::act(world);
-        if world.cluster.n_jobs() == 0 {
+        // A machine that was told to start anew is waited for, until it is given up.
+        if world.cluster.n_jobs() == 0 && world.cluster.next_deadline().is_none() {
             break;
         }
         if round == N_ROUNDS / 4 {
