@@ -195,11 +195,17 @@ fn replace(cluster: &mut Cluster, name: &str) {
     };
     let old: Vec<NodeName> = reservation.nodes.iter().filter(|node| gives_way(node)).cloned().collect();
     let new = on::reservation::idle_nodes_for(cluster, &reservation, old.len());
+    let cpus_of = |node: &NodeName| cluster.nodes.get(node).map_or(0, |node| node.config.cpus);
+    let new: Vec<(NodeName, u32)> = new.into_iter().map(|node| (node.clone(), cpus_of(&node))).collect();
     let now = cluster.now;
     let changed = cluster.reservation_mut(name);
     changed.looked_at = now;
-    for (old, new) in old.into_iter().zip(new) {
+    for (old, (new, n_cpus)) in old.into_iter().zip(new) {
         changed.nodes.remove(&old);
+        // What was kept there is kept here, as far as there is as much.
+        if let Some(kept) = changed.cpus.remove(&old) {
+            changed.cpus.insert(new.clone(), kept.min(n_cpus));
+        }
         changed.nodes.insert(new);
     }
 }
