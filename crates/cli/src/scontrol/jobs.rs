@@ -129,7 +129,6 @@ pub async fn requeue(
     manner: Manner,
 ) -> Result<Vec<String>, CallError> {
     let Some(named) = job_ids::parse_job(item) else { return Ok(refused(verb, item, &Reject::NoSuchJob)) };
-    outlive_own_job();
     let mut targets = vec![item.to_string()];
     if manner.only_incomplete {
         let filter = JobFilter { jobs: vec![named], ..JobFilter::default() };
@@ -151,7 +150,7 @@ pub async fn requeue(
 
 /// A job that requeues itself is ended together with this command, which must still tell it that all went well: programs
 /// that save themselves before their time is up wait for that word.
-fn outlive_own_job() {
+pub fn outlive_own_job() {
     if std::env::var_os("SLURM_JOB_ID").is_some() {
         // SAFETY: plain call on valid values.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };

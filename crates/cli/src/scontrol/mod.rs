@@ -419,6 +419,9 @@ fn job_command(verb: Verb, rest: &[String]) -> Reply {
         if verb == Verb::Top {
             items.reverse();
         }
+        if matches!(verb, Verb::Requeue | Verb::RequeueHold) {
+            jobs::outlive_own_job();
+        }
         for item in items {
             lines.extend(match may_say_how && manner != jobs::Manner::default() {
                 true => jobs::requeue(controller, verb, &item, manner).await?,

@@ -281,7 +281,9 @@ impl<'a> Session<'a> {
             }
             News::Fetch { number, node: target, rank } => {
                 let asked = ToStep::Fetch { from: node as u32, number, rank };
-                if let Some(target) = self.nodes.get(target as usize) {
+                if self.nodes.get(target as usize).is_none_or(|target| target.is_finished) {
+                    self.nodes[node].pass(ToStep::Fetched { number, status: pmix::NOT_FOUND, data: Vec::new() });
+                } else if let Some(target) = self.nodes.get(target as usize) {
                     // A node whose stream breaks before it answers is asked again.
                     let mut standing = target.standing.lock().expect("nobody panics with it");
                     if !standing.contains(&asked) {
@@ -303,18 +305,33 @@ impl<'a> Session<'a> {
                     self.terminate().await;
                 }
             }
-            News::Finished => self.nodes[node].is_finished = true,
+            News::Finished => {
+                self.nodes[node].is_finished = true;
+                self.answer_for(node);
+            }
             News::Away(why) => {
                 let name = &self.nodes[node].name;
                 eprintln!("srun: warning: {name} is not reached from here: {why}; still trying");
             }
             News::Failed(why) => {
                 self.nodes[node].is_finished = true;
+                self.answer_for(node);
                 if !self.tasks.all_ended() && !self.is_terminating && !self.is_aborted {
                     self.has_failed = true;
                     let name = &self.nodes[node].name;
                     eprintln!("srun: error: {name}: task launch failed: {why}");
                 }
+            }
+        }
+    }
+
+    /// What others still want to know of a node whose tasks have ended is not found there any more.
+    fn answer_for(&self, node: usize) {
+        let standing = std::mem::take(&mut *self.nodes[node].standing.lock().expect("nobody panics with it"));
+        for message in standing {
+            let ToStep::Fetch { from, number, .. } = message else { continue };
+            if let Some(asker) = self.nodes.get(from as usize) {
+                asker.pass(ToStep::Fetched { number, status: pmix::NOT_FOUND, data: Vec::new() });
             }
         }
     }
