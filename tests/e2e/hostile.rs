@@ -85,9 +85,10 @@ fn everything_that_is_killed_at_once_comes_back_and_nothing_is_lost_or_doubled()
 #[test]
 fn a_spool_that_is_deleted_is_made_anew() {
     let cluster = Cluster::configured(CONF);
-    let script = "while [ ! -e go ]; do sleep 0.05; done; echo went";
+    let script = "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo went";
     let before = cluster.sbatch(&format!("-w n1 --wrap '{script}'"));
-    cluster.wait_state(&before, "RUNNING");
+    // Its script, which is in the spool, has been read.
+    cluster.wait_file("ready", |_| true);
     fs::remove_dir_all(cluster.dir.join("spool/n1")).unwrap();
     let after = cluster.sbatch("-w n1 --wrap 'echo after'");
     cluster.wait_state(&after, "COMPLETED");
