@@ -137,5 +137,5 @@ fn a_job_that_requeues_itself_is_told_that_it_was_done() {
     std::fs::write(cluster.dir.join("work/self.sh"), script).unwrap();
     cluster.sbatch("--requeue -o self.out --open-mode=append self.sh");
     let said = cluster.wait_file("self.out", |text| text.contains("again"));
-    assert!(said.starts_with("told 0\n"), "{said}");
+    assert!(said.contains("told 0\n"), "{said}");
 }
