@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use http_body_util::{BodyExt, Full};
@@ -26,6 +27,8 @@ use crate::channel::MAX_MESSAGE_BYTES;
 
 /// An answer is written when so much of it is there, or when its maker takes a rest.
 const WRITE_BYTES: usize = 256 * 1024;
+/// Nothing tells when there are descriptors again.
+const LISTEN_AGAIN: Duration = Duration::from_millis(50);
 /// Connections that wait for HTTP/2 to take them.
 const BACKLOG: usize = 128;
 
@@ -43,7 +46,7 @@ where
                 // Too many open files, or a caller who has gone again: neither ends the service.
                 Err(error) => {
                     tracing::warn!(%error, "a caller was not heard");
-                    tokio::task::yield_now().await;
+                    tokio::time::sleep(LISTEN_AGAIN).await;
                     continue;
                 }
             };
