@@ -25,8 +25,19 @@ fn status(folder: &Folder) -> Option<mover::Status> {
     mover::read_status(&fs::File::open(folder.path("status")).ok()?)
 }
 
+/// The names of all parts below. A mover may be at work there: what vanishes meanwhile is passed over.
 fn parts(folder: &Folder) -> Vec<String> {
-    listing(&folder.0).into_iter().filter(|line| line.contains(".part ")).collect()
+    let mut found = Vec::new();
+    let mut folders = vec![folder.0.clone()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(at).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => found.extend(entry.file_name().into_string().ok().filter(|name| name.ends_with(".part"))),
+            }
+        }
+    }
+    found
 }
 
 fn source(folder: &Folder) {
