@@ -143,6 +143,8 @@ impl<'a> Session<'a> {
             carry_input(&plan.step.stdin, &step, &nodes, source);
         }
         Ok(Session {
+            // A short step may be over before this looks for it.
+            is_recorded: is_over(plan, Some(&job), Some(&step)),
             cluster,
             plan,
             part,
@@ -155,7 +157,6 @@ impl<'a> Session<'a> {
             news,
             written: writer.done,
             broken: Some(writer.broken),
-            is_recorded: false,
             is_aborted: false,
             is_unwanted: false,
             has_failed: false,
@@ -231,10 +232,7 @@ impl<'a> Session<'a> {
     }
 
     fn note_record(&mut self, job: Option<&Job>, step: Option<&Step>) {
-        let step_is_over = step.is_none_or(|step| step.phase == StepPhase::Done);
-        let job_is_over = job.is_none_or(|job| job.phase > Phase::Suspended);
-        let is_alone = matches!(self.plan.place, super::plan::Place::Alone(_));
-        self.is_recorded = step_is_over && (!is_alone || job_is_over);
+        self.is_recorded = is_over(self.plan, job, step);
     }
 
     async fn hear(&mut self, node: usize, news: News) {
@@ -581,6 +579,14 @@ fn carry_input(stream: &StepStream, step: &Step, nodes: &[NodeEnd], source: inpu
             let _ = node.send(ToStep::EndOfInput).await;
         }
     });
+}
+
+/// Whether the controller has the step's end, and that of the job that was made for it.
+fn is_over(plan: &Plan, job: Option<&Job>, step: Option<&Step>) -> bool {
+    let step_is_over = step.is_none_or(|step| step.phase == StepPhase::Done);
+    let job_is_over = job.is_none_or(|job| job.phase > Phase::Suspended);
+    let is_alone = matches!(plan.place, super::plan::Place::Alone(_));
+    step_is_over && (!is_alone || job_is_over)
 }
 
 /// Sleeps until a moment, or for ever.
