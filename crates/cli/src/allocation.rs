@@ -52,7 +52,9 @@ pub async fn obtain(
         Ok(id) => id,
         Err(error) => return Err(refused(program, specs, &error)),
     };
-    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps: true, ..JobFilter::default() };
+    // An allocation may see thousands of steps; only whoever waits for its own wants to hear of them.
+    let with_steps = program == Program::Srun;
+    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps, ..JobFilter::default() };
     let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
     let begun = Instant::now();
     let give_up = begun + behaviour.immediate.unwrap_or(DISTANT);

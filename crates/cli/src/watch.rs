@@ -30,6 +30,7 @@ impl Watch {
 
     /// From now on only this step of the jobs is of interest: what happens to hundreds of others is not told.
     pub fn narrow(&mut self, step: StepId) {
+        (self.filter.with_steps, self.filter.ends_of_steps) = (true, false);
         self.filter.only_steps = vec![step];
         self.pages = None;
     }

@@ -16,6 +16,8 @@ record! {
         pub with_steps: bool,
         /// Of the steps only these, if any are named; what happens to others is no news.
         pub only_steps: Vec<StepId>,
+        /// That some step has ended is news, but the steps themselves are not told: for those who wait for room.
+        pub ends_of_steps: bool,
     }
 
     /// A node with what only the whole state knows of it.

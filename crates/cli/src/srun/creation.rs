@@ -21,7 +21,7 @@ pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, St
         Ok(controller) => controller,
         Err(error) => return Err(fail(&format!("Unable to create step for job {id}: {error}"))),
     };
-    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps: true, ..JobFilter::default() };
+    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, ends_of_steps: true, ..JobFilter::default() };
     let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
     let mut spec = plan.step.clone();
     if let Some(first) = plan.options.relative {
