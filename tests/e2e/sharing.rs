@@ -43,6 +43,27 @@ fn steps_have_their_nodes_to_themselves_unless_they_say_otherwise() {
 }
 
 #[test]
+fn a_crowd_that_waits_for_room_runs_a_few_at_a_time() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    // The wide one waits until all is free; the narrow ones that came after it need not wait for it. One goes while it waits.
+    let said = cluster.run(
+        "salloc -Q -n4 bash -c '
+            srun --exact -n1 -c1 bash -c \"touch first; while ! test -e go; do sleep 0.01; done\" & FIRST=$!
+            while ! test -e first; do sleep 0.01; done
+            srun -Q --exact -n4 sh -c \"echo wide >>ran\" & WIDE=$!
+            srun -Q --exact -n4 sleep 100 & GONE=$!
+            for i in $(seq 40); do
+                srun -Q --exact -n1 -c1 sh -c \"touch in.$i; ls in.* | wc -l >>most; rm in.$i; echo narrow >>ran\" & NARROW=\"$NARROW $!\"
+            done
+            wait $NARROW; kill -9 $GONE; touch go; wait $FIRST $WIDE'
+         sort ran | uniq -c | xargs; sort -n most | tail -1",
+    );
+    assert_eq!((said.out.lines().next(), said.code), (Some("40 narrow 4 wide"), 0), "{said:?}");
+    let most: u32 = said.out.lines().last().and_then(|line| line.trim().parse().ok()).expect("a count");
+    assert!(most <= 3, "one CPU is taken: {said:?}");
+}
+
+#[test]
 fn what_a_step_cannot_have_is_told_as_slurm_tells_it() {
     let cluster = Cluster::up("--nodes 2 --cpus 4");
     for (line, expected) in [

@@ -3,8 +3,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use config::Client;
-use model::StepId;
 use model::request::{JobFilter, JobsPage};
+use model::{StepId, StepSpec};
 use tokio_stream::{Stream, StreamExt};
 use wire::{CallError, Controller};
 
@@ -30,8 +30,14 @@ impl Watch {
 
     /// From now on only this step of the jobs is of interest: what happens to hundreds of others is not told.
     pub fn narrow(&mut self, step: StepId) {
-        (self.filter.with_steps, self.filter.ends_of_steps) = (true, false);
+        (self.filter.with_steps, self.filter.room_for) = (true, None);
         self.filter.only_steps = vec![step];
+        self.pages = None;
+    }
+
+    /// From now on it tells only, with empty pages, that it is time to ask again for this step.
+    pub fn for_room(&mut self, step: &StepSpec) {
+        self.filter.room_for = Some(StepSpec { arguments: Vec::new(), programs: Vec::new(), ..step.clone() });
         self.pages = None;
     }
 

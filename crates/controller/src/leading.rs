@@ -121,6 +121,7 @@ impl Leading {
             own: ground.own.clone(),
             hand_overs: ground.hand_overs.clone(),
             ends_all: ground.ends_all.clone(),
+            turns: Default::default(),
         };
         let service = ControllerServer::new(api)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pool::BurstBufferConfig;
 use crate::staging::NodeProgress;
-use crate::{Buffer, Job, JobId, JobRef, Node, PersistentBuffer, Step, StepId, Timestamp};
+use crate::{Buffer, Job, JobId, JobRef, Node, PersistentBuffer, Step, StepId, StepSpec, Timestamp};
 
 record! {
     /// Which jobs. Empty filters let everything pass.
@@ -16,8 +16,8 @@ record! {
         pub with_steps: bool,
         /// Of the steps only these, if any are named; what happens to others is no news.
         pub only_steps: Vec<StepId>,
-        /// That some step has ended is news, but the steps themselves are not told: for those who wait for room.
-        pub ends_of_steps: bool,
+        /// Nothing is told but that the first job now has room for this step; of those who wait, one at a time.
+        pub room_for: Option<StepSpec>,
     }
 
     /// A node with what only the whole state knows of it.

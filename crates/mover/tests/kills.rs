@@ -123,7 +123,7 @@ fn a_mover_that_is_called_off_leaves_no_part() {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
     let asked = Instant::now();
     child.wait().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(3));
+    assert!(asked.elapsed() < Duration::from_secs(15));
     assert_eq!(parts(&folder), Vec::<String>::new());
     assert_eq!(status(&folder).unwrap().outcome.unwrap().ending, Ending::Cancelled);
     // What was complete stays, and is whole.

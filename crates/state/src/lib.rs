@@ -44,6 +44,7 @@ mod triggers;
 pub use cluster::Cluster;
 pub use features::partition_refusal;
 pub use network::{network_ask, shape_for, spares_units};
+pub use on::step::need_not_wait;
 pub use on::submit::admissible;
 pub use queue::QueueKey;
 

@@ -25,7 +25,7 @@ pub fn request(options: &Options) -> JobFilter {
         with_finished,
         with_steps: options.shows_steps,
         only_steps: Vec::new(),
-        ends_of_steps: false,
+        room_for: None,
     }
 }
 

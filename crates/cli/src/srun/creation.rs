@@ -21,7 +21,7 @@ pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, St
         Ok(controller) => controller,
         Err(error) => return Err(fail(&format!("Unable to create step for job {id}: {error}"))),
     };
-    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, ends_of_steps: true, ..JobFilter::default() };
+    let filter = JobFilter { jobs: vec![id.into()], with_finished: true, ..JobFilter::default() };
     let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
     let mut spec = plan.step.clone();
     if let Some(first) = plan.options.relative {
@@ -84,6 +84,9 @@ async fn wait_for_room(
             Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled))) => {
                 if !has_waited && plan.behaviour.immediate.is_none() && !plan.behaviour.is_quiet {
                     eprintln!("srun: Job {id} step creation temporarily disabled, retrying ({why})");
+                }
+                if !has_waited {
+                    watch.for_room(&spec);
                 }
                 has_waited = true;
                 why

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::request::{JobFilter, JobsPage};
-use model::{Caller, Event, Job, JobId, Phase, StepId, StepPhase, Timestamp, codec};
+use model::{Caller, Event, Job, JobId, Phase, StepId, Timestamp, codec};
 use state::Cluster;
 use tokio::sync::broadcast::error::RecvError;
 use tonic::Status;
@@ -99,11 +99,7 @@ fn concerns(batch: &EventBatch, filter: &JobFilter, cluster: &Cluster) -> bool {
         | Event::JobUpdated { job, .. }
         | Event::BufferChanged { job, .. }
         | Event::JobGone { job, .. } => is_named(*job),
-        Event::StepChanged { job, step, to, .. } => {
-            let is_told = filter.with_steps && is_asked_for(filter, *step);
-            let makes_room = filter.ends_of_steps && *to == StepPhase::Done;
-            (is_told || makes_room) && is_named(*job)
-        }
+        Event::StepChanged { job, step, .. } => filter.with_steps && is_asked_for(filter, *step) && is_named(*job),
         Event::TimeUsed { .. } => false,
         Event::NodeChanged { .. } | Event::ReservationChanged { .. } | Event::Reconfigured { .. } => false,
     })

@@ -7,6 +7,7 @@ mod members;
 mod nodes;
 mod privacy;
 mod reservations;
+pub mod room;
 mod shutdown;
 mod signal;
 mod submit;
@@ -24,6 +25,7 @@ use model::accounts::Change;
 use model::command::RequestId;
 use model::history::HistoryQuery;
 use model::members::MemberView;
+use model::request::JobFilter;
 use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
@@ -78,6 +80,7 @@ pub struct Api {
     pub members_changed: Arc<tokio::sync::Notify>,
     pub hand_overs: mpsc::Sender<HandOver>,
     pub ends_all: Arc<AtomicBool>,
+    pub turns: room::Turns,
 }
 
 impl Api {
@@ -391,7 +394,12 @@ impl Controller for Api {
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
-        let filter = read(&request.get_ref().filter)?;
+        let filter: JobFilter = read(&request.get_ref().filter)?;
+        if let (Some(spec), Some(named)) = (&filter.room_for, filter.jobs.first())
+            && self.published.now().job(named.job).is_some_and(|job| by.may_act_for(job.spec.uid))
+        {
+            return Ok(Response::new(room::watch(self.published.clone(), &self.turns, named.job, spec.clone())));
+        }
         Ok(Response::new(jobs::watch(
             self.published.clone(),
             self.runner.clone(),

@@ -3,9 +3,10 @@ use std::collections::BTreeSet;
 
 use model::command::Blob;
 use model::het::{MAX_COMPONENTS, StepPart};
-use model::{Caller, JobId, Phase, Reject, Reply, Step, StepId, StepSpec};
+use model::{Caller, Job, JobId, Phase, Reject, Reply, Step, StepId, StepSpec};
 
 use super::Answer;
+use crate::step_layout::Layout;
 use crate::{Cluster, blobs, het, network, step_layout, step_life};
 
 pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSpec, brought: &[Blob]) -> Answer {
@@ -24,20 +25,30 @@ fn create_as(
     if !by.may_act_for(job.spec.uid) {
         return Err(Reject::NotPermitted);
     }
-    match job.phase {
-        Phase::Pending => return Err(Reject::JobPending),
-        Phase::Suspended => return Err(Reject::StepsDisabled),
-        Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
-        Phase::Starting | Phase::Running => (),
-    }
-    let live = cluster.steps_of(id).filter(|step| step.is_live()).map(|step| -> &Step { step });
-    let layout = step_layout::lay_out(job, spec, live, |name| network::unit_for(cluster, job, name))?;
+    let layout = lay_out(cluster, job, spec)?;
     let wanted = blobs::of_step(spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
     blobs::take(cluster, &wanted, brought);
     let number = number.unwrap_or_else(|| het::next_step(cluster, id));
     step_life::create(cluster, id, number, spec, layout);
     Ok(Reply::StepCreated(number))
+}
+
+fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<Layout, Reject> {
+    match job.phase {
+        Phase::Pending => return Err(Reject::JobPending),
+        Phase::Suspended => return Err(Reject::StepsDisabled),
+        Phase::Ending | Phase::Finishing | Phase::Done => return Err(Reject::AlreadyOver),
+        Phase::Starting | Phase::Running => (),
+    }
+    let live = cluster.steps_of(job.id).filter(|step| step.is_live()).map(|step| -> &Step { step });
+    step_layout::lay_out(job, spec, live, |name| network::unit_for(cluster, job, name))
+}
+
+/// Whether it is of use to ask for the step now: it would be created, or refused for good.
+pub fn need_not_wait(cluster: &Cluster, id: JobId, spec: &StepSpec) -> bool {
+    let answer = cluster.jobs.get(&id).map(|job| lay_out(cluster, job, spec));
+    !matches!(answer, Some(Err(Reject::StepMustWait | Reject::StepsDisabled)))
 }
 
 /// One step in several parts: all are created, or none.
