@@ -165,9 +165,14 @@ fn are_apart(cluster: &Cluster, partition: &str, size: &Size) -> bool {
 }
 
 /// With nothing else running, these nodes would have a place for the job.
-pub(crate) fn could_place(cluster: &Cluster, shape: &Shape, size: &Size, nodes: &[fit::Candidate]) -> bool {
+pub(crate) fn could_place(
+    cluster: &Cluster,
+    shape: &Shape,
+    size: &Size,
+    bounds: (u32, u32),
+    nodes: &[fit::Candidate],
+) -> bool {
     let rules = &cluster.config.topology;
-    let bounds = size.node_bounds();
     if rules.is_optional && shape.kind() == TopologyKind::Tree && !size.network.needs_switch() {
         return size.choose(bounds, nodes).is_some();
     }

@@ -1,4 +1,5 @@
 //! What is asked of the picker, and why it may say no.
+use std::cmp::Reverse;
 use std::fmt;
 
 /// A node that could take part in the job now.
@@ -91,20 +92,29 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// The first nodes there are: where the network does not matter.
+/// The first nodes there are, or the roomiest if those do not take all tasks: where the network does not matter.
 pub(crate) fn in_order(candidates: &[Candidate], ask: &Ask) -> Result<Vec<usize>, Unfit> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|at| (!candidates[*at].is_required, candidates[*at].weight, *at));
+    first(candidates, &order, ask).or_else(|unfit| {
+        order.sort_by_key(|at| (!candidates[*at].is_required, Reverse(candidates[*at].n_tasks), *at));
+        first(candidates, &order, ask).map_err(|_| unfit)
+    })
+}
+
+/// As many as are wanted, and more as long as they do not take all tasks.
+fn first(candidates: &[Candidate], order: &[usize], ask: &Ask) -> Result<Vec<usize>, Unfit> {
+    let n_required = candidates.iter().filter(|candidate| candidate.is_required).count();
     let (mut chosen, mut n_tasks) = (Vec::new(), 0u64);
-    for at in order {
-        let is_filled = ask.n_tasks.is_none_or(|wanted| n_tasks >= u64::from(wanted));
+    for at in order.iter().copied() {
+        let is_filled = ask.n_tasks.is_none_or(|wanted| n_tasks >= u64::from(wanted)) && chosen.len() >= n_required;
         if chosen.len() as u32 >= ask.max_nodes || (chosen.len() as u32 >= ask.n_nodes && is_filled) {
             break;
         }
         chosen.push(at);
         n_tasks += u64::from(candidates[at].n_tasks);
     }
-    if (chosen.len() as u32) < ask.min_nodes {
+    if (chosen.len() as u32) < ask.min_nodes || chosen.len() < n_required {
         return Err(Unfit::TooFew);
     }
     match ask.n_tasks.is_none_or(|wanted| n_tasks >= u64::from(wanted)) {

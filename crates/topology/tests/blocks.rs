@@ -1,26 +1,10 @@
 //! Places on blocks: the worked examples of the rules, and every small case against all there is.
-use model::NodeName;
-use model::topology::{Block, Topology, TopologyKind, TopologyRules};
-use proptest::prelude::*;
-use topology::{Ask, Candidate, Network, Unfit};
+mod rules;
 
-fn network(sizes: &[u32], block_sizes: &[u32]) -> Network {
-    let (mut blocks, mut nodes) = (Vec::new(), Vec::new());
-    for (at, size) in sizes.iter().enumerate() {
-        let first = nodes.len();
-        let own: Vec<NodeName> = (0..*size as usize).map(|i| NodeName::from(format!("n{}", first + i + 1))).collect();
-        nodes.extend(own.clone());
-        blocks.push(Block { name: format!("b{}", at + 1), nodes: own });
-    }
-    let topology = Topology {
-        name: "default".into(),
-        kind: TopologyKind::Block,
-        blocks,
-        block_sizes: block_sizes.to_vec(),
-        ..Topology::default()
-    };
-    Network::over(nodes, &[topology], &[])
-}
+use model::topology::TopologyRules;
+use proptest::prelude::*;
+use rules::{can_be_cut, is_allowed, many, network};
+use topology::{Ask, Candidate, Network, Unfit};
 
 fn candidates(network: &Network, busy: &str) -> Vec<Candidate> {
     let busy = model::hostlist::expand(busy).expect("a hostlist");
@@ -182,39 +166,6 @@ fn tasks_may_need_more_nodes() {
     assert_eq!(spread(&network, &all, &Ask { n_tasks: Some(17), ..ask }), "No available nodes in topology");
 }
 
-/// The rule itself, on counts of nodes for each base block: one aligned group, few enough of its parts.
-fn is_allowed(counts: &[u32], n: u32, base: u32, levels: &[u32]) -> bool {
-    let level = n.div_ceil(base).next_power_of_two().ilog2();
-    let group = levels.iter().find(|enabled| **enabled >= level).map_or(counts.len(), |level| 1 << level);
-    let sub = levels.iter().rev().find(|enabled| **enabled < level).map_or(0, |level| *level);
-    let used = |size: usize| counts.chunks(size).filter(|part| part.iter().sum::<u32>() > 0).count() as u32;
-    used(group) == 1 && used(1 << sub) <= n.div_ceil(base << sub)
-}
-
-/// Whether the counts can be cut into segments that are allowed.
-fn can_be_cut(left: &mut [u32], segment: u32, base: u32, levels: &[u32]) -> bool {
-    if left.iter().all(|count| *count == 0) {
-        return true;
-    }
-    let mut part = vec![0; left.len()];
-    cut_one(left, &mut part, 0, segment, segment, base, levels)
-}
-
-fn cut_one(left: &mut [u32], part: &mut [u32], at: usize, rest: u32, segment: u32, base: u32, levels: &[u32]) -> bool {
-    if rest == 0 {
-        return is_allowed(part, segment, base, levels) && can_be_cut(left, segment, base, levels);
-    }
-    if at == left.len() {
-        return false;
-    }
-    (0..=left[at].min(rest)).rev().any(|some| {
-        (left[at], part[at]) = (left[at] - some, some);
-        let found = cut_one(left, part, at + 1, rest - some, segment, base, levels);
-        (left[at], part[at]) = (left[at] + some, 0);
-        found
-    })
-}
-
 /// All ways to take `n` nodes of blocks with so many free.
 fn ways(free: &[u32], n: u32, taken: &mut Vec<u32>, each: &mut dyn FnMut(&[u32]) -> bool) -> bool {
     if taken.len() == free.len() {
@@ -307,10 +258,4 @@ proptest! {
         let own = takers.iter().rev().find(|(.., begin)| *begin <= first).expect("it is in one of them");
         prop_assert_eq!((own.0, own.1), (least, n_subs), "free {:?}, taken {:?}", free, counts);
     }
-}
-
-/// More cases than the suite tries: `CASES=20000 cargo test -p topology`.
-#[allow(clippy::disallowed_methods, reason = "tests may be told how long to try")]
-fn many(usual: u32) -> u32 {
-    std::env::var("CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

@@ -325,40 +325,46 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
         let givers: Vec<_> = nodes.filter_map(giver).collect();
         return size.share_out(size.node_bounds(), &givers).is_some();
     }
-    let (min, max) = size.node_bounds();
-    let shape = crate::shape_for(cluster, partition, size).filter(|_| min > 1);
-    let is_open = size.nodes.is_empty() && !size.contiguous;
-    let would_do = |candidates: &[Candidate]| match shape {
-        Some(shape) => network::could_place(cluster, shape, size, candidates),
-        None => true,
+    let bounds = bounds_in(partition, size);
+    let shape = crate::shape_for(cluster, partition, size);
+    let would_do = |candidates: &mut Vec<Candidate>| {
+        candidates.sort_unstable_by_key(|candidate| candidate.rank);
+        candidates.dedup_by_key(|candidate| candidate.rank);
+        match shape {
+            Some(shape) => network::could_place(cluster, shape, size, bounds, candidates),
+            None => size.choose(bounds, candidates).is_some(),
+        }
     };
+    // Segments that take different numbers of tasks are looked for among all nodes, as the scheduler does.
+    let is_open = size.nodes.is_empty() && !size.contiguous && (size.n_tasks.is_none() || size.network.segment == 0);
     let mut candidates: Vec<Candidate> = Vec::new();
-    let (mut n_tasks, mut next_try): (u64, usize) = (0, min as usize);
+    let (mut n_tasks, mut next_try): (u64, usize) = (0, bounds.0 as usize);
     for candidate in nodes.filter_map(candidate) {
+        // One node is near to itself in every network.
+        let is_alone = bounds.0 == 1 && candidate.is_required != size.nodes.is_empty();
+        if is_alone && size.n_tasks.is_none_or(|wanted| wanted <= candidate.n_tasks) {
+            return true;
+        }
         candidates.push(candidate);
         n_tasks += u64::from(candidate.n_tasks);
         // Most jobs would fit on the first few nodes. Neighbours in a network stand together; more of them never do harm.
         let n_nodes = candidates.len();
         let is_filled = size.n_tasks.is_none_or(|wanted| u64::from(wanted) <= n_tasks);
-        let is_enough = match shape {
-            Some(_) => n_nodes >= next_try,
-            None => (min..=max).contains(&(n_nodes as u32)),
-        };
-        if is_open && is_filled && is_enough {
+        if is_open && is_filled && n_nodes >= next_try {
             next_try = n_nodes * 2;
-            candidates.sort_unstable_by_key(|candidate| candidate.rank);
-            candidates.dedup_by_key(|candidate| candidate.rank);
-            if would_do(&candidates) {
+            if would_do(&mut candidates) {
                 return true;
             }
         }
     }
-    candidates.sort_unstable_by_key(|candidate| candidate.rank);
-    candidates.dedup_by_key(|candidate| candidate.rank);
-    match shape {
-        Some(shape) => network::could_place(cluster, shape, size, &candidates),
-        None => size.choose(size.node_bounds(), &candidates).is_some(),
-    }
+    would_do(&mut candidates)
+}
+
+/// The fewest and the most nodes, as far as job and partition agree; where they do not, the job waits for another limit.
+fn bounds_in(partition: &model::Partition, size: &Size) -> (u32, u32) {
+    let (min, max) = size.node_bounds();
+    let both = (min.max(partition.min_nodes), max.min(partition.max_nodes.unwrap_or(u32::MAX)));
+    if both.0 <= both.1 { both } else { (min, max) }
 }
 
 /// What the partition's jobs can have of a node on which nothing runs.

@@ -118,7 +118,8 @@ fn best(free: &[u32], n: u32) -> Option<usize> {
     enough.or_else(|| (0..free.len()).filter(|at| free[*at] > 0).max_by_key(|at| (free[*at], std::cmp::Reverse(*at))))
 }
 
-fn subs(group: &Range<usize>, level: u32) -> Vec<Range<usize>> {
+/// The parts of a group.
+pub(super) fn subs(group: &Range<usize>, level: u32) -> Vec<Range<usize>> {
     let size = 1usize << level.min(31);
     group.clone().step_by(size).map(|start| start..(start + size).min(group.end)).collect()
 }

@@ -1,7 +1,9 @@
 //! Blocks: an ordered list, of which 1, 2, 4, … neighbours make larger ones.
 mod counts;
 mod pick;
+mod richest;
 mod sizes;
+mod tasks;
 
 use std::ops::Range;
 
@@ -67,6 +69,13 @@ impl Blocks {
         };
         let starts = (0..self.list.len()).step_by(size);
         starts.map(|start| start..(start + size).min(self.list.len())).collect()
+    }
+
+    /// The groups of a level that are within these blocks; one that is larger than they are is cut down to them.
+    fn groups_within(&self, level: Option<u32>, within: Range<usize>) -> Vec<Range<usize>> {
+        let mut groups = self.groups(level);
+        groups.retain(|group| within.start <= group.start && group.end <= within.end);
+        if groups.is_empty() { vec![within] } else { groups }
     }
 
     /// The nodes of a group.

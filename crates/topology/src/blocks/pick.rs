@@ -5,13 +5,14 @@ use model::topology::TopologyRules;
 
 use super::Blocks;
 use super::counts::{Counts, Takes};
+use super::tasks::Counted;
 use crate::ask::{self, Ask, Candidate, Unfit};
 
 /// The candidates, by block.
-struct Field<'a> {
-    blocks: &'a Blocks,
-    candidates: &'a [Candidate],
-    block: Vec<Option<u32>>,
+pub(super) struct Field<'a> {
+    pub blocks: &'a Blocks,
+    pub candidates: &'a [Candidate],
+    pub block: Vec<Option<u32>>,
 }
 
 /// What is still free while segments are placed.
@@ -42,7 +43,7 @@ impl Blocks {
             block: candidates.iter().map(|candidate| self.block_of(candidate.node)).collect(),
         };
         if field.block.iter().all(Option::is_none) {
-            return ask::in_order(candidates, ask);
+            return field.outside(ask);
         }
         let n_required = candidates.iter().filter(|candidate| candidate.is_required).count() as u32;
         let least = ask.min_nodes.max(n_required).max(1);
@@ -56,43 +57,81 @@ impl Blocks {
                 Err(unfit) => why = unfit,
             }
         }
-        field.for_tasks(rules, most, ask).ok_or(why)
+        let counted = field.for_tasks(rules, least, ask).or_else(|| field.in_equal_parts(rules, most, ask));
+        counted.ok_or(why).or_else(|why| field.outside(ask).map_err(|_| why))
     }
 }
 
 impl Field<'_> {
     /// `n` nodes that take the tasks in equal parts: of the lightest weights that suffice.
     fn of_size(&self, rules: &TopologyRules, n: u32, ask: &Ask) -> Result<Vec<usize>, Unfit> {
-        let each = ask.n_tasks_each(n);
-        let is_segmented = ask.segment > 0 && ask.segment < n;
-        if is_segmented && !n.is_multiple_of(ask.segment) {
-            return Err(Unfit::NoUnitForSegment);
-        }
-        let weights = match rules.network_before_weight {
-            true => vec![u32::MAX],
-            false => ask::weights(self.candidates),
-        };
         let mut why = Unfit::TooFew;
-        for weight in weights {
-            let left = self.left(weight, each);
-            let n_left: usize = left.members.iter().map(Vec::len).sum();
-            if (n_left as u32) < n {
-                continue;
-            }
-            let placed = match is_segmented {
-                true => self.segments(left, n / ask.segment, ask),
-                false => self.one(left, n),
-            };
-            match placed {
+        for weight in self.weights(rules) {
+            match self.up_to_weight(weight, n, ask) {
                 Ok(chosen) => return Ok(chosen),
+                Err(Unfit::TooFew) => {}
                 Err(unfit) => why = unfit,
             }
         }
         Err(why)
     }
 
+    fn weights(&self, rules: &TopologyRules) -> Vec<u32> {
+        match rules.network_before_weight {
+            true => vec![u32::MAX],
+            false => ask::weights(self.candidates),
+        }
+    }
+
+    fn up_to_weight(&self, weight: u32, n: u32, ask: &Ask) -> Result<Vec<usize>, Unfit> {
+        let is_segmented = ask.segment > 0 && ask.segment < n;
+        if is_segmented && !n.is_multiple_of(ask.segment) {
+            return Err(Unfit::NoUnitForSegment);
+        }
+        let left = self.left(weight, ask.n_tasks_each(n));
+        let n_left: usize = left.members.iter().map(Vec::len).sum();
+        if (n_left as u32) < n {
+            return Err(Unfit::TooFew);
+        }
+        if !is_segmented {
+            return self.one(left, n);
+        }
+        let chosen = self.segments(left, n / ask.segment, ask)?;
+        let is_named = |at: &usize| self.candidates[*at].is_required;
+        let n_named = (0..self.candidates.len()).filter(is_named).count();
+        match chosen.iter().filter(|at| is_named(at)).count() < n_named {
+            true => Err(Unfit::RequiredApart),
+            false => Ok(chosen),
+        }
+    }
+
+    /// The fewest nodes that take all tasks, be it some more and others less; in equal parts if so few can.
+    fn for_tasks(&self, rules: &TopologyRules, least: u32, ask: &Ask) -> Option<Vec<usize>> {
+        let n_tasks = ask.n_tasks?;
+        self.weights(rules).into_iter().find_map(|weight| {
+            let chosen = Counted::new(self, ask, n_tasks, weight).place(least)?;
+            self.up_to_weight(weight, chosen.len() as u32, ask).ok().or(Some(chosen))
+        })
+    }
+
+    /// Nodes in no block, which are near to nobody: they take no segments but those of one node.
+    fn outside(&self, ask: &Ask) -> Result<Vec<usize>, Unfit> {
+        let places: Vec<usize> = (0..self.candidates.len()).filter(|at| self.block[*at].is_none()).collect();
+        let outside: Vec<Candidate> = places.iter().map(|at| self.candidates[*at]).collect();
+        let n_named = |among: &[Candidate]| among.iter().filter(|candidate| candidate.is_required).count();
+        if n_named(&outside) < n_named(self.candidates) {
+            return Err(Unfit::RequiredApart);
+        }
+        let most = if ask.segment > 0 { 1 } else { ask.max_nodes };
+        if ask.min_nodes > most {
+            return Err(Unfit::NoUnitForSegment);
+        }
+        let ask = Ask { max_nodes: most, n_nodes: ask.n_nodes.min(most), ..*ask };
+        Ok(ask::in_order(&outside, &ask)?.into_iter().map(|at| places[at]).collect())
+    }
+
     /// More nodes, when those of the least size cannot take all tasks.
-    fn for_tasks(&self, rules: &TopologyRules, most: u32, ask: &Ask) -> Option<Vec<usize>> {
+    fn in_equal_parts(&self, rules: &TopologyRules, most: u32, ask: &Ask) -> Option<Vec<usize>> {
         let n_tasks = ask.n_tasks?;
         let mut each = ask.n_tasks_each(most);
         while each > 1 {
@@ -183,12 +222,7 @@ impl Field<'_> {
         ask: &Ask,
     ) -> Option<Vec<usize>> {
         let extent = self.blocks.extent(ask.segment);
-        let is_within = |group: &Range<usize>| within.start <= group.start && group.end <= within.end;
-        // A group that is larger than what it must stay within is cut down to it.
-        let groups: Vec<Range<usize>> = match self.blocks.groups(extent.group).into_iter().filter(is_within).collect() {
-            groups if Vec::is_empty(&groups) => vec![within],
-            groups => groups,
-        };
+        let groups = self.blocks.groups_within(extent.group, within);
         let mut chosen = Vec::new();
         for _ in 0..n_segments {
             let mut counts = left.counts();

@@ -43,7 +43,13 @@ impl Tree {
         let field = Field::new(self, candidates);
         let each = ask.n_tasks_each(ask.n_nodes);
         if candidates.iter().all(|candidate| candidate.n_tasks >= each) {
-            return field.by_count(rules, ask);
+            let chosen = field.by_count(rules, ask)?;
+            let room: u64 = chosen.iter().map(|at| u64::from(candidates[*at].n_tasks)).sum();
+            // Fewer nodes than were wanted may not take all tasks.
+            return match ask.n_tasks.is_none_or(|n_tasks| room >= u64::from(n_tasks)) {
+                true => Ok(chosen),
+                false => tasks::pick(&field, ask),
+            };
         }
         // Nodes that all take the same number of tasks, if there are enough of them; else any that suffice.
         let able: Vec<usize> = (0..candidates.len()).filter(|at| candidates[*at].n_tasks >= each).collect();

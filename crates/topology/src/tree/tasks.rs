@@ -66,26 +66,28 @@ fn below(field: &Field, switch: u32, weight: u32, ask: &Ask, n_tasks: u64) -> Op
         return None;
     }
     let mut leaves: Vec<(u32, Vec<usize>)> = Vec::new();
-    for at in &members {
-        let leaf = field.leaf[*at]?;
+    let (mut chosen, others): (Vec<usize>, Vec<usize>) =
+        members.iter().copied().partition(|at| field.candidates[*at].is_required);
+    let open: Vec<Option<u32>> = chosen.iter().map(|at| field.leaf[*at]).collect();
+    for at in others {
+        let leaf = field.leaf[at]?;
         match leaves.iter_mut().find(|(known, _)| *known == leaf) {
-            Some((_, own)) => own.push(*at),
-            None => leaves.push((leaf, vec![*at])),
+            Some((_, own)) => own.push(at),
+            None => leaves.push((leaf, vec![at])),
         }
     }
     let room = |own: &[usize]| own.iter().map(|at| tasks(*at)).sum::<u64>();
-    let has_required = |own: &[usize]| own.iter().any(|at| field.candidates[*at].is_required);
+    let is_open = |leaf: u32| open.contains(&Some(leaf));
     // Leaves with required nodes, then the fullest, until one leaf covers what is left: of those the tightest.
-    leaves.sort_by_key(|(leaf, own)| (!has_required(own), Reverse(room(own)), field.tree.leaf_order(*leaf)));
-    let mut chosen: Vec<usize> = Vec::new();
+    leaves.sort_by_key(|(leaf, own)| (!is_open(*leaf), Reverse(room(own)), field.tree.leaf_order(*leaf)));
     while !leaves.is_empty() && !suffices(&chosen) {
         let left = n_tasks.saturating_sub(room(&chosen));
         let n_left = (ask.min_nodes as usize).saturating_sub(chosen.len());
         let covers = |own: &[usize]| room(own) >= left && own.len() >= n_left;
         let tightest = (0..leaves.len()).filter(|at| covers(&leaves[*at].1)).min_by_key(|at| room(&leaves[*at].1));
-        let next = if has_required(&leaves[0].1) { 0 } else { tightest.unwrap_or(0) };
+        let next = if is_open(leaves[0].0) { 0 } else { tightest.unwrap_or(0) };
         for at in leaves.remove(next).1 {
-            if suffices(&chosen) && !field.candidates[at].is_required {
+            if suffices(&chosen) {
                 break;
             }
             chosen.push(at);
