@@ -1,5 +1,5 @@
 //! `--dependency`: waits for other jobs. Met terms are forgotten as they are met, since the jobs they name go away.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::dependency::{Dependency, Kind, Term};
 use model::time::Span;
@@ -62,23 +62,63 @@ pub(crate) fn forget_what_is_met(cluster: &mut Cluster, id: JobId) {
     job.dependency.terms.retain(|_| !matches!(standings.next(), Some(Standing::Met)));
 }
 
-/// Whether the job would wait for itself, through whatever other jobs wait for.
-pub(crate) fn would_wait_for_itself(cluster: &Cluster, id: JobId, dependency: &Dependency) -> bool {
-    let array = cluster.jobs[&id].array_id();
-    let named = |dependency: &Dependency| dependency.terms.iter().filter_map(|term| term.job).collect::<Vec<_>>();
-    let mut to_visit = named(dependency);
-    let mut visited = BTreeSet::new();
-    while let Some(other) = to_visit.pop() {
+/// Whether the job of that name would wait for itself, through whatever other jobs wait for.
+pub(crate) fn would_wait_for_itself(cluster: &Cluster, id: JobId, name: &str, dependency: &Dependency) -> bool {
+    let job = &cluster.jobs[&id];
+    let (uid, array) = (job.spec.uid, job.array_id());
+    let mut walk = Walk::default();
+    walk.goes_on(cluster, (uid, name, id), dependency);
+    while let Some(other) = walk.to_visit.pop() {
         if other == id || Some(other) == array {
             return true;
         }
-        if visited.insert(other) {
-            let records = cluster.named(&other.into()).unwrap_or_default();
-            let pending = records.iter().map(|id| &cluster.jobs[id]).filter(|job| job.phase == Phase::Pending);
-            pending.for_each(|job| to_visit.extend(named(&job.dependency)));
+        if !walk.visited.insert(other) {
+            continue;
+        }
+        let records = cluster.named(&other.into()).unwrap_or_default();
+        for other in records.iter().map(|id| &cluster.jobs[id]).filter(|job| job.phase == Phase::Pending) {
+            let bears_the_name = (other.spec.uid, other.spec.name.as_str()) == (uid, name) && id < other.id;
+            if bears_the_name && is_singleton(&other.dependency) {
+                return true;
+            }
+            walk.goes_on(cluster, (other.spec.uid, &other.spec.name, other.id), &other.dependency);
         }
     }
     false
+}
+
+fn is_singleton(dependency: &Dependency) -> bool {
+    dependency.terms.iter().any(|term| term.kind == Kind::Singleton)
+}
+
+/// From job to job along what they wait for, each once.
+#[derive(Default)]
+struct Walk<'c> {
+    to_visit: Vec<JobId>,
+    visited: BTreeSet<JobId>,
+    /// Of each user's name: up to which job all were found already.
+    names: BTreeMap<(u32, &'c str), JobId>,
+}
+
+impl<'c> Walk<'c> {
+    fn goes_on(&mut self, cluster: &Cluster, (uid, name, id): (u32, &'c str, JobId), dependency: &Dependency) {
+        self.to_visit.extend(dependency.terms.iter().filter_map(|term| term.job));
+        if is_singleton(dependency) {
+            let found = self.names.entry((uid, name)).or_insert(JobId(0));
+            let new = earlier_of_the_name(cluster, (uid, name, id)).filter(|earlier| *earlier >= *found);
+            self.to_visit.extend(new);
+            *found = id.max(*found);
+        }
+    }
+}
+
+/// Jobs that singletons of this user and name wait for.
+fn earlier_of_the_name<'c>(
+    cluster: &'c Cluster,
+    (uid, name, id): (u32, &str, JobId),
+) -> impl Iterator<Item = JobId> + 'c {
+    let key = |id| (uid, name.to_string(), id);
+    cluster.live_names.range(key(JobId(0))..key(id)).map(|(.., earlier)| *earlier)
 }
 
 fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
@@ -103,8 +143,7 @@ fn named(term: &Term, job: JobId) -> JobRef {
 }
 
 fn singleton(cluster: &Cluster, job: &Job) -> Standing {
-    let key = |id| (job.spec.uid, job.spec.name.clone(), id);
-    let mut earlier = cluster.live_names.range(key(JobId(0))..key(job.id));
+    let mut earlier = earlier_of_the_name(cluster, (job.spec.uid, &job.spec.name, job.id));
     if earlier.next().is_some() { Standing::Open } else { Standing::Met }
 }
 

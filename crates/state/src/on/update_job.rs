@@ -51,8 +51,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if job.phase == Phase::Pending && !may_break_limits {
             limits::still_admits(cluster, &spec, association)?;
         }
-        let waits_for_itself = |dependency| would_wait_for_itself(cluster, id, dependency);
-        if changes.dependency.as_ref().is_some_and(waits_for_itself) {
+        let dependency = changes.dependency.as_ref().unwrap_or(&job.dependency);
+        let may_be_ring = changes.dependency.is_some() || changes.name.is_some();
+        if may_be_ring && would_wait_for_itself(cluster, id, &spec.name, dependency) {
             return Err(Reject::BadDependency);
         }
         if changes.priority.is_some_and(|priority| priority > shown(&cluster.config, job, cluster.now)) && !by.is_admin

@@ -132,6 +132,25 @@ fn nobody_waits_for_himself() {
 }
 
 #[test]
+fn a_name_that_is_waited_for_makes_no_ring() {
+    let mut lab = Lab::new();
+    let named = |name: &str, spec: JobSpec| JobSpec { name: name.into(), ..spec };
+    let first = lab.submit(named("one", batch()));
+    let second = lab.submit(named("two", batch()));
+    let third = lab.submit(named("one", after("singleton")));
+    let change = |job: JobId, changes: JobChanges| Command::UpdateJob { job: job.into(), changes: Box::new(changes) };
+    let waits = |on: JobId| JobChanges { dependency: parse(&format!("afterok:{on}")).ok(), ..Default::default() };
+    // The third waits for the first, which has its name.
+    assert_eq!(lab.each(ALICE, change(first, waits(third))), Err(Reject::BadDependency));
+    // The second may wait for it, but then it may not take the name.
+    assert_eq!(lab.each(ALICE, change(second, waits(third))), Ok(()));
+    let renamed = JobChanges { name: Some("one".into()), ..Default::default() };
+    assert_eq!(lab.each(ALICE, change(second, renamed)), Err(Reject::BadDependency));
+    // Nor may the first wait for one that waits for the third.
+    assert_eq!(lab.each(ALICE, change(first, waits(second))), Err(Reject::BadDependency));
+}
+
+#[test]
 fn a_chain_of_a_hundred_thousand_does_not_nest() {
     let mut lab = Lab { cluster: Default::default(), secs: 1000 };
     let config = crate::lab::config();
