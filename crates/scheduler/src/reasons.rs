@@ -79,14 +79,25 @@ impl<'a> Reasons<'a> {
         if self.is_reserved(room, clock, request, pools) {
             return (Reason::ReqNodeNotAvail, RESERVED_FOR_OTHERS.into());
         }
+        let are_kept = self.are_kept_by_others(room, pools);
         let mut is_first = false;
         for pool in pools {
             is_first |= self.blocked.insert(*pool);
         }
-        if !is_first {
-            return (Reason::Priority, String::new());
+        match is_first {
+            false => (Reason::Priority, String::new()),
+            true if are_kept => (Reason::Resources, NODES_ARE_DOWN.into()),
+            true => (Reason::Resources, self.network_text(room, request, pools)),
         }
-        (Reason::Resources, self.network_text(room, request, pools))
+    }
+
+    /// It is the first of its partitions to wait, but jobs before it wait for all their nodes in other partitions.
+    fn are_kept_by_others(&self, room: &Room<'a>, pools: &[PoolId]) -> bool {
+        if self.blocked.is_empty() || pools.iter().all(|pool| self.blocked.contains(pool)) {
+            return false;
+        }
+        let kept: BTreeSet<SpotId> = self.blocked.iter().flat_map(|pool| room.members(*pool)).copied().collect();
+        pools.iter().flat_map(|pool| room.members(*pool)).all(|spot| kept.contains(spot))
     }
 
     /// What the network lacks, where that is why the job waits.
