@@ -1,8 +1,9 @@
 //! Limits of accounts and qualities of service, with what this pass has started counted already.
 //!
-//! Most jobs that are asked about pass, and many share their rules: what certainly passes (`Ceiling`) is worked out once for all of them,
-//! and holds until something starts that counts for one of the same parties. The rules themselves are put together when somebody asks
-//! for more; kept, those of many thousand users would cost more than they do.
+//! Most jobs that are asked about pass: what is certainly left to associations (`headrooms`) says so, and nothing else is looked at. Of
+//! the others many share their rules: what certainly passes (`Ceiling`) is worked out once for all of them, and holds until something
+//! starts that counts for one of the same parties. The rules themselves are put together when somebody asks for more; kept, those of
+//! many thousand users would cost more than they do. What has started is counted for rules when somebody asks for them.
 use std::collections::BTreeMap;
 
 use model::accounts::{Amounts, AssociationId};
@@ -10,10 +11,20 @@ use model::plan::{Grant, Start};
 use model::spec::TimeLimit;
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules};
+use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Want};
+
+use self::headrooms::Headrooms;
+
+mod headrooms;
 
 pub(crate) struct Allowance<'a> {
     cluster: &'a Cluster,
+    headrooms: Headrooms<'a>,
+    /// What has started, and how much of it is counted.
+    started: Vec<(&'a Job, Start)>,
+    n_counted: usize,
+    /// From here on it is only supposed.
+    supposed_from: Option<usize>,
     groups: Vec<Group<'a>>,
     /// The first group of each association; others follow by `Group::next`.
     by_association: Vec<Option<u32>>,
@@ -24,7 +35,7 @@ pub(crate) struct Allowance<'a> {
     counts: Counts<'a>,
     /// What there is in all, where limits are parts of it; by partition, or of the cluster.
     wholes: BTreeMap<Option<&'a str>, Amounts>,
-    /// Starts so far.
+    /// Starts that are counted so far.
     n_starts: u32,
 }
 
@@ -56,13 +67,17 @@ struct Counts<'a> {
     /// After which start something of a QOS was changed.
     qos_changed: u32,
     /// What counts were before what is only supposed.
-    before: Option<Vec<(u32, Count)>>,
+    before: Vec<(u32, Count)>,
 }
 
 impl<'a> Allowance<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         Allowance {
             cluster,
+            headrooms: Headrooms::new(cluster),
+            started: Vec::new(),
+            n_counted: 0,
+            supposed_from: None,
             groups: Vec::new(),
             by_association: Vec::new(),
             by_name: BTreeMap::new(),
@@ -73,7 +88,7 @@ impl<'a> Allowance<'a> {
                 of_associations: Vec::new(),
                 of_others: BTreeMap::new(),
                 qos_changed: 0,
-                before: None,
+                before: Vec::new(),
             },
             wholes: BTreeMap::new(),
             n_starts: 0,
@@ -83,6 +98,10 @@ impl<'a> Allowance<'a> {
     /// Whether it is certain at a glance that no limit keeps the job.
     pub fn lets(&mut self, job: &'a Job, partition: &'a Partition) -> bool {
         if !limits::binds(self.cluster, job) {
+            return true;
+        }
+        if self.headrooms.let_pass(job, partition, &Want::asked(&job.spec)) {
+            debug_assert_eq!(self.exact_refusal(job, partition), None, "job {}", job.id);
             return true;
         }
         let group = self.group(job, partition);
@@ -97,6 +116,14 @@ impl<'a> Allowance<'a> {
         if !limits::binds(self.cluster, job) {
             return None;
         }
+        if self.headrooms.let_pass(job, partition, &Want::asked(&job.spec)) {
+            debug_assert_eq!(self.exact_refusal(job, partition), None, "job {}", job.id);
+            return None;
+        }
+        self.exact_refusal(job, partition)
+    }
+
+    fn exact_refusal(&mut self, job: &'a Job, partition: &'a Partition) -> Option<Reason> {
         let group = self.group(job, partition);
         if let Some(reason) = self.groups[group].below_threshold {
             return Some(reason);
@@ -121,11 +148,15 @@ impl<'a> Allowance<'a> {
         if !limits::binds(self.cluster, job) {
             return None;
         }
-        let group = self.group(job, partition);
         let exactly = |own: &mut Self| {
             let demand = Demand::of_grants(own.cluster, job, &partition.name, grants, limit);
             own.ask(job, partition, &demand)
         };
+        if self.headrooms.let_pass(job, partition, &Want::granted(&job.spec, grants, limit)) {
+            debug_assert_eq!(exactly(self), None, "job {} on {grants:?}", job.id);
+            return None;
+        }
+        let group = self.group(job, partition);
         if let Outlook::Open(ceiling) = self.outlook(group, job, partition)
             && ceiling.lets_granted(&job.spec, grants, limit)
         {
@@ -138,37 +169,61 @@ impl<'a> Allowance<'a> {
     /// Whether the job is important enough to have a place kept for it.
     pub fn may_be_promised(&mut self, job: &'a Job, partition: Option<&'a Partition>) -> bool {
         let Some(partition) = partition.filter(|_| limits::binds(self.cluster, job)) else { return true };
-        let group = self.group(job, partition);
-        let Group { may_be_promised, min_priority, .. } = self.groups[group];
+        let (may_be_promised, min_priority) = match self.headrooms.min_priority(job, partition) {
+            Some(least) => (true, least),
+            None => {
+                let group = self.group(job, partition);
+                (self.groups[group].may_be_promised, self.groups[group].min_priority)
+            }
+        };
         let shown = || model::priority::shown(self.cluster.config(), job, self.cluster.now());
         may_be_promised && (min_priority == 0 || shown() >= min_priority)
     }
 
-    /// Counts what the plan starts.
-    pub fn started(&mut self, job: &Job, start: &Start) {
+    /// Remembers what the plan starts in the partition.
+    pub fn started(&mut self, job: &'a Job, partition: &'a Partition, start: &Start) {
         if !limits::binds(self.cluster, job) {
             return;
         }
-        let demand = Demand::granted(self.cluster, job, start);
-        let Some(charge) = Charge::of_start(self.cluster, job, start, &demand) else { return };
-        self.n_starts += 1;
-        self.counts.begin(&charge, self.n_starts);
+        self.headrooms.take(job, partition, Want::granted(&job.spec, &start.nodes, start.time_limit));
+        self.started.push((job, start.clone()));
     }
 
     /// What is started from here on is only supposed to.
     pub fn suppose(&mut self) {
-        self.counts.before = Some(Vec::new());
+        self.headrooms.suppose();
+        self.supposed_from = Some(self.started.len());
     }
 
     pub fn forget_what_was_supposed(&mut self) {
-        for (at, before) in self.counts.before.take().into_iter().flatten().rev() {
+        self.headrooms.forget_what_was_supposed();
+        let Some(from) = self.supposed_from.take() else { return };
+        self.started.truncate(from);
+        if self.n_counted <= from {
+            return;
+        }
+        self.n_counted = from;
+        for (at, before) in std::mem::take(&mut self.counts.before).into_iter().rev() {
             self.counts.changed[at as usize] = before;
         }
         // Whoever was looked at meanwhile is looked at again.
         self.groups.iter_mut().for_each(|group| group.as_of = 0);
     }
 
+    /// Counts what has started and is not counted yet.
+    fn count(&mut self) {
+        while let Some((job, start)) = self.started.get(self.n_counted) {
+            let is_supposed = self.supposed_from.is_some_and(|from| self.n_counted >= from);
+            self.n_counted += 1;
+            let demand = Demand::granted(self.cluster, job, start);
+            let Some(charge) = Charge::of_start(self.cluster, job, start, &demand) else { continue };
+            self.n_starts += 1;
+            self.counts.begin(&charge, self.n_starts, is_supposed);
+        }
+    }
+
     fn ask(&mut self, job: &'a Job, partition: &'a Partition, demand: &Demand) -> Option<Reason> {
+        self.count();
         let rules = self.rules(job, partition);
         let (decay, now) = (self.cluster.decay(), self.cluster.now());
         rules.start_with(|party| self.counts.of(party), decay, now, demand)
@@ -184,6 +239,7 @@ impl<'a> Allowance<'a> {
     }
 
     fn outlook(&mut self, group: usize, job: &'a Job, partition: &'a Partition) -> Outlook {
+        self.count();
         let known = &self.groups[group];
         if known.as_of < self.n_starts {
             let (from, until) = known.asks;
@@ -215,6 +271,7 @@ impl<'a> Allowance<'a> {
             }
             next = group.next;
         }
+        self.count();
         let rules = self.rules(job, partition);
         let from = self.asked.len() as u32;
         let mut asks_qos = false;
@@ -284,14 +341,14 @@ impl Counts<'_> {
     }
 
     /// Counts a job from now on, as the start with that number.
-    fn begin(&mut self, charge: &Charge, start: u32) {
+    fn begin(&mut self, charge: &Charge, start: u32, is_supposed: bool) {
         let cluster = self.cluster;
         let (accounts, decay, now) = (cluster.accounts(), cluster.decay(), cluster.now());
         for party in charge.parties(accounts) {
             let at = self.own(&party, start);
             let count = &mut self.changed[at as usize];
-            if let Some(before) = &mut self.before {
-                before.push((at, count.clone()));
+            if is_supposed {
+                self.before.push((at, count.clone()));
             }
             count.begin(charge, now, decay.of(&party));
             if limits::has_node_limit(accounts, &party) {

@@ -338,7 +338,7 @@ impl<'a> Pass<'a> {
         let license = request.counts.first().filter(|_| has_choice).map(|one| one.name.clone()).unwrap_or_default();
         let start =
             Start { job, task, partition, nodes, is_exclusive, time_limit, reservation, license, shares_cpus, parks };
-        self.allowance.started(request.job, &start);
+        self.allowance.started(request.job, self.room.partition(pool), &start);
         if request.needs_disk() {
             let nodes: Vec<NodeName> = start.nodes.iter().map(|grant| grant.node.clone()).collect();
             self.room.take_disk(request.job, &nodes);

@@ -1,0 +1,103 @@
+//! What is certainly left of the limits of all associations, with what this pass has started taken off.
+use model::accounts::AssociationId;
+use model::{Job, Partition};
+use state::Cluster;
+use state::limits::{self, Headroom, Want};
+
+pub(super) struct Headrooms<'a> {
+    cluster: &'a Cluster,
+    /// Where each association's is in the list, counted from one; 0: it has not been looked up.
+    places: Vec<u32>,
+    list: Vec<Headroom>,
+    /// Qualities of service, with those of partitions, and whether they leave it to associations.
+    qos: Vec<(&'a str, &'a str, bool)>,
+    /// What was left before what is only supposed.
+    before: Option<Vec<(usize, Headroom)>>,
+}
+
+impl<'a> Headrooms<'a> {
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Headrooms { cluster, places: Vec::new(), list: Vec::new(), qos: Vec::new(), before: None }
+    }
+
+    /// Certainly no limit keeps the job from having that; otherwise nothing is said.
+    pub fn let_pass(&mut self, job: &'a Job, partition: &'a Partition, want: &Want) -> bool {
+        if !self.suffice_for(job, partition) {
+            return false;
+        }
+        if job.association == 0 {
+            return true;
+        }
+        let Some(own) = self.find(job.association) else { return false };
+        self.list[own].lets_own(want) && self.lineage(own).all(|one| one.lets(want))
+    }
+
+    /// The priority below which no place is kept for the job; None: others have a word in it.
+    pub fn min_priority(&mut self, job: &'a Job, partition: &'a Partition) -> Option<u32> {
+        if !self.suffice_for(job, partition) {
+            return None;
+        }
+        match job.association {
+            0 => Some(0),
+            association => self.find(association).map(|own| self.list[own].min_priority()),
+        }
+    }
+
+    /// The job starts and has that.
+    pub fn take(&mut self, job: &'a Job, partition: &'a Partition, want: Want) {
+        let want = if self.suffice_for(job, partition) { want } else { want.weighed_otherwise() };
+        let mut next = self.find(job.association);
+        while let Some(at) = next {
+            if let Some(before) = &mut self.before {
+                before.push((at, self.list[at]));
+            }
+            self.list[at].take(&want);
+            next = self.known(self.list[at].parent());
+        }
+    }
+
+    /// What is taken from here on is only supposed to be.
+    pub fn suppose(&mut self) {
+        self.before = Some(Vec::new());
+    }
+
+    pub fn forget_what_was_supposed(&mut self) {
+        for (at, before) in self.before.take().into_iter().flatten().rev() {
+            self.list[at] = before;
+        }
+    }
+
+    fn suffice_for(&mut self, job: &'a Job, partition: &'a Partition) -> bool {
+        let (own, of_partition) = (job.spec.qos.as_str(), partition.qos.as_str());
+        let is_same = |known: &&(&str, &str, bool)| known.0 == own && known.1 == of_partition;
+        if let Some((.., suffices)) = self.qos.iter().find(is_same) {
+            return *suffices;
+        }
+        let suffices = limits::leave_it_to_associations(self.cluster.accounts(), [own, of_partition]);
+        self.qos.push((own, of_partition, suffices));
+        suffices
+    }
+
+    fn lineage(&self, own: usize) -> impl Iterator<Item = &Headroom> {
+        std::iter::successors(Some(&self.list[own]), |one| Some(&self.list[self.known(one.parent())?]))
+    }
+
+    fn known(&self, id: AssociationId) -> Option<usize> {
+        self.places.get(id as usize).and_then(|place| (*place as usize).checked_sub(1))
+    }
+
+    fn find(&mut self, id: AssociationId) -> Option<usize> {
+        if let Some(known) = self.known(id) {
+            return Some(known);
+        }
+        let parent = self.cluster.accounts().associations.get(&id)?.parent;
+        let above = if parent == 0 { None } else { self.find(parent) };
+        let headroom = Headroom::of(self.cluster, id, above.map(|at| &self.list[at]))?;
+        if self.places.is_empty() {
+            self.places.resize(self.cluster.accounts().last_association as usize + 1, 0);
+        }
+        self.list.push(headroom);
+        *self.places.get_mut(id as usize)? = self.list.len() as u32;
+        Some(self.list.len() - 1)
+    }
+}
