@@ -1,14 +1,15 @@
 //! A cluster of 512 nodes at 80 % load in the real state and scheduler, placed by three rules: first fit (no topology), a greedy rule as
-//! Slurm's manual describes it (the same plans, the nodes of every start chosen anew), and ours.
+//! Slurm's manual describes it (the same plans, the nodes of every start chosen anew among those that are promised to nobody while it
+//! runs), and ours. "careless": the greedy rule on all free nodes, whatever is promised.
 //! `cargo run --release -p replay --example placement [SEED] [JOBS]`
 #![allow(clippy::disallowed_types, reason = "measures; not part of the crate")]
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::config::NamedNode;
 use model::node::NodeConfig;
 use model::plan::Grant;
 use model::topology::{Switch, Topology, TopologyKind};
-use model::{Config, NodeName, Partition, Plan};
+use model::{Config, JobId, NodeName, Partition, Plan, Timestamp, hostlist};
 use replay::{Request, Workload, run_with};
 use state::Cluster;
 use topology::{Form, Network, Tree};
@@ -40,6 +41,7 @@ impl Dice {
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
     FirstFit,
+    Careless,
     Greedy,
     Ours,
 }
@@ -54,7 +56,9 @@ fn main() {
         "{:12} {:>10} {:>10} {:>10} {:>14} {:>12} {:>12}",
         "rule", "leaves x", "one leaf", "levels", "whole leaves", "mean wait", "utilisation"
     );
-    for (name, rule) in [("first fit", Rule::FirstFit), ("greedy", Rule::Greedy), ("ours", Rule::Ours)] {
+    let rules =
+        [("first fit", Rule::FirstFit), ("careless", Rule::Careless), ("greedy", Rule::Greedy), ("ours", Rule::Ours)];
+    for (name, rule) in rules {
         let mut seen = Seen::default();
         let topologies = if rule == Rule::Ours { vec![topology()] } else { Vec::new() };
         let outcome = run_with(&config(topologies), &workload, &mut |_| (), &mut |cluster, plan| {
@@ -155,9 +159,16 @@ impl Seen {
         let free =
             cluster.nodes().filter(|node| node.jobs.is_empty()).filter_map(|node| network.find(node.name.as_str()));
         let mut free: BTreeSet<u32> = free.collect();
+        let promised = if rule == Rule::Greedy { promised(cluster, plan, network) } else { BTreeMap::new() };
         for start in &mut plan.starts {
-            if rule == Rule::Greedy {
-                let chosen = greedy(tree, &free, start.nodes.len());
+            if matches!(rule, Rule::Greedy | Rule::Careless) {
+                let limit =
+                    cluster.job(start.job).and_then(|job| job.spec.time_limit?.span()).expect("all have limits");
+                let ends = cluster.now() + limit;
+                let is_open = |node: &&u32| promised.get(node).is_none_or(|begins| ends <= *begins);
+                let open: BTreeSet<u32> = free.iter().filter(is_open).copied().collect();
+                let chosen = greedy(tree, &open, start.nodes.len());
+                assert_eq!(chosen.len(), start.nodes.len(), "the plan itself kept clear of promises");
                 let put = |(grant, node): (&mut Grant, u32)| grant.node = network.name(node).clone();
                 start.nodes.iter_mut().zip(chosen).for_each(put);
             }
@@ -180,6 +191,27 @@ impl Seen {
         let n_leaves = N_PODS * LEAVES_IN_POD;
         self.whole_leaves += (0..n_leaves).filter(is_whole).count() as f64 / n_leaves as f64;
     }
+}
+
+/// From when on nodes are promised to jobs that wait.
+fn promised(cluster: &Cluster, plan: &Plan, network: &Network) -> BTreeMap<u32, Timestamp> {
+    let mut expected: BTreeMap<JobId, (Option<Timestamp>, &str)> = BTreeMap::new();
+    for job in cluster.jobs().filter(|job| job.expected_start.is_some()) {
+        expected.insert(job.id, (job.expected_start, &job.expected_nodes));
+    }
+    for news in &plan.expected_starts {
+        expected.insert(news.job, (news.at, &news.nodes));
+    }
+    plan.starts.iter().for_each(|start| drop(expected.remove(&start.job)));
+    let mut promised: BTreeMap<u32, Timestamp> = BTreeMap::new();
+    for (at, nodes) in expected.into_values() {
+        let Some(at) = at else { continue };
+        for node in hostlist::expand(nodes).expect("a hostlist").iter().filter_map(|name| network.find(name)) {
+            let begins = promised.entry(node).or_insert(at);
+            *begins = at.min(*begins);
+        }
+    }
+    promised
 }
 
 fn leaves_of(tree: &Tree, chosen: &[u32]) -> Vec<u32> {
