@@ -202,7 +202,9 @@ fn promised(cluster: &Cluster, plan: &Plan, network: &Network) -> BTreeMap<u32, 
     for news in &plan.expected_starts {
         expected.insert(news.job, (news.at, &news.nodes));
     }
-    plan.starts.iter().for_each(|start| drop(expected.remove(&start.job)));
+    for start in &plan.starts {
+        expected.remove(&start.job);
+    }
     let mut promised: BTreeMap<u32, Timestamp> = BTreeMap::new();
     for (at, nodes) in expected.into_values() {
         let Some(at) = at else { continue };
