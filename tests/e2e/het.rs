@@ -122,6 +122,13 @@ fn srun_and_salloc_take_several_components() {
     assert_eq!(said.out, format!("2 3 n2\n{id}+0 R\n{id}+1 R\n0: hi\n1: hi\n2: hi\n0: single\n"), "{said:?}");
     let parts = cluster.ok("salloc -Q -N2 -n2 srun -l -n1 -N1 echo one : -n1 -N1 echo two | sort");
     assert_eq!(parts, "0: one\n1: two", "a step in parts needs no heterogeneous job");
+    let twice = cluster.run("salloc -Q -N2 srun -w n1 true : -w n1 true");
+    assert_eq!(twice.err, "srun: error: Requested nodelist n1 overlaps with excluded n1.\n");
+    let few = cluster.run("salloc -Q -N1 srun true : true");
+    assert_eq!(
+        few.err,
+        "srun: error: Allocation failure of 1 nodes: job size of 1, already allocated 1 nodes to previous components.\n"
+    );
     cluster.wait_for("squeue -h", "");
 }
 

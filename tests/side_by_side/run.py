@@ -10,19 +10,16 @@ With --accounts both systems have them: a Slurm with slurmdbd and MariaDB (tests
 on the same two trees, with the functions of accounts.lib at hand.
 
     python3 tests/side_by_side/run.py --accounts --spur target/release/spur tests/side_by_side/accounts.sh"""
-import argparse
-import difflib
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from clusters import Slurm, Spur  # noqa: E402
+import compare  # noqa: E402
 from accounts import AccountsSlurm, AccountsSpur  # noqa: E402
 
 
@@ -66,10 +63,7 @@ def run(cluster, line, number):
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spur", default=str(here.parents[1] / "target/release/spur"))
-    parser.add_argument("--verbose", action="store_true", help="also show what agrees")
+    parser = compare.parser(__doc__)
     parser.add_argument("--accounts", action="store_true", help="with accounts on both")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
@@ -78,41 +72,16 @@ def main():
         more = ", slurmdbd, mariadbd" if options.accounts else ""
         print(f"no Slurm is installed here (slurmctld, slurmd, munged, sbatch{more} on PATH): nothing to compare with")
         return 77
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="spur-beside-", dir=os.environ.get("BENCH_DIR", "/var/tmp")))
-    directory.chmod(0o755)
-    clusters = [theirs(directory / "slurm"), ours(directory / "spur", options.spur)]
-    n_alike, different = 0, []
-    try:
-        for cluster in clusters:
-            cluster.start()
+    tally = compare.Tally(options.verbose)
+    with compare.both(theirs, ours, options.spur) as clusters:
         for file in options.files:
-            for number, line in enumerate(file.read_text().splitlines(), 1):
-                if not line.strip() or line.startswith("#"):
-                    continue
+            for number, line in compare.cases(file):
                 is_sorted, line = line.startswith("sorted:"), line.removeprefix("sorted:").strip()
-                theirs, ours = (run(cluster, line, f"{file.stem}-{number}") for cluster in clusters)
+                told = [run(cluster, line, f"{file.stem}-{number}") for cluster in clusters]
                 if is_sorted:
-                    theirs, ours = ((*("".join(sorted(part.splitlines(True))) for part in told[:2]), told[2]) for told in (theirs, ours))
-                if theirs == ours:
-                    n_alike += 1
-                    if options.verbose:
-                        print(f"alike  {file.stem}:{number} {line}\n{ours}")
-                    continue
-                different.append(line)
-                print(f"DIFFER {file.stem}:{number} {line}")
-                for name, index in (("stdout", 0), ("stderr", 1)):
-                    for change in difflib.unified_diff(theirs[index].splitlines(), ours[index].splitlines(), "slurm", "spur", lineterm="", n=0):
-                        if not change.startswith(("---", "+++", "@@")):
-                            print(f"    {name} {change}")
-                if theirs[2] != ours[2]:
-                    print(f"    exit   -{theirs[2]} +{ours[2]}")
-                sys.stdout.flush()
-    finally:
-        for cluster in clusters:
-            cluster.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{n_alike} alike, {len(different)} differ")
-    return 1 if different else 0
+                    told = [(*("".join(sorted(part.splitlines(True))) for part in one[:2]), one[2]) for one in told]
+                tally.take(f"{file.stem}:{number}", line, *told)
+    return tally.verdict()
 
 
 if __name__ == "__main__":

@@ -5,18 +5,15 @@
 
 The jobs are those of `sacct_jobs.sh`, which has the same ids on both; the questions are the lines of `sacct.sh`. Times, durations
 and measured numbers are made alike before they are compared. Exit code 1 if any answer differs, 77 where there is no such Slurm."""
-import argparse
-import difflib
-import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import compare  # noqa: E402
 from clusters import Failed, Slurm, Spur, free_ports, wait_for  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -107,53 +104,26 @@ def shell(cluster, line, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spur", default=str(HERE.parents[1] / "target/release/spur"))
+    parser = compare.parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="keep both running until a line is read from standard input")
-    parser.add_argument("--verbose", action="store_true", help="also show what agrees")
     options = parser.parse_args()
     if not SlurmWithHistory.is_installed():
         print("no Slurm with slurmdbd and MariaDB is installed here: nothing to compare with")
         return 77
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="spur-beside-", dir=os.environ.get("BENCH_DIR", "/var/tmp")))
-    directory.chmod(0o755)
-    clusters = [SlurmWithHistory(directory / "slurm"), SpurWithHistory(directory / "spur", options.spur)]
-    n_alike, different = 0, []
-    try:
-        for cluster in clusters:
-            cluster.start()
+    tally = compare.Tally(options.verbose)
+    with compare.both(SlurmWithHistory, SpurWithHistory, options.spur) as clusters:
         jobs = HERE / "sacct_jobs.sh"
         for cluster in clusters:
             out, err, code = shell(cluster, f". {jobs}", JOBS_PATIENCE)
             print(f"{cluster.name}: jobs ended with {code}: {(out + err).strip()[-600:]}")
-        for number, line in enumerate((HERE / "sacct.sh").read_text().splitlines(), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            theirs, ours = (tuple(normal(part, cluster) if isinstance(part, str) else part for part in shell(cluster, line, PATIENCE))
-                            for cluster in clusters)
-            if theirs == ours:
-                n_alike += 1
-                if options.verbose:
-                    print(f"alike  {number} {line}\n{ours[0]}{ours[1]}")
-                continue
-            different.append(line)
-            print(f"DIFFER {number} {line}")
-            for name, index in (("stdout", 0), ("stderr", 1)):
-                for change in difflib.unified_diff(theirs[index].splitlines(), ours[index].splitlines(), "slurm", "spur", lineterm="", n=0):
-                    if not change.startswith(("---", "+++", "@@")):
-                        print(f"    {name} {change}")
-            if theirs[2] != ours[2]:
-                print(f"    exit   -{theirs[2]} +{ours[2]}")
-            sys.stdout.flush()
+        for number, line in compare.cases(HERE / "sacct.sh"):
+            told = (shell(cluster, line, PATIENCE) for cluster in clusters)
+            tally.take(number, line, *((normal(out, cluster), normal(err, cluster), code)
+                                       for cluster, (out, err, code) in zip(clusters, told)))
         if options.keep:
-            print(f"both run in {directory}; a line ends them")
+            print(f"both run in {clusters[0].directory.parent}; a line ends them")
             sys.stdin.readline()
-    finally:
-        for cluster in clusters:
-            cluster.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{n_alike} alike, {len(different)} differ")
-    return 1 if different else 0
+    return tally.verdict()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ fn is_meant(query: &HistoryQuery, choice: &JobChoice, job: &JobRecord) -> bool {
     }
 }
 
-/// Without states: a job that was eligible before the end of the time looked at and had not ended before its beginning.
+/// Without states: a job that was eligible before the end of the time looked at and had not ended before its beginning;
+/// one that is named need only have been submitted by then.
 /// With states: a job that was in one of them during that time; an end counts at its moment.
 fn fits_time(query: &HistoryQuery, job: &JobRecord, now: Timestamp) -> bool {
     let after = query.after.map_or(0, Timestamp::secs);
@@ -72,11 +73,11 @@ fn fits_time(query: &HistoryQuery, job: &JobRecord, now: Timestamp) -> bool {
     let (eligible, started, ended) = (secs(job.eligible), secs(job.started), secs(job.ended));
     let has_not_ended_by = |moment: u64| ended.is_none_or(|ended| ended >= moment);
     if query.states.is_empty() {
-        let is_eligible = match eligible {
-            Some(eligible) => eligible <= before,
-            None => !query.jobs.is_empty(),
+        let was_there = match query.jobs.is_empty() {
+            true => eligible.is_some_and(|eligible| eligible <= before),
+            false => job.submitted.secs() <= before,
         };
-        return is_eligible && has_not_ended_by(after);
+        return was_there && has_not_ended_by(after);
     }
     query.states.iter().filter_map(|word| word.parse::<JobState>().ok()).any(|state| match state {
         JobState::Pending => {
@@ -153,7 +154,12 @@ mod tests {
         assert!(!fits(&HistoryQuery::default(), &held, NOW));
         let jobs = vec![JobChoice { job: JobId(3), ..Default::default() }];
         assert!(fits(&HistoryQuery { jobs: jobs.clone(), ..Default::default() }, &held, NOW));
-        assert!(!fits(&HistoryQuery { jobs, states: vec!["PD".into()], ..Default::default() }, &held, NOW));
+        assert!(!fits(&HistoryQuery { jobs: jobs.clone(), states: vec!["PD".into()], ..Default::default() }, &held, NOW));
+        // It became eligible later than the time looked at.
+        let waited = JobRecord { submitted: Timestamp::from_secs(10), eligible: at(50), ..held };
+        assert!(!fits(&window(5, 20, &[]), &waited, NOW));
+        assert!(fits(&HistoryQuery { jobs: jobs.clone(), ..window(5, 20, &[]) }, &waited, NOW));
+        assert!(!fits(&HistoryQuery { jobs, ..window(5, 9, &[]) }, &waited, NOW));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::output::print;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Question};
 use crate::submit::spec::finish;
-use crate::submit::{Caller, Problem, Program, components, directives, export, help};
+use crate::submit::{Caller, Problem, Program, Request, components, directives, export, help};
 use crate::watch::Watch;
 
 const PROGRAM: Program = Program::Sbatch;
@@ -93,7 +93,7 @@ pub fn build(
             "sbatch: Warning: the \"packjob\" component separator is being deprecated. Please, use \"hetjob\" instead.\n",
         );
     }
-    let script_blob = blob(script.content);
+    let script_blob = blob(with_directives(script.content, &mut requests));
     let mut specs = Vec::new();
     for request in &requests {
         let finished = finish(PROGRAM, request, caller)?;
@@ -132,6 +132,28 @@ pub fn question(parsed: &Parsed) -> Option<Question> {
 
 fn wrapped(command: &str) -> Vec<u8> {
     format!("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n").into_bytes()
+}
+
+/// What `--bbf` names is put into the script, behind its first line, as in Slurm: whether it is directives or not.
+/// The components of a heterogeneous job share a script, so they keep theirs beside it.
+fn with_directives(mut script: Vec<u8>, requests: &mut [Request]) -> Vec<u8> {
+    let [request] = requests else { return script };
+    let mut added = std::mem::take(&mut request.spec.burst_buffer_file).into_bytes();
+    if added.is_empty() {
+        return script;
+    }
+    if added.last() != Some(&b'\n') {
+        added.push(b'\n');
+    }
+    let behind = match script.iter().position(|byte| *byte == b'\n') {
+        Some(end) => end + 1,
+        None => {
+            script.push(b'\n');
+            script.len()
+        }
+    };
+    script.splice(behind..behind, added);
+    script
 }
 
 /// Refuses what could not run as a script.

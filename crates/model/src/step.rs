@@ -73,6 +73,21 @@ record! {
         pub waits_for_program: bool,
         /// The command line of the `srun`, as history shows it.
         pub submit_line: String,
+        /// Each task says which GPUs it sees (`--gpu-bind=verbose`).
+        pub tells_gpus: bool,
+        pub asked: AskedWords,
+    }
+
+    /// What was said of GPUs, in Slurm's words; for display.
+    pub struct AskedWords {
+        pub cpus_per_tres: String,
+        pub mem_per_tres: String,
+        pub bind: String,
+        pub freq: String,
+        pub per_step: String,
+        pub per_node: String,
+        pub per_socket: String,
+        pub per_task: String,
     }
 
     /// One line of a `--multi-prog` file.

@@ -6,7 +6,7 @@ use model::agent::Launch;
 use model::resources::repeated;
 use model::spec::{Distribution, Memory, OpenMode};
 use model::step::{CpuBind, StepSpec};
-use model::{JobKind, JobSpec, NodeShare, StepId, hostlist};
+use model::{CpuSet, JobKind, JobSpec, NodeShare, StepId, hostlist};
 
 use super::het_environment;
 use super::identity::Identity;
@@ -336,16 +336,37 @@ fn add_job(own: &mut Variables, start: &Start) {
 const VISIBLE: [&str; 3] = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"];
 
 fn add_visible_gpus(own: &mut Variables, start: &Start, local_id: u32) {
-    let launch = &start.launch;
-    let Some(share) = launch.step_shares.get(launch.node_index as usize) else { return };
-    let all = gpus(share);
-    let visible = match launch.step_spec.as_ref().map(|spec| &spec.gpu_bind) {
-        Some(bind) => bind.choose(&all, local_id),
-        None => all,
-    };
+    let visible = visible_gpus(start, local_id).1;
     if !visible.is_empty() {
         VISIBLE.iter().for_each(|name| own.plain(name, joined(visible.iter().copied())));
     }
+}
+
+/// The step's GPUs on this node, and those of them that one of its tasks sees.
+fn visible_gpus(start: &Start, local_id: u32) -> (Vec<u32>, Vec<u32>) {
+    let launch = &start.launch;
+    let all = launch.step_shares.get(launch.node_index as usize).map(gpus).unwrap_or_default();
+    let visible = match launch.step_spec.as_ref().map(|spec| &spec.gpu_bind) {
+        Some(bind) => bind.choose(&all, local_id),
+        None => all.clone(),
+    };
+    (all, visible)
+}
+
+/// `--gpu-bind=verbose`: what a task says before it begins.
+pub fn gpu_note(start: &Start, local_id: u32) -> String {
+    let (all, visible) = visible_gpus(start, local_id);
+    if all.is_empty() {
+        return String::new();
+    }
+    let mask = |numbers: &[u32]| numbers.iter().copied().collect::<CpuSet>().show_mask();
+    let list = joined(visible.iter().copied());
+    format!(
+        "gpu-bind: usable_gres={}; bit_alloc={}; local_inx={}; global_list={list}; local_list={list}\n",
+        mask(&visible),
+        mask(&all),
+        visible.len()
+    )
 }
 
 fn follows_from_tasks(job: &JobSpec) -> bool {

@@ -33,6 +33,8 @@ pub struct Plan {
     pub has_terminal: bool,
     pub is_batch: bool,
     pub binding: Option<Binding>,
+    /// What it says of its GPUs before it begins; empty for nothing.
+    pub gpu_note: String,
     pub scripts: Scripts,
     /// Kept open for the program, under the same number.
     pub line: Option<OwnedFd>,
@@ -101,6 +103,9 @@ fn run(
     }
     if let Some(note) = plan.binding.as_ref().and_then(|binding| binding.bind(std::process::id())) {
         say(&note);
+    }
+    if !plan.gpu_note.is_empty() {
+        say(&plan.gpu_note);
     }
     plan.environment.set_pid(std::process::id());
     let environment = &match plan.scripts.before(environment) {

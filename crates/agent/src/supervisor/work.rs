@@ -82,6 +82,7 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String>
         has_terminal: false,
         is_batch: true,
         binding: None,
+        gpu_note: String::new(),
         scripts: Scripts::default(),
         line: None,
     };
@@ -157,6 +158,7 @@ fn prepare_task(
         has_terminal: streams.is_terminal,
         is_batch: false,
         binding: Binding::of(start, spec, local_id),
+        gpu_note: if spec.tells_gpus { environment::gpu_note(start, local_id) } else { String::new() },
         scripts: Scripts::new(&start.launch, spec),
         line: None,
     };

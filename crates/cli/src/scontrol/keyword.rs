@@ -35,6 +35,7 @@ pub enum Keyword {
     ErrorText,
     SetDebug,
     SetDebugFlags,
+    SchedLogLevel,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -69,7 +70,7 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("requeue", 3, Keyword::Job(Verb::Requeue)),
     ("requeuehold", 8, Keyword::Job(Verb::RequeueHold)),
     ("resume", 3, Keyword::Job(Verb::Resume)),
-    ("schedloglevel", 3, Keyword::Unsupported("schedloglevel")),
+    ("schedloglevel", 3, Keyword::SchedLogLevel),
     ("setdebug", 2, Keyword::SetDebug),
     ("setdebugflags", 9, Keyword::SetDebugFlags),
     ("show", 3, Keyword::Show),

@@ -45,6 +45,21 @@ pub fn flags(rest: &[String]) -> Reply {
     change("slurm_set_debug_flags error", wanted)
 }
 
+/// The scheduler has no log of its own to be made louder; a Slurm without SlurmSchedLogFile answers the same.
+pub fn scheduler(rest: &[String]) -> Reply {
+    let text = match rest {
+        [] => return Reply::failed("too few arguments for keyword:schedloglevel"),
+        [text] => text,
+        _ => return Reply::failed("too many arguments for keyword:schedloglevel"),
+    };
+    let is_level = text.parse::<u8>().is_ok_and(|level| level <= 1)
+        || ["enable", "disable"].iter().any(|word| word.eq_ignore_ascii_case(text));
+    match is_level {
+        true => Reply::failed("slurm_set_schedlog_level error: Requested operation is presently disabled"),
+        false => Reply::failed(&format!("invalid schedlog level: {text}")),
+    }
+}
+
 fn change(what: &str, change: LoudnessChange) -> Reply {
     asking(what, async |controller, _| {
         controller.set_debug(&change).await?;
@@ -60,6 +75,11 @@ mod tests {
     fn what_makes_no_sense_is_told() {
         let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
         assert_eq!(level(&words("loud")).err, "invalid debug level: loud\n");
+        assert_eq!(scheduler(&words("x")).err, "invalid schedlog level: x\n");
+        assert_eq!(
+            scheduler(&words("enable")).err,
+            "slurm_set_schedlog_level error: Requested operation is presently disabled\n"
+        );
         assert_eq!(flags(&words("TraceJobs")).err, "Usage: setdebugflags [+|-]NAME\n");
         assert_eq!(flags(&words("+bogus")).err, "invalid debug flag: bogus\n");
         assert!(flags(&words("+Gres")).err.contains("nothing about Gres"));

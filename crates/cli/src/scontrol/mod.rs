@@ -282,6 +282,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::ListPids => listpids::list(rest),
         Keyword::SetDebug => loudness::level(rest),
         Keyword::SetDebugFlags => loudness::flags(rest),
+        Keyword::SchedLogLevel => loudness::scheduler(rest),
         Keyword::Shutdown => shutdown::shutdown(rest),
         Keyword::PidInfo => pidinfo::tell(rest),
         Keyword::Token => token::print(rest),

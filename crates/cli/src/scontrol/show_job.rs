@@ -1,6 +1,7 @@
 //! `scontrol show job` and `show step`.
 use model::resources::NodeShare;
 use model::spec::{Memory, TimeLimit};
+use model::step::AskedWords;
 use model::{Phase, duration, hostlist, size};
 
 use crate::job_view::JobView;
@@ -292,6 +293,21 @@ fn distribution(step: &model::Step) -> &'static str {
     }
 }
 
+/// What a step said of its GPUs, if anything.
+fn asked(words: &AskedWords) -> impl Iterator<Item = String> {
+    let named = [
+        ("CpusPerTres", &words.cpus_per_tres),
+        ("MemPerTres", &words.mem_per_tres),
+        ("TresBind", &words.bind),
+        ("TresFreq", &words.freq),
+        ("TresPerStep", &words.per_step),
+        ("TresPerNode", &words.per_node),
+        ("TresPerSocket", &words.per_socket),
+        ("TresPerTask", &words.per_task),
+    ];
+    named.into_iter().filter(|(_, words)| !words.is_empty()).map(|(name, words)| format!("{name}={words}"))
+}
+
 /// Appends one step.
 pub fn write_step(view: &StepView, style: Style, out: &mut String) {
     let mut id = String::new();
@@ -309,7 +325,7 @@ pub fn write_step(view: &StepView, style: Style, out: &mut String) {
         Some(step) => (distribution(step), format!("{}:0", or_null(&step.spec.submit_host))),
         None => ("", "(null):0".to_string()),
     };
-    let lines = [
+    let mut lines = vec![
         format!(
             "StepId={id}.{} UserId={} StartTime={} TimeLimit={}",
             view.id,
@@ -324,5 +340,6 @@ pub fn write_step(view: &StepView, style: Style, out: &mut String) {
         format!("CPUFreqReq=Default{distribution}"),
         format!("SrunHost:Pid={host}"),
     ];
+    lines.extend(view.step.into_iter().flat_map(|step| asked(&step.spec.asked)));
     close(style, &lines, out);
 }

@@ -180,7 +180,13 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
     ("SiteFactor", 2, |changes, value, _| {
-        changes.site_factor = Some(value.parse().map_err(|_| format!("Invalid SiteFactor value: {value}"))?);
+        // As much as a priority can be moved by, on Slurm's scale.
+        const MOST: i64 = (1 << 31) - 3;
+        let factor: i64 = value.parse().map_err(|_| format!("Invalid SiteFactor value: {value}"))?;
+        if factor.abs() > MOST {
+            return Err(format!("scontrol: error: SiteFactor value out of range (+/- {MOST}). Value ignored"));
+        }
+        changes.site_factor = i32::try_from(factor).ok();
         Ok(())
     }),
     ("ReservationName", 3, |changes, value, _| {

@@ -6,6 +6,7 @@
 //!      stdin ─► session ◄┴─► one connection a node ─► agents
 //!     stdout ◄─ writer
 //! ```
+mod apart;
 pub mod around;
 pub mod broadcast;
 pub mod chatter;

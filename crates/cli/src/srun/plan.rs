@@ -12,7 +12,7 @@ use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
 use crate::submit::spec::finish;
 use crate::submit::start::Built;
-use crate::submit::{Caller, Problem, Program, Request, components, export, help};
+use crate::submit::{Caller, Problem, Program, Request, components, export, gpus, help};
 
 const PROGRAM: Program = Program::Srun;
 
@@ -159,6 +159,8 @@ fn build_part(
         gres_per_task: gres.per_task,
         gres_total: gres.total,
         gpu_bind: gres.bind,
+        tells_gpus: request.step.tells_gpus,
+        asked: gpus::step_words(&request, &spec.size),
         hosts,
         mpi: request.step.mpi,
         task_prolog: request.step.task_prolog.clone(),

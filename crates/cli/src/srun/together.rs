@@ -1,13 +1,13 @@
 //! A step in several parts: each component of a heterogeneous job has its own, and srun carries them all.
 use config::Client;
 use model::request::{JobFilter, JobsPage};
-use model::{Job, JobId, JobSpec, Reject, Step, StepId, StepSpec};
+use model::{Job, JobId, JobSpec, NodeName, Reject, Step, StepId, StepSpec};
 use tokio::time::{Instant, sleep_until};
 use wire::{CallError, Controller};
 
 use super::plan::{Place, Plan};
 use super::session::{Part, Session};
-use super::{PROGRAM, creation, fail};
+use super::{PROGRAM, apart, creation, fail};
 use crate::allocation::{self, Failed, Granted};
 use crate::watch::Watch;
 
@@ -120,6 +120,7 @@ async fn create(cluster: &Client, plans: &[&Plan]) -> Result<Vec<(Job, Step)>, F
 /// The job of each part: the component that it names, or the job itself where it has none.
 async fn resolve(controller: &mut Controller, plans: &[&Plan]) -> Result<Vec<(JobId, StepSpec)>, Failed> {
     let mut parts = Vec::new();
+    let mut plain: Option<Vec<NodeName>> = None;
     let highest = plans.iter().filter_map(|plan| plan.group).max().unwrap_or(0);
     for plan in plans {
         let Place::Inside(job) = &plan.place else {
@@ -148,7 +149,16 @@ async fn resolve(controller: &mut Controller, plans: &[&Plan]) -> Result<Vec<(Jo
         if place.is_none() && plans.len() > 1 && !plan.has_own_size {
             (step.n_tasks, step.tasks_per_node, step.min_nodes, step.max_nodes) = (Some(1), None, 1, Some(1));
         }
+        if place.is_none() {
+            plain = record.map(|record| record.allocation.nodes.iter().map(|share| share.node.clone()).collect());
+        }
         parts.push((id, step));
+    }
+    let is_one_job = parts.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    if let Some(nodes) = plain.filter(|_| is_one_job && parts.len() > 1) {
+        let (jobs, mut steps): (Vec<JobId>, Vec<StepSpec>) = parts.into_iter().unzip();
+        apart::keep(&nodes, &mut steps).map_err(|why| fail(&why))?;
+        parts = jobs.into_iter().zip(steps).collect();
     }
     Ok(parts)
 }

@@ -2,6 +2,7 @@
 use model::Reject;
 use model::gres::GresRequest;
 use model::spec::{Memory, Size, TresWords};
+use model::step::AskedWords;
 
 use super::request::Gpus;
 use super::{Problem, Request};
@@ -63,6 +64,42 @@ pub fn words(request: &Request) -> TresWords {
         per_node: words(&[&gpus.gres, &gpus.per_node]),
         per_socket: words(&[&gpus.per_socket]),
         per_task: words(&[&gpus.per_task]),
+    }
+}
+
+/// The same of a step, with what each GPU brings along.
+pub fn step_words(request: &Request, size: &Size) -> AskedWords {
+    let (gpus, of_gpu) = (&request.gpus, |text: &String| match text.is_empty() {
+        true => String::new(),
+        false => format!("gpu:{text}"),
+    });
+    let is_gpu_step = gpus.per_job.is_some() || gpus.per_socket.is_some() || gpus.per_task.is_some();
+    let asked = if is_gpu_step {
+        words(request)
+    } else {
+        let units = gpus.gres.iter().chain(&gpus.per_node).flatten();
+        let per_node = units.map(|unit| format!("gres:{unit}")).collect::<Vec<_>>().join(",");
+        TresWords { per_node, ..TresWords::default() }
+    };
+    // Where tasks and CPUs of each are known, the total names them too.
+    let per_task = gpus.per_task.as_deref().map(count).unwrap_or(0);
+    let cpus = size.cpus_per_gpu.zip(size.n_tasks).map(|(cpus, n_tasks)| cpus * per_task * n_tasks);
+    let per_step = match cpus.filter(|cpus| *cpus > 0 && !asked.per_job.is_empty()) {
+        Some(cpus) => format!("cpu:{cpus},{}", asked.per_job),
+        None => asked.per_job,
+    };
+    AskedWords {
+        cpus_per_tres: size.cpus_per_gpu.map_or_else(String::new, |cpus| format!("gres:gpu:{cpus}")),
+        mem_per_tres: match size.memory {
+            Memory::PerGpuMb(megabytes) => format!("gres:gpu:{megabytes}"),
+            _ => String::new(),
+        },
+        bind: of_gpu(&request.spec.gpu_bind_words),
+        freq: of_gpu(&request.spec.gpu_freq_words),
+        per_step,
+        per_node: asked.per_node,
+        per_socket: asked.per_socket,
+        per_task: asked.per_task,
     }
 }
 

@@ -104,6 +104,7 @@ pub struct StepRequest {
     pub tells_binding: bool,
     pub is_exact: bool,
     pub gpu_bind: Option<GpuBind>,
+    pub tells_gpus: bool,
     pub mpi: Mpi,
     pub task_prolog: String,
     pub task_epilog: String,

@@ -85,10 +85,18 @@ pub fn exact(request: &mut Request, given: &Argument) -> Done {
 
 /// `per_task:2`, `single:1`, `map_gpu:0,1`, `mask_gpu:0x3`, `none`, `closest`.
 pub fn gpu_bind(request: &mut Request, given: &Argument) -> Done {
-    let text = given.text().to_ascii_lowercase();
-    let text = text.strip_prefix("verbose,").or_else(|| text.strip_prefix("v,")).unwrap_or(&text);
+    let lower = given.text().to_ascii_lowercase();
+    let text = lower.strip_prefix("verbose,").or_else(|| lower.strip_prefix("v,")).unwrap_or(&lower);
     let (kind, list) = text.split_once(':').unwrap_or((text, ""));
     let refuse = || Problem::error(format!("Invalid --gpu-bind argument: gpu:{text}"));
+    if matches!(kind, "map_gpu" | "mask_gpu") {
+        let list = given.text().split_once(':').map_or("", |(_, list)| list);
+        number_list(list, kind == "mask_gpu").map_err(|why| {
+            let mut problem = Problem::error(why);
+            problem.lines.extend(refuse().lines);
+            problem
+        })?;
+    }
     let count = || list.parse().ok().filter(|count| *count > 0).ok_or_else(refuse);
     request.step.gpu_bind = Some(match kind {
         // No GPU is known to be nearer to some CPUs than another.
@@ -100,7 +108,21 @@ pub fn gpu_bind(request: &mut Request, given: &Argument) -> Done {
         "mask_gpu" => GpuBind::Map(cpu_map("mask_cpu", list).ok_or_else(refuse)?),
         _ => return Err(refuse()),
     });
-    request.spec.gpu_bind_words = given.text().to_ascii_lowercase();
+    request.step.tells_gpus = text.len() < lower.len();
+    request.spec.gpu_bind_words = lower;
+    Ok(())
+}
+
+/// Numbers, in hexadecimal too, each with how often it counts; what Slurm says of the first sign that is none of that.
+fn number_list(list: &str, is_mask: bool) -> Result<(), String> {
+    for item in list.split(',') {
+        let (value, _) = item.split_once('*').unwrap_or((item, ""));
+        let digits = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X"));
+        let radix = if is_mask || digits.is_some() { 16 } else { 10 };
+        if let Some(sign) = digits.unwrap_or(value).chars().find(|sign| !sign.is_digit(radix)) {
+            return Err(format!("Failed to validate {value}, offending character is {sign}"));
+        }
+    }
     Ok(())
 }
 

@@ -347,6 +347,21 @@ fn a_job_finds_its_options_as_variables_and_not_those_of_an_outer_job() {
 }
 
 #[test]
+fn what_a_file_of_directives_says_is_put_into_the_script() {
+    let file = std::env::temp_dir().join(format!("spur-directives-{}", std::process::id()));
+    std::fs::write(&file, "#DW jobdw capacity=1GiB\necho first").unwrap();
+    let script = |text: &str| {
+        let submission = submit(&format!("--bbf={} job.sh", file.display()), &[], text).unwrap();
+        assert_eq!(submission.spec.burst_buffer_file, "");
+        String::from_utf8(submission.blobs[0].content.to_vec()).unwrap()
+    };
+    let found = (script("#!/bin/sh\necho second\n"), script("#!/bin/sh"));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(found.0, "#!/bin/sh\n#DW jobdw capacity=1GiB\necho first\necho second\n");
+    assert_eq!(found.1, "#!/bin/sh\n#DW jobdw capacity=1GiB\necho first\n");
+}
+
+#[test]
 fn root_submits_for_others() {
     let caller = Caller { uid: 0, gid: 0, ..caller(&[]) };
     let fetch = |_: &sbatch::Source| Ok::<_, Problem>(Script { content: b"#!/bin/sh\n".to_vec(), ..Script::default() });
