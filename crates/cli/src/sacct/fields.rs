@@ -2,7 +2,7 @@
 use model::duration;
 use model::spec::{Memory, TimeLimit};
 
-use super::row::{Part, Row, job_id, number};
+use super::row::{self, Part, Row, job_id, number};
 use super::units;
 use super::usage::{self, Of};
 
@@ -46,7 +46,7 @@ pub static FIELDS: &[Field] = &[
     field("AllocCPUS", 10, |row| number(row.n_cpus())),
     field("AllocNodes", 10, |row| number(row.held().n_nodes)),
     field("AllocTRES", 10, |row| tres(row, row.held())),
-    field("AssocID", 7, |_| "0".into()),
+    field("AssocID", 7, |row| number(row::association(row.scene.accounts, row.job()))),
     field("AveCPU", 10, |row| usage::show_secs(row, |spread| spread.average())),
     field("AveCPUFreq", 10, |row| usage::show(row, |usage| &usage.rss_bytes, |_| 0)),
     field("AveDiskRead", 14, |row| usage::show_disk(row, |usage| &usage.read_bytes, |spread| spread.average())),
@@ -121,7 +121,10 @@ pub static FIELDS: &[Field] = &[
     field("Partition", 10, |row| row.of_job(&row.job().partition)),
     field("Priority", 10, |row| row.of_job(&number(row.job().priority))),
     field("QOS", 10, |row| row.of_job(&row.job().qos)),
-    field("QOSRAW", 6, |row| row.of_job("0")),
+    field("QOSRAW", 6, |row| {
+        let qos = row.scene.accounts.qos.get(&row.job().qos);
+        row.of_job(&number(qos.map_or(0, |qos| qos.id)))
+    }),
     field("Reason", 22, |row| row.of_job(&row.job().reason)),
     field("ReqCPUFreq", 10, frequency),
     field("ReqCPUFreqGov", 13, frequency),

@@ -2,6 +2,7 @@
 use std::io::IsTerminal;
 
 use model::Timestamp;
+use model::accounts::Accounts;
 use model::config::Config;
 use model::history::{HistoryPage, RunHistory};
 
@@ -43,8 +44,12 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         eprintln!("Slurm accounting storage is disabled");
         return Ok(1);
     }
+    let accounts = match options.names_associations() {
+        true => controller.accounts().await?,
+        false => Accounts::default(),
+    };
     let mut pages = controller.history(&options.query).await?;
-    let mut printer = Printer::new(options, &config);
+    let mut printer = Printer::new(options, &config, &accounts);
     while let Some(page) = pages.next().await? {
         if !printer.page(&page) {
             return Ok(0);
@@ -58,6 +63,7 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
 struct Printer<'a> {
     options: &'a Options,
     config: &'a Config,
+    accounts: &'a Accounts,
     is_first: bool,
     /// JSON is one document.
     gathered: Vec<RunHistory>,
@@ -65,19 +71,23 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(options: &'a Options, config: &'a Config) -> Self {
-        Printer { options, config, is_first: true, gathered: Vec::new(), now: Timestamp::default() }
+    fn new(options: &'a Options, config: &'a Config, accounts: &'a Accounts) -> Self {
+        Printer { options, config, accounts, is_first: true, gathered: Vec::new(), now: Timestamp::default() }
     }
 
     /// False when nobody reads any more.
     fn page(&mut self, page: &HistoryPage) -> bool {
         self.now = page.now;
+        let is_asked = |run: &&RunHistory| {
+            let wanted = &self.options.associations;
+            wanted.is_empty() || wanted.contains(&row::association(self.accounts, &run.job))
+        };
         if self.options.json {
-            self.gathered.extend(page.runs.iter().cloned());
+            self.gathered.extend(page.runs.iter().filter(is_asked).cloned());
             return true;
         }
         let clock = Clock::local(self.options.time_format.as_deref(), page.now);
-        let scene = row::Scene { clock: &clock, config: self.config, options: self.options };
+        let scene = row::Scene { clock: &clock, config: self.config, options: self.options, accounts: self.accounts };
         let mut text = String::new();
         if self.options.contents.is_some() {
             content::write(self.options, &page.runs, &mut text);
@@ -85,7 +95,7 @@ impl<'a> Printer<'a> {
             if std::mem::take(&mut self.is_first) {
                 layout::heading(&self.options.layout, &mut text);
             }
-            for run in &page.runs {
+            for run in page.runs.iter().filter(is_asked) {
                 row::rows(run, &scene, |row| layout::row(&self.options.layout, row, &mut text));
             }
         }
@@ -97,7 +107,7 @@ impl<'a> Printer<'a> {
             return;
         }
         let clock = Clock::local(None, self.now);
-        let scene = row::Scene { clock: &clock, config: self.config, options: self.options };
+        let scene = row::Scene { clock: &clock, config: self.config, options: self.options, accounts: self.accounts };
         let text = json::document(self.options.shape, &self.gathered, &scene);
         print(&if self.options.yaml { crate::json::yaml(&text) } else { text });
         if std::io::stdout().is_terminal() {

@@ -73,6 +73,8 @@ pub const FLAGS: &[Flag] = &[
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     pub query: HistoryQuery,
+    /// Only jobs of these associations (`-x`), by their numbers; empty: of any.
+    pub associations: Vec<u32>,
     pub clusters: Vec<String>,
     pub layout: Layout,
     pub units: Units,
@@ -87,6 +89,14 @@ pub struct Options {
     pub verbose: bool,
     pub time_format: Option<String>,
     pub complaints: Vec<String>,
+}
+
+impl Options {
+    /// Whether the cluster's accounts must be looked at.
+    pub fn names_associations(&self) -> bool {
+        let is_shown = |column: &super::layout::Column| matches!(column.field.name, "AssocID" | "QOSRAW");
+        !self.associations.is_empty() || self.layout.columns.iter().any(is_shown)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +156,8 @@ fn options(parsed: &Parsed, environment: Environment, clock: &Clock) -> Result<O
     };
     Ok(Options {
         query,
+        // As in Slurm, what is no number is association 0, which nobody has.
+        associations: all(parsed, "associations").iter().map(|text| text.parse().unwrap_or(0)).collect(),
         clusters: all(parsed, "clusters"),
         layout: layout(parsed, environment)?,
         units,
@@ -172,9 +184,6 @@ fn refuse_unsupported(parsed: &Parsed) -> Result<(), Problem> {
         return Err(Problem("Slurm job completion is disabled\n".into()));
     }
     crate::json::wish(parsed).map_err(fatal)?;
-    if parsed.has("associations") {
-        return Err(fatal("-x: associations have no numbers in this version; use -A, -u and -r"));
-    }
     Ok(())
 }
 

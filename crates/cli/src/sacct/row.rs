@@ -1,4 +1,5 @@
 //! The lines a run gives: the job itself, then its steps.
+use model::accounts::Accounts;
 use model::config::Config;
 use model::history::{JobRecord, RunHistory, StepChoice, StepRecord};
 use model::job_state::JobState;
@@ -15,6 +16,13 @@ pub struct Scene<'a> {
     pub clock: &'a Clock,
     pub config: &'a Config,
     pub options: &'a Options,
+    /// As they are now; empty where nothing of them is shown.
+    pub accounts: &'a Accounts,
+}
+
+/// The number of the association that a job belongs to, 0 for none.
+pub fn association(accounts: &Accounts, job: &JobRecord) -> u32 {
+    accounts.association(&job.account, &job.user, &job.partition).map_or(0, |one| one.id)
 }
 
 /// One line.

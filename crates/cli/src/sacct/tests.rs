@@ -68,7 +68,8 @@ fn shown_of(run: &RunHistory, line: &str) -> String {
     let options = asked(line).unwrap();
     let clock = Clock::utc(Timestamp::from_secs(NOW));
     let config = Config::default();
-    let scene = row::Scene { clock: &clock, config: &config, options: &options };
+    let accounts = model::accounts::Accounts::default();
+    let scene = row::Scene { clock: &clock, config: &config, options: &options, accounts: &accounts };
     let mut text = String::new();
     layout::heading(&options.layout, &mut text);
     row::rows(run, &scene, |row| layout::row(&options.layout, row, &mut text));
