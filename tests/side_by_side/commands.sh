@@ -88,7 +88,8 @@ batch -H -p debug --comment 'with spaces'; squeue -h -j $J -o '[%k] [%.6k] [%30k
 J=1; batch -d singleton -J s1 -H; squeue -h -j $J -o '%E'
 batch -H; A=$J; batch -H -d afterok:$A; squeue -h -j $J -o '%E %r' | sed "s/$A/A/"
 batch -H; A=$J; batch -d afterany:$A; squeue -h -j $J -o '%E %r %T' | sed "s/$A/A/"
-batch -H; squeue -j $J --json | python3 -c 'import json,sys; d=json.load(sys.stdin); j=[j for j in d["jobs"] if str(j["job_id"])]; print(sorted(d), sorted(j[0]))'
+batch -H; squeue -j $J --json | kinds jobs
+batch; until_state RUNNING; squeue --json | kinds jobs
 # scancel
 scancel 99999999
 scancel x
@@ -208,7 +209,10 @@ sinfo --nosuch
 sinfo -v 2>&1 | head -3
 batch -n8 -w n1; until_state RUNNING; sinfo -h -o '%t %D %N' | sort
 batch -n3 -w n1; until_state RUNNING; sinfo -h -o '%T %C' | sort
-sinfo --json | python3 -c 'import json,sys; d=json.load(sys.stdin); print(sorted(d), len(d["nodes"]))'
+sinfo --json | kinds nodes
+scontrol --json show nodes | kinds nodes
+scontrol --json show partitions | kinds partitions
+batch -H; scontrol --json show job $J | kinds jobs
 # sprio, sshare, sdiag, sreport, sstat, sattach, sbcast, strigger
 sprio
 sprio -w

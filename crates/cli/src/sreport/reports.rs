@@ -29,9 +29,14 @@ pub(super) type Row = Vec<(&'static str, Cell)>;
 /// The columns of reports about users.
 const USERS_FIRST: &[&str] = &["cluster", "login", "proper", "account", "tresname", "used", "energy"];
 
-pub(super) fn field(name: &'static str, title: &str, width: i32) -> Field {
+fn field(name: &'static str, title: &str, width: i32) -> Field {
     let wide = if matches!(width, 8 | 13 | 20) && !matches!(name, "account") { wide(width) } else { 0 };
     Field { name, title: title.into(), width, wide }
+}
+
+/// Columns by name, title and width.
+pub(super) fn fields(table: &[(&'static str, &str, i32)]) -> Vec<Field> {
+    table.iter().map(|(name, title, width)| field(name, title, *width)).collect()
 }
 
 pub(super) fn text(text: &str) -> Cell {
@@ -149,15 +154,11 @@ impl Scene<'_> {
     }
 
     fn usage_fields(&self, name: &'static str, title: &str, width: i32) -> Vec<Field> {
-        vec![
-            Field { name, title: title.into(), width, wide: 0 },
-            field("cluster", "Cluster", 9),
-            field("energy", "Energy", 8),
-            field("login", "Login", 9),
-            field("proper", "Proper Name", 15),
-            field("tresname", "TRES Name", 14),
-            field("used", "Used", 8),
-        ]
+        let own = Field { name, title: title.into(), width, wide: 0 };
+        let [cluster, energy] = [("cluster", "Cluster", 9), ("energy", "Energy", 8)];
+        let [login, proper] = [("login", "Login", 9), ("proper", "Proper Name", 15)];
+        let [tres, used] = [("tresname", "TRES Name", 14), ("used", "Used", 8)];
+        [own].into_iter().chain(fields(&[cluster, energy, login, proper, tres, used])).collect()
     }
 
     pub fn by_user(&self) -> Result<String, String> {
@@ -352,15 +353,15 @@ impl Scene<'_> {
                 ("idle", Cell::Secs(total - allocated, total)),
             ]);
         }
-        let fields = [
-            field("allocated", "Allocated", 20),
-            field("cluster", "Cluster", 9),
-            field("end", "End", 19),
-            field("idle", "Idle", 20),
-            field("name", "Name", 9),
-            field("start", "Start", 19),
-            field("tresname", "TRES Name", 14),
-        ];
+        let fields = fields(&[
+            ("allocated", "Allocated", 20),
+            ("cluster", "Cluster", 9),
+            ("end", "End", 19),
+            ("idle", "Idle", 20),
+            ("name", "Name", 9),
+            ("start", "Start", 19),
+            ("tresname", "TRES Name", 14),
+        ]);
         let usual = ["cluster", "name", "start", "end", "tresname", "allocated", "idle"];
         let unit = self.options.usage_unit("TRES");
         let heading = self.options.heading("Reservation Utilization", self.period, false, &unit, self.clock);

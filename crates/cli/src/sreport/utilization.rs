@@ -4,7 +4,7 @@ use model::chronicle::NodeEvent;
 use model::config::NamedNode;
 use model::reservation::Flag;
 
-use super::reports::{Row, Scene, field, text};
+use super::reports::{Row, Scene, fields, text};
 use super::show::Cell;
 use super::usage::{self, Amounts};
 
@@ -36,18 +36,18 @@ impl Scene<'_> {
             ]
         };
         let rows: Vec<Row> = self.tres().iter().map(row).collect();
-        let fields = [
-            field("allocated", "Allocated", 8),
-            field("cluster", "Cluster", 9),
-            field("down", "Down", 8),
-            field("idle", "Idle", 8),
-            field("planneddown", "PLND Down", 8),
-            field("plndown", "PLND Down", 8),
-            field("planned", "Planned", 8),
-            field("reported", "Reported", 8),
-            field("trescount", "TRES Count", 10),
-            field("tresname", "TRES Name", 14),
-        ];
+        let fields = fields(&[
+            ("allocated", "Allocated", 8),
+            ("cluster", "Cluster", 9),
+            ("down", "Down", 8),
+            ("idle", "Idle", 8),
+            ("planneddown", "PLND Down", 8),
+            ("plndown", "PLND Down", 8),
+            ("planned", "Planned", 8),
+            ("reported", "Reported", 8),
+            ("trescount", "TRES Count", 10),
+            ("tresname", "TRES Name", 14),
+        ]);
         let usual = ["cluster", "tresname", "allocated", "down", "planneddown", "idle", "planned", "reported"];
         self.show("Cluster Utilization", false, &fields, &usual, &rows)
     }
