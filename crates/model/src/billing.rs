@@ -3,7 +3,7 @@ use crate::accounts::Amounts;
 
 /// Weights in billionths of a unit, so that all machines reckon alike; memory by the megabyte.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Weights(Vec<(String, u64)>);
+pub struct Weights(Vec<(String, i64)>);
 
 const BILLION: f64 = 1e9;
 
@@ -22,10 +22,10 @@ impl Weights {
                 _ => (weight.trim(), 1.0),
             };
             let number: f64 = number.parse().map_err(|_| word)?;
-            if !(0.0..1e6).contains(&number) {
+            if number.abs() >= 1e6 || number.is_nan() {
                 return Err(word.into());
             }
-            found.push((name, (number * scale * BILLION).round() as u64));
+            found.push((name, (number * scale * BILLION).round() as i64));
         }
         Ok(Weights(found))
     }
@@ -36,12 +36,13 @@ impl Weights {
 
     /// What these amounts are billed as: the sum of all, or only the dearest of what nodes have and the sum of the rest.
     pub fn of(&self, amounts: &Amounts, only_dearest: bool) -> u64 {
-        let costs = self.0.iter().map(|(name, weight)| (name, u128::from(amounts.get(name)) * u128::from(*weight)));
+        let costs = self.0.iter().map(|(name, weight)| (name, i128::from(amounts.get(name)) * i128::from(*weight)));
         let (of_nodes, of_cluster): (Vec<_>, Vec<_>) =
             costs.partition(|(name, _)| only_dearest && !name.starts_with("license/"));
         let dearest = of_nodes.iter().map(|(_, cost)| *cost).max().unwrap_or(0);
-        let rest: u128 = of_cluster.iter().map(|(_, cost)| *cost).sum();
-        ((dearest + rest) / 1_000_000_000) as u64
+        let rest: i128 = of_cluster.iter().map(|(_, cost)| *cost).sum();
+        // A weight may be a discount; nobody is paid for a job.
+        u64::try_from((dearest + rest) / 1_000_000_000).unwrap_or(0)
     }
 }
 
@@ -56,6 +57,8 @@ mod tests {
         amounts.others.insert("gres/gpu".into(), 3);
         assert_eq!(weights.of(&amounts, false), 4 + 2 + 6);
         assert_eq!(weights.of(&amounts, true), 6);
+        assert_eq!(Weights::parse("cpu=1,mem=-.25G").unwrap().of(&amounts, false), 2);
+        assert_eq!(Weights::parse("cpu=-1").unwrap().of(&amounts, false), 0);
         assert!(Weights::parse("cpu=x").is_err() && Weights::parse("cpu").is_err());
         assert_eq!(Weights::parse("").unwrap().of(&amounts, false), 0);
     }

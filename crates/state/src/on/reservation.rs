@@ -205,7 +205,7 @@ impl Draft {
             Field::RemoveFlags(flags) => reservation.flags.retain(|flag| !flags.contains(flag)),
             Field::PurgeAfter(span) => reservation.purge_after = Some(*span),
             Field::Partition(name) => {
-                if cluster.config.partition(name).is_none() {
+                if !name.is_empty() && cluster.config.partition(name).is_none() {
                     return Err(Reject::NoSuchPartition);
                 }
                 reservation.partition = name.clone();
