@@ -1,7 +1,7 @@
 # Ansible: a playbook that submits, polls with retries, and reads the history.
 # packages: ansible-core
 set -e
-export ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_HOME=$PWD/.ansible ANSIBLE_NOCOWS=1
+export ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_HOME=$PWD/.ansible ANSIBLE_NOCOWS=1 ANSIBLE_PYTHON_INTERPRETER=$(command -v python3)
 cat > play.yml <<'S'
 - hosts: localhost
   connection: local

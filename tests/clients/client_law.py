@@ -16,6 +16,11 @@ file = made[0] if isinstance(made, tuple) else made.job_file if hasattr(made, "j
 manager = SlurmJobManager(partition="main")
 
 
+def submit(file):
+    ids = manager.submit(str(file))
+    return ids[0] if isinstance(ids, (list, tuple)) else ids
+
+
 def follow(job):
     seen, give_up = [], time.time() + 60
     while time.time() < give_up:
@@ -26,21 +31,21 @@ def follow(job):
     raise SystemExit(f"no end: {seen}")
 
 
-(job,) = manager.submit(str(file))
+job = submit(file)
 seen = follow(job)
 assert seen[-1] == manager.FINISHED and manager.RUNNING in seen, seen
 assert open("jobs/stdout.txt").read().strip().endswith("done")
 bad = factory.create(command="exit 3")
 bad = bad[0] if isinstance(bad, tuple) else bad.job_file if hasattr(bad, "job_file") else bad
-(job,) = manager.submit(str(bad))
+job = submit(bad)
 assert follow(job)[-1] == manager.FAILED
 assert manager.query(job)["code"] == 3, manager.query(job)
 slow = factory.create(command="sleep 100")
 slow = slow[0] if isinstance(slow, tuple) else slow.job_file if hasattr(slow, "job_file") else slow
-(job,) = manager.submit(str(slow))
+job = submit(slow)
 manager.cancel(job)
 assert follow(job)[-1] == manager.FAILED
-many = [manager.submit(str(file))[0] for _ in range(3)]
+many = [submit(file) for _ in range(3)]
 give_up = time.time() + 60
 while any(manager.query(many)[one]["status"] != manager.FINISHED for one in many):
     assert time.time() < give_up

@@ -110,7 +110,9 @@ fn steps_share_the_gpus_of_their_job() {
     assert_eq!(inside("-n2 --gpus-per-task=1"), "0/0/0,1/0,1,2\n1/1/0,1/0,1,2");
     assert_eq!(inside("-n2 --gpu-bind=map_gpu:2,1"), "1/1/0,1,2/0,1,2\n2/2/0,1,2/0,1,2");
     let told = cluster.run("srun -l -n2 --gpus=2 --gpu-bind=verbose,single:1 true");
-    let bound = |task: u32| format!("{task}: gpu-bind: usable_gres=0x{0}; bit_alloc=0x3; local_inx=1; global_list={task}", task + 1);
+    let bound = |task: u32| {
+        format!("{task}: gpu-bind: usable_gres=0x{0}; bit_alloc=0x3; local_inx=1; global_list={task}", task + 1)
+    };
     assert!(told.err.contains(&bound(0)) && told.err.contains(&bound(1)), "{told:?}");
     let shown = cluster.ok("srun -n2 --gpus=2 --gpus-per-task=1 --cpus-per-gpu=2 --gpu-freq=high sh -c 'test $SLURM_PROCID = 1 || scontrol show step $SLURM_JOB_ID.0' | grep Tres");
     assert_eq!(

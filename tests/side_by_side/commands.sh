@@ -210,9 +210,6 @@ sinfo -v 2>&1 | head -3
 batch -n8 -w n1; until_state RUNNING; sinfo -h -o '%t %D %N' | sort
 batch -n3 -w n1; until_state RUNNING; sinfo -h -o '%T %C' | sort
 sinfo --json | kinds nodes
-scontrol --json show nodes | kinds nodes
-scontrol --json show partitions | kinds partitions
-batch -H; scontrol --json show job $J | kinds jobs
 # sprio, sshare, sdiag, sreport, sstat, sattach, sbcast, strigger
 sprio
 sprio -w

@@ -19,7 +19,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from clusters import Slurm, Spur  # noqa: E402
-import compare  # noqa: E402
+import beside  # noqa: E402
 from accounts import AccountsSlurm, AccountsSpur  # noqa: E402
 
 
@@ -63,7 +63,7 @@ def run(cluster, line, number):
 
 
 def main():
-    parser = compare.parser(__doc__)
+    parser = beside.parser(__doc__)
     parser.add_argument("--accounts", action="store_true", help="with accounts on both")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
@@ -72,10 +72,10 @@ def main():
         more = ", slurmdbd, mariadbd" if options.accounts else ""
         print(f"no Slurm is installed here (slurmctld, slurmd, munged, sbatch{more} on PATH): nothing to compare with")
         return 77
-    tally = compare.Tally(options.verbose)
-    with compare.both(theirs, ours, options.spur) as clusters:
+    tally = beside.Tally(options.verbose)
+    with beside.both(theirs, ours, options.spur) as clusters:
         for file in options.files:
-            for number, line in compare.cases(file):
+            for number, line in beside.cases(file):
                 is_sorted, line = line.startswith("sorted:"), line.removeprefix("sorted:").strip()
                 told = [run(cluster, line, f"{file.stem}-{number}") for cluster in clusters]
                 if is_sorted:

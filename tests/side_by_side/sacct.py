@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-import compare  # noqa: E402
+import beside  # noqa: E402
 from clusters import Failed, Slurm, Spur, free_ports, wait_for  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -104,19 +104,19 @@ def shell(cluster, line, seconds):
 
 
 def main():
-    parser = compare.parser(__doc__)
+    parser = beside.parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="keep both running until a line is read from standard input")
     options = parser.parse_args()
     if not SlurmWithHistory.is_installed():
         print("no Slurm with slurmdbd and MariaDB is installed here: nothing to compare with")
         return 77
-    tally = compare.Tally(options.verbose)
-    with compare.both(SlurmWithHistory, SpurWithHistory, options.spur) as clusters:
+    tally = beside.Tally(options.verbose)
+    with beside.both(SlurmWithHistory, SpurWithHistory, options.spur) as clusters:
         jobs = HERE / "sacct_jobs.sh"
         for cluster in clusters:
             out, err, code = shell(cluster, f". {jobs}", JOBS_PATIENCE)
             print(f"{cluster.name}: jobs ended with {code}: {(out + err).strip()[-600:]}")
-        for number, line in compare.cases(HERE / "sacct.sh"):
+        for number, line in beside.cases(HERE / "sacct.sh"):
             told = (shell(cluster, line, PATIENCE) for cluster in clusters)
             tally.take(number, line, *((normal(out, cluster), normal(err, cluster), code)
                                        for cluster, (out, err, code) in zip(clusters, told)))

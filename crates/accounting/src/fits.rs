@@ -154,7 +154,11 @@ mod tests {
         assert!(!fits(&HistoryQuery::default(), &held, NOW));
         let jobs = vec![JobChoice { job: JobId(3), ..Default::default() }];
         assert!(fits(&HistoryQuery { jobs: jobs.clone(), ..Default::default() }, &held, NOW));
-        assert!(!fits(&HistoryQuery { jobs: jobs.clone(), states: vec!["PD".into()], ..Default::default() }, &held, NOW));
+        assert!(!fits(
+            &HistoryQuery { jobs: jobs.clone(), states: vec!["PD".into()], ..Default::default() },
+            &held,
+            NOW
+        ));
         // It became eligible later than the time looked at.
         let waited = JobRecord { submitted: Timestamp::from_secs(10), eligible: at(50), ..held };
         assert!(!fits(&window(5, 20, &[]), &waited, NOW));

@@ -62,8 +62,8 @@ pub fn run(arguments: &[String]) -> i32 {
         Err(why) => return fail(&why),
     };
     let [text] = &parsed.operands[..] else {
-        eprintln!("Try \"sattach --help\" for more information");
-        return fail("did not specify a job step");
+        println!("Usage: sattach [options] <jobid.stepid>");
+        return fail("too many parameters");
     };
     let Some((job, step)) = place(text) else {
         println!("Usage: sattach [options] <jobid.stepid>");

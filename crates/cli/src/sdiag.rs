@@ -76,7 +76,7 @@ pub fn run(arguments: &[String]) -> i32 {
         let (_, mut controller) = connect().await?;
         if parsed.has("reset") {
             controller.reset_statistics().await?;
-            return Ok(String::new());
+            return Ok("Reset scheduling statistics\n".to_string());
         }
         let diagnosis = controller.diagnose().await?;
         let clock = Clock::local(None, diagnosis.now);

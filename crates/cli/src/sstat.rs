@@ -261,7 +261,7 @@ pub fn run(arguments: &[String]) -> i32 {
     let parsed = match parse(FLAGS, Operands::Mixed, arguments) {
         Ok(parsed) => parsed,
         Err(problem) => {
-            eprintln!("sstat: {problem}\nTry 'sstat --help' for more information.");
+            eprintln!("sstat: {problem}");
             return 1;
         }
     };
@@ -278,9 +278,8 @@ pub fn run(arguments: &[String]) -> i32 {
         return 0;
     }
     if parsed.has("helpformat") {
-        let lines =
-            FIELDS.chunks(4).map(|row| row.iter().map(|field| format!("{:<19} ", field.name)).collect::<String>());
-        print(&lines.map(|line| format!("{}\n", line.trim_end())).collect::<String>());
+        let cells = |row: &[Field]| row.iter().map(|field| format!("{:<19}", field.name)).collect::<Vec<_>>().join(" ");
+        print(&FIELDS.chunks(4).map(|row| cells(row) + "\n").collect::<String>());
         return 0;
     }
     let format = match (parsed.has("pidformat"), parsed.value("format").or(parsed.value("fields"))) {

@@ -109,6 +109,21 @@ Help options:
 
 const USAGE: &str = "Usage: strigger [--set | --get | --clear | --version] [-aAbBcCdDefFgGhHiIjnNopQrtuv]\n";
 
+/// Slurm's own list, with what is refused here by name.
+const NO_TRIGGER: &str = "You must specify a trigger (--down, --up, --reconfig, --time, --fini, --burst_buffer,
+--primary_slurmctld_failure,
+--primary_slurmctld_resumed_operation,
+--primary_slurmctld_resumed_control,
+--primary_slurmctld_acct_buffer_full,
+--backup_slurmctld_failure,
+--backup_slurmctld_resumed_operation,
+--backup_slurmctld_as_ctrl,
+--primary_slurmdbd_failure,
+--primary_slurmdbd_resumed_operation,
+--primary_database_failure, or 
+--primary_database_resumed_operation)
+";
+
 const TITLES: &str = "TRIG_ID RES_TYPE   RES_ID TYPE                                OFFSET USER     FLAGS PROGRAM\n";
 
 pub fn run(arguments: &[String]) -> i32 {
@@ -189,8 +204,7 @@ fn read(parsed: &Parsed, uid_of: impl Fn(&str) -> Option<u32>) -> Result<Wish, V
         _ => return Err(one("You must use exactly one of the following options: --set, --get or --clear")),
     }
     if kinds.is_empty() {
-        let known: Vec<String> = TriggerKind::ALL.iter().map(|kind| format!("--{}", kind.word())).collect();
-        return Err(one(&format!("You must specify a trigger ({})", known.join(", "))));
+        return Err(one(NO_TRIGGER));
     }
     let Some(program) = parsed.value("program") else { return Err(one("You must specify a --program value")) };
     if job.is_none() && kinds.iter().any(|kind| kind.about() == About::Job) {
@@ -238,7 +252,7 @@ fn carry_out(parsed: &Parsed, wish: Wish) -> i32 {
                 let all = controller.triggers().await?;
                 said(format!("Read {} trigger records", all.len()));
                 let shown = show(&all, &filter, &kinds, &nodes);
-                print(&if parsed.has("noheader") { shown } else { format!("{TITLES}{shown}") });
+                print(&if parsed.has("noheader") || shown.is_empty() { shown } else { format!("{TITLES}{shown}") });
                 Ok(0)
             }
             Wish::Clear(filter) => {

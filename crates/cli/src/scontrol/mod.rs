@@ -484,7 +484,7 @@ fn wait_job(rest: &[String]) -> Reply {
         loop {
             let page = watch.next().await?;
             let Some(job) = page.jobs.first() else {
-                return Ok(Reply::failed(&format!("Invalid job_id {id}")));
+                return Ok(Reply::failed(&format!("scontrol: Problem running job {id}")));
             };
             match job.phase {
                 model::Phase::Pending | model::Phase::Starting => (),

@@ -266,7 +266,7 @@ fn known_uids(names: &[String], complaints: &mut Vec<String>) -> Vec<u32> {
     for name in names {
         match users::uid_of(name).filter(|uid| users::user_name(*uid).is_some()) {
             Some(uid) => uids.push(uid),
-            None => complaints.push(format!("error: Invalid user: {name}")),
+            None => complaints.push(format!("error: Invalid user: {name}\n")),
         }
     }
     uids
@@ -282,7 +282,7 @@ fn states(text: Option<String>) -> Result<States, Problem> {
         let Ok(state) = word.parse() else {
             return Err(vec![
                 format!("error: Invalid job state specified: {word}"),
-                format!("error: Valid job states include: {}", help::STATES),
+                format!("error: Valid job states include: {}\n", help::STATES),
             ]);
         };
         states.push(state);

@@ -99,7 +99,7 @@ fn what_is_unknown_or_wrong_is_told_as_slurm_tells_it() {
     assert_eq!(shown("-h -j 496,999999 -o %i"), ("496\n".into(), 0));
     assert_eq!(shown("-h -j 999999,999998"), (String::new(), 0));
     assert_eq!(shown("-j x"), ("squeue: error: Invalid job id: x\n".into(), 1));
-    assert_eq!(shown("-h -u nosuchuser"), ("squeue: error: Invalid user: nosuchuser\n".into(), 0));
+    assert_eq!(shown("-h -u nosuchuser"), ("squeue: error: Invalid user: nosuchuser\n\n".into(), 0));
     assert_eq!(shown("-w nosuch"), ("squeue: error: Invalid node name nosuch\n".into(), 1));
     assert_eq!(shown("-i x"), ("squeue: error: --iterate=x\n\n".into(), 1));
     assert_eq!(shown("-s 497"), ("squeue: error: Invalid job_step id: 497.??\n".into(), 1));

@@ -71,7 +71,8 @@ mod tests {
         );
         assert_eq!(
             kept(&[part(&[], 2), part(&[], 2)]),
-            Err("Allocation failure of 2 nodes: job size of 3, already allocated 2 nodes to previous components.".into())
+            Err("Allocation failure of 2 nodes: job size of 3, already allocated 2 nodes to previous components."
+                .into())
         );
         let shared = StepSpec { overlaps: true, ..part(&["n1"], 1) };
         assert_eq!(kept(&[shared.clone(), shared]), Ok(vec!["n1".into(), "n1".into()]));

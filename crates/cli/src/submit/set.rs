@@ -73,6 +73,11 @@ pub fn account(request: &mut Request, given: &Argument) -> Done {
 }
 
 pub fn array(request: &mut Request, given: &Argument) -> Done {
+    // Nothing said of an array is no array.
+    if given.text().is_empty() {
+        request.spec.array = None;
+        return Ok(());
+    }
     let (tasks, limit) = ranges::parse_array(given.text()).map_err(|_| Problem::refused(Reject::BadArray))?;
     request.spec.array = Some(ArraySpec { tasks, limit });
     Ok(())

@@ -1,5 +1,5 @@
 //! From the gathered request to what is sent: defaults, checks that need several options at once, the environment.
-use model::spec::Size;
+use model::spec::{Size, TimeLimit};
 use model::{JobSpec, Reject};
 
 use super::request::{Given, Source};
@@ -36,6 +36,11 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
         spec.size.nodes.retain(|name| seen.insert(name.clone()));
         // The network has nothing left to choose.
         spec.size.network.topology.get_or_insert(model::topology::TopologyKind::Flat);
+    }
+    if let (Some(TimeLimit::Secs(least)), Some(TimeLimit::Secs(most))) = (spec.time_min, spec.time_limit)
+        && least > most
+    {
+        return Err(Problem::refused(Reject::BadTimeMin));
     }
     settle_nodes(program, &mut spec.size, &mut warnings)?;
     settle_sockets(&mut spec.size);

@@ -77,21 +77,15 @@ fn kinds(job: &Job, from: Phase, to: Phase) -> Vec<MailKind> {
         (Phase::Pending, Phase::Starting) => vec![MailKind::Begin],
         (_, Phase::Pending) => vec![MailKind::Requeue],
         _ if has_ended && !had_ended && !job.requeue => {
-            let mut kinds = vec![MailKind::End];
-            match job.outcome {
-                Some(Outcome::Completed) | None => {}
-                Some(Outcome::Timeout) => kinds.extend([MailKind::TimeLimit, MailKind::Fail]),
-                Some(_) if job.reason == Some(Reason::DependencyNeverSatisfied) => {
-                    kinds = vec![MailKind::InvalidDependency];
-                }
-                Some(_) => kinds.push(MailKind::Fail),
-            }
-            // One mail tells that it has ended and that it has failed.
+            // One mail tells of an end; of one in failure, rather that it failed.
             let asked = |kind: &MailKind| job.spec.mail.as_ref().is_some_and(|mail| mail.kinds.contains(kind));
-            if asked(&MailKind::End) {
-                kinds.retain(|kind| *kind != MailKind::Fail);
+            let failed = if asked(&MailKind::Fail) { MailKind::Fail } else { MailKind::End };
+            match job.outcome {
+                Some(_) if job.reason == Some(Reason::DependencyNeverSatisfied) => vec![MailKind::InvalidDependency],
+                Some(Outcome::Completed | Outcome::Cancelled) | None => vec![MailKind::End],
+                Some(Outcome::Timeout) => vec![MailKind::TimeLimit, failed],
+                Some(_) => vec![failed],
             }
-            kinds
         }
         _ => Vec::new(),
     }
@@ -229,7 +223,9 @@ mod tests {
             kinds
         };
         use MailKind::{End, Fail, TimeLimit};
-        assert_eq!(kinds_of(&[End, Fail], Outcome::Failed), [End]);
+        assert_eq!(kinds_of(&[End, Fail], Outcome::Failed), [Fail]);
+        assert_eq!(kinds_of(&[End], Outcome::Failed), [End]);
+        assert_eq!(kinds_of(&[End, Fail], Outcome::Cancelled), [End]);
         assert_eq!(kinds_of(&[Fail], Outcome::Failed), [Fail]);
         assert_eq!(kinds_of(&[Fail], Outcome::Completed), []);
         assert_eq!(kinds_of(&[TimeLimit], Outcome::Timeout), [TimeLimit]);

@@ -234,8 +234,16 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
         true => Ok(()),
         false if spec.size.network.segment > 0 && !spec.size.listed_nodes().is_empty() => Err(Reject::NoSuchTopology),
+        false if names_unknown_gres(cluster, &spec.size) => Err(Reject::StepGres),
         false => Err(lacking(cluster, &spec.size).map_or(Reject::NeverFits, Reject::NoNodeHas)),
     }
+}
+
+/// Devices of a kind that no node has.
+fn names_unknown_gres(cluster: &Cluster, size: &Size) -> bool {
+    let is_known =
+        |name: &str| cluster.nodes.values().any(|node| node.config.gres.iter().any(|unit| unit.name == name));
+    size.gres.iter().chain(&size.gres_per_task).chain(&size.gres_total).any(|unit| !is_known(&unit.name))
 }
 
 /// What none of the nodes has enough of for its part of the job.
@@ -266,7 +274,9 @@ fn can_end_in_time(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
     if deadline <= cluster.now {
         return Err(Reject::TimeLimitTooLong);
     }
-    let least = spec.time_min.and_then(TimeLimit::span).unwrap_or(Span(0));
+    // What it is given for want of a word of its own may be less.
+    let asked = spec.time_min.filter(|least| *least != SHORTEST_BEFORE_DEADLINE);
+    let least = asked.and_then(TimeLimit::span).unwrap_or(Span(0));
     if cluster.now + least > deadline { Err(Reject::BadTimeMin) } else { Ok(()) }
 }
 
