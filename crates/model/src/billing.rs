@@ -57,7 +57,7 @@ mod tests {
         amounts.others.insert("gres/gpu".into(), 3);
         assert_eq!(weights.of(&amounts, false), 4 + 2 + 6);
         assert_eq!(weights.of(&amounts, true), 6);
-        assert_eq!(Weights::parse("cpu=1,mem=-.25G").unwrap().of(&amounts, false), 2);
+        assert_eq!(Weights::parse("cpu=2,gres/gpu=-1").unwrap().of(&amounts, false), 5);
         assert_eq!(Weights::parse("cpu=-1").unwrap().of(&amounts, false), 0);
         assert!(Weights::parse("cpu=x").is_err() && Weights::parse("cpu").is_err());
         assert_eq!(Weights::parse("").unwrap().of(&amounts, false), 0);
