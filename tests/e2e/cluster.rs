@@ -141,12 +141,12 @@ impl Cluster {
         }
     }
 
-    fn logs(&self) -> String {
+    pub fn logs(&self) -> String {
         let Ok(files) = fs::read_dir(self.dir.join("log")) else { return String::new() };
         let tail = |path: PathBuf| {
             let text = fs::read_to_string(&path).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
-            format!("== {}\n{}\n", path.display(), lines[lines.len().saturating_sub(20)..].join("\n"))
+            format!("== {}\n{}\n", path.display(), lines[lines.len().saturating_sub(40)..].join("\n"))
         };
         files.flatten().map(|file| tail(file.path())).collect()
     }

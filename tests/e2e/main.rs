@@ -32,6 +32,7 @@ mod sharing;
 mod slurm_conf;
 mod staging;
 mod staging_ends;
+mod staging_fanout;
 mod staging_room;
 mod staging_seen;
 mod steps;

@@ -152,3 +152,52 @@ fn what_is_private_is_seen_by_its_owner_and_those_above() {
     let hidden = cluster.run(&as_user(OTHER, &format!("scontrol show job {job}")));
     assert!(hidden.err.contains("Invalid job id specified"), "{hidden:?}");
 }
+
+/// Command, the words it is refused with; what it does for those who may see everything is another test's.
+const HIDDEN: &[(&str, &[(&str, &str, i32)])] = &[
+    (
+        "partitions",
+        &[
+            ("sinfo", "slurm_load_partitions: Access/permission denied", 1),
+            ("sinfo -N", "slurm_load_partitions: Access/permission denied", 1),
+            ("scontrol show partition", "slurm_load_partitions error: Access/permission denied", 1),
+            ("scontrol show partition debug", "slurm_load_partitions error: Access/permission denied", 1),
+            ("scontrol show node n1", "slurm_load_partitions error: Access/permission denied", 1),
+            ("squeue", "slurm_load_partitions: Access/permission denied", 0),
+            ("squeue -s", "", 0),
+        ],
+    ),
+    (
+        "nodes",
+        &[
+            ("sinfo", "slurm_load_node: Access/permission denied", 1),
+            ("sinfo -R", "slurm_load_node: Access/permission denied", 1),
+            ("scontrol show node n1", "slurm_load_node error: Access/permission denied", 1),
+            ("scontrol show partition", "", 0),
+            ("squeue", "", 0),
+        ],
+    ),
+];
+
+#[test]
+fn what_is_hidden_is_refused_in_slurms_words() {
+    if !is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    for (word, lines) in HIDDEN {
+        let cluster = Cluster::configured(&CONF.replace("\"none\"", &format!("\"{word}\"")));
+        for (line, words, code) in *lines {
+            let said = cluster.run(&as_user(OTHER, line));
+            assert_eq!((said.err.trim(), said.code), (*words, *code), "{word}: {line}: {said:?}");
+            let said = cluster.run(line);
+            assert_eq!((said.err.trim(), said.code), ("", 0), "{word}: {line} as root: {said:?}");
+        }
+        // Jobs go on as ever.
+        let job = cluster.ok(&as_user(OTHER, "sbatch --parsable -D / -o /dev/null -p debug --wrap true"));
+        cluster.wait_state(&job, "COMPLETED");
+        if *word == "nodes" {
+            let shown = cluster.ok(&as_user(OTHER, "scontrol show partition"));
+            assert!(shown.contains("TotalCPUs=16 TotalNodes=2") && shown.contains("TRES=cpu=16,mem=2000M"), "{shown}");
+        }
+    }
+}

@@ -89,7 +89,7 @@ impl Burst {
         self.cluster.wait_until("scontrol show burst", |said| {
             said.out.contains("TotalSpace=") && !said.out.contains("Allocated Buffers")
         });
-        for root in ["flash", "n1", "n2"] {
+        for root in ["flash", "n1", "n2", "n3", "n4"] {
             for part in ["jobs", ".spur", ".trash"] {
                 let left: Vec<_> = fs::read_dir(self.pools.join(root).join(part)).into_iter().flatten().collect();
                 assert!(left.is_empty(), "{root}/{part}: {left:?}");
@@ -295,10 +295,12 @@ fn random_kills_of_everything_that_moves_data_lose_and_leave_nothing() {
         }
         for (pool, job) in jobs {
             cluster.wait_state(&job, "COMPLETED");
-            match pool {
-                "local" => cluster.ok(&format!("for d in back-{job}-n*; do diff -r input $d || exit 1; done")),
-                _ => cluster.ok(&format!("diff -r input back-{job}")),
+            let said = match pool {
+                "local" => cluster.run(&format!("for d in back-{job}-n*; do diff -r input $d || exit 1; done")),
+                _ => cluster.run(&format!("diff -r input back-{job}")),
             };
+            let about = || cluster.run(&format!("scontrol show job {job}")).out;
+            assert!(said.code == 0, "job {job}: {said:?}\n{}\n{}", about(), cluster.logs());
         }
         burst.nothing_is_left();
     }

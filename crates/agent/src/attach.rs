@@ -16,6 +16,7 @@ use wire::proto::agent_server::Agent as AgentService;
 
 use crate::answers;
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
+use crate::staging;
 use crate::sys;
 use crate::table::Agent;
 
@@ -47,6 +48,12 @@ impl AgentService for Door {
         let (answers, stream) = mpsc::channel(16);
         tokio::spawn(serve(self.agent.clone(), caller, request.into_inner(), answers));
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    type MirrorStream = ReceiverStream<Result<proto::Piece, Status>>;
+
+    async fn mirror(&self, request: Request<Streaming<proto::Piece>>) -> Result<Response<Self::MirrorStream>, Status> {
+        Ok(Response::new(staging::serve(&self.agent, request).await?))
     }
 
     async fn ask(&self, request: Request<proto::AskRequest>) -> Result<Response<proto::AskReply>, Status> {

@@ -60,6 +60,7 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
     section.number("workers", 0..=1024, &mut burst.n_workers);
     let bandwidth = section.read("bandwidth", SIZE, bytes);
     set(&mut burst.bandwidth_bytes, bandwidth);
+    section.number("fanout", 0..=100_000, &mut burst.fanout);
     section.number("max_directives", 1..=100_000, &mut burst.max_directives);
     section.text("script", &mut burst.script);
     section.flag("allow_root", &mut burst.allows_root);

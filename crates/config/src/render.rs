@@ -236,6 +236,7 @@ fn burst_buffer(text: &mut Text, config: &Config) {
     text.string("verify_out", verify_word(burst.verify_out));
     text.value("workers", burst.n_workers);
     text.optional("bandwidth", (burst.bandwidth_bytes > 0).then_some(burst.bandwidth_bytes));
+    text.value("fanout", burst.fanout);
     text.value("max_directives", burst.max_directives);
     if burst.plugin.is_external() {
         text.string("directive", &burst.directive);

@@ -1,5 +1,5 @@
 //! What administrators look up later: who changed which accounts, when nodes were out of service, which persistent buffers there were.
-use crate::{NodeName, Timestamp};
+use crate::{NodeName, Reservation, Timestamp};
 
 record! {
     pub struct Chronicle {
@@ -7,6 +7,10 @@ record! {
         pub events: Vec<NodeEvent>,
         /// Persistent buffers, also those that are gone.
         pub buffers: Vec<BufferEvent>,
+        /// Times that reservations have had, up to when they ended; those that last are not among them.
+        pub reservations: Vec<Reservation>,
+        /// When the cluster was first heard of; none: longer ago than anybody remembers.
+        pub began: Option<Timestamp>,
     }
 
     /// The life of a persistent buffer: in accounting it stands among the reservations.

@@ -486,6 +486,11 @@ impl Default for BackfillConfig {
 }
 
 impl Config {
+    /// As it was told to somebody who may not see the partitions.
+    pub fn hides_partitions(&self) -> bool {
+        self.accounting.private.partitions && self.partitions.is_empty()
+    }
+
     pub fn partition(&self, name: &str) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.name == name)
     }

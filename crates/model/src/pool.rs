@@ -42,6 +42,8 @@ pub struct BurstBufferConfig {
     pub n_workers: u32,
     /// Bytes a second one agent may move; zero: no limit.
     pub bandwidth_bytes: u64,
+    /// Nodes of one job that read the same sources; the others copy from nodes that have the data. Zero: all read.
+    pub fanout: u32,
     /// Most directives in one request.
     pub max_directives: u32,
     /// The word behind `#` in scripts (`Directive`), for `burst_buffer/lua`.
@@ -98,6 +100,7 @@ impl Default for BurstBufferConfig {
             verify_out: Verify::Full,
             n_workers: 0,
             bandwidth_bytes: 0,
+            fanout: 0,
             max_directives: 1000,
             directive: "BB_LUA".into(),
             script: String::new(),

@@ -23,6 +23,8 @@
 //!   only a leading `~/` or `$HOME/`, with the user's home directory; a relative one is below `work_dir`.
 //! - The controller trusts no directory that it does not know: an inventory's unknown homes are answered with `Remove`
 //!   (number 0: no answer is awaited).
+//! - A home whose work names `peers` is copied from one of them (`rpc Mirror` between the two agents) as the job's user. Peers are
+//!   advice: an agent that gets nothing from them reads the sources.
 //! - Progress is soft: it is shown, never logged. Only the final result is.
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +93,24 @@ record! {
         pub forbidden: Vec<String>,
         /// `NAME=value`, what the job's own processes get about its buffers; for transfers that are commands.
         pub environment: Vec<String>,
+        /// Nodes that have all of it: the data comes from one of them; when none gives it, from the sources.
+        pub peers: Vec<StagedPeer>,
+    }
+
+    /// A node that has a home's data, and where its agent is heard.
+    pub struct StagedPeer {
+        pub node: NodeName,
+        /// By other machines; empty: not.
+        pub address: String,
+        /// On its own machine.
+        pub socket: String,
+        pub root: String,
+    }
+
+    /// What is asked of a peer first.
+    pub struct MirrorRequest {
+        pub home: Option<Home>,
+        pub root: String,
     }
 
     /// One transfer, with every symbol and variable resolved.

@@ -70,12 +70,14 @@ pub fn half(hash: Option<u128>) -> u64 {
     hash.map_or(0, |hash| (hash as u64).max(1))
 }
 
-/// Names a file, where it goes, and the version of it.
-pub fn key(transfer: u32, target: &Where, name: &[u8], version: &Version) -> u64 {
+/// Names a file by where it goes, and the version of it: whichever way it came, by a directory, a list or another node.
+pub fn key(target: &Where, name: &[u8], version: &Version) -> u64 {
     let mut bytes = Vec::with_capacity(64 + target.below.len() + name.len());
-    pack::number(&mut bytes, u64::from(transfer));
-    encode_where(&mut bytes, target);
-    pack::bytes(&mut bytes, name);
+    pack::number(&mut bytes, target.fence.map_or(0, |fence| u64::from(fence) + 1));
+    let parts = [&target.anchor[..], &target.below, name].into_iter().flat_map(|part| part.split(|byte| *byte == b'/'));
+    for part in parts.filter(|part| !part.is_empty() && *part != b".") {
+        pack::bytes(&mut bytes, part);
+    }
     encode_version(&mut bytes, version);
     xxh3_64(&bytes)
 }
@@ -176,11 +178,11 @@ fn note(past: &mut Past, is_ours: &mut bool, boot: &str, digest: u64, kind: u64,
             past.is_doubtful |= other_boot;
         }
         DONE if *is_ours => {
-            let transfer = unpack.number()? as u32;
+            let _transfer = unpack.number()?;
             let target = decode_where(unpack)?;
             while !unpack.0.is_empty() {
                 let file = decode_done(unpack)?;
-                past.done.insert(key(transfer, &target, &file.name, &file.version), half(file.hash));
+                past.done.insert(key(&target, &file.name, &file.version), half(file.hash));
             }
         }
         CHUNK if *is_ours => {

@@ -16,6 +16,7 @@ mod finish;
 mod hash;
 mod journal;
 mod list;
+pub mod mirror;
 mod order;
 mod pace;
 mod pack;
@@ -27,6 +28,7 @@ mod trouble;
 mod walk;
 
 use std::fs::File;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 pub use clean::clean;
@@ -42,7 +44,7 @@ use copy::Work;
 use fence::Fences;
 use journal::Journal;
 use progress::Counters;
-use trouble::{Side, Trouble};
+use trouble::{Class, Side, Trouble};
 
 /// How often the status file is written.
 const STATUS_EVERY: Duration = Duration::from_millis(500);
@@ -53,12 +55,16 @@ pub struct Files {
     pub journal: File,
     pub status: Option<File>,
     pub scratch: File,
+    /// Leads to another mover that has all of it; none: the sources are read.
+    pub peer: Option<UnixStream>,
 }
 
 /// Does the errand; the caller may call it off from another thread.
 pub fn run(order: &Order, files: Files, stop: &Stop) -> Status {
     let counters = Counters::new();
     let over = Stop::default();
+    let is_mirroring = files.peer.is_some();
+    let mut has_parted = false;
     std::thread::scope(|scope| {
         if let Some(status) = &files.status {
             scope.spawn(|| {
@@ -73,13 +79,28 @@ pub fn run(order: &Order, files: Files, stop: &Stop) -> Status {
                 }
             });
         }
-        let trouble = carry_out(order, files.journal, files.scratch, &counters, stop).err();
-        if let Some(trouble) = trouble.filter(|_| !stop.is_set()) {
-            counters.failed(&trouble);
-        }
+        let carried = match files.peer {
+            Some(peer) => carry_over(order, files.journal, files.scratch, &counters, stop, peer),
+            None => carry_out(order, files.journal, files.scratch, &counters, stop),
+        };
+        has_parted = match carried {
+            Err(trouble) if stop.is_set() || trouble.class == Class::Cancelled => false,
+            Err(trouble) if is_mirroring && trouble.class != Class::Capacity => {
+                counters.warn(trouble.text);
+                true
+            }
+            Err(trouble) => {
+                counters.failed(&trouble);
+                false
+            }
+            Ok(()) => false,
+        };
         over.set();
     });
-    let status = conclude(&counters, stop);
+    let mut status = conclude(&counters, stop);
+    if let Some(outcome) = status.outcome.as_mut().filter(|_| has_parted) {
+        outcome.ending = Ending::Parted;
+    }
     if let Some(file) = files.status.as_ref().filter(|_| order.commands.is_empty()) {
         write_last(file, &status);
     }
@@ -89,6 +110,27 @@ pub fn run(order: &Order, files: Files, stop: &Stop) -> Status {
 fn write_last(file: &File, status: &Status) {
     let _ = write_status(file, status);
     let _ = file.sync_data();
+}
+
+/// From another node that has it all.
+fn carry_over(
+    order: &Order,
+    journal: File,
+    scratch: File,
+    counters: &Counters,
+    stop: &Stop,
+    peer: UnixStream,
+) -> Result<(), Trouble> {
+    let fences = Fences::open(&order.fences)
+        .map_err(|(path, errno)| Trouble::of(errno, Side::InsideDestination, "open", &path))?;
+    let kept = Journal::open(journal, order)
+        .map_err(|error| Trouble::permanent(format!("cannot use the journal: {error}")))?;
+    let work = Work::new(order, &fences, counters, stop, kept, plan::Writer::new(scratch).finish());
+    mirror::receive(&work, peer)?;
+    sums::check(&work);
+    counters.enter(Phase::Finishing);
+    finish::finish(&work);
+    Ok(())
 }
 
 fn carry_out(order: &Order, journal: File, scratch: File, counters: &Counters, stop: &Stop) -> Result<(), Trouble> {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,11 +17,15 @@ pub const ORDER_FD: RawFd = 3;
 pub const JOURNAL_FD: RawFd = 4;
 pub const STATUS_FD: RawFd = 5;
 pub const SCRATCH_FD: RawFd = 6;
+/// Only of one that copies from another node (`PEER`).
+pub const PEER_FD: RawFd = 7;
 
 /// What a mover is called.
 pub const NAME: &str = "spurmover";
 /// Its argument when it is only to remove what an earlier one has left.
 pub const CLEAN: &str = "clean";
+/// Its argument when it has a peer.
+const PEER: &str = "peer";
 
 /// Starts a mover in a process of its own. It outlives its starter; its journal stays locked for as long as it lives.
 /// `joins`: a cgroup's file that takes its number, written to before anything else is done.
@@ -31,17 +36,25 @@ pub fn start(
     is_cleaning: bool,
     joins: Option<&Path>,
 ) -> std::io::Result<Child> {
-    use std::os::unix::ffi::OsStrExt;
-    let joins = joins.and_then(|file| std::ffi::CString::new(file.as_os_str().as_bytes()).ok());
     let status = files.status.ok_or_else(|| std::io::Error::other("a mover needs a status file"))?;
     let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
     order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
     order_file.seek(std::io::SeekFrom::Start(0))?;
     lock(&files.journal)?;
-    let given = [&order_file, &files.journal, &status, &files.scratch].map(|file| file.as_raw_fd());
+    let mut given = [&order_file, &files.journal, &status, &files.scratch].map(|file| file.as_raw_fd()).to_vec();
+    given.extend(files.peer.as_ref().map(|peer| peer.as_raw_fd()));
     let mut command = Command::new(executable);
-    command.arg0(NAME).args(is_cleaning.then_some(CLEAN)).env_clear();
+    command.arg0(NAME).args(is_cleaning.then_some(CLEAN)).args(files.peer.as_ref().map(|_| PEER)).env_clear();
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    give(&mut command, given, joins);
+    command.spawn()
+}
+
+/// The child is born with these descriptors, from `ORDER_FD` on, and in this cgroup.
+pub(crate) fn give(command: &mut Command, given: Vec<RawFd>, joins: Option<&Path>) {
+    use std::os::unix::ffi::OsStrExt;
+    let joins = joins.and_then(|file| std::ffi::CString::new(file.as_os_str().as_bytes()).ok());
+    let mut high = vec![0; given.len()];
     // SAFETY: between fork and exec only async-signal-safe calls are made.
     unsafe {
         command.pre_exec(move || {
@@ -54,14 +67,13 @@ pub fn start(
                 }
             }
             // Out of the way first: a descriptor may already have the number that another one gets.
-            let mut high = [0; 4];
             for (fd, high) in given.iter().zip(&mut high) {
                 *high = libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, 64);
                 if *high < 0 {
                     return Err(std::io::Error::last_os_error());
                 }
             }
-            for (high, fd) in high.iter().zip([ORDER_FD, JOURNAL_FD, STATUS_FD, SCRATCH_FD]) {
+            for (high, fd) in high.iter().zip(ORDER_FD..) {
                 if libc::dup2(*high, fd) < 0 {
                     return Err(std::io::Error::last_os_error());
                 }
@@ -69,7 +81,6 @@ pub fn start(
             Ok(())
         });
     }
-    command.spawn()
 }
 
 /// Somebody who only looks whether a mover is there holds the lock for an instant.
@@ -103,8 +114,13 @@ const FAILED: i32 = 1;
 const UNUSABLE: i32 = 2;
 
 pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> i32 {
-    let is_cleaning = arguments.into_iter().any(|argument| argument == CLEAN);
-    match prepare() {
+    let arguments: Vec<_> = arguments.collect();
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    if has(crate::mirror::SEND) {
+        return crate::mirror::serve();
+    }
+    let is_cleaning = has(CLEAN);
+    match prepare(has(PEER)) {
         Ok((order, files, stop)) if is_cleaning => {
             drop(stop);
             if crate::clean(&order, &files.journal).is_ok() { DONE } else { FAILED }
@@ -125,17 +141,13 @@ pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> i32 {
     }
 }
 
-fn prepare() -> std::io::Result<(Order, Files, Arc<Stop>)> {
+fn prepare(has_peer: bool) -> std::io::Result<(Order, Files, Arc<Stop>)> {
     // SAFETY: whoever starts a mover gives it exactly these descriptors; nothing else in this process knows of them.
     let [order, journal, status, scratch] =
         unsafe { [ORDER_FD, JOURNAL_FD, STATUS_FD, SCRATCH_FD].map(|fd| File::from(OwnedFd::from_raw_fd(fd))) };
-    // SAFETY: plain calls; no other descriptor is in use yet.
-    unsafe {
-        libc::close_range(SCRATCH_FD as u32 + 1, u32::MAX, 0);
-        libc::umask(0o077);
-        libc::setsid();
-        libc::prctl(libc::PR_SET_NAME, c"spurmover".as_ptr());
-    }
+    // SAFETY: as above.
+    let peer = has_peer.then(|| unsafe { UnixStream::from(OwnedFd::from_raw_fd(PEER_FD)) });
+    stand_alone(if has_peer { PEER_FD } else { SCRATCH_FD } + 1);
     let mut bytes = Vec::new();
     let mut order_file = order;
     order_file.read_to_end(&mut bytes)?;
@@ -150,11 +162,22 @@ fn prepare() -> std::io::Result<(Order, Files, Arc<Stop>)> {
     if let Some(identity) = &order.identity {
         become_user(identity)?;
     }
-    Ok((order, Files { journal, status: Some(status), scratch }, stop))
+    Ok((order, Files { journal, status: Some(status), scratch, peer }, stop))
+}
+
+/// With no descriptors from this one on, and nobody's terminal.
+pub(crate) fn stand_alone(first_fd: RawFd) {
+    // SAFETY: plain calls; no other descriptor is in use yet.
+    unsafe {
+        libc::close_range(first_fd as u32, u32::MAX, 0);
+        libc::umask(0o077);
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"spurmover".as_ptr());
+    }
 }
 
 /// SIGTERM calls the errand off; one thread waits for it.
-fn listen() -> std::io::Result<Arc<Stop>> {
+pub(crate) fn listen() -> std::io::Result<Arc<Stop>> {
     let stop = Arc::new(Stop::default());
     let told = stop.clone();
     // SAFETY: the set is initialised before it is used; the mask is inherited by every later thread.
@@ -177,7 +200,7 @@ fn listen() -> std::io::Result<Arc<Stop>> {
 }
 
 /// For good. Nothing of root is left: no groups, no capabilities, and no way to gain them by running a program.
-fn become_user(identity: &Identity) -> std::io::Result<()> {
+pub(crate) fn become_user(identity: &Identity) -> std::io::Result<()> {
     let check = |result: libc::c_int| if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) };
     // SAFETY: plain calls on valid values.
     unsafe {
@@ -206,7 +229,7 @@ fn raise_open_files_limit() {
 }
 
 /// Lowest of the ordinary classes: it still moves on a busy machine, but last.
-fn give_way() {
+pub(crate) fn give_way() {
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_BEST_EFFORT_LOWEST: libc::c_int = (2 << 13) | 7;
     // SAFETY: plain calls about this process.

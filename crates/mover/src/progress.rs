@@ -45,6 +45,8 @@ pub enum Ending {
     Done,
     Failed,
     Cancelled,
+    /// The other node it copied from is of no more use; what is done is journalled.
+    Parted,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -178,6 +178,69 @@ fn every_limit_of_an_association_has_its_reason_at_every_level() {
     }
 }
 
+/// What a limit lets pass below it and at it, and whom it stops above: the last of each list is the one it is about.
+type Bounds<'a> = (Field, &'a str, [&'a [&'a str]; 3], &'a str, &'a str);
+
+#[rustfmt::skip]
+const BOUNDS: &[Bounds] = &[
+    // limit, below, at, above; the reason of a QOS, and of an association; empty: it has no such limit
+    (Field::MaxJobs,          "2",        [&[""], &["", ""], &["", "", ""]],             "QOSMaxJobsPerUserLimit",        "AssocMaxJobsLimit"),
+    (Field::MaxJobsAccount,   "2",        [&[""], &["", ""], &["", "", ""]],             "MaxJobsPerAccount",             ""),
+    (Field::MaxSubmit,        "2",        [&[""], &["", ""], &["", "", ""]],             "!QOSMaxSubmitJobPerUserLimit",  "!AssocMaxSubmitJobLimit"),
+    (Field::MaxSubmitAccount, "2",        [&[""], &["", ""], &["", "", ""]],             "!MaxSubmitJobsPerAccount",      ""),
+    (Field::GrpJobs,          "2",        [&[""], &["", ""], &["", "", ""]],             "QOSGrpJobsLimit",               "AssocGrpJobsLimit"),
+    (Field::GrpSubmit,        "2",        [&[""], &["", ""], &["", "", ""]],             "!QOSGrpSubmitJobsLimit",        "!AssocGrpSubmitJobsLimit"),
+    (Field::GrpWall,          "10",       [&["-t9"], &["-t10"], &["-t11"]],              "QOSGrpWallLimit",               "AssocGrpWallLimit"),
+    (Field::MaxWall,          "10",       [&["-t9"], &["-t10"], &["-t11"]],              "QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit"),
+    (Field::MaxTres,          "cpu=3",    [&["-n2"], &["-n3"], &["-n4"]],                "QOSMaxCpuPerJobLimit",          "AssocMaxCpuPerJobLimit"),
+    (Field::MaxTres,          "node=2",   [&["-N1"], &["-N2"], &["-N3"]],                "QOSMaxNodePerJobLimit",         "AssocMaxNodePerJobLimit"),
+    (Field::MaxTres,          "mem=200M", [&["-m199"], &["-m200"], &["-m201"]],          "QOSMaxMemoryPerJob",            "AssocMaxMemPerJob"),
+    (Field::MaxTresPerNode,   "cpu=3",    [&["-N1 -n2"], &["-N1 -n3"], &["-N1 -n4"]],    "QOSMaxCpuPerNode",              "AssocMaxCpuPerNode"),
+    (Field::MaxTresUser,      "cpu=4",    [&["-n2", "-n1"], &["-n2", "-n2"], &["-n2", "-n3"]], "QOSMaxCpuPerUserLimit",   ""),
+    (Field::MaxTresUser,      "node=2",   [&["-N1"], &["-N2"], &["-N3"]],                "QOSMaxNodePerUserLimit",        ""),
+    (Field::MaxTresUser,      "mem=200M", [&["-m99", "-m100"], &["-m100", "-m100"], &["-m100", "-m101"]], "QOSMaxMemoryPerUser", ""),
+    (Field::MaxTresUser,      "billing=3",[&["-n2"], &["-n3"], &["-n4"]],                "QOSMaxBillingPerUser",          ""),
+    (Field::MaxTresAccount,   "cpu=4",    [&["-n2", "-n1"], &["-n2", "-n2"], &["-n2", "-n3"]], "MaxCpuPerAccount",        ""),
+    (Field::MaxTresAccount,   "mem=200M", [&["-m99", "-m100"], &["-m100", "-m100"], &["-m100", "-m101"]], "MaxMemoryPerAccount", ""),
+    (Field::GrpTres,          "cpu=4",    [&["-n2", "-n1"], &["-n2", "-n2"], &["-n2", "-n3"]], "QOSGrpCpuLimit",          "AssocGrpCpuLimit"),
+    (Field::GrpTres,          "node=2",   [&["-N1"], &["-N2"], &["-N3"]],                "QOSGrpNodeLimit",               "AssocGrpNodeLimit"),
+    (Field::GrpTres,          "mem=200M", [&["-m99", "-m100"], &["-m100", "-m100"], &["-m100", "-m101"]], "QOSGrpMemLimit", "AssocGrpMemLimit"),
+    (Field::GrpTres,          "billing=3",[&["-n2"], &["-n3"], &["-n4"]],                "QOSGrpBilling",                 "AssocGrpBilling"),
+    (Field::GrpTresMins,      "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSGrpCPUMinutesLimit",         "AssocGrpCPUMinutesLimit"),
+    (Field::GrpTresRunMins,   "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSGrpCPURunMinutesLimit",      "AssocGrpCPURunMinutesLimit"),
+    (Field::MaxTresMins,      "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSMaxCpuMinutesPerJobLimit",   "AssocMaxCpuMinutesPerJobLimit"),
+    (Field::MaxTresRunMinsUser,    "cpu=10", [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]], "MaxCpuRunMinsPerUser",     ""),
+    (Field::MaxTresRunMinsAccount, "cpu=10", [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]], "MaxCpuRunMinsPerAccount",  ""),
+    (Field::MinTres,          "cpu=3",    [&["-n4"], &["-n3"], &["-n2"]],                "QOSMinCpuNotSatisfied",         ""),
+    (Field::MinTres,          "node=2",   [&["-N3"], &["-N2"], &["-N1"]],                "QOSMinNode",                    ""),
+    (Field::MinTres,          "mem=200M", [&["-m201"], &["-m200"], &["-m199"]],          "QOSMinMemory",                  ""),
+];
+
+#[test]
+fn every_limit_at_every_level_lets_pass_what_is_within_it_and_nothing_beyond() {
+    let mut wrong = Vec::new();
+    for (field, value, lists, of_qos, of_association) in BOUNDS {
+        for (level, reason) in [("qos", of_qos), ("user", of_association), ("a11", of_association), ("a1", of_association)] {
+            if reason.is_empty() {
+                continue;
+            }
+            for (which, jobs) in ["within", "at", "beyond"].iter().zip(lists) {
+                let mut world = lab();
+                set(&mut world, level, *field, value);
+                let found = outcome(&mut world, if level == "qos" { "q1" } else { "" }, jobs);
+                let mut expected = vec!["R"; jobs.len()];
+                if *which == "beyond" {
+                    expected[jobs.len() - 1] = reason;
+                }
+                if found != expected.join(" ") {
+                    wrong.push(format!("{level} {field:?}={value} {which} {jobs:?}: {found}, not {expected:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn a_qos_that_denies_refuses_what_could_never_start() {
     use Field::*;

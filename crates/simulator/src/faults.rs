@@ -24,6 +24,9 @@ pub fn strike(world: &mut World) {
             }
         }
     }
+    if crate::setting::has_foreign_files(world.seed) {
+        crate::stages::find_foreign_files(world);
+    }
     if world.dice.one_in(25) {
         restart_controller(world);
     }

@@ -19,6 +19,9 @@ pub fn heal(world: &mut World) {
         let changes = Box::new(PartitionChanges { state: Some(PartitionState::Up), ..Default::default() });
         let _ = world.propose(Caller::SYSTEM, Command::UpdatePartition { name: name.into(), changes });
     }
+    if setting::has_foreign_files(world.seed) {
+        stages::clear_foreign_files(world);
+    }
     let names: Vec<NodeName> = world.agents.keys().cloned().collect();
     // Some jobs were let in when more nodes had the feature.
     let change = NodeChange::Features(vec!["fast".into()]);

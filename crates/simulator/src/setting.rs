@@ -55,7 +55,7 @@ pub fn config(seed: u64) -> Config {
     let mut config = Config { nodes: (1..=N_NODES).map(node).collect(), partitions, ..Default::default() };
     config.controller.min_job_age = Span::from_secs(60);
     config.accounting.records = true;
-    config.burst_buffer = Some(burst_buffer());
+    config.burst_buffer = Some(burst_buffer(seed));
     config.licenses = license::parse_list("a:3,b:1").expect("two licences");
     config.scheduler.preemption.kind = PreemptKind::PartitionTier;
     config.scheduler.preemption.mode = PreemptMode::Requeue;
@@ -132,8 +132,13 @@ fn blocks() -> Topology {
     Topology { name: "default".into(), is_default: true, kind, blocks, block_sizes, ..Default::default() }
 }
 
+/// Whether others than buffers fill the pools, and empty them again.
+pub fn has_foreign_files(seed: u64) -> bool {
+    matches!(seed % 5, 1 | 3)
+}
+
 /// One pool for all, one on each node.
-fn burst_buffer() -> BurstBufferConfig {
+fn burst_buffer(seed: u64) -> BurstBufferConfig {
     let pool = |name: &str, kind, gib: u64| Pool {
         name: name.into(),
         kind,
@@ -145,6 +150,7 @@ fn burst_buffer() -> BurstBufferConfig {
     BurstBufferConfig {
         pools: vec![pool("flash", PoolKind::Shared, 6), pool("nvme", PoolKind::Node, 2)],
         enables_persistent: true,
+        preempts: matches!(seed % 5, 2 | 3),
         stage_in_timeout: Span::from_secs(120),
         stage_out_timeout: Span::from_secs(120),
         ..Default::default()

@@ -2,10 +2,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::command::PlaceResult;
+use model::pool::PoolReport;
 use model::staging::{Access, Home, Moved, StageFailure, StageResult};
 use model::{BufferPhase, Caller, Command, Duty, Job, JobId, NodeName, Owner, Phase, Reason, Task};
 use state::Cluster;
-use state::buffers::capacity::{Usage, total_on};
+use state::buffers::capacity::{Usage, holdable_on, total_on};
 
 use crate::World;
 
@@ -206,8 +207,60 @@ pub fn welcome(world: &mut World, node: &NodeName) {
     strays.iter().for_each(|home| world.disks.remove(node, home));
 }
 
+/// Now and then an agent finds more or less in its pools than buffers have put there.
+pub fn find_foreign_files(world: &mut World) {
+    let names: Vec<NodeName> = world.agents.iter().filter(|it| it.1.is_welcome).map(|it| it.0.clone()).collect();
+    for node in names {
+        if world.dice.one_in(12) {
+            let foreign = world.dice.below(4);
+            seen(world, node, foreign);
+        }
+    }
+}
+
+/// Whatever was there is gone.
+pub fn clear_foreign_files(world: &mut World) {
+    let names: Vec<NodeName> = world.agents.keys().cloned().collect();
+    names.into_iter().for_each(|node| seen(world, node, 0));
+}
+
+fn seen(world: &mut World, node: NodeName, foreign_gib: u64) {
+    let Some(config) = world.cluster.config().burst_buffer.clone() else { return };
+    let report = |pool: &model::pool::Pool| {
+        let total_bytes = pool.total_bytes.unwrap_or(0);
+        let foreign_bytes = (foreign_gib << 30).min(total_bytes);
+        PoolReport { pool: pool.name.clone(), total_bytes, foreign_bytes, ..Default::default() }
+    };
+    let pools = config.pools.iter().map(report).collect();
+    world.leader.propose_later(Command::PoolsSeen { node, pools });
+}
+
+/// What is given out anew is there to be given out, whatever lies in the pools besides.
+fn is_to_be_had(before: &Cluster, after: &Cluster) -> Result<(), String> {
+    let Some(config) = &after.config().burst_buffer else { return Ok(()) };
+    let (old, new) = (Usage::of(before), Usage::of(after));
+    for pool in &config.pools {
+        let most = pool.total_bytes.unwrap_or(0).min(after.usable(&pool.name).unwrap_or(u64::MAX));
+        let (had, has) = (old.of_shared(&pool.name), new.of_shared(&pool.name));
+        if has > had && has > most {
+            return Err(format!("{has} of pool {} are given out, where {most} can be had", pool.name));
+        }
+        for node in after.nodes() {
+            let (had, has) = (old.on_node(&pool.name, &node.name), new.on_node(&pool.name, &node.name));
+            let most = holdable_on(after, pool, &node.name);
+            if has > had && has > most {
+                return Err(format!("{has} of pool {} on {} are given out of {most}", pool.name, node.name));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Space is given back only when nothing is left of what was there.
 pub fn observe(before: &Cluster, world: &World, command: &Command) -> Result<(), String> {
+    if matches!(command, Command::AdoptPlan(_)) {
+        is_to_be_had(before, &world.cluster)?;
+    }
     // An operator has given up on it, or on the node it is on; the agent removes it when it comes back.
     if matches!(command, Command::DropBuffer { .. } | Command::Reconfigure { .. }) {
         return Ok(());

@@ -3,7 +3,7 @@ use imbl::{OrdMap, Vector};
 use model::accounts::{Accounts, Association, Change, Edit, EntityFilter, Field, Value};
 use model::chronicle::{BufferEvent, Chronicle, NodeEvent, Transaction};
 use model::node::{Node, NodePhase};
-use model::{NodeName, PersistentBuffer, Timestamp};
+use model::{NodeName, PersistentBuffer, Reservation, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -22,6 +22,9 @@ pub struct Kept {
     open: OrdMap<NodeName, Arc<NodeEvent>>,
     /// Persistent buffers that are gone.
     buffers: Vector<Arc<BufferEvent>>,
+    /// Reservations whose time is over, or that were deleted in it.
+    reservations: Vector<Arc<Reservation>>,
+    began: Option<Timestamp>,
 }
 
 impl Cluster {
@@ -54,13 +57,29 @@ pub(crate) fn note_buffer(cluster: &mut Cluster, buffer: &PersistentBuffer) {
     push(&mut cluster.chronicle.buffers, event);
 }
 
+/// The first entry of all.
+pub(crate) fn note_beginning(cluster: &mut Cluster, at: Timestamp) {
+    if cluster.now == Timestamp::default() {
+        cluster.chronicle.began = Some(at);
+    }
+}
+
+/// Its present time ends now, if it has begun.
+pub(crate) fn note_reservation(cluster: &mut Cluster, reservation: &Reservation) {
+    let end = reservation.end.min(cluster.now);
+    if reservation.start < end {
+        push(&mut cluster.chronicle.reservations, Reservation { end, ..reservation.clone() });
+    }
+}
+
 impl Kept {
     fn all(&self) -> Chronicle {
         let mut events: Vec<NodeEvent> =
             self.events.iter().chain(self.open.values()).map(|one| (**one).clone()).collect();
         events.sort_by(|one, other| (one.from, &one.node).cmp(&(other.from, &other.node)));
         let transactions = self.transactions.iter().map(|one| (**one).clone()).collect();
-        Chronicle { transactions, events, buffers: Vec::new() }
+        let reservations = self.reservations.iter().map(|one| (**one).clone()).collect();
+        Chronicle { transactions, events, buffers: Vec::new(), reservations, began: self.began }
     }
 }
 

@@ -64,6 +64,7 @@ pub fn apply(cluster: &mut Cluster, entry: &Entry) -> Applied {
 }
 
 fn apply_unguarded(cluster: &mut Cluster, entry: &Entry) -> Applied {
+    chronicle::note_beginning(cluster, entry.at);
     cluster.now = cluster.now.max(entry.at);
     limits::adapt(cluster);
     let reply = dispatch(cluster, entry.by, &entry.command);

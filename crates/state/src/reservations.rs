@@ -7,7 +7,7 @@ use model::time::Span;
 use model::{HeldBy, Job, JobId, JobSpec, NodeName, Phase, Reservation, Start, Timestamp, Wake};
 
 use crate::settle::wake;
-use crate::{Cluster, on};
+use crate::{Cluster, chronicle, on};
 
 impl Cluster {
     pub fn reservation(&self, name: &str) -> Option<&Arc<Reservation>> {
@@ -159,7 +159,11 @@ fn advance(cluster: &mut Cluster, name: &str) {
     let reservation = cluster.reservation_mut(name);
     if reservation.end <= now {
         match reservation.window_after(now) {
-            Some(window) if reservation.repeats() => begin_again(reservation, window),
+            Some(window) if reservation.repeats() => {
+                let over = reservation.clone();
+                begin_again(reservation, window);
+                chronicle::note_reservation(cluster, &over);
+            }
             _ => return remove(cluster, name),
         }
     }
@@ -216,6 +220,8 @@ fn purge(cluster: &mut Cluster, name: &str) {
     let next = if reservation.repeats() { reservation.window_after(reservation.end) } else { None };
     match next {
         Some(window) => {
+            let over = reservation.clone();
+            chronicle::note_reservation(cluster, &over);
             begin_again(cluster.reservation_mut(name), window);
             changed(cluster, name);
         }
@@ -257,6 +263,7 @@ pub(crate) fn changed(cluster: &mut Cluster, name: &str) {
 /// Takes the reservation away. Jobs that waited for it are held, unless it says otherwise.
 pub(crate) fn remove(cluster: &mut Cluster, name: &str) {
     let Some(reservation) = cluster.reservations.remove(name) else { return };
+    chronicle::note_reservation(cluster, &reservation);
     let holds = !reservation.has(Flag::NoHoldJobsAfterEnd);
     let waiting = cluster.jobs().filter(|job| job.phase == Phase::Pending);
     let waiting = waiting.filter(|job| job.spec.reservations.iter().any(|one| one == name));

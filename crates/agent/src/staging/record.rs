@@ -81,7 +81,7 @@ impl Papers {
             .mode(0o600)
             .open(self.path("status"))?;
         let scratch = mover::scratch_in(&self.dir)?;
-        Ok(mover::Files { journal: self.journal()?, status: Some(status), scratch })
+        Ok(mover::Files { journal: self.journal()?, status: Some(status), scratch, peer: None })
     }
 
     pub fn remove(&self) {

@@ -7,6 +7,7 @@ use model::agent::Report;
 use model::staging::{Direction, Home, Moved, Removal, StageFailure, StageResult, StageWork};
 use tokio::sync::watch;
 
+use super::serve::Served;
 use super::{ground, work};
 use crate::table::Agent;
 
@@ -14,7 +15,10 @@ use crate::table::Agent;
 const REMOVED_MAX: usize = 10_000;
 
 #[derive(Default)]
-pub struct Staging(Mutex<Table>);
+pub struct Staging {
+    table: Mutex<Table>,
+    pub served: Served,
+}
 
 #[derive(Default)]
 pub struct Table {
@@ -38,7 +42,7 @@ pub struct Slot {
 
 impl Staging {
     pub fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().expect("no panic while the staging table is held")
+        self.table.lock().expect("no panic while the staging table is held")
     }
 }
 
@@ -156,6 +160,7 @@ pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
     let agent = agent.clone();
     tokio::spawn(async move {
         let _turn = turn.lock().await;
+        let _unread = agent.staging.served.end(&home).await;
         let node = agent.options.node.to_string();
         let (held, root, named) = (agent.clone(), removal.root.clone(), home.clone());
         let removed = tokio::task::spawn_blocking(move || {

@@ -1,5 +1,6 @@
 //! One work from its record to its result: the mover is started, or joined if an earlier agent has started it, watched, and ended
 //! when it is called off or takes too long.
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 use super::record::{Papers, Record, boot_id};
 use super::table::{DIRECTIONS, failed};
-use super::{errand, ground, group};
+use super::{errand, fetch, ground, group};
 use crate::supervisor::Identity;
 use crate::table::Agent;
 use crate::{leftovers, sys};
@@ -55,9 +56,18 @@ pub async fn perform(
     mut halted: watch::Receiver<bool>,
 ) -> Option<StageResult> {
     let mut pause = Duration::from_secs(1);
-    for _ in 0..STARTS_MAX {
+    // Each peer has one chance; then the sources are read.
+    let mut peers = work.peers.iter();
+    for _ in 0..STARTS_MAX as usize + work.peers.len() {
+        let peer = match peers.next() {
+            Some(peer) => fetch::open(agent, home, work, peer)
+                .await
+                .map_err(|why| tracing::info!(?home, node = %peer.node, why, "a peer does not give the data"))
+                .ok(),
+            None => None,
+        };
         let (held, named, wanted) = (agent.clone(), home.clone(), work.clone());
-        let begun = tokio::task::spawn_blocking(move || begin(&held, &named, &wanted)).await;
+        let begun = tokio::task::spawn_blocking(move || begin(&held, &named, &wanted, peer)).await;
         let mover = match begun.map_err(|error| error.to_string()).and_then(|begun| begun) {
             Ok(Begun::Moving(mover)) => mover,
             Ok(Begun::Over(result)) => return Some(result),
@@ -75,8 +85,16 @@ pub async fn perform(
             let limit = work.timeout.0 / 1_000_000;
             return Some(conclude(agent, home, work, failed(format!("not finished after {limit} seconds"))));
         }
-        if let Some(result) = papers.status().and_then(|status| result_of(&status, started_secs)) {
+        let status = papers.status();
+        if let Some(result) = status.as_ref().and_then(|status| result_of(status, started_secs)) {
             return Some(conclude(agent, home, work, result));
+        }
+        if let Some(outcome) = status.and_then(|status| status.outcome)
+            && outcome.ending == mover::Ending::Parted
+        {
+            let why = outcome.warnings.last().cloned().unwrap_or_default();
+            tracing::info!(?home, why, "a peer did not give all of the data");
+            continue;
         }
         tracing::warn!(?home, "a mover has ended without a result; another goes on");
         tokio::select! {
@@ -89,7 +107,7 @@ pub async fn perform(
 }
 
 /// Blocks. What is on the disk decides whether there is something to do.
-fn begin(agent: &Agent, home: &Home, work: &StageWork) -> Result<Begun, String> {
+fn begin(agent: &Agent, home: &Home, work: &StageWork, peer: Option<UnixStream>) -> Result<Begun, String> {
     let node = agent.options.node.as_str();
     let papers = Papers::new(&work.root, home, node, work.direction);
     let known = papers.read().filter(|record| record.work.attempt == work.attempt);
@@ -125,6 +143,9 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork) -> Result<Begun, String> 
         return Ok(Begun::Over(result));
     }
     let files = papers.files().map_err(|error| format!("cannot make the mover's files: {error}"))?;
+    // Only what fills the home and nothing else is the same wherever it comes from.
+    let is_mirrored = order.commands.is_empty() && order.fences.len() == 1 && work.direction == Direction::In;
+    let files = mover::Files { peer: peer.filter(|_| is_mirrored), ..files };
     let group = group::make(agent.cgroup.as_deref(), home, work.direction);
     let joins = group.as_ref().map(|group| group.path().join("cgroup.procs"));
     let child = mover::process::start(Path::new(EXECUTABLE), &order, files, false, joins.as_deref())
@@ -294,7 +315,7 @@ fn result_of(status: &mover::Status, started_secs: u64) -> Option<StageResult> {
             }))
         }
         // By somebody else than us: as good as a crash.
-        mover::Ending::Cancelled => None,
+        mover::Ending::Cancelled | mover::Ending::Parted => None,
     }
 }
 

@@ -40,7 +40,7 @@ pub fn run(call: &Call) -> Result<i32, String> {
     let kept = journal.try_clone().map_err(|error| format!("journal: {error}"))?;
     let status = scratch("status file")?;
     let shown = status.try_clone().map_err(|error| format!("status file: {error}"))?;
-    let files = Files { journal, status: Some(status), scratch: scratch("plan")? };
+    let files = Files { journal, status: Some(status), scratch: scratch("plan")?, peer: None };
     interrupt::note_signals();
     let status = move_and_show(&order, files, &shown, parsed.has("quiet"));
     if parsed.has("manifest") {
@@ -174,7 +174,7 @@ fn report(status: &Status) -> Result<i32, String> {
             );
             Ok(0)
         }
-        Ending::Cancelled => Ok(128 + interrupt::requested().unwrap_or(libc::SIGTERM)),
+        Ending::Cancelled | Ending::Parted => Ok(128 + interrupt::requested().unwrap_or(libc::SIGTERM)),
         Ending::Failed => {
             outcome.errors.iter().for_each(|error| eprintln!("spur mover: {error}"));
             Err(format!("{} files could not be moved", outcome.n_errors))

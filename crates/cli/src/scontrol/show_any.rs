@@ -1,9 +1,11 @@
 //! `scontrol show ENTITY`: what is asked of the controller for each, and who renders it.
+use model::Reject;
 use model::request::JobFilter;
+use wire::CallError;
 
 use super::{
     Entity, Mode, Reply, asking, bbstat, help, hosts, now, only_asking, owner, show, show_assoc_mgr, show_burst,
-    show_config, show_reservation, show_slurmd, show_topology,
+    show_config, show_node, show_reservation, show_slurmd, show_topology,
 };
 use crate::zone::Clock;
 
@@ -61,7 +63,15 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         }),
         Entity::Node => only_asking("slurm_load_node error", async |controller| {
             let configuration = controller.configuration().await?;
-            let nodes = controller.nodes().await?;
+            if configuration.config.hides_partitions() {
+                return Ok(Reply::failed(&format!("slurm_load_partitions error: {}", Reject::NotPermitted)));
+            }
+            let nodes = match controller.nodes().await {
+                Err(CallError::Refused(refusal @ Reject::NotPermitted)) => {
+                    return Ok(Reply::failed(&format!("slurm_load_node error: {refusal}")));
+                }
+                other => other?,
+            };
             let clock = now().at(configuration.now);
             let mut reply = show::nodes(id, &nodes, &configuration.config, &clock, mode.style, mode.document());
             preface(&mut reply, mode, &clock, nodes.len());
@@ -69,7 +79,14 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
         }),
         Entity::Partition => only_asking("slurm_load_partitions error", async |controller| {
             let config = controller.configuration().await?.config;
-            let nodes = controller.nodes().await?;
+            if config.hides_partitions() {
+                return Ok(Reply::failed(&format!("slurm_load_partitions error: {}", Reject::NotPermitted)));
+            }
+            // Where nodes are private, what the configuration says of them is enough.
+            let nodes = match controller.nodes().await {
+                Err(CallError::Refused(Reject::NotPermitted)) => show_node::as_configured(&config),
+                other => other?,
+            };
             let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document());
             preface(&mut reply, mode, &now(), config.partitions.len());
             Ok(reply)

@@ -1,5 +1,5 @@
 //! `scontrol show node` and `show partition`.
-use model::Partition;
+use model::{Node, Partition};
 use model::config::Config;
 use model::duration;
 use model::hostlist;
@@ -97,6 +97,15 @@ pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &C
 }
 
 /// Appends one partition; `nodes` are all the cluster's.
+/// Nodes as they were configured, for whoever may see no more of them.
+pub fn as_configured(config: &Config) -> Vec<NodeView> {
+    let of = |node: &model::config::NamedNode| {
+        let node = Node { name: node.name.clone(), config: node.config.clone(), ..Default::default() };
+        NodeView { node, ..Default::default() }
+    };
+    config.nodes.iter().map(of).collect()
+}
+
 pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Config, style: Style, out: &mut String) {
     let own: Vec<&NodeView> = nodes.iter().filter(|node| partition.nodes.contains(&node.node.name)).collect();
     let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();

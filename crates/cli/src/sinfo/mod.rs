@@ -1,7 +1,8 @@
 //! `sinfo`: partitions and nodes.
 use std::time::Duration;
 
-use model::Partition;
+use model::{Partition, Reject};
+use wire::CallError;
 use model::config::Config;
 use model::request::NodeView;
 
@@ -39,7 +40,16 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
     };
     loop {
         let configuration = controller.configuration().await?;
-        let nodes = controller.nodes().await?;
+        if configuration.config.hides_partitions() {
+            return Err(Trouble::Call(Reject::NotPermitted.to_string()));
+        }
+        let nodes = match controller.nodes().await {
+            Err(CallError::Refused(Reject::NotPermitted)) => {
+                eprintln!("slurm_load_node: {}", Reject::NotPermitted);
+                return Ok(1);
+            }
+            other => other?,
+        };
         let clock = Clock::local(options.time_format.as_deref(), configuration.now);
         if options.reservations {
             let reservations = controller.reservations().await?;

@@ -1,6 +1,7 @@
 //! `squeue`: the jobs of the cluster, or their steps.
 use std::time::{Duration, Instant};
 
+use model::Reject;
 use model::config::Config;
 use model::request::JobsPage;
 use model::time::Span;
@@ -46,6 +47,9 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         return Ok(1);
     };
     let config = controller.configuration().await?.config;
+    if config.hides_partitions() && !options.shows_steps {
+        eprintln!("slurm_load_partitions: {}", Reject::NotPermitted);
+    }
     if let Some(secs) = options.iterate_secs {
         let watch = Watch::new(&cluster, request(options), Some(controller));
         return show_again_and_again(options, &config, watch, Duration::from_secs(secs)).await;

@@ -11,6 +11,7 @@ use crate::{accounting, context, version};
 
 mod options;
 mod reports;
+mod reserved;
 mod show;
 mod usage;
 mod utilization;
@@ -176,6 +177,14 @@ fn command(words: &[String], options: &mut Options) -> i32 {
         eprintln!(" Job report only supports a single --tres type.\n Generate a separate report for each TRES type.");
         return 1;
     }
+    if matches!(report, Report::Utilization)
+        && options.tres.as_ref().is_some_and(|list| list.iter().any(|one| one == "node"))
+    {
+        eprintln!(
+            "sreport: fatal: TRES node usage is no longer reported in the Cluster Utilization report.  Please use TRES CPU instead."
+        );
+        return 1;
+    }
     match context::ask(make(report, options, &clock)) {
         Ok(Ok(text)) => drop(print(&text)),
         Ok(Err(text)) => {
@@ -200,15 +209,10 @@ async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result
         return Err(Trouble::Call("Slurm accounting storage is disabled".into()));
     }
     let accounts = controller.accounts().await?;
-    let reservations = match report {
-        Report::Reservations => controller.reservations().await?,
-        _ => Vec::new(),
-    };
     // Where events are private, nothing is known of them.
-    let events = match report {
-        Report::Utilization => controller.chronicle().await.map(|all| all.events).unwrap_or_default(),
-        _ => Vec::new(),
-    };
+    let past = controller.chronicle().await.unwrap_or_default();
+    let mut reservations = past.reservations;
+    reservations.extend(controller.reservations().await?);
     let period = options.period(clock);
     let mut parts = Vec::new();
     {
@@ -225,7 +229,8 @@ async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result
         parts: &parts,
         period,
         clock,
-        events: &events,
+        events: &past.events,
+        began: past.began,
     };
     Ok(match report {
         Report::Utilization => scene.utilization(),

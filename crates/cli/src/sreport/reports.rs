@@ -22,6 +22,8 @@ pub struct Scene<'a> {
     pub clock: &'a Clock,
     /// When nodes were out of service.
     pub events: &'a [NodeEvent],
+    /// When the cluster was first heard of, as far as that is known.
+    pub began: Option<Timestamp>,
 }
 
 pub(super) type Row = Vec<(&'static str, Cell)>;
@@ -68,7 +70,8 @@ impl Scene<'_> {
 
     /// All that there could have been of a resource.
     pub(super) fn total(&self, name: &str) -> u64 {
-        usage::capacity(self.config).get(name).copied().unwrap_or(0) * self.period.secs()
+        let since = self.began.unwrap_or_default();
+        usage::capacity(self.config).get(name).copied().unwrap_or(0) * self.period.overlap(since, self.period.end)
     }
 
     /// One row for each resource that was asked for.
@@ -101,7 +104,7 @@ impl Scene<'_> {
     }
 
     /// The table under its heading; an error has what could be shown.
-    fn under(&self, heading: String, fields: &[Field], usual: &[&str], rows: &[Row]) -> Result<String, String> {
+    pub(super) fn under(&self, heading: String, fields: &[Field], usual: &[&str], rows: &[Row]) -> Result<String, String> {
         match self.options.table(fields, usual, rows) {
             Ok(table) => Ok(heading + &table),
             Err(table) => Err(heading + &table),
@@ -120,6 +123,15 @@ impl Scene<'_> {
             usage::add(of_users.entry((&part.account, &part.user)).or_default(), &part.used);
             for account in self.above(&part.account) {
                 usage::add(of_accounts.entry(account).or_default(), &part.used);
+            }
+        }
+        let kept = self.kept_for();
+        for ((account, user), used) in &kept {
+            if !user.is_empty() {
+                usage::add(of_users.entry((account, user)).or_default(), used);
+            }
+            for above in self.above(account) {
+                usage::add(of_accounts.entry(above).or_default(), used);
             }
         }
         let mut rows = Vec::new();
@@ -162,14 +174,26 @@ impl Scene<'_> {
     }
 
     pub fn by_user(&self) -> Result<String, String> {
+        let kept = self.kept_for();
         let mut sums: BTreeMap<(&str, &str), Amounts> = BTreeMap::new();
         for part in self.parts.iter().filter(|part| self.is_meant(part) && self.is_in_accounts(part)) {
             usage::add(sums.entry((&part.user, &part.account)).or_default(), &part.used);
         }
+        for ((account, user), used) in kept.iter().filter(|((account, user), _)| self.is_in(account) && !user.is_empty()) {
+            usage::add(sums.entry((user, account)).or_default(), used);
+        }
+        let sums = self.most_first(sums.into_iter().collect());
         let rows = sums.iter().flat_map(|((user, account), used)| self.user_rows(user, account, used));
         let rows: Vec<Row> = rows.collect();
         let fields = self.usage_fields("account", "Account", 15);
         self.show("Cluster/User/Account Utilization", true, &fields, USERS_FIRST, &rows)
+    }
+
+    /// Whoever used most comes first.
+    fn most_first<K: Ord + Clone>(&self, mut sums: Vec<(K, Amounts)>) -> Vec<(K, Amounts)> {
+        let first = self.tres().first().cloned().unwrap_or_else(|| "cpu".into());
+        sums.sort_by_key(|(key, used)| (std::cmp::Reverse(used.get(&first).copied().unwrap_or(0)), key.clone()));
+        sums
     }
 
     fn user_rows(&self, user: &str, account: &str, used: &Amounts) -> Vec<Row> {
@@ -184,7 +208,12 @@ impl Scene<'_> {
 
     /// Those who used most, by CPUs.
     pub fn top(&self) -> Result<String, String> {
+        let kept = self.kept_for();
         let mut sums: BTreeMap<(&str, String), Amounts> = BTreeMap::new();
+        for ((account, user), used) in kept.iter().filter(|((account, user), _)| self.is_in(account) && !user.is_empty()) {
+            let account = if self.options.groups_accounts { String::new() } else { account.clone() };
+            usage::add(sums.entry((user, account)).or_default(), used);
+        }
         for part in self.parts.iter().filter(|part| self.is_meant(part) && self.is_in_accounts(part)) {
             let account = if self.options.groups_accounts { String::new() } else { part.account.clone() };
             usage::add(sums.entry((&part.user, account)).or_default(), &part.used);
@@ -194,17 +223,14 @@ impl Scene<'_> {
             let accounts_of = |user: &str| {
                 let mut names: Vec<&str> =
                     self.parts.iter().filter(|part| part.user == user).map(|part| part.account.as_str()).collect();
+                names.extend(kept.keys().filter(|(_, of)| of == user).map(|(account, _)| account.as_str()));
                 names.sort_unstable();
                 names.dedup();
-                names.join(",")
+                names.join(", ")
             };
             sums = sums.into_iter().map(|((user, _), used)| ((user, accounts_of(user)), used)).collect();
         }
-        let first = self.tres().first().cloned().unwrap_or_else(|| "cpu".into());
-        let mut sums: Vec<((&str, String), Amounts)> = sums.into_iter().collect();
-        sums.sort_by_key(|((user, account), used)| {
-            (std::cmp::Reverse(used.get(&first).copied().unwrap_or(0)), user.to_string(), account.clone())
-        });
+        let mut sums = self.most_first(sums.into_iter().collect());
         sums.truncate(self.options.top_count);
         let rows = sums.iter().flat_map(|((user, account), used)| self.user_rows(user, account, used));
         let rows: Vec<Row> = rows.collect();
@@ -323,58 +349,17 @@ impl Scene<'_> {
         }
     }
 
-    pub fn reservations(&self) -> Result<String, String> {
-        let names = &self.options.names;
-        let in_period = |one: &&Reservation| {
-            (names.is_empty() || names.contains(&one.name))
-                && one.start < self.period.end
-                && one.end > self.period.start
-        };
-        let mut rows = Vec::new();
-        for one in self.reservations.iter().filter(in_period) {
-            let from = one.start.max(self.period.start);
-            let secs = (one.end.min(self.period.end) - from).secs();
-            let is_kept = |node: &&model::config::NamedNode| one.nodes.contains(&node.name);
-            let cpus: u64 = self.config.nodes.iter().filter(is_kept).map(|node| u64::from(node.config.cpus)).sum();
-            let mut used = Amounts::new();
-            self.parts
-                .iter()
-                .filter(|part| part.reservation == one.name)
-                .for_each(|part| usage::add(&mut used, &part.used));
-            let total = cpus * secs;
-            let allocated = used.get("cpu").copied().unwrap_or(0).min(total);
-            rows.push(vec![
-                self.cluster_cell(),
-                ("name", text(&one.name)),
-                ("start", text(&self.clock.show(one.start))),
-                ("end", text(&self.clock.show(one.end))),
-                ("tresname", text("cpu")),
-                ("allocated", Cell::Secs(allocated, total)),
-                ("idle", Cell::Secs(total - allocated, total)),
-            ]);
-        }
-        let fields = fields(&[
-            ("allocated", "Allocated", 20),
-            ("cluster", "Cluster", 9),
-            ("end", "End", 19),
-            ("idle", "Idle", 20),
-            ("name", "Name", 9),
-            ("start", "Start", 19),
-            ("tresname", "TRES Name", 14),
-        ]);
-        let usual = ["cluster", "name", "start", "end", "tresname", "allocated", "idle"];
-        let unit = self.options.usage_unit("TRES");
-        let heading = self.options.heading("Reservation Utilization", self.period, false, &unit, self.clock);
-        self.under(heading, &fields, &usual, &rows)
-    }
-
     fn is_meant(&self, part: &Part) -> bool {
         !part.used.is_empty() && (self.options.users.is_empty() || self.options.users.contains(&part.user))
     }
 
     fn is_in_accounts(&self, part: &Part) -> bool {
+        self.is_in(&part.account)
+    }
+
+    fn is_in(&self, account: &str) -> bool {
         let wanted = &self.options.accounts;
-        wanted.is_empty() || self.above(&part.account).iter().any(|account| wanted.contains(account))
+        wanted.is_empty() || self.above(account).iter().any(|account| wanted.contains(account))
     }
 
     /// The account and those above it, up to the root.

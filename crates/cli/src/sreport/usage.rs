@@ -36,6 +36,7 @@ pub struct Part {
     pub reservation: String,
     pub n_cpus: u32,
     pub used: Amounts,
+    pub ran_secs: u64,
     /// While it waited: what it asked for, in seconds of CPUs.
     pub planned_cpu_secs: u64,
 }
@@ -63,6 +64,7 @@ fn part(job: &JobRecord, period: Period, now: Timestamp) -> Option<Part> {
         wckey: job.wckey.clone(),
         reservation: job.reservation.clone(),
         n_cpus: job.held.n_cpus,
+        ran_secs: ran,
         used: if ran == 0 { Amounts::new() } else { times(&job.held, ran) },
         planned_cpu_secs: u64::from(job.asked.n_cpus) * waited,
     })

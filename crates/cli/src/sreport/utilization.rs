@@ -13,6 +13,7 @@ impl Scene<'_> {
         let mut used = Amounts::new();
         self.parts.iter().for_each(|part| usage::add(&mut used, &part.used));
         let planned: u64 = self.parts.iter().map(|part| part.planned_cpu_secs).sum();
+        *used.entry("cpu".into()).or_default() += self.kept_idle_secs();
         let capacity = usage::capacity(self.config);
         let row = |name: &String| {
             let total = self.total(name);
@@ -21,7 +22,7 @@ impl Scene<'_> {
             let maintained = self.maintained_secs(name).min(total - allocated - down);
             let planned = if name == "cpu" { planned.min(total - allocated - down - maintained) } else { 0 };
             let cell = |secs: u64| Cell::Secs(secs, total);
-            let whole = u64::from(total > 0) * self.period.secs();
+            let whole = capacity.get(name).copied().unwrap_or(0) * self.period.secs();
             vec![
                 self.cluster_cell(),
                 ("tresname", text(name)),
@@ -129,6 +130,7 @@ mod tests {
             period: Period { start: at(1000), end: at(1100) },
             clock: &clock,
             events: &[event],
+            began: None,
         };
         assert_eq!((scene.down_secs("cpu"), scene.maintained_secs("cpu")), (40, 160));
         assert_eq!((scene.down_secs("node"), scene.maintained_secs("node")), (10, 40));

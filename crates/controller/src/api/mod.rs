@@ -279,8 +279,12 @@ impl Controller for Api {
     }
 
     async fn chronicle(&self, request: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
-        self.reader(&request)?.events()?;
-        let chronicle = codec::encode(&self.published.now().chronicle()).into();
+        let reader = self.reader(&request)?;
+        reader.events()?;
+        let cluster = self.published.now();
+        let mut chronicle = cluster.chronicle();
+        chronicle.reservations.retain(|one| reader.may_see_reservation(&cluster, one));
+        let chronicle = codec::encode(&chronicle).into();
         Ok(Response::new(wire::proto::ChronicleReply { chronicle }))
     }
 

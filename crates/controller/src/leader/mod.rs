@@ -1,4 +1,5 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
+mod fanout;
 pub mod health;
 mod het;
 pub mod hooks;

@@ -6,6 +6,8 @@ use model::staging::{Access, Direction, Home, Removal, StageWork, TransferOrder}
 use model::{Buffer, Duty, Job, NodeName, Outcome, Owner, PersistentBuffer, Phase, Task};
 use state::Cluster;
 
+use super::fanout;
+
 /// One order, and the place it is about.
 pub struct Errand {
     pub access: Access,
@@ -21,7 +23,8 @@ pub fn errands(cluster: &Cluster, duty: &Duty) -> Vec<Errand> {
             if buffer.plugin.is_external() {
                 return Vec::new();
             }
-            buffer.places.iter().filter_map(|place| errand(cluster, job, buffer, place, duty.task)).collect()
+            let errands = buffer.places.iter().filter_map(|place| errand(cluster, job, buffer, place, duty.task));
+            fanout::arrange(cluster, job, buffer, errands.collect())
         }
         Owner::Persistent(name) => {
             let Some(buffer) = cluster.persistent(name).filter(|buffer| !buffer.plugin.is_external()) else {

@@ -146,7 +146,7 @@ pub fn is_done(work: &Work, batch: &Batch, item: &Item, sides: &Sides, stat: &St
         return false;
     }
     let version = version_of(stat);
-    let key = journal::key(batch.transfer, &batch.target, item.destination(), &version);
+    let key = journal::key(&batch.target, item.destination(), &version);
     let Some(half) = work.past.hash_of(key) else { return false };
     let name = OsStr::from_bytes(item.destination());
     let Ok(there) = fs::statat(&sides.target, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
@@ -162,7 +162,7 @@ pub fn is_done(work: &Work, batch: &Batch, item: &Item, sides: &Sides, stat: &St
         && hash_of(work, &fd, version.size_bytes, buffer, false).is_ok_and(|hash| journal::half(Some(hash)) == half)
 }
 
-fn hash_of(work: &Work, fd: &OwnedFd, size_bytes: u64, buffer: &mut [u8], is_from_disk: bool) -> Result<u128, Fault> {
+pub fn hash_of(work: &Work, fd: &OwnedFd, size_bytes: u64, buffer: &mut [u8], is_from_disk: bool) -> Result<u128, Fault> {
     let mut chunks = Vec::new();
     for (start, length) in chunks_of(size_bytes, work.order.chunk_bytes) {
         chunks.push(read_back(work, fd, start, length, buffer, is_from_disk)?);

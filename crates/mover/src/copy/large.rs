@@ -55,7 +55,7 @@ fn start(work: &Work, batch: &Batch, n_tries: u32, buffer: &mut [u8]) -> Result<
     }
     let noted = work.journal.lock().expect("no panic while held").begun(&batch.target);
     work.check_journal(noted);
-    let key = journal::key(batch.transfer, &batch.target, item.destination(), &version_of(&before));
+    let key = journal::key(&batch.target, item.destination(), &version_of(&before));
     let n_chunks = size_bytes.div_ceil(work.order.chunk_bytes).max(1);
     let target_trouble = |errno| target_trouble(work, &batch.target, item.destination(), errno);
     let (target, chunks) = open_part(work, &sides, item, key, n_chunks, size_bytes, n_tries).map_err(target_trouble)?;

@@ -1,5 +1,5 @@
 //! The copying: workers that take batches of small files from the plan, and chunks of large ones from each other.
-mod batch;
+pub mod batch;
 pub mod bytes;
 mod large;
 mod retry;
@@ -142,20 +142,20 @@ impl<'a> Work<'a> {
         target.commit(stat).map_err(target_trouble)
     }
 
-    fn note_done(&self, transfer: u32, target: &Where, files: &mut Vec<DoneFile>) {
+    pub fn note_done(&self, transfer: u32, target: &Where, files: &mut Vec<DoneFile>) {
         let noted = self.journal.lock().expect("no panic while held").done(transfer, target, files);
         files.clear();
         self.check_journal(noted);
     }
 
     /// Without a journal a later mover copies again what this one has copied; that is no reason to fail.
-    fn check_journal(&self, noted: std::io::Result<()>) {
+    pub fn check_journal(&self, noted: std::io::Result<()>) {
         if let Err(error) = noted {
             self.counters.warn(format!("cannot write the journal: {error}"));
         }
     }
 
-    fn is_unread(&self, target: &Where) -> bool {
+    pub fn is_unread(&self, target: &Where) -> bool {
         target.fence.is_some_and(|fence| self.order.fences[fence as usize].is_unread)
     }
 }

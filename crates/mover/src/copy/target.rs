@@ -74,14 +74,25 @@ impl Target {
 
     /// Gives it the mode and time of the source, and its name.
     pub fn commit(&mut self, source: &Stat) -> Result<()> {
-        fs::fchmod(&self.fd, Mode::from_raw_mode(source.st_mode & 0o777))?;
-        fs::futimens(&self.fd, &times(source.st_mtime, source.st_mtime_nsec as u32))?;
+        self.finish(source.st_mode & 0o777, source.st_mtime, source.st_mtime_nsec as u32)
+    }
+
+    pub fn finish(&mut self, mode: u32, mtime_secs: i64, mtime_nanos: u32) -> Result<()> {
+        fs::fchmod(&self.fd, Mode::from_raw_mode(mode))?;
+        fs::futimens(&self.fd, &times(mtime_secs, mtime_nanos))?;
         if let Some(part) = &self.part {
             let (part, name) = (OsStr::from_bytes(part), OsStr::from_bytes(&self.name));
             fs::renameat(&self.directory, part, &self.directory, name)?;
         }
         self.is_kept = true;
         Ok(())
+    }
+}
+
+impl Target {
+    /// Unfinished, for whoever goes on with it.
+    pub fn leave(mut self) {
+        self.is_kept = true;
     }
 }
 
@@ -103,6 +114,17 @@ pub fn times(mtime_secs: i64, mtime_nanos: u32) -> Timestamps {
 
 /// A link is made whole; one that is there is replaced.
 pub fn make_link(directory: impl AsFd, name: &[u8], text: &OsStr, tag: &str, source: &Stat) -> Result<()> {
+    make_link_at(directory, name, text, tag, source.st_mtime, source.st_mtime_nsec as u32)
+}
+
+pub fn make_link_at(
+    directory: impl AsFd,
+    name: &[u8],
+    text: &OsStr,
+    tag: &str,
+    mtime_secs: i64,
+    mtime_nanos: u32,
+) -> Result<()> {
     let directory = directory.as_fd();
     let path = OsStr::from_bytes(name);
     let part = part_name(name, tag);
@@ -117,7 +139,7 @@ pub fn make_link(directory: impl AsFd, name: &[u8], text: &OsStr, tag: &str, sou
         Err(errno) => return Err(errno),
     };
     let made = if is_new { path } else { part };
-    let stamp = times(source.st_mtime, source.st_mtime_nsec as u32);
+    let stamp = times(mtime_secs, mtime_nanos);
     fs::utimensat(directory, made, &stamp, AtFlags::SYMLINK_NOFOLLOW)?;
     if !is_new && let Err(errno) = fs::renameat(directory, part, directory, path) {
         let _ = fs::unlinkat(directory, part, AtFlags::empty());

@@ -36,7 +36,7 @@ impl Folder {
         let open =
             |name| File::options().read(true).write(true).create(true).truncate(false).open(self.path(name)).unwrap();
         let journal = File::options().read(true).append(true).create(true).open(self.path("journal")).unwrap();
-        Files { journal, status: Some(open("status")), scratch: mover::scratch_in(&self.0).unwrap() }
+        Files { journal, status: Some(open("status")), scratch: mover::scratch_in(&self.0).unwrap(), peer: None }
     }
 
     pub fn run(&self, order: &Order) -> Status {
