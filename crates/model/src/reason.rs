@@ -63,7 +63,11 @@ reasons! {
     AssocMaxGRESPerNode, AssocMaxLicensePerNode, AssocMaxUnknownPerNode, AssocMaxCpuMinutesPerJobLimit,
     AssocMaxMemMinutesPerJob, AssocMaxNodeMinutesPerJob, AssocMaxBBMinutesPerJob, AssocMaxBillingMinutesPerJob,
     AssocMaxEnergyMinutesPerJob, AssocMaxGRESMinutesPerJob, AssocMaxLicenseMinutesPerJob,
-    AssocMaxUnknownMinutesPerJob,
+    AssocMaxUnknownMinutesPerJob, MaxBBRunMinsPerAccount, MaxBillingRunMinsPerAccount, MaxCpuRunMinsPerAccount,
+    MaxEnergyRunMinsPerAccount, MaxGRESRunMinsPerAccount, MaxNodeRunMinsPerAccount, MaxLicenseRunMinsPerAccount,
+    MaxMemoryRunMinsPerAccount, MaxUnknownRunMinsPerAccount, MaxBBRunMinsPerUser, MaxBillingRunMinsPerUser,
+    MaxCpuRunMinsPerUser, MaxEnergyRunMinsPerUser, MaxGRESRunMinsPerUser, MaxNodeRunMinsPerUser,
+    MaxLicenseRunMinsPerUser, MaxMemoryRunMinsPerUser, MaxUnknownRunMinsPerUser,
 }
 
 impl fmt::Display for Reason {

@@ -141,9 +141,14 @@ impl<'a, 'w> Resolution<'a, 'w> {
         self.tres_rules(Form::QosLeast, |limits| &limits.min_tres_per_job, None, Bound::EachLeast);
         self.tres_rules(Form::QosAccount, |limits| &limits.max_tres_per_account, party(account), Bound::Held);
         self.tres_rules(Form::QosUser, |limits| &limits.max_tres_per_user, party(user), Bound::Held);
-        let run_mins = Form::QosRunMinutes;
-        self.tres_rules(run_mins, |limits| &limits.max_tres_run_mins_per_account, party(account), Bound::RunMinutes);
-        self.tres_rules(run_mins, |limits| &limits.max_tres_run_mins_per_user, party(user), Bound::RunMinutes);
+        self.tres_rules(
+            Form::QosAccountRunMinutes,
+            |limits| &limits.max_tres_run_mins_per_account,
+            party(account),
+            Bound::RunMinutes,
+        );
+        let of_user = Form::QosUserRunMinutes;
+        self.tres_rules(of_user, |limits| &limits.max_tres_run_mins_per_user, party(user), Bound::RunMinutes);
     }
 
     fn of_associations(&mut self) {

@@ -13,8 +13,8 @@ pub(super) enum Form {
     QosJobMinutes,
     QosLeast,
     QosAccount,
-    /// Has one reason for every resource.
-    QosRunMinutes,
+    QosUserRunMinutes,
+    QosAccountRunMinutes,
     Group,
     GroupMinutes,
     GroupRunMinutes,
@@ -63,7 +63,8 @@ fn word(form: Form, kind: &str) -> String {
         Form::QosLeast if kind == "Cpu" => "QOSMinCpuNotSatisfied".into(),
         Form::QosLeast => format!("QOSMin{kind}"),
         Form::QosAccount => format!("Max{kind}PerAccount"),
-        Form::QosRunMinutes => "QOSResourceLimit".into(),
+        Form::QosUserRunMinutes => format!("Max{kind}RunMinsPerUser"),
+        Form::QosAccountRunMinutes => format!("Max{kind}RunMinsPerAccount"),
         Form::Group => format!("AssocGrp{short}{group_limit}"),
         Form::GroupMinutes => format!("AssocGrp{short_minutes_of}Minutes{cpu_limit}"),
         Form::GroupRunMinutes => format!("AssocGrp{short_minutes_of}RunMinutes{cpu_limit}"),
@@ -91,6 +92,10 @@ mod tests {
                 ["QOSMaxCpuPerUserLimit", "QOSMaxMemoryPerUser", "QOSMaxNodePerUserLimit", "QOSMaxGRESPerUser"],
             ),
             (Form::QosAccount, ["MaxCpuPerAccount", "MaxMemoryPerAccount", "MaxNodePerAccount", "MaxGRESPerAccount"]),
+            (
+                Form::QosUserRunMinutes,
+                ["MaxCpuRunMinsPerUser", "MaxMemoryRunMinsPerUser", "MaxNodeRunMinsPerUser", "MaxGRESRunMinsPerUser"],
+            ),
             (Form::QosLeast, ["QOSMinCpuNotSatisfied", "QOSMinMemory", "QOSMinNode", "QOSMinGRES"]),
             (Form::Group, ["AssocGrpCpuLimit", "AssocGrpMemLimit", "AssocGrpNodeLimit", "AssocGrpGRES"]),
             (
