@@ -46,7 +46,8 @@ fn main() {
         Some(path) => File::options().read(true).append(true).create(true).open(path).expect("a journal"),
         None => mover::scratch_in(&temporary).expect("a journal"),
     };
-    let files = Files { journal, status: None, scratch: mover::scratch_in(&temporary).expect("a scratch file"), peer: None };
+    let files =
+        Files { journal, status: None, scratch: mover::scratch_in(&temporary).expect("a scratch file"), peer: None };
     let status = mover::run(&order, files, &Stop::default());
     let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default().trim().to_owned();

@@ -18,7 +18,8 @@ const MOVER: &str = env!("CARGO_BIN_EXE_mover-test");
 fn world() -> (Folder, Order) {
     let folder = Folder::new();
     for index in 0..300 {
-        folder.write(&format!("source/d{}/e{}/f{index}", index % 5, index % 3), &noise(index * 13 % 4000, index as u64));
+        folder
+            .write(&format!("source/d{}/e{}/f{index}", index % 5, index % 3), &noise(index * 13 % 4000, index as u64));
     }
     folder.write("source/large", &noise(5_000_000, 77));
     folder.write("source/empty", b"");
@@ -36,7 +37,10 @@ fn world() -> (Folder, Order) {
     (order.split_bytes, order.chunk_bytes) = (1 << 20, 256 << 10);
     let mut reads = order.clone();
     reads.fences[0].path = folder.text("there");
-    let files = Files { journal: fs::File::options().append(true).read(true).create(true).open(folder.path("other")).unwrap(), ..folder.files() };
+    let files = Files {
+        journal: fs::File::options().append(true).read(true).create(true).open(folder.path("other")).unwrap(),
+        ..folder.files()
+    };
     assert_eq!(outcome(mover::run(&reads, files, &Stop::default())).ending, Ending::Done);
     (folder, order)
 }
@@ -150,7 +154,9 @@ fn whatever_changes_on_the_way_is_seen() {
             // The source is read instead.
             assert_eq!(outcome(folder.run(&order)).ending, Ending::Done);
         }
-        for (name, bytes) in [("large", noise(5_000_000, 77)), ("d1/e1/f1", noise(13, 1)), ("d4/e2/f299", noise(3887, 299))] {
+        for (name, bytes) in
+            [("large", noise(5_000_000, 77)), ("d1/e1/f1", noise(13, 1)), ("d4/e2/f299", noise(3887, 299))]
+        {
             assert!(fs::read(folder.path("here/in").join(name)).is_ok_and(|there| there == bytes), "byte {at}: {name}");
         }
     }
@@ -197,7 +203,9 @@ fn nothing_leads_out_of_the_fence() {
     let frame = |kind: u8, body: &[u8]| [&(body.len() as u32 + 1).to_le_bytes()[..], &[kind], body].concat();
     const IN: u8 = 5;
     const LINK: u8 = 7;
-    for said in [frame(IN, b"../outside"), frame(IN, b"/etc"), frame(IN, b"a/../../b"), frame(LINK, b"\x04../x\0\0\0\x01y")] {
+    for said in
+        [frame(IN, b"../outside"), frame(IN, b"/etc"), frame(IN, b"a/../../b"), frame(LINK, b"\x04../x\0\0\0\x01y")]
+    {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(&said).unwrap();
         let ended = outcome(receive(&folder, &order, ours));

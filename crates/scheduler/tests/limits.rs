@@ -220,7 +220,9 @@ const BOUNDS: &[Bounds] = &[
 fn every_limit_at_every_level_lets_pass_what_is_within_it_and_nothing_beyond() {
     let mut wrong = Vec::new();
     for (field, value, lists, of_qos, of_association) in BOUNDS {
-        for (level, reason) in [("qos", of_qos), ("user", of_association), ("a11", of_association), ("a1", of_association)] {
+        for (level, reason) in
+            [("qos", of_qos), ("user", of_association), ("a11", of_association), ("a1", of_association)]
+        {
             if reason.is_empty() {
                 continue;
             }

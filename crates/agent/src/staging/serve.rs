@@ -17,7 +17,7 @@ use wire::proto::Piece;
 
 use super::fetch::{PIECES, receive, send};
 use super::record::{Papers, Record, boot_id};
-use super::{group, ground};
+use super::{ground, group};
 use crate::supervisor::Identity;
 use crate::sys;
 use crate::table::Agent;

@@ -1,11 +1,11 @@
 //! `scontrol show node` and `show partition`.
-use model::{Node, Partition};
 use model::config::Config;
 use model::duration;
 use model::hostlist;
 use model::request::NodeView;
 use model::size;
 use model::spec::TimeLimit;
+use model::{Node, Partition};
 use topology::Network;
 
 use crate::node_view;

@@ -1,10 +1,10 @@
 //! `sinfo`: partitions and nodes.
 use std::time::Duration;
 
-use model::{Partition, Reject};
-use wire::CallError;
 use model::config::Config;
 use model::request::NodeView;
+use model::{Partition, Reject};
+use wire::CallError;
 
 use crate::json;
 use crate::output::print;

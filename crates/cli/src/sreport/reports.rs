@@ -104,7 +104,13 @@ impl Scene<'_> {
     }
 
     /// The table under its heading; an error has what could be shown.
-    pub(super) fn under(&self, heading: String, fields: &[Field], usual: &[&str], rows: &[Row]) -> Result<String, String> {
+    pub(super) fn under(
+        &self,
+        heading: String,
+        fields: &[Field],
+        usual: &[&str],
+        rows: &[Row],
+    ) -> Result<String, String> {
         match self.options.table(fields, usual, rows) {
             Ok(table) => Ok(heading + &table),
             Err(table) => Err(heading + &table),
@@ -179,7 +185,9 @@ impl Scene<'_> {
         for part in self.parts.iter().filter(|part| self.is_meant(part) && self.is_in_accounts(part)) {
             usage::add(sums.entry((&part.user, &part.account)).or_default(), &part.used);
         }
-        for ((account, user), used) in kept.iter().filter(|((account, user), _)| self.is_in(account) && !user.is_empty()) {
+        for ((account, user), used) in
+            kept.iter().filter(|((account, user), _)| self.is_in(account) && !user.is_empty())
+        {
             usage::add(sums.entry((user, account)).or_default(), used);
         }
         let sums = self.most_first(sums.into_iter().collect());
@@ -210,7 +218,9 @@ impl Scene<'_> {
     pub fn top(&self) -> Result<String, String> {
         let kept = self.kept_for();
         let mut sums: BTreeMap<(&str, String), Amounts> = BTreeMap::new();
-        for ((account, user), used) in kept.iter().filter(|((account, user), _)| self.is_in(account) && !user.is_empty()) {
+        for ((account, user), used) in
+            kept.iter().filter(|((account, user), _)| self.is_in(account) && !user.is_empty())
+        {
             let account = if self.options.groups_accounts { String::new() } else { account.clone() };
             usage::add(sums.entry((user, account)).or_default(), used);
         }

@@ -45,7 +45,8 @@ impl Scene<'_> {
         let mut sums: BTreeMap<(String, String), Amounts> = BTreeMap::new();
         for one in self.kept().filter(|one| !one.has(Flag::Maint)) {
             let entitled = self.entitled(one);
-            let busy: u64 = self.parts.iter().filter(|part| part.reservation == one.name).map(|part| part.ran_secs).sum();
+            let busy: u64 =
+                self.parts.iter().filter(|part| part.reservation == one.name).map(|part| part.ran_secs).sum();
             let idle = self.period.overlap(one.start, one.end).saturating_sub(busy);
             let each = idle * self.cpus_of(one) / (entitled.len() as u64).max(1);
             for place in entitled {

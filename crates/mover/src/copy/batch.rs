@@ -162,7 +162,13 @@ pub fn is_done(work: &Work, batch: &Batch, item: &Item, sides: &Sides, stat: &St
         && hash_of(work, &fd, version.size_bytes, buffer, false).is_ok_and(|hash| journal::half(Some(hash)) == half)
 }
 
-pub fn hash_of(work: &Work, fd: &OwnedFd, size_bytes: u64, buffer: &mut [u8], is_from_disk: bool) -> Result<u128, Fault> {
+pub fn hash_of(
+    work: &Work,
+    fd: &OwnedFd,
+    size_bytes: u64,
+    buffer: &mut [u8],
+    is_from_disk: bool,
+) -> Result<u128, Fault> {
     let mut chunks = Vec::new();
     for (start, length) in chunks_of(size_bytes, work.order.chunk_bytes) {
         chunks.push(read_back(work, fd, start, length, buffer, is_from_disk)?);

@@ -197,7 +197,8 @@ impl Sender<'_> {
         let mut below = Vec::new();
         for (name, _) in names {
             let at = OsStr::from_bytes(&name);
-            let found = fs::statat(&directory, at, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.told(&name, errno))?;
+            let found =
+                fs::statat(&directory, at, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| self.told(&name, errno))?;
             match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory => below.push(name),
                 FileType::RegularFile => self.file(&directory, &name)?,
@@ -346,4 +347,3 @@ fn pack_stat(out: &mut Vec<u8>, stat: &Stat) {
     pack::signed(out, stat.st_mtime);
     pack::number(out, stat.st_mtime_nsec as u64);
 }
-
