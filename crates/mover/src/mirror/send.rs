@@ -345,5 +345,5 @@ fn extent(file: &OwnedFd, at: u64, end: u64) -> Result<(u64, u64), Errno> {
 fn pack_stat(out: &mut Vec<u8>, stat: &Stat) {
     pack::number(out, u64::from(stat.st_mode & 0o1777));
     pack::signed(out, stat.st_mtime);
-    pack::number(out, stat.st_mtime_nsec as u64);
+    pack::number(out, stat.st_mtime_nsec);
 }
