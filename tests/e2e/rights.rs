@@ -153,8 +153,11 @@ fn what_is_private_is_seen_by_its_owner_and_those_above() {
     assert!(hidden.err.contains("Invalid job id specified"), "{hidden:?}");
 }
 
-/// Command, the words it is refused with; what it does for those who may see everything is another test's.
-const HIDDEN: &[(&str, &[(&str, &str, i32)])] = &[
+/// A command, the words it is refused with, and its exit code.
+type Told = (&'static str, &'static str, i32);
+
+/// What is hidden, and what those who may not see it are told.
+const HIDDEN: &[(&str, &[Told])] = &[
     (
         "partitions",
         &[
