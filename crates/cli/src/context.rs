@@ -22,14 +22,22 @@ pub fn ask<F: Future>(question: F) -> F::Output {
     }
 }
 
-/// Runs a future that never waits for an event.
+/// Runs a future without an event loop; whatever it waits for must wake it by itself.
 fn at_once<F: Future>(future: F) -> F::Output {
+    struct Sleeper(std::thread::Thread);
+    impl std::task::Wake for Sleeper {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
     let mut future = std::pin::pin!(future);
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let waker = std::sync::Arc::new(Sleeper(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
     loop {
         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
+        std::thread::park();
     }
 }
 
