@@ -32,7 +32,7 @@ pub(super) fn all_wakes(cluster: &Cluster, job: &Job) -> Vec<Wake> {
     job.dependency.terms.iter().flat_map(|term| wakes(cluster, job, term)).collect()
 }
 
-enum Standing {
+pub(super) enum Standing {
     Met,
     Open,
     Never,
@@ -44,6 +44,8 @@ pub(crate) fn forget_what_is_met(cluster: &mut Cluster, id: JobId) {
     if job.phase != Phase::Pending || job.dependency.terms.is_empty() || job.dependency_failed {
         return;
     }
+    corresponding::set_apart(cluster, id);
+    let job = &cluster.jobs[&id];
     let standings: Vec<Standing> = job.dependency.terms.iter().map(|term| standing(cluster, job, term)).collect();
     let n_met = standings.iter().filter(|standing| matches!(standing, Standing::Met)).count();
     let n_never = standings.iter().filter(|standing| matches!(standing, Standing::Never)).count();
@@ -126,16 +128,19 @@ fn standing(cluster: &Cluster, job: &Job, term: &Term) -> Standing {
         return singleton(cluster, job);
     }
     let other = term.job.expect("every other kind names a job");
-    if let (Kind::AfterCorr, None, Some(task)) = (term.kind, term.task, job.array_task()) {
-        return of_jobs(cluster, job, term.kind, &JobRef::task(other, task));
-    }
     if term.kind == Kind::After {
         return after_start(cluster, term, &named(term, other));
     }
-    if let (None, Some(array)) = (term.task, cluster.arrays.get(&other)) {
-        return of_array(term, array);
+    match (term.task, cluster.arrays.get(&other)) {
+        (None, Some(array)) if term.kind == Kind::AfterCorr => corresponding::standing(cluster, job, array),
+        (None, Some(array)) => of_array(term.kind, array),
+        _ => match cluster.named(&named(term, other)) {
+            Some(jobs) => of_jobs(cluster, job, term.kind, &jobs),
+            // Forgotten jobs ended long ago; nobody can tell how, so only `afterany` is met.
+            None if matches!(term.kind, Kind::AfterAny | Kind::AfterBurstBuffer) => Standing::Met,
+            None => Standing::Never,
+        },
     }
-    of_jobs(cluster, job, term.kind, &named(term, other))
 }
 
 fn named(term: &Term, job: JobId) -> JobRef {
@@ -147,8 +152,8 @@ fn singleton(cluster: &Cluster, job: &Job) -> Standing {
     if earlier.next().is_some() { Standing::Open } else { Standing::Met }
 }
 
-fn of_array(term: &Term, array: &model::Array) -> Standing {
-    match term.kind {
+pub(super) fn of_array(kind: Kind, array: &model::Array) -> Standing {
+    match kind {
         Kind::AfterOk if array.n_failed > 0 => Standing::Never,
         _ if !array.is_over() => Standing::Open,
         Kind::AfterNotOk if array.n_failed == 0 => Standing::Never,
@@ -169,12 +174,8 @@ fn after_start(cluster: &Cluster, term: &Term, named: &JobRef) -> Standing {
     }
 }
 
-fn of_jobs(cluster: &Cluster, job: &Job, kind: Kind, named: &JobRef) -> Standing {
+pub(super) fn of_jobs(cluster: &Cluster, job: &Job, kind: Kind, jobs: &[JobId]) -> Standing {
     let waits_for_data = kind == Kind::AfterBurstBuffer || job.spec.buffer.is_some();
-    // Forgotten jobs ended long ago; nobody can tell how, so only `afterany` is met.
-    let Some(jobs) = cluster.named(named) else {
-        return if matches!(kind, Kind::AfterAny | Kind::AfterBurstBuffer) { Standing::Met } else { Standing::Never };
-    };
     // A job that uses buffers itself waits until the other's data is staged out.
     let is_over = |id: &JobId| {
         let other = &cluster.jobs[id];

@@ -7,6 +7,7 @@ mod array_limit;
 mod begin_time;
 mod burst_buffer;
 mod component;
+mod corresponding;
 mod deadline;
 pub(crate) mod dependency;
 mod held;

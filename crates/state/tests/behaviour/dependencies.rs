@@ -173,3 +173,82 @@ fn a_chain_of_a_hundred_thousand_does_not_nest() {
     run(&mut lab, Command::Cancel { jobs: all, hurry: false });
     assert!(lab.cluster.jobs().all(|job| job.phase == Phase::Done));
 }
+
+/// Reasons of an array's records, by the tasks that they stand for.
+fn reasons(lab: &Lab, array: JobId) -> Vec<(String, Option<Reason>)> {
+    let records = lab.cluster.named(&array.into()).unwrap();
+    let mut found: Vec<_> = records
+        .iter()
+        .map(|id| lab.job(*id))
+        .filter(|job| job.phase == Phase::Pending)
+        .map(|job| {
+            let single = job.array_task().map(|task| task.to_string());
+            (single.unwrap_or_else(|| job.waiting_tasks.as_ref().unwrap().to_string()), job.reason)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn array(tasks: &str, dependency: &str) -> JobSpec {
+    let (tasks, limit) = model::ranges::parse_array(tasks).unwrap();
+    let spec = if dependency.is_empty() { batch() } else { after(dependency) };
+    JobSpec { array: Some(model::spec::ArraySpec { tasks, limit }), ..spec }
+}
+
+fn run_task(lab: &mut Lab, array: JobId, task: u32) -> JobId {
+    assert!(lab.place(array, Some(task), "n1"));
+    let job = lab.cluster.array(array).unwrap().tasks[&task];
+    lab.done(job, Task::Launch);
+    job
+}
+
+#[test]
+fn each_task_waits_for_its_own_counterpart() {
+    let (waits, never, free) =
+        (Some(Reason::Dependency), Some(Reason::DependencyNeverSatisfied), Some(Reason::Priority));
+    let mut lab = Lab::new();
+    let first = lab.submit(array("1-5", ""));
+    let second = lab.submit(array("1-6", &format!("aftercorr:{first}")));
+    let whole = lab.submit(after(&format!("aftercorr:{first}")));
+    assert_eq!(reasons(&lab, second), [("1-6".into(), waits)]);
+    let runs = run_task(&mut lab, first, 2);
+    assert_eq!(reasons(&lab, second), [("1-6".into(), waits)]);
+    end(&mut lab, runs, End::Well);
+    assert_eq!(reasons(&lab, second), [("1,3-6".into(), waits), ("2".into(), free)]);
+    let runs = run_task(&mut lab, first, 3);
+    end(&mut lab, runs, End::Badly);
+    assert_eq!(reasons(&lab, second), [("1,4-6".into(), waits), ("2".into(), free), ("3".into(), never)]);
+    // Two that never began.
+    lab.each(ALICE, Command::Cancel { jobs: vec![crate::lab::named("1_[4-5]")], hurry: false }).unwrap();
+    let expected = [("1,6".into(), waits), ("2".into(), free), ("3".into(), never), ("4-5".into(), never)];
+    assert_eq!(reasons(&lab, second), expected);
+    // One without a counterpart waits for all.
+    let runs = run_task(&mut lab, first, 1);
+    end(&mut lab, runs, End::Well);
+    let expected =
+        [("1".into(), free), ("2".into(), free), ("3".into(), never), ("4-5".into(), never), ("6".into(), never)];
+    assert_eq!(reasons(&lab, second), expected);
+    assert_eq!(lab.job(whole).reason, never);
+}
+
+#[test]
+fn tasks_without_a_counterpart_wait_for_the_whole() {
+    let mut lab = Lab::new();
+    let plain = lab.running(batch(), "n1");
+    let of_plain = lab.submit(array("1-3", &format!("aftercorr:{plain}")));
+    assert_eq!(reasons(&lab, of_plain), [("1-3".into(), Some(Reason::Dependency))]);
+    end(&mut lab, plain, End::Well);
+    assert_eq!(reasons(&lab, of_plain), [("1-3".into(), Some(Reason::Priority))]);
+    let small = lab.submit(array("1-2", ""));
+    let large = lab.submit(array("1-4", &format!("aftercorr:{small}")));
+    for task in [1, 2] {
+        let runs = run_task(&mut lab, small, task);
+        end(&mut lab, runs, End::Well);
+    }
+    assert!(
+        reasons(&lab, large).iter().all(|(_, reason)| *reason == Some(Reason::Priority)),
+        "{:?}",
+        reasons(&lab, large)
+    );
+}
