@@ -1,6 +1,11 @@
 """cluster_tools (scalableminds): a concurrent.futures executor whose tasks are array tasks of Slurm."""
 # packages: cluster-tools setuptools<81
+import os
+
 import cluster_tools
+
+# Jobs find this file again.
+os.environ["PYTHONPATH"] = os.path.dirname(os.path.abspath(__file__))
 
 
 def square(number):

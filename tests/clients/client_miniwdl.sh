@@ -6,7 +6,7 @@ mkdir -p bin; cat > bin/singularity <<'S'
 # Stands in for Singularity: makes an image that is nothing, and runs a command on the machine itself where the directories are.
 case $1 in
   --version | version) echo "singularity-ce version 3.11.0"; exit ;;
-  pull) for last; do :; done; for word; do [[ $word == *.sif ]] && touch "$word"; done; exit ;;
+  pull) for word; do [[ $word != *.sif ]] || { mkdir -p "${word%/*}"; touch "$word"; }; done; exit 0 ;;
 esac
 from=() to=() work=
 args=("$@")

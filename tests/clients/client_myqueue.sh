@@ -15,7 +15,7 @@ mq submit one.py -R 1:2m
 mq submit two.py -R 1:2m -d one.py
 mq submit bad.py -R 1:2m
 mq submit slow.py -R 1:5m
-ended() { for i in $(seq 200); do mq ls -A 2> /dev/null | grep -q "$1.*$2" && return; mq kick > /dev/null 2>&1 || true; sleep 0.3; done; mq ls; squeue; exit 1; }
+ended() { for i in $(seq 200); do mq ls 2> /dev/null | grep -q "$1.*$2" && return; mq kick > /dev/null 2>&1 || true; sleep 0.3; done; mq ls; squeue; exit 1; }
 ended two.py done
 ended bad.py FAILED
 ended slow.py running

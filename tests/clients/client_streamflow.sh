@@ -25,7 +25,7 @@ workflows:
     config: {file: main.cwl, settings: job.yml}
     bindings:
       - step: /
-        target: {deployment: here, workdir: $PWD/work}
+        target: {deployment: here}
 deployments:
   here:
     type: slurm

@@ -123,7 +123,10 @@ fn srun_and_salloc_take_several_components() {
     let parts = cluster.ok("salloc -Q -N2 -n2 srun -l -n1 -N1 echo one : -n1 -N1 echo two | sort");
     assert_eq!(parts, "0: one\n1: two", "a step in parts needs no heterogeneous job");
     let twice = cluster.run("salloc -Q -N2 srun -w n1 true : -w n1 true");
-    assert_eq!(twice.err, "srun: error: Requested nodelist n1 overlaps with excluded n1.\n");
+    assert_eq!(
+        twice.err,
+        "srun: error: Requested nodelist n1 overlaps with excluded n1.\nsrun: error: Job not submitted.\n"
+    );
     let few = cluster.run("salloc -Q -N1 srun true : true");
     assert_eq!(
         few.err,

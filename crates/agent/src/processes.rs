@@ -91,3 +91,21 @@ fn read(pid: i32) -> Option<Process> {
         is_stopped: matches!(state, "T" | "t"),
     })
 }
+/// What a process does about a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heed {
+    /// Whatever the kernel does.
+    Default,
+    /// It has a handler of its own, or does not want to hear of it.
+    Own,
+}
+
+/// As the kernel tells; of one that is gone, the default.
+pub fn heed(pid: i32, signal: i32) -> Heed {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let has = |name: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    };
+    if has("SigCgt:") || has("SigIgn:") { Heed::Own } else { Heed::Default }
+}

@@ -280,6 +280,18 @@ async fn a_freeze_asks_first_and_a_thaw_within_the_grace_takes_it_back() {
 }
 
 #[tokio::test]
+async fn nobody_is_waited_for_who_has_no_answer_to_the_request() {
+    let mut world = World::new().await;
+    world.launch(world.script(1, "echo up > shell; while :; do echo x >> ticks; sleep 0.01; done")).await;
+    world.line("shell").await;
+    let number = world.number();
+    world.order(Order::Freeze { number, run: run(1), grace: Span::from_secs(3600) });
+    assert_eq!(world.answer(number).await, DutyResult::Done);
+    world.kill(run(1), Duration::ZERO, KillNote::Silent).await;
+    world.exit(1).await;
+}
+
+#[tokio::test]
 async fn what_is_launched_into_a_suspended_job_stands_still() {
     let mut world = World::new().await;
     let mut launch = world.script(1, "while [ ! -e stop ]; do echo x >> ticks; sleep 0.01; done");

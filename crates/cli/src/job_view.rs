@@ -7,6 +7,7 @@ use model::amount::Amount;
 use model::config::Config;
 use model::gres::GresRequest;
 use model::pattern::{self, PatternValues};
+use model::priority::Factors;
 use model::spec::{JobSpec, Memory, Sharing, TimeLimit, TresWords};
 use model::staging::NodeProgress;
 use model::{Job, JobKind, NodeName, Partition, Phase, Plugin, Timestamp, hostlist};
@@ -305,6 +306,11 @@ impl<'a> JobView<'a> {
     pub fn priority(&self) -> u32 {
         if self.job.held.is_some() || self.job.is_suspended_by_hand() {
             return 0;
+        }
+        // Each partition of a waiting job weighs for itself.
+        if let Some(partition) = self.partition.filter(|_| self.job.priority_grows) {
+            let factors = Factors::of(self.scene.config, self.job, partition, self.now());
+            return model::priority::total(self.scene.config, self.job, &factors);
         }
         model::priority::shown(self.scene.config, self.job, self.now())
     }

@@ -307,6 +307,10 @@ pub fn run(arguments: &[String]) -> i32 {
         (true, false) => Style::Bars { at_end: true },
         (false, false) => Style::Columns,
     };
+    if let Some(wrong) = jobs.iter().find(|item| wanted(item).is_none()) {
+        eprintln!("sstat: fatal: Bad job/step specified: {wrong}");
+        return 1;
+    }
     let (mut rows, mut code) = (Vec::new(), 0);
     for item in &jobs {
         match block_on(look(item, parsed.has("allsteps"))) {
@@ -326,9 +330,7 @@ pub fn run(arguments: &[String]) -> i32 {
 
 /// None: there is no such job.
 async fn look(item: &str, all: bool) -> Result<Option<Vec<Row>>, Trouble> {
-    let Some((id, step)) = wanted(item) else {
-        return Err(Trouble::Call(format!("Invalid job id specified: {item}")));
-    };
+    let Some((id, step)) = wanted(item) else { return Ok(None) };
     let (cluster, mut controller) = trouble::connect().await?;
     let Some((job, _)) = live::job(&mut controller, id).await? else {
         let filter = JobFilter { jobs: vec![id.into()], with_finished: true, ..JobFilter::default() };

@@ -119,18 +119,19 @@ impl<'a> Closures<'a> {
 
     /// Of so many CPUs that are free on the node, how many the request's job may have: some may be kept for others.
     pub fn open_cpus(&self, spot: SpotId, request: &Request, interval: Interval, free: u32) -> u32 {
-        let mut open = free;
+        let (mut open, mut own) = (free, u32::MAX);
         for closure in self.holding(spot, request) {
             let Some(cores) = closure.cores.as_ref().and_then(|cores| cores.get(&spot)) else { continue };
             // Later on nobody is sure to be there still.
             let left = if interval.from == Slot::NOW { cores.kept.saturating_sub(cores.used) } else { cores.kept };
             match closure.holds_for {
-                Whom::Inside(_) => open = open.min(left),
+                Whom::Inside(_) => own = own.min(left),
                 Whom::Outside(_) if self.meets(closure, request, interval) => open = open.saturating_sub(left),
                 Whom::Outside(_) => (),
             }
         }
-        open
+        // What is kept for others is kept beside what is its own.
+        open.min(own)
     }
 
     /// Whether CPUs of the node are kept from the request's job, so that it cannot have them all, or share those that there are.

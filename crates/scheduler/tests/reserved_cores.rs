@@ -62,6 +62,17 @@ fn others_have_what_it_leaves_and_its_own_jobs_have_what_it_keeps() {
 }
 
 #[test]
+fn what_another_keeps_is_not_taken_from_what_its_own_jobs_have() {
+    let mut world = World::alike(1, 8, 1000);
+    reserve(&mut world, "r", 0, vec![Field::CoreCounts(vec![4])]);
+    reserve(&mut world, "s", 0, vec![Field::CoreCounts(vec![1])]);
+    let inside = job(&mut world, 4, "r", 600);
+    assert!(world.is_running(inside));
+    let outside = job(&mut world, 4, "", 600);
+    assert!(!world.is_running(outside), "three are left");
+}
+
+#[test]
 fn short_jobs_run_before_it_begins() {
     let mut world = World::alike(1, 4, 1000);
     reserve(&mut world, "r", 1000, vec![Field::Nodes(NodesChange::All), Field::CoreCounts(vec![2])]);

@@ -40,7 +40,15 @@ pub(crate) fn lay_out<'a>(
         return Err(Reject::NoSuchNode(missing.to_string()));
     }
     if !spec.nodes.is_empty() {
-        whole.retain(|room| spec.nodes.contains(&room.share.node));
+        // Those that are named, and as many others as it takes besides.
+        let is_named = |room: &Room| spec.nodes.contains(&room.share.node);
+        let n_named = whole.iter().filter(|room| is_named(room)).count() as u32;
+        let mut missing = spec.min_nodes.saturating_sub(n_named);
+        whole.retain(|room| {
+            let is_besides = !is_named(room) && missing > 0;
+            missing -= u32::from(is_besides);
+            is_besides || is_named(room)
+        });
     }
     if whole.is_empty() || (whole.len() as u32) < spec.min_nodes {
         return Err(Reject::StepTooLarge);

@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use crate::cgroup::Cgroup;
+use crate::processes::Heed;
 use crate::{processes, sys};
 
 /// How often, and how soon again, a freeze looks for processes that still run.
@@ -17,6 +18,17 @@ pub struct Charge {
 impl Charge {
     pub fn signal(&self, signal: i32) {
         self.members().into_iter().for_each(|pid| sys::kill(pid, signal));
+    }
+
+    /// SIGTSTP to all, if any of them has an answer of its own to it. Whether there is one, so that it is waited for.
+    /// (By itself the signal stops nobody: each run has a session of its own.)
+    pub fn ask_to_stop(&self) -> bool {
+        let members = self.members();
+        let is_heard = members.iter().any(|pid| processes::heed(*pid, libc::SIGTSTP) == Heed::Own);
+        if is_heard {
+            members.into_iter().for_each(|pid| sys::kill(pid, libc::SIGTSTP));
+        }
+        is_heard
     }
 
     /// SIGKILL to everything there is now. What is born meanwhile is found by the next call.

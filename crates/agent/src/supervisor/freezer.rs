@@ -30,10 +30,8 @@ impl Freezer {
             Phase::Asked { .. } => (),
             Phase::Running => {
                 let grace_millis = grace.0.div_ceil(1000) as i64;
-                if grace_millis > 0 {
-                    charge.signal(libc::SIGTSTP);
-                }
-                self.phase = Phase::Asked { freeze_at: now + grace_millis };
+                let is_awaited = grace_millis > 0 && charge.ask_to_stop();
+                self.phase = Phase::Asked { freeze_at: now + if is_awaited { grace_millis } else { 0 } };
             }
         }
         self.waiting.push(number);

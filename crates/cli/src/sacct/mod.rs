@@ -39,6 +39,9 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
     let Some((_, mut controller)) = VIEWER.connect(options.verbose, &options.clusters).await? else {
         return Ok(1);
     };
+    if options.verbose {
+        eprintln!("sacct: accounting_storage/slurmdbd: init: Accounting storage SLURMDBD plugin loaded");
+    }
     let config = controller.configuration().await?.config;
     if !config.accounting.records {
         eprintln!("Slurm accounting storage is disabled");

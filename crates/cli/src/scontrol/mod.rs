@@ -202,12 +202,16 @@ fn converse(mode: &mut Mode) -> i32 {
         if !last.is_empty() {
             match execute(&last, mode) {
                 Some(code) => worst = worst.max(code),
-                None => break,
+                None => return worst,
             }
         }
         if is_terminal {
             prompt("");
         }
+    }
+    // The end of the input was waited for too.
+    if !is_terminal {
+        prompt("\n");
     }
     worst
 }

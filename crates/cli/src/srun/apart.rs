@@ -14,7 +14,10 @@ pub fn keep(nodes: &[NodeName], parts: &mut [StepSpec]) -> Result<(), String> {
         let show = |names: &BTreeSet<NodeName>| hostlist::compress(names.iter().map(|name| name.to_string()));
         let named: BTreeSet<NodeName> = parts[at].nodes.iter().cloned().collect();
         if !named.is_disjoint(&taken) {
-            return Err(format!("Requested nodelist {} overlaps with excluded {}.", show(&named), show(&taken)));
+            let (named, taken) = (show(&named), show(&taken));
+            return Err(format!(
+                "Requested nodelist {named} overlaps with excluded {taken}.\nsrun: error: Job not submitted."
+            ));
         }
         let wanted = named.len().max(parts[at].min_nodes.max(1) as usize);
         // Those that a later part names are left to it.
@@ -67,7 +70,7 @@ mod tests {
         assert_eq!(kept(&[part(&[], 1), part(&["n1"], 1)]), Ok(vec!["n2".into(), "n1".into()]));
         assert_eq!(
             kept(&[part(&["n1"], 1), part(&["n1"], 1)]),
-            Err("Requested nodelist n1 overlaps with excluded n1.".into())
+            Err("Requested nodelist n1 overlaps with excluded n1.\nsrun: error: Job not submitted.".into())
         );
         assert_eq!(
             kept(&[part(&[], 2), part(&[], 2)]),

@@ -119,10 +119,11 @@ fn build_part(
     if is_brought && !std::path::Path::new(&arguments[0]).is_file() {
         return Err(Problem::fatal(format!("Can not execute {program}")));
     }
-    if is_inside && hosts.is_empty() && request.is_argument("nodelist") && !request.is_argument("nodes") {
-        // Nodes that are named count for more than how many the job has.
+    if is_inside && hosts.is_empty() && request.is_argument("nodelist") {
+        // All that are named take part; as many others as it has nodes besides.
         let n_named = spec.size.nodes.len() as u32;
-        (spec.size.min_nodes, spec.size.max_nodes) = (n_named, Some(n_named));
+        spec.size.min_nodes = spec.size.min_nodes.max(n_named);
+        spec.size.max_nodes = spec.size.max_nodes.map(|most| most.max(n_named));
     }
     let step = StepSpec {
         name: name.clone(),
@@ -293,15 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_are_named_count_for_more_than_those_of_the_job() {
+    fn nodes_that_are_named_are_among_those_of_the_step() {
         let inside = [("SLURM_JOB_ID", "17"), ("SLURM_NNODES", "3"), ("SLURM_JOB_NUM_NODES", "3")];
         let nodes = |line: &str| {
             let step = plan(&format!("{line} true"), &inside).unwrap().step;
             (step.min_nodes, step.max_nodes)
         };
-        assert_eq!(nodes("-w n2").0, 1);
-        assert_eq!(nodes("-w n[2-3]"), (2, Some(2)));
-        assert_eq!(nodes("-N3 -w n2").0, 3);
+        assert_eq!(nodes("-w n2").0, 3);
+        assert_eq!(nodes("-N1 -w n2"), (1, Some(1)));
+        assert_eq!(nodes("-N1 -w n[2-3]"), (2, Some(2)));
+        assert_eq!(nodes("-n1 -w n2").0, 1);
         assert_eq!(nodes("").0, 3);
     }
 
