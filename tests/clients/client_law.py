@@ -45,6 +45,8 @@ slow = slow[0] if isinstance(slow, tuple) else slow.job_file if hasattr(slow, "j
 job = submit(slow)
 manager.cancel(job)
 assert follow(job)[-1] == manager.FAILED
+file = factory.create()
+file = file[0] if isinstance(file, tuple) else file.job_file if hasattr(file, "job_file") else file
 many = [submit(file) for _ in range(3)]
 give_up = time.time() + 60
 while any(manager.query(many)[one]["status"] != manager.FINISHED for one in many):

