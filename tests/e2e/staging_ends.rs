@@ -266,6 +266,29 @@ fn a_full_disk_fails_at_once_and_says_how_much_is_missing() {
     assert_eq!(umount.code, 0, "{umount:?}");
 }
 
+/// An agent tells a new controller of work that the old one had ordered: that is no word about whatever the new one has ordered.
+#[test]
+fn answers_to_an_earlier_controller_count_for_nothing_else() {
+    let burst = burst("1MiB");
+    let cluster = &burst.cluster;
+    let empty = "#!/bin/sh\n#SBATCH -o empty.out\n#DW jobdw capacity=1MiB pool=flash\ntrue\n";
+    fs::write(cluster.dir.join("work/empty"), empty).unwrap();
+    // The old controller's orders have numbers that a new one's could have, too.
+    for _ in 0..4 {
+        cluster.ok("sbatch --wait-bb empty");
+    }
+    let first = burst.submit("first", "", "flash", "true");
+    burst.wait(&first, "staging-in");
+    kill_9(cluster.controller_pid());
+    cluster.start("");
+    let others: Vec<String> = (0..7).map(|_| burst.submit("other", "", "flash", "true")).collect();
+    for job in others.iter().chain([&first]) {
+        cluster.wait_state(job, "COMPLETED");
+        burst.same(&format!("back-{job}"));
+    }
+    burst.nothing_is_left();
+}
+
 /// `STAGING_KILLS=60` for as many as the machine has time for.
 #[test]
 fn random_kills_of_everything_that_moves_data_lose_and_leave_nothing() {

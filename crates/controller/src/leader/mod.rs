@@ -7,6 +7,7 @@ mod launch;
 mod liveness;
 mod mailer;
 pub mod neighbours;
+mod numbers;
 mod planner;
 pub mod runner;
 pub mod stage_orders;

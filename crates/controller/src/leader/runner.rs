@@ -13,7 +13,7 @@ use state::Cluster;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::{hooks, launch};
+use super::{hooks, launch, numbers};
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
 use crate::machine::Published;
@@ -84,7 +84,17 @@ pub fn start(
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices, awaited: Awaited::default() };
     let (work, numbers, deliveries) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let runner = Runner { door, published, agents, places, handle: handle.clone(), work, numbers, deliveries, next: 0 };
+    let runner = Runner {
+        door,
+        published,
+        agents,
+        places,
+        handle: handle.clone(),
+        work,
+        numbers,
+        deliveries,
+        next: numbers::beginning(),
+    };
     loops.spawn(runner.run(inbox));
     handle
 }

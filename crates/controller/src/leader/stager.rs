@@ -12,6 +12,7 @@ use state::Cluster;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::numbers;
 use super::stage_orders::{Errand, errands};
 use crate::agents::Agents;
 use crate::door::{Door, Refusal};
@@ -55,7 +56,8 @@ pub fn start(door: Arc<Door>, published: Published, agents: Arc<Agents>, loops: 
     let (notices, inbox) = mpsc::unbounded_channel();
     let handle = Handle { notices };
     let (open, numbers, rests) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let stager = Stager { door, published, agents, handle: handle.clone(), open, numbers, rests, next: 0 };
+    let stager =
+        Stager { door, published, agents, handle: handle.clone(), open, numbers, rests, next: numbers::beginning() };
     loops.spawn(stager.run(inbox));
     handle
 }
