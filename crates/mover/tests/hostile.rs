@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use mover::{Ending, Identity, Kind, Order, process};
+use mover::{Ending, Identity, Kind, Order, Stop, process};
 use support::{Folder, noise, order, order_out, outcome};
 
 /// A name that is a directory one moment and a link to somebody else's the next.
@@ -163,4 +163,31 @@ fn a_list_may_be_long_and_its_bad_lines_are_counted() {
     assert_eq!((outcome.ending, outcome.n_errors, outcome.errors.len()), (Ending::Failed, 150, 100));
     assert!(outcome.errors[0].contains("list line 20003: "), "{}", outcome.errors[0]);
     assert_eq!(fs::read_dir(folder.path("target")).unwrap().count(), 20_000);
+}
+
+#[test]
+fn a_mover_that_is_called_off_takes_nothing_of_another_ones_work_away() {
+    let folder = Folder::new();
+    for index in 0..30 {
+        folder.write(&format!("source/f{index}"), &noise(60_000, index));
+    }
+    std::fs::create_dir_all(folder.path("fence")).unwrap();
+    let order = support::order_in(Kind::Directory, &folder.text("source"), &folder.text("fence"), "in");
+    let slow = Order { bytes_per_sec: Some(600_000), n_workers: Some(4), ..order.clone() };
+    // One whose agent was given up still works; another does it all, and then the first is called off.
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| mover::run(&slow, folder.files(), &stop));
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while std::fs::read_dir(folder.path("fence/in")).map_or(0, |all| all.count()) < 2 {
+            assert!(std::time::Instant::now() < until, "the first mover does not begin");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let other = support::Folder::new();
+        let done = mover::run(&order, other.files(), &Stop::default());
+        assert_eq!(outcome(done).ending, Ending::Done);
+        stop.set();
+        assert_eq!(outcome(first.join().unwrap()).ending, Ending::Cancelled);
+    });
+    assert_eq!(support::listing(&folder.path("fence/in")), support::listing(&folder.path("source")));
 }

@@ -81,6 +81,10 @@ impl Target {
         fs::fchmod(&self.fd, Mode::from_raw_mode(mode))?;
         fs::futimens(&self.fd, &times(mtime_secs, mtime_nanos))?;
         if let Some(part) = &self.part {
+            // Another mover of the same errand, whose agent was given up, may have begun it anew under our feet.
+            if !self.is_named(part) {
+                return Err(Errno::AGAIN);
+            }
             let (part, name) = (OsStr::from_bytes(part), OsStr::from_bytes(&self.name));
             fs::renameat(&self.directory, part, &self.directory, name)?;
         }
@@ -90,6 +94,13 @@ impl Target {
 }
 
 impl Target {
+    /// Whether this name is still that of our file.
+    fn is_named(&self, name: &[u8]) -> bool {
+        let there = fs::statat(&self.directory, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW);
+        let ours = fs::fstat(&self.fd);
+        matches!((there, ours), (Ok(there), Ok(ours)) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino))
+    }
+
     /// Unfinished, for whoever goes on with it.
     pub fn leave(mut self) {
         self.is_kept = true;
@@ -100,6 +111,10 @@ impl Drop for Target {
     fn drop(&mut self) {
         if !self.is_kept {
             let name = self.part.as_deref().unwrap_or(&self.name);
+            // What another mover has put there is not ours to remove.
+            if !self.is_named(name) {
+                return;
+            }
             let _ = fs::unlinkat(&self.directory, OsStr::from_bytes(name), AtFlags::empty());
         }
     }
