@@ -27,6 +27,8 @@ record! {
         /// Before all other waiting jobs of its user (`scontrol top`).
         pub comes_first: Option<bool>,
         pub nice: Option<i32>,
+        /// Its age counts from now (`ResetAccrueTime`).
+        pub resets_age: Option<bool>,
         pub site_factor: Option<i32>,
         pub requeue: Option<bool>,
         pub min_nodes: Option<u32>,

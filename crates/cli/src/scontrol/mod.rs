@@ -392,7 +392,11 @@ fn notify(rest: &[String]) -> Reply {
     asking("job notify failure", async |controller, _| {
         let results = controller.signal(&request).await?;
         let refused = results.iter().find_map(|one| one.result.as_ref().err());
-        Ok(refused.map_or(Reply::default(), |reject| failed(&reject.to_string())))
+        Ok(match refused {
+            None => Reply::default(),
+            Some(Reject::JobPending) => failed("Requested operation is presently disabled"),
+            Some(reject) => failed(&reject.to_string()),
+        })
     })
 }
 
@@ -480,7 +484,11 @@ fn completing_time(job: &model::Job, clock: &Clock) -> String {
 
 /// Returns when the job's nodes are ready: as soon as it runs. Its exit code is 0 unless the job has ended.
 fn wait_job(rest: &[String]) -> Reply {
-    let Some(id) = rest.first() else { return Reply::failed("too few arguments for keyword:wait_job") };
+    let id = match rest {
+        [] => return Reply::failed("too few arguments for keyword:wait_job"),
+        [id] => id,
+        _ => return Reply::failed("too many arguments for keyword:wait_job"),
+    };
     let Some(job) = crate::job_ids::parse_job(id) else { return Reply::failed("Invalid job_id") };
     let filter = JobFilter { jobs: vec![job], with_finished: true, ..JobFilter::default() };
     asking("slurm_job_node_ready error", async |controller, cluster| {

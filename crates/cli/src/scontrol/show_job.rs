@@ -1,6 +1,6 @@
 //! `scontrol show job` and `show step`.
 use model::resources::NodeShare;
-use model::spec::{Memory, TimeLimit};
+use model::spec::{Mail, Memory, TimeLimit};
 use model::step::AskedWords;
 use model::{Phase, duration, hostlist, size};
 
@@ -195,9 +195,6 @@ fn network(view: &JobView, lines: &mut Vec<String>) {
         let together = if wish.consolidates_segments { " ConsolidateSegments=Yes" } else { "" };
         lines.push(format!("SegmentSize={}{spread}{together}", wish.segment));
     }
-    if let Some(wait) = view.switch_wait() {
-        lines.push(format!("Switches={}@{}", wish.n_switches, duration::show(wait.secs())));
-    }
 }
 
 /// What it holds on each node; nodes that are alike share a line.
@@ -248,6 +245,9 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("StdIn={}", view.stdin()));
         lines.push(format!("StdOut={}", view.stdout()));
     }
+    if let Some(wait) = view.switch_wait() {
+        lines.push(format!("Switches={}@{}", spec.size.network.n_switches, duration::show(wait.secs())));
+    }
     if let Some(request) = &spec.buffer {
         lines.push(format!("BurstBuffer={}", request.text));
     }
@@ -280,7 +280,31 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     for (what, words) in asked.into_iter().filter(|(_, words)| !words.is_empty()) {
         lines.push(format!("TresPer{what}={words}"));
     }
+    if let Some(mail) = spec.mail.as_ref().filter(|mail| !mail.kinds.is_empty()) {
+        let to = if mail.to.is_empty() { &spec.user } else { &mail.to };
+        lines.push(format!("MailUser={to} MailType={}", mail_words(mail)));
+    }
     lines.push(String::new());
+}
+
+/// In Slurm's order, whatever was asked for first.
+fn mail_words(mail: &Mail) -> String {
+    use model::spec::MailKind::*;
+    let words = [
+        (InvalidDependency, "INVALID_DEPEND"),
+        (Begin, "BEGIN"),
+        (End, "END"),
+        (Fail, "FAIL"),
+        (Requeue, "REQUEUE"),
+        (StageOut, "STAGE_OUT"),
+        (TimeLimit50, "TIME_LIMIT_50"),
+        (TimeLimit80, "TIME_LIMIT_80"),
+        (TimeLimit90, "TIME_LIMIT_90"),
+        (TimeLimit, "TIME_LIMIT"),
+    ];
+    let asked = words.into_iter().filter(|(kind, _)| mail.kinds.contains(kind)).map(|(_, word)| word);
+    let each = mail.for_each_task.then_some("ARRAY_TASKS");
+    each.into_iter().chain(asked).collect::<Vec<_>>().join(",")
 }
 
 fn distribution(step: &model::Step) -> &'static str {

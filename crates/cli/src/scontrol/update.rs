@@ -85,13 +85,13 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
 
 /// `Key=value`; of a job also `key value`, in two words.
 fn pairs(words: &[String]) -> Vec<(&str, Option<&str>)> {
-    let is_job = words.iter().any(|word| word.split_once('=').is_some_and(|(key, _)| is_short_for(key, "JobId", 3)));
+    let is_job = words.iter().any(|word| is_short_for(word.split_once('=').map_or(word, |(key, _)| key), "JobId", 3));
     let mut pairs = Vec::new();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match word.split_once('=') {
             Some((key, value)) => pairs.push((key, Some(unquote(value)))),
-            None if is_job && !is_short_for(word, "Nice", 2) => {
+            None if is_job && update_job::alone(word).is_none() => {
                 pairs.push((word.as_str(), rest.next().map(|value| unquote(value))));
             }
             None => pairs.push((word.as_str(), None)),
@@ -167,8 +167,15 @@ fn others<'a>(pairs: &'a Pairs<'a>, at: usize) -> impl Iterator<Item = Result<(&
 fn job(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
     let text = pairs[at].1.unwrap_or_default();
     let mut changes = JobChanges::default();
-    for pair in others(pairs, at) {
-        let (key, value) = pair?;
+    for (_, (key, value)) in pairs.iter().enumerate().filter(|(index, _)| *index != at) {
+        let value = match (value, update_job::alone(key)) {
+            (Some(value), _) => value,
+            (None, Some(set)) => {
+                set(&mut changes);
+                continue;
+            }
+            (None, None) => return Err(vec![format!("Invalid input: {key}"), "Request aborted".into()]),
+        };
         update_job::note(&mut changes, key, value, now).map_err(|problem| match problem {
             Problem::Lines(lines) => lines,
             Problem::OfJob(message) => vec![format!("{message} for job {text}")],
@@ -365,6 +372,11 @@ mod tests {
              \"Reservation\", \"JobId\", or \"SlurmctldDebug\"",
         );
         check("jobid=999999", "No changes specified");
+        check("job+5_[1-3]+nice=5+name+abc", "job 5_[1-3]");
+        check("jobid=5+nice", "job 5");
+        check("job+5+resetaccruetime", "job 5");
+        check("job+5", "No changes specified");
+        check("jobid=5+comment", "Invalid input: comment / Request aborted");
         check("timelimit=11+jobid=5,6_[1,2]", "job 5 6_[1,2]");
         check("job=5+timelimit", "Invalid input: timelimit / Request aborted");
         check("jobid=5+partition=debug", "job 5");

@@ -61,8 +61,10 @@ pub(super) fn update_any(rest: &[String]) -> Reply {
             let ids: Vec<_> =
                 page.jobs.iter().filter(is_it).map(|job| (job.id.to_string(), Some(job.id.into()))).collect();
             match (ids.is_empty(), uid) {
-                (true, Some(uid)) => Ok(Reply::failed(&format!("No jobs with user ID {uid} and name '{name}'"))),
-                (true, None) => Ok(Reply::failed(&format!("No jobs with name '{name}'"))),
+                (true, Some(uid)) => {
+                    Ok(Reply::failed(&format!("scontrol: error: No jobs with user ID {uid} and name '{name}'")))
+                }
+                (true, None) => Ok(Reply::failed(&format!("scontrol: error: No jobs with name '{name}'"))),
                 (false, _) => update_jobs(controller, ids, changes).await,
             }
         }

@@ -193,10 +193,8 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.reservations = Some(value.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect());
         Ok(())
     }),
-    ("StartTime", 2, |changes, value, now| {
-        changes.begin = Some(moment(value, now)?);
-        Ok(())
-    }),
+    ("StartTime", 2, set_begin),
+    ("EligibleTime", 2, set_begin),
     ("StdErr", 4, |changes, value, _| {
         changes.stderr = Some(value.into());
         Ok(())
@@ -236,6 +234,9 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.time_limit = Some(time_limit(value)?);
         Ok(())
     }),
+    // What Slurm's own controller says where nodes have no specialised cores.
+    ("CoreSpec", 4, |_, _, _| Err("\u{1}Access/permission denied".into())),
+    ("ThreadSpec", 4, |_, _, _| Err("\u{1}Access/permission denied".into())),
     ("WCKey", 1, |changes, value, _| {
         changes.wckey = Some(value.into());
         Ok(())
@@ -245,6 +246,21 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
 ];
+
+/// What may be said without a value.
+pub fn alone(key: &str) -> Option<fn(&mut JobChanges)> {
+    /// How far `Nice` alone moves a job back.
+    const NICE: i32 = 100;
+    if is_short_for(key, "Nice", 2) {
+        return Some(|changes| changes.nice = Some(NICE));
+    }
+    is_short_for(key, "ResetAccrueTime", 5).then_some(|changes| changes.resets_age = Some(true))
+}
+
+fn set_begin(changes: &mut JobChanges, value: &str, now: &Now) -> Result<(), String> {
+    changes.begin = Some(moment(value, now)?);
+    Ok(())
+}
 
 fn flag(value: &str, key: &str) -> Result<bool, String> {
     match value.to_ascii_lowercase().as_str() {

@@ -161,13 +161,15 @@ pub(super) fn of_array(kind: Kind, array: &model::Array) -> Standing {
     }
 }
 
+/// What `after` counts from: its start, or its end without one.
+fn start_or_end(other: &Job) -> Option<Timestamp> {
+    other.started.or_else(|| other.ended.filter(|_| other.is_over()))
+}
+
 /// `after`: the others have started (some minutes ago), or will not any more.
 fn after_start(cluster: &Cluster, term: &Term, named: &JobRef) -> Standing {
     let delay = Span::from_secs(u64::from(term.delay_minutes) * 60);
-    let started = |id: &JobId| {
-        let other = &cluster.jobs[id];
-        other.is_over() || other.started.is_some_and(|started| started + delay <= cluster.now)
-    };
+    let started = |id: &JobId| start_or_end(&cluster.jobs[id]).is_some_and(|at| at + delay <= cluster.now);
     match cluster.named(named) {
         Some(jobs) if !jobs.iter().all(started) => Standing::Open,
         _ => Standing::Met,
@@ -200,7 +202,7 @@ fn wakes(cluster: &Cluster, job: &Job, term: &Term) -> Vec<Wake> {
     if term.delay_minutes > 0 && term.kind == Kind::After {
         let delay = Span::from_secs(u64::from(term.delay_minutes) * 60);
         let others = cluster.named(&named(term, other)).unwrap_or_default();
-        let last_start = others.iter().filter_map(|id| cluster.jobs[id].started).max();
+        let last_start = others.iter().filter_map(|id| start_or_end(&cluster.jobs[id])).max();
         wakes.extend(last_start.map(|started| Wake::At(started + delay)));
     }
     wakes

@@ -47,6 +47,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
             pending_only(job)?;
             submit::admissible(cluster, by, &spec)?;
         }
+        if changes.min_nodes.is_some_and(|wanted| wanted > most_nodes(cluster, &spec)) {
+            return Err(Reject::TooManyNodes);
+        }
         let may_break_limits = by.is_admin && by.uid != job.spec.uid;
         if job.phase == Phase::Pending && !may_break_limits {
             limits::still_admits(cluster, &spec, association)?;
@@ -69,7 +72,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         job_life::forget_name(cluster, id);
         let limit = changes.array_limit;
         let dependency = changes.dependency.as_ref().map(|wanted| submit::of_known_jobs(cluster, wanted));
-        let nice_before = cluster.jobs[&id].spec.nice;
+        let (nice_before, now) = (cluster.jobs[&id].spec.nice, cluster.now);
         let job = cluster.job_mut(id);
         job.spec = Arc::new(spec);
         job.association = association;
@@ -93,6 +96,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if let Some(factor) = changes.site_factor {
             job.site_factor = factor;
         }
+        if changes.resets_age == Some(true) && job.eligible.is_some() {
+            job.aged_from = Some(now);
+        }
         if let Some(first) = changes.partitions.as_ref().and_then(|partitions| partitions.first()) {
             job.partition = first.clone();
         }
@@ -103,6 +109,12 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         touched(cluster, id);
         Ok(())
     })
+}
+
+/// The nodes of its largest partition.
+fn most_nodes(cluster: &Cluster, spec: &JobSpec) -> u32 {
+    let partitions = spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
+    partitions.map(|partition| partition.nodes.len() as u32).max().unwrap_or(u32::MAX)
 }
 
 /// Another account or partition may be another association; a QOS must be one that it may use.

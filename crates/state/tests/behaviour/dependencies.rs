@@ -62,6 +62,16 @@ fn after_counts_from_the_start() {
     assert!(lab.place(first, None, "n1"));
     assert_eq!(lab.job(soon).reason, Some(Reason::Priority));
     assert_eq!(lab.job(later).reason, Some(Reason::Dependency));
+    // Its end changes nothing; of one that never began it is the end that counts.
+    lab.done(first, Task::Launch);
+    end(&mut lab, first, End::Well);
+    let gone = lab.submit(batch());
+    let after_gone = lab.submit(after(&format!("after:{gone}+1")));
+    lab.at(1030).each(ALICE, cancel(gone)).unwrap();
+    lab.at(1089);
+    assert_eq!(lab.job(after_gone).reason, Some(Reason::Dependency));
+    lab.at(1090);
+    assert_eq!(lab.job(after_gone).reason, Some(Reason::Priority));
     lab.at(1119);
     assert_eq!(lab.job(later).reason, Some(Reason::Dependency));
     lab.at(1120);
