@@ -91,3 +91,15 @@ fn a_pmix_task_that_gives_up_ends_its_step() {
     );
     ended(&cluster.run("timeout 50 srun --mpi=pmix -N2 -n2 python3 client.py die"), "ended without PMIx_Finalize");
 }
+
+#[test]
+fn the_site_says_what_helps_tasks_where_srun_does_not() {
+    let cluster = Cluster::configured(
+        "mpi_default = \"pmi2\"\n[[nodes]]\nnames = \"n1\"\ncpus = 2\nmemory_mb = 1000\n[[partitions]]\nname = \"debug\"\nnodes = \"n1\"\ndefault = true\n",
+    );
+    let rank = "sh -c 'echo ${PMI_RANK-none}' | sort";
+    assert_eq!(cluster.ok(&format!("srun -n2 {rank}")), "0\n1");
+    assert_eq!(cluster.ok(&format!("srun --mpi=none {rank}")), "none");
+    assert_eq!(cluster.ok(&format!("SLURM_MPI_TYPE=none srun {rank}")), "none");
+    assert_eq!(cluster.ok("scontrol show config | grep -c '^MpiDefault *= pmi2$'"), "1");
+}

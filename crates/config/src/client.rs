@@ -24,6 +24,8 @@ pub struct Client {
     /// What srun runs around every step, unless it is told otherwise.
     pub srun_prolog: String,
     pub srun_epilog: String,
+    /// `--mpi` where srun does not say; empty is none.
+    pub mpi_default: String,
 }
 
 /// What a command says when it finds no cluster.
@@ -97,6 +99,7 @@ fn read_any(file: &Path, text: String) -> Result<Client, String> {
             agent_socket,
             srun_prolog: value("", "srun_prolog").unwrap_or_default(),
             srun_epilog: value("", "srun_epilog").unwrap_or_default(),
+            mpi_default: value("", "mpi_default").unwrap_or_default(),
         });
     }
     Ok(here(file, value, |key| item("controller", key).and_then(Item::as_integer)))
@@ -117,6 +120,7 @@ fn here(file: &Path, text: impl Fn(&str, &str) -> Option<String>, number: impl F
         agent_socket: anchored(text("agent", "socket").as_deref().unwrap_or(DEFAULT_AGENT_SOCKET)),
         srun_prolog: text("", "srun_prolog").unwrap_or_default(),
         srun_epilog: text("", "srun_epilog").unwrap_or_default(),
+        mpi_default: text("", "mpi_default").unwrap_or_default(),
     }
 }
 

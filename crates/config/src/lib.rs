@@ -29,6 +29,7 @@ use std::path::Path;
 
 use model::Config;
 use model::config::NamedNode;
+use model::step::Mpi;
 use toml_edit::{Document, TableLike};
 
 pub use client::Client;
@@ -130,6 +131,8 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     // Not in `[hooks]`: commands read these lines and no others.
     top.text("srun_prolog", &mut config.hooks.srun_prolog);
     top.text("srun_epilog", &mut config.hooks.srun_epilog);
+    let expected = "none, pmi2, pmix, pmix_v3, pmix_v4 or pmix_v5";
+    top.one_of("mpi_default", expected, &Mpi::NAMES, &mut config.mpi_default);
     if let Some(section) = top.section("controller") {
         settings::controller(section, &mut config.controller);
     }

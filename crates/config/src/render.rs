@@ -23,6 +23,7 @@ pub fn render(config: &Config) -> String {
     text.string("cluster_name", &config.cluster_name);
     text.string("srun_prolog", &config.hooks.srun_prolog);
     text.string("srun_epilog", &config.hooks.srun_epilog);
+    text.string("mpi_default", &config.mpi_default);
     controller(&mut text, config);
     agent(&mut text, config);
     scheduler(&mut text, config);

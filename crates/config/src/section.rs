@@ -169,6 +169,13 @@ impl<'a> Section<'a> {
         set(target, value);
     }
 
+    /// One of these names; `expected` lists them.
+    pub fn one_of(&mut self, key: &'static str, expected: &'static str, names: &[&str], target: &mut String) {
+        let value =
+            self.read(key, expected, |item| item.as_str().filter(|text| names.contains(text)).map(str::to_string));
+        set(target, value);
+    }
+
     pub fn flag(&mut self, key: &'static str, target: &mut bool) {
         let value = self.read(key, "true or false", Item::as_bool);
         set(target, value);

@@ -36,6 +36,9 @@ pub struct Config {
     /// What a slurm.conf says, by its names for it. Nothing is decided by it: `scontrol show config` tells it again.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub as_given: BTreeMap<String, String>,
+    /// What helps tasks find each other where srun does not say (`MpiDefault`); empty is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mpi_default: String,
     pub hooks: HooksConfig,
     pub health: HealthConfig,
 }
@@ -390,6 +393,7 @@ impl Default for Config {
             topologies: Vec::new(),
             topology: TopologyRules::default(),
             as_given: BTreeMap::new(),
+            mpi_default: String::new(),
             hooks: HooksConfig::default(),
         }
     }

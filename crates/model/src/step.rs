@@ -178,6 +178,11 @@ pub enum Mpi {
     Pmix,
 }
 
+impl Mpi {
+    /// What a site may name as its default; PMIx by version too, whose library is looked for when a step starts.
+    pub const NAMES: [&str; 6] = ["none", "pmi2", "pmix", "pmix_v3", "pmix_v4", "pmix_v5"];
+}
+
 /// To which CPUs of its node a task is bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuBind {

@@ -107,7 +107,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("MCSParameters", Given("(null)", "")),
     ("MessageTimeout", Given("10", " sec")),
     ("MinJobAge", Effective),
-    ("MpiDefault", Fixed("none")),
+    ("MpiDefault", Effective),
     ("MpiParams", Given("(null)", "")),
     ("MULTIPLE_SLURMD", Effective),
     ("NEXT_JOB_ID", Effective),

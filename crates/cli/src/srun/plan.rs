@@ -10,6 +10,7 @@ use super::{gres, hosts, parts, programs};
 use crate::sbatch::question;
 use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
+use crate::submit::set_step::mpi_named;
 use crate::submit::spec::finish;
 use crate::submit::start::Built;
 use crate::submit::{Caller, Problem, Program, Request, components, export, gpus, help};
@@ -162,7 +163,10 @@ fn build_part(
         tells_gpus: request.step.tells_gpus,
         asked: gpus::step_words(&request, &spec.size),
         hosts,
-        mpi: request.step.mpi,
+        mpi: match request.is_given("mpi") {
+            true => request.step.mpi,
+            false => mpi_named(&caller.mpi_default)?,
+        },
         task_prolog: request.step.task_prolog.clone(),
         task_epilog: request.step.task_epilog.clone(),
         keeps_counts: request.step.keeps_counts,

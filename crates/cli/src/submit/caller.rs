@@ -28,6 +28,8 @@ pub struct Caller {
     pub environment: Vec<(OsString, OsString)>,
     pub now: Timestamp,
     pub cluster_name: String,
+    /// The site's `--mpi`; empty is none.
+    pub mpi_default: String,
 }
 
 /// The words with blanks between them, as Slurm has it; `spur` itself before a command's name is left out.
@@ -57,6 +59,7 @@ impl Caller {
             environment: std::env::vars_os().collect(),
             now: Timestamp(micros as u64),
             cluster_name: cluster_name.to_string(),
+            mpi_default: String::new(),
         })
     }
 

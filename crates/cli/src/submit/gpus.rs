@@ -49,10 +49,11 @@ pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// As they were asked for, where that is not only on each node.
+/// As they were asked for, where that is not only on each node, and in one way.
 pub fn words(request: &Request) -> TresWords {
     let gpus = &request.gpus;
-    if gpus.per_job.is_none() && gpus.per_socket.is_none() && gpus.per_task.is_none() {
+    let is_said_twice = gpus.gres.is_some() && gpus.per_node.is_some();
+    if gpus.per_job.is_none() && gpus.per_socket.is_none() && gpus.per_task.is_none() && !is_said_twice {
         return TresWords::default();
     }
     let words = |lists: &[&Option<Vec<GresRequest>>]| {
@@ -61,7 +62,7 @@ pub fn words(request: &Request) -> TresWords {
     };
     TresWords {
         per_job: words(&[&gpus.per_job]),
-        per_node: words(&[&gpus.gres, &gpus.per_node]),
+        per_node: words(&[&gpus.per_node, &gpus.gres]),
         per_socket: words(&[&gpus.per_socket]),
         per_task: words(&[&gpus.per_task]),
     }

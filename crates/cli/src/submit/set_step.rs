@@ -194,27 +194,24 @@ pub fn label(request: &mut Request, given: &Argument) -> Done {
 }
 
 pub fn mpi(request: &mut Request, given: &Argument) -> Done {
-    match given.text() {
-        "none" => {
-            request.step.mpi = Mpi::None;
-            Ok(())
-        }
-        "pmi2" => {
-            request.step.mpi = Mpi::Pmi2;
-            Ok(())
-        }
-        name @ ("pmix" | "pmix_v3" | "pmix_v4" | "pmix_v5") => match pmix::find() {
-            Ok(version) if name == "pmix" || name.ends_with(&format!("_v{}", version.major)) => {
-                request.step.mpi = Mpi::Pmix;
-                Ok(())
-            }
+    if given.text() == "list" {
+        request.behaviour.asks.get_or_insert(Question::MpiList);
+        return Ok(());
+    }
+    request.step.mpi = mpi_named(given.text())?;
+    Ok(())
+}
+
+/// What goes by the name, if it is there.
+pub fn mpi_named(name: &str) -> Result<Mpi, Problem> {
+    match name {
+        "none" | "" => Ok(Mpi::None),
+        "pmi2" => Ok(Mpi::Pmi2),
+        "pmix" | "pmix_v3" | "pmix_v4" | "pmix_v5" => match pmix::find() {
+            Ok(version) if name == "pmix" || name.ends_with(&format!("_v{}", version.major)) => Ok(Mpi::Pmix),
             Ok(version) => Err(no_pmix(name, &format!("the PMIx library here is {version}"))),
             Err(why) => Err(no_pmix(name, &why)),
         },
-        "list" => {
-            request.behaviour.asks.get_or_insert(Question::MpiList);
-            Ok(())
-        }
         other => Err(unknown_mpi(other)),
     }
 }

@@ -1,5 +1,6 @@
 //! What a slurm.conf says about prologs and epilogs.
 use model::config::Config;
+use model::step::Mpi;
 use model::time::Span;
 
 use super::values::{Notes, Values};
@@ -19,6 +20,8 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     site.task_epilog = path("TaskEpilog").unwrap_or_default();
     site.srun_prolog = path("SrunProlog").unwrap_or_default();
     site.srun_epilog = path("SrunEpilog").unwrap_or_default();
+    config.mpi_default = values.get("MpiDefault").and_then(|pair| mpi(&pair.value)).unwrap_or_default();
+    let site = &mut config.hooks;
     let seconds = |key: &str| values.number(key, 0..=65_534, notes).map(|secs| Span::from_secs(secs.into()));
     let both = seconds("PrologEpilogTimeout");
     site.prolog_timeout = seconds("PrologTimeout").or(both);
@@ -48,4 +51,9 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     let scheduling = values.text("SchedulerParameters").unwrap_or_default();
     site.flags.no_hold_on_failure =
         scheduling.split(',').any(|word| word.eq_ignore_ascii_case("nohold_on_prolog_fail"));
+}
+/// The default that we know by this name; Slurm's `openmpi` is none.
+pub(super) fn mpi(name: &str) -> Option<String> {
+    let name = name.to_lowercase();
+    (name != "none" && Mpi::NAMES.contains(&name.as_str())).then_some(name)
 }

@@ -185,7 +185,7 @@ pub(crate) const TOP: &[Key] = &[
     number("MaxTasksPerNode", &[]),
     number("MessageTimeout", &[]),
     text("MetricsType", &[]),
-    text("MpiDefault", &["none"]),
+    text("MpiDefault", &["none", "openmpi", "pmi2", "pmix", "pmix_v3", "pmix_v4", "pmix_v5"]),
     text("MpiParams", &[]),
     text("NamespaceType", &[]),
     text("NodeFeaturesPlugins", &[]),

@@ -231,6 +231,7 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
         agent_socket: DEFAULT_AGENT_SOCKET.into(),
         srun_prolog: String::new(),
         srun_epilog: String::new(),
+        mpi_default: String::new(),
     };
     let mut each = |line: &Line| {
         if keys::LINES.iter().any(|key| key.eq_ignore_ascii_case(&line.first_key())) {
@@ -244,6 +245,7 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
                 }
                 "srunprolog" => client.srun_prolog = pair.value.clone(),
                 "srunepilog" => client.srun_epilog = pair.value.clone(),
+                "mpidefault" => client.mpi_default = hooks::mpi(&pair.value).unwrap_or_default(),
                 "slurmdspooldir" => client.agent_socket = places::agent_socket(&places::spool_dir(&pair.value)),
                 _ => {}
             }
