@@ -2,6 +2,7 @@
 use std::fs;
 
 use crate::cluster::{Cluster, kill_9, new_dir};
+use crate::machines::{free_port, join, token};
 use crate::staging_ends::{Burst, movers};
 
 /// Four nodes with a pool each.
@@ -143,4 +144,45 @@ fn random_kills_while_nodes_copy_from_each_other_lose_and_leave_nothing() {
         }
         burst.nothing_is_left();
     }
+}
+
+/// Machines of their own: the data goes from agent to agent over TLS, in the name of the job's user.
+#[test]
+fn nodes_on_other_machines_give_each_other_data_over_tls() {
+    // SAFETY: geteuid cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("skipped: needs root, to be somebody whom other machines do not take for nobody");
+    }
+    let head = Cluster { dir: new_dir() };
+    let pools = new_dir();
+    head.ok(&format!("spur init --dir {} --listen 127.0.0.1:{}", head.dir.display(), free_port()));
+    let section = format!(
+        "\n[burst_buffer]\nfanout = 1\n[[burst_buffer.pools]]\nname = \"local\"\nkind = \"node\"\nroot = \"{}/%n\"\ntotal = \"64MiB\"\n",
+        pools.display()
+    );
+    let file = head.dir.join("spur.conf");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &section).unwrap();
+    kill_9(head.controller_pid());
+    head.start("");
+    let machines =
+        ["a1", "a2", "a3"].map(|name| join(&token(&head, ""), &format!("--node {name} --cpus 2 --memory 1G")));
+    head.wait_until("sinfo -h -t idle -o %D", |said| said.out.trim() == "3");
+    let work = pools.join("work");
+    fs::create_dir_all(work.join("input")).unwrap();
+    for number in 0..20 {
+        fs::write(work.join(format!("input/f{number}")), vec![number; 70_000]).unwrap();
+    }
+    let script = "#!/bin/sh\n#SBATCH -N3 -o out\n#DW jobdw capacity=4MiB access_mode=private pool=local\n\
+                  #DW stage_in type=directory source=input destination=$DW_JOB_PRIVATE/in\n\
+                  #DW stage_out type=directory source=$DW_JOB_PRIVATE/in destination=back-%n\ntrue\n";
+    fs::write(work.join("job"), script).unwrap();
+    head.ok(&format!("chown -R daemon {}", work.display()));
+    let submit = format!("cd {} && setpriv --reuid=1 --regid=1 --clear-groups sbatch --parsable job", work.display());
+    let job = head.ok(&submit);
+    head.wait_state(&job, "COMPLETED");
+    for name in ["a1", "a2", "a3"] {
+        head.ok(&format!("diff -r {0}/input {0}/back-{name}", work.display()));
+    }
+    let logs = machines.each_ref().map(|machine| machine.0.logs());
+    assert_eq!(logs.iter().filter(|log| log.contains(FROM_A_PEER)).count(), 2, "{logs:?}");
 }
