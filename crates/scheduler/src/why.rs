@@ -97,6 +97,8 @@ fn partition_limits(cluster: &Cluster, job: &Job) -> String {
         let (min, _) = job.spec.size.node_bounds();
         if let Some(most) = partition.max_nodes.filter(|most| min > *most) {
             parts.push(format!("asks for {min} nodes, partition {} allows {most}", partition.name));
+        } else if min > partition.nodes.len() as u32 {
+            parts.push(format!("asks for {min} nodes, partition {} has {}", partition.name, partition.nodes.len()));
         }
     }
     parts.join("; ")
@@ -112,7 +114,9 @@ fn gate(cluster: &Cluster, job: &Job) -> String {
         Some(Reason::DependencyNeverSatisfied) => format!("what it wanted of {} can never be met", awaited(job)),
         Some(Reason::BeginTime) => "waits for its begin time".into(),
         Some(Reason::Reservation) => format!("waits for reservation {}", job.spec.reservations.join(", ")),
-        Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit) => partition_limits(cluster, job),
+        Some(Reason::PartitionTimeLimit | Reason::PartitionNodeLimit | Reason::PartitionConfig) => {
+            partition_limits(cluster, job)
+        }
         Some(Reason::JobHeldUser) => format!("held; scontrol release {}", job.id),
         Some(Reason::JobHeldAdmin) => "held by an administrator, who must release it".into(),
         Some(Reason::BurstBufferResources) => scarce::space(cluster, job),

@@ -59,11 +59,14 @@ pub(crate) fn limit(cluster: &Cluster, partition: &Partition, spec: &JobSpec) ->
         return Some(Reason::MaxMemPerLimit);
     }
     let by_partition = partition.max_nodes.filter(|_| !lifts("PartitionMaxNodes"));
-    let most_nodes = by_partition.unwrap_or(u32::MAX).min(partition.nodes.len() as u32);
-    let too_many = min_nodes > most_nodes;
+    let too_many = by_partition.is_some_and(|most| min_nodes > most);
     let is_below = |most: u32| most < partition.min_nodes;
     let too_few = spec.size.max_nodes.is_some_and(is_below) && !lifts("PartitionMinNodes");
-    (too_many || too_few).then_some(Reason::PartitionNodeLimit)
+    if too_many || too_few {
+        return Some(Reason::PartitionNodeLimit);
+    }
+    // It may, but there are not so many.
+    (min_nodes > partition.nodes.len() as u32).then_some(Reason::PartitionConfig)
 }
 
 /// More memory than jobs of the partition may have. A limit for each CPU also bounds what is asked for a node, by its CPUs.

@@ -228,7 +228,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     if spec.size.max_nodes.is_some_and(|max| max < min) {
         return Err(Reject::TooManyNodes);
     }
-    // A job that wants more nodes than there are may wait for them (PartitionNodeLimit), as Slurm lets it.
+    // A job that wants more nodes than there are may wait for them (PartitionConfig), as Slurm lets it.
     let n_nodes_in = |name: &String| cluster.config.partition(name).map_or(0, |partition| partition.nodes.len() as u32);
     let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
     match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
@@ -296,7 +296,7 @@ fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
     match first {
         Some(reason) if wanted == PartitionLimits::All || n_refusals == spec.partitions.len() => Err(match reason {
             Reason::PartitionTimeLimit => Reject::TimeLimitTooLong,
-            Reason::PartitionNodeLimit => Reject::TooManyNodes,
+            Reason::PartitionNodeLimit | Reason::PartitionConfig => Reject::TooManyNodes,
             _ => Reject::MemoryTooLarge,
         }),
         _ => Ok(()),
