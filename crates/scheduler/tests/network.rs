@@ -88,6 +88,21 @@ fn a_job_without_topology_fills_nodes_in_their_order() {
 }
 
 #[test]
+fn nodes_of_a_list_need_no_common_switch() {
+    let leaf = |name: &str, nodes: &str| Switch { name: name.into(), nodes: names(nodes), ..Switch::default() };
+    let switches = vec![leaf("a", "n[1-4]"), leaf("b", "n[5-8]")];
+    let mut world = world(Topology { kind: TopologyKind::Tree, switches, ..Topology::default() });
+    let apart = Size { nodes: names("n[2,7]"), n_tasks: Some(3), ..Size::default() };
+    assert_eq!(refused(&mut world, apart.clone()), Reject::NoSuchTopology);
+    let wish = NetworkWish { topology: Some(TopologyKind::Flat), ..NetworkWish::default() };
+    let listed = world.submit(Size { network: wish, ..apart });
+    // More tasks than one of the two takes, both of them named.
+    let near = world.submit(Size { nodes: names("n[1,3]"), n_tasks: Some(3), ..Size::default() });
+    world.schedule();
+    assert_eq!((world.placement(listed), world.placement(near)), ("n2:2x2 n7:1x1".into(), "n1:2x2 n3:1x1".into()));
+}
+
+#[test]
 fn few_switches_are_waited_for_no_longer_than_asked() {
     let mut world = tree();
     let first = world.submit_spec(spec(whole(1), 4000));

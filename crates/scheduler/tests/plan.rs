@@ -241,6 +241,28 @@ fn a_job_uses_the_first_of_its_partitions_that_has_room() {
 }
 
 #[test]
+fn the_first_of_a_partition_hears_that_others_wait_for_all_its_nodes() {
+    // Recorded on Slurm 22.05: `-p debug,short` behind a job that waits in debug, which has the nodes of short.
+    let node = NodeConfig { cpus: 2, ..Default::default() };
+    let nodes = vec![("n1", node.clone()), ("n2", node)];
+    let mut world = World::new(nodes, vec![partition("short", &["n1"])]);
+    world.submit(Size { min_nodes: 2, ..tasks(4) });
+    world.schedule();
+    let job = |world: &mut World, partitions: &[&str], n_tasks| {
+        let partitions = partitions.iter().map(|name| name.to_string()).collect();
+        world.submit_spec(JobSpec { size: tasks(n_tasks), partitions, ..Default::default() })
+    };
+    let first = job(&mut world, &["debug"], 2);
+    let both = job(&mut world, &["debug", "short"], 1);
+    let last = job(&mut world, &["short"], 1);
+    world.schedule();
+    let told = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+    assert_eq!(world.reason(first), (Some(Reason::Resources), ""));
+    assert_eq!(world.reason(both), (Some(Reason::Resources), told));
+    assert_eq!(world.reason(last), (Some(Reason::Priority), ""));
+}
+
+#[test]
 fn an_array_starts_as_many_tasks_as_fit_and_its_limit_allows() {
     let array = |limit| {
         let (tasks, _) = model::ranges::parse_array("0-999999").unwrap();

@@ -128,6 +128,13 @@ fn fields_have_the_width_and_side_asked_for() {
 }
 
 #[test]
+fn the_size_of_segments_is_told_of_jobs_that_have_some() {
+    let with = RunHistory { job: JobRecord { segment: 4, ..run().job }, ..run() };
+    assert_eq!(shown_of(&with, "-X -n -P -o jobid,segmentsize"), "12|4\n");
+    assert_eq!(shown("-X -P -o JobID,SegmentSize"), "JobID|SegmentSize\n12|\n");
+}
+
+#[test]
 fn every_listed_field_can_be_asked_for() {
     let names = super::help::fields();
     let names: Vec<&str> = names.split_whitespace().collect();

@@ -175,6 +175,15 @@ fn options_fill_the_spec() {
 }
 
 #[test]
+fn a_list_of_hosts_names_each_node_once_and_leaves_the_network_nothing_to_choose() {
+    let size = spec("-m arbitrary -w n1,n3,n1 -n 3").size;
+    assert_eq!(size.nodes.iter().map(|node| node.as_str()).collect::<Vec<_>>(), ["n1", "n3"]);
+    assert_eq!(size.network.topology, Some(model::topology::TopologyKind::Flat));
+    let size = spec("-m block -w n1,n3 -n 3").size;
+    assert_eq!(size.network.topology, None);
+}
+
+#[test]
 fn arguments_win_over_the_environment_and_that_over_the_script() {
     let script = "#!/bin/sh\n#SBATCH -p from_script -J script_name --mem=1\n";
     let environment = [("SBATCH_PARTITION", "from_environment"), ("SBATCH_MEM_PER_CPU", "2")];

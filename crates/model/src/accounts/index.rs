@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::{Accounts, AssociationId};
+use super::{Accounts, AssociationId, Limits};
 
 type Places = BTreeMap<String, BTreeMap<String, Vec<AssociationId>>>;
 
@@ -11,6 +11,18 @@ pub struct Index {
     /// Associations of this cluster by user and account.
     places: OnceLock<Places>,
     most_priority: OnceLock<u32>,
+    /// By number.
+    terse: OnceLock<Vec<Terse>>,
+}
+
+/// What most associations come to: the scheduler looks at thousands of them, and whole ones are large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terse {
+    pub parent: AssociationId,
+    pub is_users: bool,
+    pub max_jobs: Option<u32>,
+    /// It has limits besides `max_jobs`; or there is none of that number.
+    pub says_more: bool,
 }
 
 /// Whoever changes a copy finds nothing old in it.
@@ -27,6 +39,24 @@ impl PartialEq for Index {
 }
 
 impl Accounts {
+    /// What the association comes to. For accounts that are not being changed.
+    pub fn terse(&self, id: AssociationId) -> Option<&Terse> {
+        let make = || {
+            let absent = Terse { says_more: true, ..Terse::default() };
+            let mut all = vec![absent; self.last_association as usize + 1];
+            for one in self.associations.values() {
+                let max_jobs = one.limits.max_jobs;
+                let others = Limits { max_jobs: None, ..one.limits.clone() };
+                let (is_users, says_more) = (!one.user.is_empty(), others != Limits::default());
+                if let Some(terse) = all.get_mut(one.id as usize) {
+                    *terse = Terse { parent: one.parent, is_users, max_jobs, says_more };
+                }
+            }
+            all
+        };
+        self.index.terse.get_or_init(make).get(id as usize)
+    }
+
     /// Associations of the user in the account, in this cluster. For accounts that are not being changed.
     pub(super) fn places_of(&self, account: &str, user: &str) -> &[AssociationId] {
         let make = || {

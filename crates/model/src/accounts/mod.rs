@@ -18,7 +18,7 @@ pub mod tres;
 pub use amounts::Amounts;
 pub use change::{Change, Edit, EntityFilter, Field, NamedValue, Value};
 pub use clusters::OtherCluster;
-pub use index::Index;
+pub use index::{Index, Terse};
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};
 pub use standing::{Place, QosUse, Standing, Use};

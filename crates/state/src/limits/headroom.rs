@@ -1,6 +1,6 @@
 //! What is certainly left of an association's limits. Enough to say of most jobs, one after the other, that no limit keeps them, without
 //! putting their rules together; of whoever is not let pass here nothing is said.
-use model::accounts::{Accounts, Association, Limits, Qos, QosLimits, Tres};
+use model::accounts::{Association, Limits, Qos, QosLimits, Terse, Tres};
 use model::plan::Grant;
 use model::spec::{Memory, TimeLimit};
 use model::{JobSpec, Timestamp};
@@ -90,8 +90,8 @@ impl Left {
 }
 
 /// What an association says of each of its jobs, or one above it.
-#[derive(Clone, Copy, Default)]
-struct Each {
+#[derive(Clone, Copy, Default, PartialEq)]
+pub struct Each {
     max_jobs: Option<u32>,
     max_wall: Option<u32>,
     min_priority: Option<u32>,
@@ -101,7 +101,7 @@ struct Each {
 }
 
 /// The names that are spoken of here.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct PerName {
     cpu: Option<u64>,
     node: Option<u64>,
@@ -141,7 +141,7 @@ impl PerName {
 }
 
 impl Each {
-    fn of(limits: &Limits, above: Each) -> Each {
+    fn of(limits: &Limits, above: &Each) -> Each {
         Each {
             max_jobs: limits.max_jobs.or(above.max_jobs),
             max_wall: limits.max_wall.or(above.max_wall),
@@ -152,7 +152,17 @@ impl Each {
         }
     }
 
-    fn lets(&self, want: &Want) -> bool {
+    /// No place is kept in the future for jobs of less priority.
+    pub fn min_priority(&self) -> u32 {
+        self.min_priority.unwrap_or(0)
+    }
+
+    /// Says nothing but how many jobs there may be.
+    pub fn lets_any(&self) -> bool {
+        Each { max_jobs: None, min_priority: None, ..*self } == Each::default()
+    }
+
+    pub fn lets(&self, want: &Want) -> bool {
         let of_minutes = self.minutes;
         let speaks_of_more = of_minutes.has_others || of_minutes.node.is_some() || of_minutes.memory_mb.is_some();
         self.max_wall.is_none_or(|most| want.limit_secs <= u64::from(most) * 60)
@@ -163,7 +173,7 @@ impl Each {
     }
 }
 
-/// What is left for jobs of an association, and for all below it.
+/// What is left for jobs of an association, and for all below it. There are thousands: each is no more than a line of a cache.
 #[derive(Clone, Copy)]
 pub struct Headroom {
     parent: u32,
@@ -171,44 +181,54 @@ pub struct Headroom {
     group: Left,
     /// Jobs of its own.
     own_jobs: u64,
-    each: Each,
+    /// Counted as if all jobs of those above were its own.
+    is_rough: bool,
+    is_touched: bool,
 }
 
 impl Headroom {
-    /// Of an association that has this one above it.
-    pub fn of(cluster: &Cluster, id: u32, above: Option<&Headroom>) -> Option<Headroom> {
+    /// Of a user who has no limits but on how many jobs there are, below an account that has so many.
+    pub fn roughly(terse: &Terse, above: &Each, n_jobs_above: u64) -> Headroom {
+        let most = terse.max_jobs.or(above.max_jobs);
+        let own_jobs = most.map_or(NO_LIMIT, |most| u64::from(most).saturating_sub(n_jobs_above));
+        let is_rough = most.is_some();
+        Headroom { parent: terse.parent, group: Left::ALL, own_jobs, is_rough, is_touched: false }
+    }
+
+    /// A closer look may find more.
+    pub fn may_be_more(&self) -> bool {
+        self.is_rough && !self.is_touched
+    }
+
+    /// Of an association below one that says this of each job; what it says itself, and how many jobs it has.
+    pub fn of(cluster: &Cluster, id: u32, above: &Each) -> Option<(Headroom, Each, u64)> {
         let one = cluster.accounts.associations.get(&id)?;
-        let each = above.map_or(Each::default(), |above| above.each);
-        if one.limits == Limits::default() && each.max_jobs.is_none() {
-            return Some(Headroom { parent: one.parent, group: Left::ALL, own_jobs: NO_LIMIT, each });
-        }
-        let each = Each::of(&one.limits, each);
+        let each = Each::of(&one.limits, above);
         let count = cluster.tally.count(&Party::Association(id));
         let n_jobs = count.map_or(0, |count| count.jobs);
         let own_jobs = each.max_jobs.map_or(NO_LIMIT, |most| u64::from(most).saturating_sub(n_jobs));
-        Some(Headroom { parent: one.parent, group: left(one, count, cluster.now), own_jobs, each })
+        let group = left(one, count, cluster.now);
+        let headroom = Headroom { parent: one.parent, group, own_jobs, is_rough: false, is_touched: false };
+        Some((headroom, each, n_jobs))
     }
 
     pub fn parent(&self) -> u32 {
         self.parent
     }
 
-    /// No place is kept in the future for jobs of less priority.
-    pub fn min_priority(&self) -> u32 {
-        self.each.min_priority.unwrap_or(0)
+    /// The association itself may have one job more.
+    pub fn lets_own(&self) -> bool {
+        self.own_jobs > 0
     }
 
-    /// Nothing that is said of the association's own jobs keeps the job; what is said of groups is asked of all above it, too.
-    pub fn lets_own(&self, want: &Want) -> bool {
-        self.own_jobs > 0 && self.each.lets(want)
-    }
-
+    /// So may it, and all above it must, with all that are below them.
     pub fn lets(&self, want: &Want) -> bool {
         self.group.lets(want)
     }
 
     /// A job of the association, or of one below it, starts.
     pub fn take(&mut self, want: &Want) {
+        self.is_touched = true;
         self.group.take(want);
         if self.own_jobs != NO_LIMIT {
             self.own_jobs = self.own_jobs.saturating_sub(1);
@@ -241,13 +261,10 @@ fn left(one: &Association, count: Option<&Count>, now: Timestamp) -> Left {
     }
 }
 
-/// Jobs in these qualities of service are bound by their associations alone, as those are written.
-pub fn leave_it_to_associations(accounts: &Accounts, qos: [&str; 2]) -> bool {
-    let says_nothing = |qos: &Qos| {
-        qos.limits == QosLimits::default()
-            && qos.limit_factor_thousandths.is_none()
-            && qos.usage_factor_thousandths.is_none_or(|thousandths| thousandths == 1000)
-            && !["NoReserve", "EnforceUsageThreshold", "UsageFactorSafe"].iter().any(|flag| qos.has_flag(flag))
-    };
-    qos.into_iter().filter_map(|name| accounts.qos.get(name)).all(says_nothing)
+/// Jobs in this quality of service are bound by their associations alone, as those are written.
+pub fn leaves_it_to_associations(qos: &Qos) -> bool {
+    qos.limits == QosLimits::default()
+        && qos.limit_factor_thousandths.is_none()
+        && qos.usage_factor_thousandths.is_none_or(|thousandths| thousandths == 1000)
+        && !["NoReserve", "EnforceUsageThreshold", "UsageFactorSafe"].iter().any(|flag| qos.has_flag(flag))
 }

@@ -21,7 +21,7 @@ pub use charge::{Charge, Party, has_node_limit};
 pub use count::Count;
 pub use decay::Decay;
 pub use demand::Demand;
-pub use headroom::{Headroom, Want, leave_it_to_associations};
+pub use headroom::{Each, Headroom, Want, leaves_it_to_associations};
 pub use resolve::Who;
 pub use rules::{Ceiling, Outlook, Rules};
 pub use tally::Tally;
