@@ -40,6 +40,7 @@ def normal(text, cluster, work):
     # Clusters are numbered, and answer at ports.
     text = re.sub(r"(?<=bench\|)127\.0\.0\.1\|\d+\|\d+\|", "HOST|PORT|RPC|", text)
     text = re.sub(r"(?<=StepId=)\d+|(?<=JobId=)\d+|(?i:(?<=job ))\d+|(?<=allocation )\d+|(?<=JOB )\d+|(?<=STEP )\d+", "ID", text)
+    text = re.sub(r"(?<=bcast_)\d+", "ID", text)
     return re.sub(r"\bpid \d+", "pid PID", text)
 
 

@@ -12,7 +12,7 @@ sorted: srun nosuchprogram
 srun -n2 nosuchprogram
 sorted: srun /etc/passwd
 srun /etc
-srun ./nosuch/file
+sorted: srun ./nosuch/file
 srun
 srun --nosuchoption true
 srun -n0 true
@@ -40,7 +40,7 @@ srun --immediate=x true
 srun -I -N1 true
 srun -K1 -n2 sh -c '[ $SLURM_PROCID = 0 ] && exit 3; sleep 20'
 srun -K -n2 sh -c '[ $SLURM_PROCID = 0 ] && exit 3; sleep 20'
-srun -W1 -n2 sh -c '[ $SLURM_PROCID = 0 ] && exit 0; sleep 20'
+sorted: srun -W1 -n2 sh -c '[ $SLURM_PROCID = 0 ] && exit 0; sleep 20'
 srun --quiet -n2 sh -c 'exit 5'
 srun -t 0:01 -n1 sleep 100
 # streams
@@ -98,7 +98,7 @@ salloc -Q -n1 srun --mem=500 true
 srun -n2 -N2 sh -c '[ $SLURM_PROCID = 0 ] && env | grep ^SLURM | grep -v -E "(PORT|PID|HOST|IPADDR|UMASK|PRIO|CONF|START|END|TASK_PID|LAUNCH|CLUSTER|JOB_ID|JOBID|STEP_ID|STEPID|SUBMIT_DIR|TOPOLOGY|WORKING|VERSION|SCRIPT)" | sort'
 salloc -Q -n3 -N2 -c2 srun sh -c '[ $SLURM_PROCID = 0 ] && env | grep -E "^SLURM_(NTASKS|NPROCS|NNODES|CPUS|TASKS|STEP_N|STEP_T|JOB_N|JOB_CPUS|DIST|MEM|NODELIST|JOB_NODELIST|GTIDS|LOCALID|NODEID)" | sort'
 salloc -Q -n4 -N2 --ntasks-per-node=2 srun -n2 sh -c '[ $SLURM_PROCID = 0 ] && env | grep -E "^SLURM_(NTASKS|NPROCS|NNODES|TASKS|STEP_N|STEP_T|JOB_N|JOB_CPUS|DIST|GTIDS)" | sort'
-srun --export=NONE sh -c 'env | grep -c ^FOO'
+sorted: srun --export=NONE sh -c 'env | grep -c ^FOO'
 FOO=1 srun --export=FOO sh -c 'env | grep ^FOO; env | grep -c ^HOME'
 FOO=1 srun --export=ALL,BAR=2 sh -c 'echo $FOO $BAR'
 FOO=1 srun --export=NIL sh -c 'echo x$FOO'
@@ -118,7 +118,7 @@ srun sleep 30 & sleep 1; kill -TERM $!; wait $!; echo $?
 srun --quit-on-interrupt sleep 30 & sleep 1; kill -INT $!; wait $!; echo $?
 srun --disable-status sleep 30 & sleep 1; kill -INT $!; wait $!; echo $?
 srun -n2 sh -c 'trap "echo got; exit 4" USR1; for i in 1 2 3 4 5 6 7 8; do sleep 0.5; done' & sleep 1.5; kill -USR1 $!; wait $!; echo $?
-srun -J victim sleep 30 & sleep 1; scancel -n victim; wait $!; echo $?
+sorted: srun -J victim sleep 30 & sleep 1; scancel -n victim; wait $!; echo $?
 srun -J victim sh -c 'trap "" TERM; sleep 3; exit 6' & sleep 1; scancel -n victim -s TERM; wait $!; echo $?
 salloc -Q -n1 sh -c 'srun sleep 30 & sleep 1; scancel $SLURM_JOB_ID.0; wait $!; echo $?'
 salloc -Q -n1 sh -c 'srun sleep 30 & sleep 1; scancel -s USR1 $SLURM_JOB_ID.0; wait $!; echo $?'
@@ -135,7 +135,7 @@ salloc -Q -N2 sh -c 'sbcast -f /etc/hostname '$PWD'/copied && cat '$PWD'/copied 
 srun sh -c 'echo $0'
 printf '#!/bin/sh\necho $0\n' > x; chmod +x x; srun ./x; srun x
 mkdir d; printf '#!/bin/sh\necho $0\n' > d/x; chmod +x d/x; srun d/x; srun ../${PWD##*/}/d/x
-printf 'echo no interpreter\n' > x; chmod +x x; srun ./x
+sorted: printf 'echo no interpreter\n' > x; chmod +x x; srun ./x
 printf '#!/nosuch/interpreter\n' > x; chmod +x x; srun ./x
 # a program brought to the nodes
 printf '#!/bin/bash\necho ${0##*/} "$@"\n' > p; chmod 755 p; srun -n1 --bcast=mine ./p a; ls

@@ -51,6 +51,12 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         true => controller.accounts().await?,
         false => Accounts::default(),
     };
+    if let Some(unknown) = options.query.qos.iter().find(|name| !accounts.qos.contains_key(*name)) {
+        let known: Vec<&str> = accounts.qos.keys().map(String::as_str).collect();
+        eprintln!("sacct: error: You gave a bad qos '{unknown}'. Valid QOS's are {}", known.join(","));
+        eprintln!("sacct: fatal: problem processing qos list");
+        return Ok(1);
+    }
     let mut pages = controller.history(&options.query).await?;
     let mut printer = Printer::new(options, &config, &accounts);
     while let Some(page) = pages.next().await? {

@@ -95,7 +95,7 @@ impl Options {
     /// Whether the cluster's accounts must be looked at.
     pub fn names_associations(&self) -> bool {
         let is_shown = |column: &super::layout::Column| matches!(column.field.name, "AssocID" | "QOSRAW");
-        !self.associations.is_empty() || self.layout.columns.iter().any(is_shown)
+        !self.associations.is_empty() || !self.query.qos.is_empty() || self.layout.columns.iter().any(is_shown)
     }
 }
 
