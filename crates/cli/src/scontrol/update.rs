@@ -271,7 +271,7 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
         _ => Err(vec![
             format!("Invalid input: state={word}"),
             "Request aborted".into(),
-            "Valid states are: DRAIN DOWN IDLE RESUME UNDRAIN".into(),
+            "Valid states are: NoResp DRAIN DOWN FAIL IDLE RESUME UNDRAIN CANCEL_REBOOT".into(),
             "Not all states are valid given a node's prior state".into(),
         ]),
     }
