@@ -201,8 +201,9 @@ fn mistakes_are_told_with_their_lines() {
 #[test]
 fn what_has_no_effect_is_named_once() {
     warnings("AccountingStorageType=accounting_storage/none\nMpiDefault=none\nSlurmctldDebug=info", &[]);
+    warnings("MpiDefault=pmix", &[]);
     warnings(
-        "AuthType=auth/munge\nNodeName=m1 Port=7001\nNodeName=m2 Port=7002\nMpiDefault=pmix",
+        "AuthType=auth/munge\nNodeName=m1 Port=7001\nNodeName=m2 Port=7002\nMpiDefault=cray_shasta",
         &["c: without effect here: AuthType (line 5), Port (line 6), MpiDefault (line 8)"],
     );
     warnings(
