@@ -168,7 +168,9 @@ impl Seen {
                 let is_open = |node: &&u32| promised.get(node).is_none_or(|begins| ends <= *begins);
                 let open: BTreeSet<u32> = free.iter().filter(is_open).copied().collect();
                 let chosen = greedy(tree, &open, start.nodes.len());
-                assert_eq!(chosen.len(), start.nodes.len(), "the plan itself kept clear of promises");
+                // What was placed anew before it may have taken what it would have had.
+                let is_enough = chosen.len() == start.nodes.len();
+                let chosen = if is_enough { chosen } else { greedy(tree, &free, start.nodes.len()) };
                 let put = |(grant, node): (&mut Grant, u32)| grant.node = network.name(node).clone();
                 start.nodes.iter_mut().zip(chosen).for_each(put);
             }
