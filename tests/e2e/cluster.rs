@@ -106,12 +106,13 @@ impl Cluster {
         fs::read_to_string(self.dir.join("work").join(name)).unwrap_or_default()
     }
 
-    /// Waits until a file of the work directory satisfies `enough`.
+    /// Waits until a file of the work directory is there and satisfies `enough`.
     pub fn wait_file(&self, name: &str, enough: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
+        let path = self.dir.join("work").join(name);
         loop {
             let text = self.file(name);
-            if enough(&text) {
+            if path.exists() && enough(&text) {
                 return text;
             }
             assert!(Instant::now() < end, "{name} still holds {text:?}\n{}", self.logs());

@@ -58,7 +58,7 @@ fn jobs_are_changed_by_name_and_steps_get_another_limit() {
     let cluster = Cluster::up("--nodes 1 --cpus 4");
     let job = cluster.sbatch("-J mine -H --wrap true");
     let said = cluster.run("scontrol update JobName=nobody UserID=1 Comment=x");
-    assert_eq!((said.err.as_str(), said.code), ("No jobs with user ID 1 and name 'nobody'\n", 1));
+    assert_eq!((said.err.as_str(), said.code), ("scontrol: error: No jobs with user ID 1 and name 'nobody'\n", 1));
     cluster.ok("scontrol update JobName=mine Comment=found");
     assert_eq!(cluster.ok(&format!("squeue -h -j {job} -O comment")).trim(), "found");
     cluster.ok(&format!("scontrol update jobid={job} comment later"));

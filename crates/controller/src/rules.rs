@@ -103,7 +103,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Calls for agents that controllers pass on.
-pub const AGENT_RULES: &[Rule] = &[does("Attach", USERS), does("Ask", USERS)];
+pub const AGENT_RULES: &[Rule] = &[does("Attach", USERS), does("Ask", USERS), does("Mirror", USERS)];
 
 pub fn kind(origin: &Origin) -> Kind {
     match (&origin.from, origin.user) {

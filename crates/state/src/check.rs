@@ -117,8 +117,11 @@ fn check_licenses(cluster: &Cluster) -> Result<(), String> {
 }
 
 fn check_nodes(cluster: &Cluster) -> Result<(), String> {
-    let rebooting = cluster.nodes.values().filter(|node| node.reboot.is_some()).map(|node| &node.name);
-    ensure(rebooting.eq(cluster.reboots.iter()), || "the nodes that start anew are not those that are listed".into())?;
+    let rebooting: Vec<_> =
+        cluster.nodes.values().filter(|node| node.reboot.is_some()).map(|node| &node.name).collect();
+    ensure(rebooting.iter().copied().eq(cluster.reboots.iter()), || {
+        format!("{rebooting:?} start anew, {:?} are listed", cluster.reboots)
+    })?;
     for node in cluster.nodes() {
         let name = &node.name;
         let mut held = ledger::recount(cluster, node);

@@ -7,9 +7,9 @@ use model::license::LicenseCount;
 use model::node::{NodeConfig, Used};
 use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
-use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare};
+use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare, Owner};
 
-use crate::{Cluster, licenses, network, reservations, sharing};
+use crate::{Cluster, licenses, network, reboots, reservations, sharing};
 
 /// The grants are there to be taken, and are what the job asks for now.
 pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
@@ -173,6 +173,8 @@ fn give_back(cluster: &mut Cluster, id: JobId, spec: &JobSpec, share: &NodeShare
     }
     let node = &cluster.nodes[&share.node];
     if node.is_removed && node.jobs.is_empty() {
+        cluster.duties.remove(&Owner::Node(share.node.clone()));
+        reboots::forget(cluster, &share.node);
         cluster.nodes.remove(&share.node);
     }
 }
