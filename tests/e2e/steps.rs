@@ -106,7 +106,7 @@ ask "cmd=finalize"
 fn a_running_step_can_be_measured_listed_and_looked_at() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
     let mut child = cluster
-        .shell("exec srun -N2 -n2 bash -c 'head -c 3000000 /dev/zero >/dev/null; touch up$SLURM_PROCID; while ! test -e go; do sleep 0.02; done; echo seen $SLURM_PROCID; exit 3'")
+        .shell("exec srun -N2 -n2 bash -c 'head -c 3000000 /dev/zero >/dev/null; touch up$SLURM_PROCID; while ! test -e go; do echo tick; sleep 0.05; done; echo seen $SLURM_PROCID; exit 3'")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -120,7 +120,12 @@ fn a_running_step_can_be_measured_listed_and_looked_at() {
     assert!(pids.lines().any(|line| line.split_whitespace().skip(1).eq(["1", "0", "0", "1"])), "{pids}");
     let layout = cluster.ok("sattach --layout 1.0");
     assert!(layout.contains("2 tasks, 2 nodes (n[1-2])") && layout.contains("Node 1 (n2), 1 task(s): 1"), "{layout}");
-    let said = cluster.run("(sleep 0.3; touch go) & sattach -l 1.0 | sort; exit ${PIPESTATUS[0]}");
+    // It goes on when both tasks have been heard there.
+    let said = cluster.run(
+        "sattach -l 1.0 >looked & LOOKS=$!
+         until grep -q '^0: tick' looked && grep -q '^1: tick' looked; do kill -0 $LOOKS || break; sleep 0.02; done
+         touch go; wait $LOOKS; CODE=$?; grep seen looked | sort; exit $CODE",
+    );
     assert_eq!((said.out.as_str(), said.code), ("0: seen 0\n1: seen 1\n", 3), "{said:?}");
     assert_eq!(child.wait().unwrap().code(), Some(3));
     assert!(cluster.run("sstat -j 1").err.contains("sstat: error: No steps running for job 1"));
