@@ -23,6 +23,9 @@ use wire::origin::{From, Origin};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What `/enough` says when it listens no more.
+const AFTERWARDS: usize = 100;
+
 /// Says back what it hears, piece by piece, and counts the answers it has let go.
 #[derive(Clone, Default)]
 struct Echo {
@@ -61,6 +64,16 @@ impl Service<Request<Body>> for Echo {
                     let Ok(data) = frame.into_data() else { break };
                     if sender.send(Ok(Frame::data(data))).await.is_err() {
                         return;
+                    }
+                    if path == "/enough" {
+                        break;
+                    }
+                }
+                drop(body);
+                if path == "/enough" {
+                    for _ in 0..AFTERWARDS {
+                        tokio::task::yield_now().await;
+                        let _ = sender.send(Ok(Frame::data(Bytes::from_static(b"more")))).await;
                     }
                 }
                 if path == "/never" {
@@ -153,6 +166,31 @@ async fn a_request_in_pieces_is_answered_while_it_goes_on() {
     drop(sender);
     let last = answer.frame().await.expect("a piece").expect("a good one");
     assert_eq!(last.into_trailers().expect("trailers")["grpc-status"], "0");
+    std::fs::remove_file(path).expect("the socket's file");
+}
+
+#[tokio::test]
+async fn a_daemon_that_has_heard_enough_says_all_it_has_to_say() {
+    let (path, _others) = daemon(Echo::default());
+    for _ in 0..20 {
+        let brief = Brief::open(&path).expect("somebody listens");
+        let (sender, frames) = tokio::sync::mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
+        sender.send(Ok(Frame::data(Bytes::from_static(b"first")))).await.expect("room");
+        let body = Body::new(StreamBody::new(ReceiverStream::new(frames)));
+        let mut answer = brief.call(request("/enough", body)).await.expect("an answer").into_body();
+        let mut n_pieces = 0;
+        loop {
+            match answer.frame().await.expect("a piece").expect("a good one").into_data() {
+                Ok(_) => n_pieces += 1,
+                Err(last) => {
+                    assert_eq!(last.into_trailers().expect("trailers")["grpc-status"], "0");
+                    break;
+                }
+            }
+        }
+        assert_eq!(n_pieces, 1 + AFTERWARDS);
+        drop(sender);
+    }
     std::fs::remove_file(path).expect("the socket's file");
 }
 

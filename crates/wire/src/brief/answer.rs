@@ -18,7 +18,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, Uri, Version};
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
-use super::pieces::Pieces;
+use super::pieces::{End, Pieces};
 use super::{
     DATA, GREETING, HEAD_MAX_BYTES, HEADERS, IN_PIECES, READ_AHEAD_MAX_BYTES, TRAILERS, read_headers, write_lines,
     write_piece,
@@ -90,14 +90,14 @@ where
         if length == IN_PIECES {
             let (requests, mut answers) = stream.into_split();
             let (tell, told) = oneshot::channel();
-            let done = |_, is_whole: bool| {
-                if !is_whole {
+            let done = |_, end: End| {
+                if end == End::Broken {
                     let _ = tell.send(());
                 }
             };
             let Some(request) = request(&head, Body::new(Pieces::new(requests, read, done)), &caller) else { return };
             let gone = async {
-                // A request that has ended in order says nothing of the caller's patience.
+                // A request that has ended in order, or is not read any more, says nothing of the caller's patience.
                 if told.await.is_err() {
                     std::future::pending::<()>().await;
                 }

@@ -17,7 +17,7 @@ use tonic::body::Body;
 use tonic::codegen::StdError;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 
-use super::pieces::Pieces;
+use super::pieces::{End, Pieces};
 use super::{DATA, GREETING, IN_PIECES, Piece, TRAILERS, next_piece, write_headers, write_piece};
 use crate::refusal::CallError;
 
@@ -94,8 +94,8 @@ impl Brief {
         line.write_all(&written).await?;
         if is_all {
             let (headers, read) = beginning(&mut line).await?;
-            let keep = move |line, is_whole| {
-                if is_whole {
+            let keep = move |line, end| {
+                if end == End::Whole {
                     self.keep(line, true)
                 }
             };
@@ -159,7 +159,7 @@ async fn beginning(from: &mut (impl AsyncRead + Unpin)) -> Result<(HeaderMap, By
 fn response<R, D>(headers: HeaderMap, rest: Pieces<R, D>) -> Response<Body>
 where
     R: AsyncRead + Unpin + Send + 'static,
-    D: FnOnce(R, bool) + Unpin + Send + 'static,
+    D: FnOnce(R, End) + Unpin + Send + 'static,
 {
     let mut response = Response::new(Body::new(rest));
     *response.headers_mut() = headers;

@@ -8,32 +8,42 @@ use tonic::codegen::StdError;
 
 use super::{Piece, next_piece};
 
-/// Reads pieces until the last; then gives what it read from, and whether all has come, to `done`.
-pub struct Pieces<R, D: FnOnce(R, bool)> {
+/// How it ended that pieces were read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Whole,
+    /// The other side has gone, or says what cannot be understood.
+    Broken,
+    /// Nobody here wants to read on.
+    Unwanted,
+}
+
+/// Reads pieces until the last; then gives what it read from, and how it ended, to `done`.
+pub struct Pieces<R, D: FnOnce(R, End)> {
     /// None: it has ended.
     source: Option<(R, D)>,
     read: BytesMut,
 }
 
-impl<R, D: FnOnce(R, bool)> Pieces<R, D> {
+impl<R, D: FnOnce(R, End)> Pieces<R, D> {
     pub fn new(source: R, read: BytesMut, done: D) -> Self {
         Pieces { source: Some((source, done)), read }
     }
 
-    fn end(&mut self, is_whole: bool) {
+    fn end(&mut self, end: End) {
         if let Some((source, done)) = self.source.take() {
-            done(source, is_whole);
+            done(source, end);
         }
     }
 }
 
-impl<R, D: FnOnce(R, bool)> Drop for Pieces<R, D> {
+impl<R, D: FnOnce(R, End)> Drop for Pieces<R, D> {
     fn drop(&mut self) {
-        self.end(false);
+        self.end(End::Unwanted);
     }
 }
 
-impl<R: AsyncRead + Unpin, D: FnOnce(R, bool) + Unpin> http_body::Body for Pieces<R, D> {
+impl<R: AsyncRead + Unpin, D: FnOnce(R, End) + Unpin> http_body::Body for Pieces<R, D> {
     type Data = Bytes;
     type Error = StdError;
 
@@ -47,7 +57,7 @@ impl<R: AsyncRead + Unpin, D: FnOnce(R, bool) + Unpin> http_body::Body for Piece
             let wrong: StdError = match next_piece(&mut pieces.read) {
                 Ok(Some(Piece::Data(data))) => return Poll::Ready(Some(Ok(http_body::Frame::data(data)))),
                 Ok(Some(Piece::Trailers(trailers))) => {
-                    pieces.end(true);
+                    pieces.end(End::Whole);
                     // An answer that is only a refusal has said all in its headers.
                     return Poll::Ready((!trailers.is_empty()).then(|| Ok(http_body::Frame::trailers(trailers))));
                 }
@@ -59,7 +69,7 @@ impl<R: AsyncRead + Unpin, D: FnOnce(R, bool) + Unpin> http_body::Body for Piece
                     Err(error) => error.into(),
                 },
             };
-            pieces.end(false);
+            pieces.end(End::Broken);
             return Poll::Ready(Some(Err(wrong)));
         }
     }
