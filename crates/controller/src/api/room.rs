@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use model::request::JobsPage;
 use model::{Event, JobId, StepSpec, codec};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::error::TrySendError;
 use wire::proto::JobsReply;
@@ -46,7 +47,7 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
             while !may_ask() {
                 tokio::select! {
                     () = sender.closed() => return,
-                    heard = events.recv() => if matches!(heard, Err(RecvError::Closed)) { return },
+                    is_open = changes(&mut events, job) => if !is_open { return },
                 }
             }
             let own_turn = tokio::select! {
@@ -62,17 +63,9 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
                 return;
             }
             // It has it, or somebody else has: either way the next may look.
-            let is_taken = async {
-                loop {
-                    match events.recv().await {
-                        Ok(batch) if !concerns(&batch, job) => (),
-                        _ => return,
-                    }
-                }
-            };
             tokio::select! {
                 () = sender.closed() => return,
-                () = is_taken => (),
+                is_open = changes(&mut events, job) => if !is_open { return },
                 () = tokio::time::sleep(TURN) => (),
             }
             drop(own_turn);
@@ -81,9 +74,20 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
     Box::pin(tokio_stream::wrappers::ReceiverStream::new(receiver))
 }
 
+/// Waits until something has happened to the job or its steps; false when nothing will any more.
+async fn changes(events: &mut Receiver<EventBatch>, job: JobId) -> bool {
+    loop {
+        match events.recv().await {
+            Ok(batch) if !concerns(&batch, job) => (),
+            Ok(_) | Err(RecvError::Lagged(_)) => return true,
+            Err(RecvError::Closed) => return false,
+        }
+    }
+}
+
 fn concerns(batch: &EventBatch, id: JobId) -> bool {
     batch.iter().any(|event| match event {
-        Event::StepChanged { job, .. } | Event::JobChanged { job, .. } => *job == id,
+        Event::StepChanged { job, .. } | Event::JobChanged { job, .. } | Event::JobUpdated { job, .. } => *job == id,
         _ => false,
     })
 }
