@@ -2,6 +2,7 @@
 mod accounts;
 mod batch;
 mod bounds;
+mod burst;
 mod chain;
 mod clocks;
 mod cluster;
@@ -33,6 +34,7 @@ mod slurm_conf;
 mod staging;
 mod staging_ends;
 mod staging_fanout;
+mod staging_revoked;
 mod staging_room;
 mod staging_seen;
 mod steps;

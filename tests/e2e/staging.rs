@@ -1,59 +1,8 @@
 //! Real bytes through burst buffers: staged in, used, staged out, compared; through kills of everything that moves them.
 use std::fs;
 
-use crate::cluster::{Cluster, kill_9, new_dir};
-
-/// Two nodes with a pool each and one shared pool, all below the cluster's directory.
-fn cluster(more: &str) -> Cluster {
-    let pools = new_dir();
-    let text = format!(
-        r#"
-[[nodes]]
-names = "n[1-2]"
-cpus = 2
-memory_mb = 1000
-[[partitions]]
-name = "main"
-nodes = "ALL"
-default = true
-[burst_buffer]
-{more}
-[[burst_buffer.pools]]
-name = "local"
-kind = "node"
-root = "{0}/%n"
-granularity = "1MiB"
-total = "64MiB"
-[[burst_buffer.pools]]
-name = "flash"
-kind = "shared"
-root = "{0}/flash"
-granularity = "1MiB"
-total = "64MiB"
-"#,
-        pools.display()
-    );
-    Cluster::configured(&text)
-}
-
-fn input(cluster: &Cluster, n_files: usize, size: usize) {
-    let dir = cluster.dir.join("work/input/sub");
-    fs::create_dir_all(&dir).unwrap();
-    for number in 0..n_files {
-        let byte = |index: usize| ((index * 7 + number * 31) % 251) as u8;
-        fs::write(dir.join(format!("f{number}")), (0..size).map(byte).collect::<Vec<u8>>()).unwrap();
-    }
-}
-
-fn same(cluster: &Cluster, left: &str, right: &str) {
-    let said = cluster.run(&format!("diff -r {left} {right}"));
-    assert_eq!(said.code, 0, "{said:?}");
-}
-
-fn write(cluster: &Cluster, name: &str, text: &str) {
-    fs::create_dir_all(cluster.dir.join("work")).unwrap();
-    fs::write(cluster.dir.join("work").join(name), text).unwrap();
-}
+use crate::burst::empty;
+use crate::cluster::kill_9;
 
 const PRIVATE: &str = r#"#!/bin/sh
 #SBATCH -N 2 --ntasks-per-node=1 -o private.out
@@ -65,9 +14,10 @@ srun sh -c 'echo "$SLURMD_NODENAME $SPUR_BB_PATH $(ls $DW_JOB_PRIVATE/in/sub | w
 
 #[test]
 fn every_node_has_its_own_copy_and_brings_its_own_results_back() {
-    let cluster = cluster("");
-    input(&cluster, 50, 20_000);
-    write(&cluster, "private.sh", PRIVATE);
+    let burst = empty(2, "");
+    let cluster = &burst.cluster;
+    burst.fill("input/sub", 50, 20_000);
+    burst.write("private.sh", PRIVATE);
     let job = cluster.sbatch("private.sh");
     let watched = cluster.ok(&format!("spur stage watch {job}"));
     assert!(watched.contains(&format!("JobId={job} ")) && watched.contains("complete"), "{watched}");
@@ -77,7 +27,7 @@ fn every_node_has_its_own_copy_and_brings_its_own_results_back() {
         let line = said.lines().find(|line| line.starts_with(node)).unwrap_or_else(|| panic!("{said}"));
         assert!(line.contains(&format!("/{node}/jobs/{job}.")) && line.ends_with("/private 50"), "{line}");
         assert_eq!(cluster.file(&format!("back-{node}/who")), format!("{node}\n"));
-        same(&cluster, "input/sub", &format!("back-{node}/sub"));
+        cluster.ok(&format!("diff -r input/sub back-{node}/sub"));
         let pool = line.split_whitespace().nth(1).unwrap().split("/jobs/").next().unwrap();
         for name in ["jobs", ".spur", ".trash"] {
             assert_eq!(fs::read_dir(format!("{pool}/{name}")).unwrap().count(), 0, "{pool}/{name}");
@@ -100,9 +50,10 @@ exit 3
 
 #[test]
 fn kills_of_controller_and_agents_while_data_moves_cost_no_byte() {
-    let cluster = cluster("bandwidth = \"3MiB\"");
-    input(&cluster, 300, 30_000);
-    write(&cluster, "shared.sh", SHARED);
+    let burst = empty(2, "bandwidth = \"3MiB\"");
+    let cluster = &burst.cluster;
+    burst.fill("input/sub", 300, 30_000);
+    burst.write("shared.sh", SHARED);
     let job = cluster.sbatch("shared.sh");
     let wait = |state: &str| {
         cluster.wait_until(&format!("scontrol show job {job}"), |said| {
@@ -118,7 +69,7 @@ fn kills_of_controller_and_agents_while_data_moves_cost_no_byte() {
     }
     cluster.wait_state(&job, "FAILED");
     assert_eq!(cluster.file("shared.out"), "9000000\n");
-    same(&cluster, "input", "back");
+    cluster.ok("diff -r input back");
     // The job has ended; its space comes back when the directory is gone.
     cluster.wait_until("scontrol show burstbuffer", |said| {
         said.out.contains("TotalSpace=") && !said.out.contains("Allocated Buffers")
@@ -127,9 +78,10 @@ fn kills_of_controller_and_agents_while_data_moves_cost_no_byte() {
 
 #[test]
 fn what_cannot_be_staged_in_holds_the_job_with_the_reason_and_a_release_tries_again() {
-    let cluster = cluster("");
-    input(&cluster, 3, 1000);
-    write(&cluster, "private.sh", &PRIVATE.replace("source=input", "source=missing"));
+    let burst = empty(2, "");
+    let cluster = &burst.cluster;
+    burst.fill("input/sub", 3, 1000);
+    burst.write("private.sh", &PRIVATE.replace("source=input", "source=missing"));
     let job = cluster.sbatch("private.sh");
     let shown = format!("scontrol show job {job}");
     let is_held = |out: &str| out.contains("failed:") && out.contains("JobState=PENDING");
@@ -138,12 +90,13 @@ fn what_cannot_be_staged_in_holds_the_job_with_the_reason_and_a_release_tries_ag
     cluster.ok("mv input missing; ln -s missing input");
     cluster.ok(&format!("scontrol release {job}"));
     cluster.wait_state(&job, "COMPLETED");
-    same(&cluster, "missing/sub", "back-n1/sub");
+    cluster.ok("diff -r missing/sub back-n1/sub");
 }
 
 #[test]
 fn an_allocation_is_given_with_its_buffer_and_told_where_it_is() {
-    let cluster = cluster("");
+    let burst = empty(2, "");
+    let cluster = &burst.cluster;
     let said =
         cluster.ok("salloc -Q --bb='capacity=1MiB pool=local' sh -c 'echo $DW_JOB_PRIVATE; ls -d $SPUR_BB_PATH'");
     let lines: Vec<&str> = said.lines().collect();
@@ -152,8 +105,9 @@ fn an_allocation_is_given_with_its_buffer_and_told_where_it_is() {
 
 #[test]
 fn data_is_given_up_where_the_environment_says_so() {
-    let cluster = cluster("");
-    write(&cluster, "shared.sh", &SHARED.replace("exit 3", "sleep 300").replace("#DW stage_in", "#"));
+    let burst = empty(2, "");
+    let cluster = &burst.cluster;
+    burst.write("shared.sh", &SHARED.replace("exit 3", "sleep 300").replace("#DW stage_in", "#"));
     let job = cluster.sbatch("shared.sh");
     cluster.wait_state(&job, "RUNNING");
     cluster.ok(&format!("SCANCEL_HURRY=1 scancel {job}"));

@@ -1,116 +1,13 @@
 //! Burst buffers that do not go the straight way: cancelled, held and requeued in every stage, attacked, out of reach, without room;
 //! and afterwards nothing is left of any.
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use crate::cluster::{Cluster, kill_9, new_dir};
+use crate::burst::{Burst, burst_with, dice, movers};
+use crate::cluster::kill_9;
 
-pub struct Burst {
-    pub cluster: Cluster,
-    pub pools: PathBuf,
-}
-
-/// Two nodes with a pool each and one shared pool; slow enough that every stage can be caught.
+/// Slow enough that every stage can be caught.
 fn burst(bandwidth: &str) -> Burst {
     burst_with(&format!("bandwidth = \"{bandwidth}\""))
-}
-
-/// With these lines in `[burst_buffer]`.
-pub fn burst_with(lines: &str) -> Burst {
-    let pools = new_dir();
-    let text = format!(
-        r#"
-[[nodes]]
-names = "n[1-2]"
-cpus = 2
-memory_mb = 1000
-[[partitions]]
-name = "main"
-nodes = "ALL"
-default = true
-[burst_buffer]
-{lines}
-[[burst_buffer.pools]]
-name = "flash"
-kind = "shared"
-root = "{0}/flash"
-granularity = "1MiB"
-total = "64MiB"
-[[burst_buffer.pools]]
-name = "local"
-kind = "node"
-root = "{0}/%n"
-granularity = "1MiB"
-total = "64MiB"
-"#,
-        pools.display()
-    );
-    let cluster = Cluster::configured(&text);
-    let input = cluster.dir.join("work/input");
-    fs::create_dir_all(&input).unwrap();
-    for number in 0..40usize {
-        let bytes: Vec<u8> = (0..50_000).map(|index| ((index * 7 + number * 31) % 251) as u8).collect();
-        fs::write(input.join(format!("f{number}")), bytes).unwrap();
-    }
-    Burst { cluster, pools }
-}
-
-impl Burst {
-    /// A job with the input staged in and out again as `back-<job>`, which then does `body`.
-    pub fn submit(&self, name: &str, options: &str, pool: &str, body: &str) -> String {
-        let (access, variable, out) = match pool {
-            "local" => ("private", "DW_JOB_PRIVATE", "back-%j-%n"),
-            _ => ("striped", "DW_JOB_STRIPED", "back-%j"),
-        };
-        let script = format!(
-            "#!/bin/sh\n#SBATCH -o {name}.out {options}\n#DW jobdw capacity=8MiB access_mode={access} pool={pool}\n\
-             #DW stage_in type=directory source=input destination=${variable}/in\n\
-             #DW stage_out type=directory source=${variable}/in destination={out}\n{body}\n"
-        );
-        fs::write(self.cluster.dir.join("work").join(name), script).unwrap();
-        self.cluster.sbatch(name)
-    }
-
-    pub fn wait(&self, job: &str, state: &str) {
-        let line = format!("squeue -h -t all -j {job} -O BurstBufferState:.20");
-        self.cluster.wait_until(&line, |said| said.out.trim() == state);
-    }
-
-    pub fn same(&self, other: &str) {
-        self.cluster.ok(&format!("diff -r input {other}"));
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.cluster.dir.join("work").join(name).exists()
-    }
-
-    /// No buffer, no directory, no record, no part file, no mover.
-    pub fn nothing_is_left(&self) {
-        self.cluster.wait_until("scontrol show burst", |said| {
-            said.out.contains("TotalSpace=") && !said.out.contains("Allocated Buffers")
-        });
-        for root in ["flash", "n1", "n2", "n3", "n4"] {
-            for part in ["jobs", ".spur", ".trash"] {
-                let left: Vec<_> = fs::read_dir(self.pools.join(root).join(part)).into_iter().flatten().collect();
-                assert!(left.is_empty(), "{root}/{part}: {left:?}");
-            }
-        }
-        let parts = self.cluster.ok("find . -name '.*.part'");
-        assert_eq!(parts, "");
-        assert_eq!(movers(&self.pools), [] as [i32; 0]);
-    }
-}
-
-/// The movers that have something open below a directory.
-pub fn movers(below: &Path) -> Vec<i32> {
-    let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_one = |pid: &i32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        name.starts_with("spurmover")
-            && open.into_iter().any(|fd| fs::read_link(fd.path()).is_ok_and(|path| path.starts_with(below)))
-    };
-    pids.filter(is_one).collect()
 }
 
 #[test]
@@ -295,13 +192,7 @@ fn random_kills_of_everything_that_moves_data_lose_and_leave_nothing() {
     let n_kills: u64 = std::env::var("STAGING_KILLS").ok().map_or(8, |text| text.parse().expect("a number"));
     let burst = burst("1MiB");
     let cluster = &burst.cluster;
-    let mut dice = 0x2545_f491_4f6c_dd1d_u64;
-    let mut throw = |sides: u64| {
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        dice % sides
-    };
+    let mut throw = dice(0x2545_f491_4f6c_dd1d);
     let mut n_done = 0;
     while n_done < n_kills {
         let jobs = [("flash", "a"), ("local", "b")].map(|(pool, name)| (pool, burst.submit(name, "", pool, "true")));

@@ -1,44 +1,16 @@
 //! `fanout`: few nodes read the source, the others copy from nodes that have the data, whatever is killed meanwhile.
 use std::fs;
 
+use crate::burst::{Burst, dice, empty, movers};
 use crate::cluster::{Cluster, kill_9, new_dir};
 use crate::machines::{free_port, join, token};
-use crate::staging_ends::{Burst, movers};
 
 /// Four nodes with a pool each.
 fn burst(lines: &str) -> Burst {
-    let pools = new_dir();
-    let text = format!(
-        r#"
-[[nodes]]
-names = "n[1-4]"
-cpus = 2
-memory_mb = 1000
-[[partitions]]
-name = "main"
-nodes = "ALL"
-default = true
-[burst_buffer]
-fanout = 1
-{lines}
-[[burst_buffer.pools]]
-name = "local"
-kind = "node"
-root = "{0}/%n"
-granularity = "1MiB"
-total = "64MiB"
-"#,
-        pools.display()
-    );
-    let cluster = Cluster::configured(&text);
-    let input = cluster.dir.join("work/input/sub");
-    fs::create_dir_all(&input).unwrap();
-    for number in 0..60usize {
-        let bytes: Vec<u8> = (0..50_000).map(|index| ((index * 7 + number * 31) % 251) as u8).collect();
-        fs::write(input.join(format!("f{number}")), bytes).unwrap();
-    }
-    std::os::unix::fs::symlink("sub/f1", cluster.dir.join("work/input/link")).unwrap();
-    Burst { cluster, pools }
+    let burst = empty(4, &format!("fanout = 1\n{lines}"));
+    burst.fill("input/sub", 60, 50_000);
+    std::os::unix::fs::symlink("sub/f1", burst.cluster.dir.join("work/input/link")).unwrap();
+    burst
 }
 
 /// Of which nodes' agents the log tells this.
@@ -114,13 +86,7 @@ fn random_kills_while_nodes_copy_from_each_other_lose_and_leave_nothing() {
     let n_kills: u64 = std::env::var("STAGING_KILLS").ok().map_or(6, |text| text.parse().expect("a number"));
     let burst = burst("bandwidth = \"2MiB\"");
     let cluster = &burst.cluster;
-    let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut throw = |sides: u64| {
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        dice % sides
-    };
+    let mut throw = dice(0x9e37_79b9_7f4a_7c15);
     let mut n_done = 0;
     while n_done < n_kills {
         let job = burst.submit("wide", "-N4", "local", "true");

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::burst::{burst_with, movers};
 use crate::cluster::kill_9;
-use crate::staging_ends::burst_with;
 
 /// A small file system below a pool's root; says whether there is one.
 fn mount(cluster: &crate::cluster::Cluster, root: &Path, size: &str) -> bool {
@@ -130,7 +130,7 @@ fn a_node_that_never_returns_keeps_its_data_until_an_operator_gives_it_up() {
     let job = burst.submit("away", "-N2", "local", "true");
     burst.wait(&job, "staging-out");
     kill_9(cluster.agent_pid("n2"));
-    crate::staging_ends::movers(&burst.pools.join("n2")).into_iter().for_each(kill_9);
+    movers(&burst.pools.join("n2")).into_iter().for_each(kill_9);
     // Of the other node everything arrives, or its time is up as well; the job is not done, and says for whom it waits.
     let said = cluster.wait_until(&format!("squeue -h -j {job} -o '%t %r'"), |said| said.out.contains("failed:"));
     assert!(said.out.starts_with("SO "), "{said:?}");

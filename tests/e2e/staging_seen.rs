@@ -1,42 +1,16 @@
 //! What is told of burst buffers afterwards and elsewhere: history, limits, mail, metrics; and what becomes of them when leaders die.
 use std::fs;
 
+use crate::burst::{fill, settings};
 use crate::cluster::{Cluster, kill_9, new_dir};
 use crate::failover::{leader, pid_of};
 
-fn text(more_of_controller: &str, more: &str) -> String {
-    format!(
-        r#"
-[controller]
-{more_of_controller}
-[[nodes]]
-names = "n[1-2]"
-cpus = 2
-memory_mb = 1000
-[[partitions]]
-name = "main"
-nodes = "ALL"
-default = true
-[burst_buffer]
-tres = true
-{more}
-[[burst_buffer.pools]]
-name = "flash"
-kind = "shared"
-root = "{}/flash"
-granularity = "1MiB"
-total = "64MiB"
-"#,
-        new_dir().display()
-    )
+fn text(of_controller: &str, lines: &str) -> String {
+    settings(2, of_controller, &format!("tres = true\n{lines}"), &new_dir())
 }
 
 fn script(cluster: &Cluster, name: &str, capacity: &str, body: &str) {
-    let input = cluster.dir.join("work/input");
-    fs::create_dir_all(&input).unwrap();
-    for number in 0..20u8 {
-        fs::write(input.join(format!("f{number}")), vec![number; 100_000]).unwrap();
-    }
+    fill(cluster, "input", 20, 100_000);
     let text = format!(
         "#!/bin/sh\n#SBATCH -o {name}.out\n#DW jobdw capacity={capacity}\n\
          #DW stage_in type=directory source=input destination=$DW_JOB_STRIPED/in\n\

@@ -19,7 +19,7 @@ impl Total {
     pub fn of(job: &Job, progress: &[NodeProgress]) -> Option<Total> {
         let (phase, direction) = match job.buffer? {
             BufferPhase::StagingIn => ("stage-in", Direction::In),
-            BufferPhase::PreRun => ("pre-run", Direction::In),
+            BufferPhase::PreRun | BufferPhase::Revoked => ("pre-run", Direction::In),
             BufferPhase::StagingOut => ("stage-out", Direction::Out),
             _ => return None,
         };

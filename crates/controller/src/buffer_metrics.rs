@@ -70,7 +70,7 @@ pub fn write(out: &mut Text, cluster: &Cluster, moved: &Moved) {
         *states.entry(word.unwrap_or("complete")).or_default() += 1;
         let n_open = buffer.places.iter().filter(|place| !place.is_done && place.failure.is_empty()).count() as u64;
         match buffer.phase {
-            BufferPhase::StagingIn | BufferPhase::PreRun => transfers[0].1 += n_open,
+            BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked => transfers[0].1 += n_open,
             BufferPhase::StagingOut => transfers[1].1 += n_open,
             _ => (),
         }

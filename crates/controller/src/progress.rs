@@ -107,7 +107,7 @@ impl ProgressTable {
 /// Everything has been moved in this direction.
 fn is_over(phase: BufferPhase, place: &Place, direction: Direction) -> bool {
     let is_moving = match direction {
-        Direction::In => matches!(phase, BufferPhase::StagingIn | BufferPhase::PreRun),
+        Direction::In => matches!(phase, BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked),
         Direction::Out => phase == BufferPhase::StagingOut,
     };
     let is_past = match direction {

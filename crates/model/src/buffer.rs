@@ -127,6 +127,8 @@ record! {
         pub failure: String,
         /// It holds more than it may.
         pub is_over_limit: bool,
+        /// The number of its node among the job's, which `%t` stands for.
+        pub rank: u32,
     }
 
     /// A named buffer that outlives jobs.
@@ -182,6 +184,8 @@ pub enum BufferPhase {
     Deleting,
     /// The job has its nodes; what they still lack is brought.
     PreRun,
+    /// The nodes were taken back before anything ran. What is on its way comes to its end, then the data is there for the next start.
+    Revoked,
     InUse,
     /// The run has ended; its processes may still be there.
     PostRun,
@@ -280,6 +284,14 @@ impl BufferRequest {
     /// The job itself has something to do with buffers, besides making and destroying persistent ones.
     pub fn is_used_by_job(&self) -> bool {
         self.plugin == Plugin::Lua || !self.spaces.is_empty() || !self.uses.is_empty()
+    }
+
+    /// What a node gets depends on its number among the job's nodes, which nobody knows before it has them.
+    pub fn depends_on_rank(&self) -> bool {
+        let has_rank = |transfer: &Transfer| {
+            [&transfer.source, &transfer.destination, &transfer.manifest].iter().any(|text| text.contains("%t"))
+        };
+        self.transfers(Access::Private, Direction::In).any(has_rank)
     }
 
     /// Whether an agent works for the job besides those of its nodes.

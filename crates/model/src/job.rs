@@ -322,6 +322,7 @@ impl Job {
             Some(BufferPhase::StagedIn) => BufferState::StagedIn,
             Some(BufferPhase::Deleting) => BufferState::Deleting,
             Some(BufferPhase::PreRun) => BufferState::PreRun,
+            Some(BufferPhase::Revoked) => BufferState::AllocRevoke,
             Some(BufferPhase::InUse) => BufferState::Running,
             Some(BufferPhase::PostRun) => BufferState::PostRun,
             Some(BufferPhase::StagingOut) => BufferState::StagingOut,

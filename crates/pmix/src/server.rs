@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::layout::{self, Infos, Process, WILDCARD};
 use crate::library::{Done, Library, Modex, Status, Version, c_string, text};
 use crate::{NOT_FOUND, SUCCESS};
 
 /// The step, as all its nodes know it.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
     pub namespace: String,
     /// The scheduler's own name of it.
@@ -23,6 +26,7 @@ pub struct Job {
     pub directory: PathBuf,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Node {
     pub name: String,
     /// In ascending order.
@@ -30,12 +34,13 @@ pub struct Node {
 }
 
 /// What the server wants of the rest of the step. Numbers are given back with the answer.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// All tasks here that take part have entered a fence; these ranks take part.
     Fence {
         number: u64,
         ranks: Vec<u32>,
+        #[serde(with = "model::bytes")]
         data: Vec<u8>,
     },
     /// A task here wants what this one, on another node, has put.
@@ -47,6 +52,7 @@ pub enum Event {
     Got {
         number: u64,
         status: i32,
+        #[serde(with = "model::bytes")]
         data: Vec<u8>,
     },
     /// A task asks that all be ended.

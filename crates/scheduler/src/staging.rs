@@ -15,7 +15,8 @@ const N_BEGUN_AT_ONCE: usize = 256;
 
 /// Jobs whose data is on its way, the least important first. They keep their places, for they start soon.
 pub(crate) fn being_staged(cluster: &Cluster) -> Vec<&Job> {
-    let staging = cluster.buffers().filter(|buffer| buffer.phase == BufferPhase::StagingIn);
+    let is_on_its_way = |phase| matches!(phase, BufferPhase::StagingIn | BufferPhase::Revoked);
+    let staging = cluster.buffers().filter(|buffer| is_on_its_way(buffer.phase));
     let jobs = staging.filter_map(|buffer| cluster.job(buffer.job)).map(|job| &**job);
     let mut jobs: Vec<&Job> = jobs.filter(|job| job.phase == Phase::Pending && job.held.is_none()).collect();
     jobs.sort_by_key(|job| std::cmp::Reverse(cluster.queue_key(job)));
@@ -132,7 +133,8 @@ impl<'a> Pass<'a> {
     /// Private space is made ahead where the job is expected to run.
     pub(crate) fn stage_on(&mut self, job: &Job, at: Option<Timestamp>, grants: &[Grant]) {
         let is_single = job.waiting_tasks.is_none() && job.buffer.is_none();
-        let is_private = job.spec.buffer.as_ref().is_some_and(|request| request.has_private_space());
+        let is_private =
+            job.spec.buffer.as_ref().is_some_and(|request| request.has_private_space() && !request.depends_on_rank());
         let (true, true, Some(at), Some(ahead)) = (is_single, is_private, at, self.ahead()) else { return };
         // Others are just being asked to make room for it: it starts where they leave.
         if self.plan.preemptions.iter().any(|one| one.by == job.id) {

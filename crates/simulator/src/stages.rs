@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::command::PlaceResult;
 use model::pool::PoolReport;
 use model::staging::{Access, Home, Moved, StageFailure, StageResult};
-use model::{BufferPhase, Caller, Command, Duty, Job, JobId, NodeName, Owner, Phase, Reason, Task};
+use model::{Buffer, BufferPhase, Caller, Command, Duty, Job, JobId, NodeName, Owner, Phase, Reason, Task};
 use state::Cluster;
 use state::buffers::capacity::{Usage, holdable_on, total_on};
 
@@ -290,6 +290,9 @@ pub fn check(world: &World) -> Result<(), String> {
             }
         }
     }
+    for buffer in cluster.buffers() {
+        check_staged(world, buffer)?;
+    }
     let Some(config) = &cluster.config().burst_buffer else { return Ok(()) };
     let usage = Usage::of(cluster);
     for pool in &config.pools {
@@ -300,6 +303,25 @@ pub fn check(world: &World) -> Result<(), String> {
             if usage.on_node(&pool.name, &node.name) > total_on(cluster, pool, &node.name) {
                 return Err(format!("pool {} is given out twice on {}", pool.name, node.name));
             }
+        }
+    }
+    Ok(())
+}
+
+/// What the log says is staged in is there, unless the machine has started anew and nobody has heard of it yet.
+fn check_staged(world: &World, buffer: &Buffer) -> Result<(), String> {
+    use BufferPhase::{PreRun, Revoked, StagedIn};
+    if !matches!(buffer.phase, StagedIn | PreRun | Revoked) {
+        return Ok(());
+    }
+    let is_known = |node: &NodeName| {
+        let boot = world.agents.get(node).map(|agent| agent.n_boots.to_string());
+        world.cluster.node(node.as_str()).map(|node| node.machine.boot_id.clone()) == boot
+    };
+    for place in buffer.places.iter().filter(|place| place.is_staged && !place.is_unwanted && is_known(&place.node)) {
+        let home = Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access };
+        if !world.disks.has(&place.node, &home) {
+            return Err(format!("{home:?} counts as staged in on {}, but is not there", place.node));
         }
     }
     Ok(())

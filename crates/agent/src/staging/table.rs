@@ -55,9 +55,13 @@ impl Table {
         self.turns.entry(home.clone()).or_default().clone()
     }
 
+    fn is_wanted_after(&self, home: &Home, attempt: u32) -> bool {
+        self.slots.get(home).is_some_and(|slot| slot.work.attempt > attempt)
+    }
+
     /// A newer work may have been ordered meanwhile.
     fn forget(&mut self, home: &Home, attempt: u32) {
-        if self.slots.get(home).is_some_and(|slot| slot.work.attempt > attempt) {
+        if self.is_wanted_after(home, attempt) {
             return;
         }
         self.slots.remove(home);
@@ -152,7 +156,7 @@ pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
     let Some(home) = removal.home.clone() else { return answer(agent, number, failed("the order names no home")) };
     let turn = {
         let mut table = agent.staging.table();
-        if let Some(slot) = table.slots.get(&home) {
+        if let Some(slot) = table.slots.get(&home).filter(|slot| slot.work.attempt <= removal.attempt) {
             slot.halt.send_replace(true);
         }
         table.turn(&home)
@@ -160,6 +164,10 @@ pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
     let agent = agent.clone();
     tokio::spawn(async move {
         let _turn = turn.lock().await;
+        // Whose turn comes first is nobody's choice: what was ordered later counts.
+        if agent.staging.table().is_wanted_after(&home, removal.attempt) {
+            return answer(&agent, number, failed("the buffer is wanted again"));
+        }
         let _unread = agent.staging.served.end(&home).await;
         let node = agent.options.node.to_string();
         let (held, root, named) = (agent.clone(), removal.root.clone(), home.clone());

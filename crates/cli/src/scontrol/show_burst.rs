@@ -214,6 +214,7 @@ fn state(buffer: &Buffer, job: Option<&Job>) -> &'static str {
         BufferPhase::StagedIn
         | BufferPhase::Deleting
         | BufferPhase::PreRun
+        | BufferPhase::Revoked
         | BufferPhase::InUse
         | BufferPhase::PostRun
         | BufferPhase::StagingOut => "staged-in",

@@ -113,11 +113,15 @@ impl Listener {
     fn heed(&self, report: Report) {
         self.agents.heard(&self.node);
         match report {
-            Report::Answer { number, result } => self.runner.tell(Notice::Answered { number, result }),
+            Report::Answer { number, result } => {
+                self.runner.tell(Notice::Answered { node: self.node.clone(), number, result });
+            }
             Report::Exited { sequence, exited } => self.take_exit(sequence, exited),
             Report::Heartbeat | Report::Hello { .. } => (),
             Report::Load(load) => self.agents.is_loaded(&self.node, load),
-            Report::Staged { number, result } => self.stager.tell(stager::Notice::Answered { number, result }),
+            Report::Staged { number, result } => {
+                self.stager.tell(stager::Notice::Answered { node: self.node.clone(), number, result });
+            }
             Report::Progress { works } => self.progress.take(&self.published.now(), &self.node, works),
             Report::Inventory(inventory) => self.take_inventory(inventory),
         }

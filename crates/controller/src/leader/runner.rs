@@ -30,6 +30,7 @@ pub enum Notice {
     /// An agent has registered anew: what its node has to do is begun again, also what it had answered before.
     Connected(NodeName),
     Answered {
+        node: NodeName,
         number: u64,
         result: DutyResult,
     },
@@ -173,14 +174,17 @@ impl Runner {
                 self.agents.send(&delivery.node, numbered(delivery.order.clone(), self.next));
                 self.deliveries.insert(self.next, delivery);
             }
-            Notice::Answered { number, result } => {
+            Notice::Answered { node, number, result } => {
+                if self.asked(number).is_some_and(|asked| *asked != node) {
+                    return tracing::warn!(%node, number, "an answer to an order that another node was given");
+                }
                 if let Some(delivery) = self.deliveries.remove(&number) {
                     let _ = delivery.arrived.send(());
                 }
                 let Some(owner) = self.numbers.remove(&number) else { return };
                 let Some(work) = self.work.get_mut(&owner) else { return };
                 work.open.remove(&number);
-                work.note_failure(result);
+                work.note_failure(own_failure(&node, result));
                 self.note_awaited(&owner);
                 self.propose_if_done(&owner);
             }
@@ -190,6 +194,12 @@ impl Runner {
                 }
             }
         }
+    }
+
+    /// Who was given the order with this number.
+    fn asked(&self, number: u64) -> Option<&NodeName> {
+        let delivered = self.deliveries.get(&number).map(|delivery| &delivery.node);
+        delivered.or_else(|| self.work.get(self.numbers.get(&number)?)?.open.get(&number))
     }
 
     /// Drops what no longer stands in the state, begins what is new, and stops waiting for nodes that are lost.
@@ -223,13 +233,14 @@ impl Runner {
         let mut work = Work { duty: duty.clone(), registrations, open, failure: None, is_proposed: false };
         if let Some(job) = of_controller(cluster, duty) {
             self.next += 1;
-            work.open.insert(self.next, cluster.config().controller.host.as_str().into());
+            let here: NodeName = cluster.config().controller.host.as_str().into();
+            work.open.insert(self.next, here.clone());
             self.numbers.insert(self.next, duty.owner.clone());
             let (handle, number) = (self.handle.clone(), self.next);
             let (cluster, job, task, places) = (cluster.clone(), job.clone(), duty.task, self.places.clone());
             tokio::spawn(async move {
                 let result = hooks::run_here(&cluster, &job, task, places).await;
-                handle.tell(Notice::Answered { number, result });
+                handle.tell(Notice::Answered { node: here, number, result });
             });
         }
         for (node, order) in orders(cluster, duty, &self.places) {
@@ -329,6 +340,18 @@ impl Runner {
                 self.numbers.remove(number);
             });
             self.note_awaited(owner);
+        }
+    }
+}
+
+/// A node speaks for itself: what failed on others, they say.
+fn own_failure(node: &NodeName, result: DutyResult) -> DutyResult {
+    match result {
+        DutyResult::Done => DutyResult::Done,
+        DutyResult::Failed { why, .. } => DutyResult::Failed { node: node.clone(), why },
+        DutyResult::HookFailed { nodes, why, drained_for } => {
+            let nodes = nodes.into_iter().filter(|named| named == node).collect();
+            DutyResult::HookFailed { nodes, why, drained_for }
         }
     }
 }

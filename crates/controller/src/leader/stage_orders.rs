@@ -135,7 +135,8 @@ fn transfers(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, direc
         When::Success => succeeded,
         When::Failure => !succeeded,
     };
-    let node_index = job.allocation.names().position(|node| *node == place.node).unwrap_or(0) as u32;
+    // A job that waits again has no nodes any more, its buffer has.
+    let number = job.allocation.names().position(|node| *node == place.node);
     let facts = Facts {
         job: job.id,
         array: job.array_id(),
@@ -144,7 +145,7 @@ fn transfers(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, direc
         user: &job.spec.user,
         name: &job.spec.name,
         node: place.node.as_str(),
-        node_index,
+        node_index: number.map_or(place.rank, |number| number as u32),
     };
     let own = Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access }.directory(&place.root);
     let resolve = |transfer: &Transfer| {

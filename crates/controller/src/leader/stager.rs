@@ -26,6 +26,7 @@ pub enum Notice {
     /// An agent has registered: whatever it has to do is ordered again.
     Connected(NodeName),
     Answered {
+        node: NodeName,
         number: u64,
         result: StageResult,
     },
@@ -132,13 +133,16 @@ impl Stager {
                 let concerned: Vec<Key> = self.open.keys().filter(|key| key.2 == node).cloned().collect();
                 concerned.iter().for_each(|key| self.forget(key));
             }
-            Notice::Answered { number, result } => self.answered(number, result),
+            Notice::Answered { node, number, result } => self.answered(&node, number, result),
             Notice::Inventory { node, inventory } => self.compare(&node, &inventory),
             Notice::Again(key) => self.forget(&key),
         }
     }
 
-    fn answered(&mut self, number: u64, result: StageResult) {
+    fn answered(&mut self, node: &NodeName, number: u64, result: StageResult) {
+        if self.numbers.get(&number).is_some_and(|key| key.2 != *node) {
+            return tracing::warn!(%node, number, "an answer to an order that another node was given");
+        }
         let Some(key) = self.numbers.remove(&number) else { return };
         let Some(open) = self.open.get(&key) else { return };
         let duty = open.duty.clone();

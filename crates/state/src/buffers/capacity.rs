@@ -119,15 +119,15 @@ impl Usage {
         }
     }
 
-    /// Whether a node has room for the job's private space. What the job has there already is its own.
+    /// Whether a node has room for the job's private space. What the job has there already is its own; what is being removed there
+    /// must be gone first.
     pub fn has_room_on(&self, cluster: &Cluster, spec: &JobSpec, own: Option<&Buffer>, node: &NodeName) -> bool {
         let Some(space) = spec.buffer.as_ref().and_then(|request| space(&request.spaces, Access::Private)) else {
             return true;
         };
-        let is_there =
-            |buffer: &Buffer| buffer.places.iter().any(|place| place.access == Access::Private && place.node == *node);
-        if own.is_some_and(is_there) {
-            return true;
+        let mut places = own.iter().flat_map(|buffer| &buffer.places);
+        if let Some(place) = places.find(|place| place.access == Access::Private && place.node == *node) {
+            return !place.is_unwanted;
         }
         let pool = cluster.config().burst_buffer.as_ref().and_then(|config| config.pool(&space.pool));
         pool.is_some_and(|pool| {

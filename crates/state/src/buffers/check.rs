@@ -39,7 +39,8 @@ fn check_buffer(cluster: &Cluster, job: &Job, buffer: &Buffer) -> Result<(), Str
     ensure(names.windows(2).all(|pair| pair[0] != pair[1]), || "two places are one".into())?;
     let n_shared = buffer.places.iter().filter(|place| place.access == Access::Shared).count();
     ensure(n_shared <= 1, || "two shared places".into())?;
-    let live = matches!(buffer.phase, BufferPhase::StagedIn | BufferPhase::PreRun | BufferPhase::InUse);
+    use BufferPhase::{InUse, PreRun, Revoked, StagedIn};
+    let live = matches!(buffer.phase, StagedIn | PreRun | Revoked | InUse);
     let is_staged =
         buffer.places.iter().all(|place| place.is_staged || place.is_unwanted || place.access == Access::Private);
     ensure(!live || is_staged, || format!("{:?} without its data", buffer.phase))?;
@@ -58,10 +59,13 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     let is_right = match job.phase {
         Phase::Starting => matches!(phase, Some(BufferPhase::Deleting | BufferPhase::PreRun | BufferPhase::InUse)),
         Phase::Running | Phase::Suspended => phase == Some(BufferPhase::InUse),
-        Phase::Pending | Phase::Ending | Phase::Finishing | Phase::Done => phase != Some(BufferPhase::PreRun),
+        Phase::Pending => phase != Some(BufferPhase::PreRun),
+        Phase::Ending | Phase::Finishing | Phase::Done => {
+            phase != Some(BufferPhase::PreRun) && !life::is_left_over(job)
+        }
     };
     ensure(is_right, || format!("{:?} with its buffer {phase:?}", job.phase))?;
     let queued = cluster.is_eligible(job);
-    let is_ready = !is_staged_ahead(&job.spec) || phase == Some(BufferPhase::StagedIn);
+    let is_ready = phase == Some(BufferPhase::StagedIn) || (phase.is_none() && !is_staged_ahead(&job.spec));
     ensure(!queued || is_ready, || format!("queued with its buffer {phase:?}"))
 }

@@ -6,6 +6,8 @@
 //!                      │            │          │               │         │        (hurry)      │ hurry          │
 //!                      └────────────┴──────────┴──── Discard ──┴─────────┘                     └─▶ TearingDown ◀┘ ──▶ (gone)
 //! ```
+//! Nodes that are taken back before anything ran leave the data where it is: `PreRun ▶ Revoked ▶ StagedIn`, and at once from
+//! `Deleting` and `InUse`.
 //! The job's record mirrors the phase (`Job::buffer`), so that whoever has a job can tell what its buffer does.
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use model::job::Remark;
 use model::staging::{Access, Direction, Moved};
 use model::trigger::TriggerKind;
 use model::{
-    Buffer, BufferPhase, Config, Duty, Event, HeldBy, JobId, NodeName, Owner, Phase, Plugin, Task, Wake, size,
+    Buffer, BufferPhase, Config, Duty, Event, HeldBy, Job, JobId, NodeName, Owner, Phase, Plugin, Task, Wake, size,
 };
 
 use super::{movers, persistent, words};
@@ -32,6 +34,10 @@ pub(crate) enum Step {
     Deleted,
     /// Every node has what it needs.
     Ready,
+    /// The nodes are taken back, and nothing ran on them.
+    Revoke,
+    /// What was still on its way then has come.
+    Settled,
     /// The run has ended.
     Leave,
     /// Its processes are gone.
@@ -49,12 +55,16 @@ fn next(phase: BufferPhase, step: Step) -> Option<BufferPhase> {
         (StagedIn, Step::Place) => Deleting,
         (Deleting, Step::Deleted) => PreRun,
         (PreRun, Step::Ready) => InUse,
+        (PreRun, Step::Revoke) => Revoked,
+        (Deleting | InUse, Step::Revoke) => StagedIn,
+        (Revoked, Step::Settled) => StagedIn,
         (InUse, Step::Leave) => PostRun,
         (PostRun, Step::Empty) => StagingOut,
         (StagingOut, Step::StagedOut) => TearingDown,
-        (Allocating | StagingIn | StagedIn | Deleting | PreRun | InUse | PostRun | StagingOut, Step::Discard) => {
-            TearingDown
-        }
+        (
+            Allocating | StagingIn | StagedIn | Deleting | PreRun | Revoked | InUse | PostRun | StagingOut,
+            Step::Discard,
+        ) => TearingDown,
         _ => return None,
     })
 }
@@ -116,13 +126,18 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     let Some(buffer) = cluster.buffers.get(&id) else { return false };
     let Some(to) = next(buffer.phase, step) else { return false };
     let now = cluster.now;
+    if to == BufferPhase::Revoked {
+        revoke_nodes(cluster, id);
+        return true;
+    }
     unindex(cluster, id);
     let attempt = next_order(cluster, id);
     let job = &cluster.jobs[&id];
     let spec = job.spec.clone();
     let new_places: Vec<Place> = match (step, &spec.buffer) {
         (Step::Place, Some(request)) => {
-            job.allocation.names().filter_map(|node| private_place(cluster, request, node)).collect()
+            let place = |(rank, node)| Some(Place { rank, ..private_place(cluster, request, node)? });
+            (0..).zip(job.allocation.names()).filter_map(place).collect()
         }
         _ => Vec::new(),
     };
@@ -148,7 +163,9 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Place => take_nodes(buffer, new_places),
         Step::Discard => buffer.hurry = true,
         Step::Ready => buffer.was_used = true,
-        Step::Allocated | Step::StagedIn | Step::Deleted | Step::Leave | Step::Empty | Step::StagedOut => (),
+        Step::Revoke => buffer.was_used = false,
+        Step::Allocated | Step::StagedIn | Step::Deleted | Step::Settled => (),
+        Step::Leave | Step::Empty | Step::StagedOut => (),
     }
     if to == BufferPhase::TearingDown {
         persistent::let_go(cluster, id);
@@ -167,14 +184,23 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
 /// The nodes of the run become the buffer's places; what was staged elsewhere is of no use.
 fn take_nodes(buffer: &mut Buffer, wanted: Vec<Place>) {
     for place in buffer.places.iter_mut().filter(|place| place.access == Access::Private) {
-        place.is_unwanted = !wanted.iter().any(|other| other.node == place.node);
+        place.is_unwanted |= !wanted.iter().any(|other| other.node == place.node);
     }
     for place in wanted {
-        let is_there = |other: &Place| other.access == Access::Private && other.node == place.node;
-        if !buffer.places.iter().any(is_there) {
-            buffer.places.push(place);
+        let is_there = |other: &&mut Place| other.access == Access::Private && other.node == place.node;
+        match buffer.places.iter_mut().find(is_there) {
+            Some(known) => known.rank = place.rank,
+            None => buffer.places.push(place),
         }
     }
+}
+
+/// What was ordered stands, and its answers count: only what it is for has changed.
+fn revoke_nodes(cluster: &mut Cluster, id: JobId) {
+    buffer_mut(cluster, id).phase = BufferPhase::Revoked;
+    cluster.job_mut(id).buffer = Some(BufferPhase::Revoked);
+    cluster.sharing_changed |= !cluster.shared_nodes.is_empty() || !cluster.parked.is_empty();
+    moved(cluster, id);
 }
 
 /// Private space alone begins with the run.
@@ -194,12 +220,16 @@ pub(crate) fn place(cluster: &mut Cluster, id: JobId) {
 pub(crate) fn leave(cluster: &mut Cluster, id: JobId) {
     let Some(buffer) = cluster.buffers.get(&id) else { return };
     match buffer.phase {
-        BufferPhase::Allocating
-        | BufferPhase::StagingIn
-        | BufferPhase::StagedIn
-        | BufferPhase::Deleting
-        | BufferPhase::PreRun => {
+        BufferPhase::Allocating | BufferPhase::StagingIn => {
+            persistent::call_off(cluster, id);
             take(cluster, id, Step::Discard);
+        }
+        BufferPhase::Deleting | BufferPhase::PreRun => {
+            revoke(cluster, id);
+        }
+        // It goes too, unless the job waits for nodes again.
+        BufferPhase::StagedIn | BufferPhase::Revoked => {
+            cluster.unsettled.insert(id);
         }
         BufferPhase::InUse => {
             let hurry = cluster.jobs[&id].hurry;
@@ -209,6 +239,20 @@ pub(crate) fn leave(cluster: &mut Cluster, id: JobId) {
         // What an earlier run left goes its way.
         BufferPhase::PostRun | BufferPhase::StagingOut | BufferPhase::TearingDown => (),
     }
+}
+
+/// The nodes are taken back, and nothing ran on them: the data is as good as before. Whether somebody still wants it, settling says.
+pub(crate) fn revoke(cluster: &mut Cluster, id: JobId) {
+    let Some(buffer) = cluster.buffers.get(&id) else { return };
+    let request = cluster.jobs[&id].spec.buffer.clone();
+    let is_lasting = buffer.failure.is_empty() && request.is_some_and(|request| !request.depends_on_rank());
+    take(cluster, id, if is_lasting { Step::Revoke } else { Step::Discard });
+}
+
+/// Nobody will start with what was staged in.
+pub(crate) fn is_left_over(job: &Job) -> bool {
+    let is_over = matches!(job.phase, Phase::Ending | Phase::Finishing | Phase::Done) && !job.requeue;
+    is_over && matches!(job.buffer, Some(BufferPhase::StagedIn | BufferPhase::Revoked))
 }
 
 /// `scancel --hurry` of a job whose run is over: says whether there was something to give up.
@@ -270,11 +314,12 @@ pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str)
         | BufferPhase::StagingIn
         | BufferPhase::StagedIn
         | BufferPhase::Deleting
-        | BufferPhase::PreRun => {
+        | BufferPhase::PreRun
+        | BufferPhase::Revoked => {
             hold_job(cluster, id, &text);
             if cluster.jobs[&id].phase == Phase::Starting {
                 job_life::give_back(cluster, id);
-            } else if gives_up {
+            } else if gives_up || phase == BufferPhase::Revoked {
                 take(cluster, id, Step::Discard);
             }
         }
@@ -316,7 +361,7 @@ pub(crate) fn teardown_failed(cluster: &mut Cluster, id: JobId, why: &str) {
 /// A node is lost, or gone for good. What was staged there ahead of a run is of no use now; shared work goes to another.
 pub(crate) fn node_lost(cluster: &mut Cluster, node: &NodeName) {
     for id in on_node(cluster, node) {
-        if matches!(cluster.buffers[&id].phase, BufferPhase::StagingIn | BufferPhase::StagedIn) {
+        if is_ahead(cluster.buffers[&id].phase) {
             let places = buffer_mut(cluster, id).places.iter_mut();
             places.filter(|it| it.access == Access::Private && it.node == *node).for_each(|it| it.is_unwanted = true);
         }
@@ -324,6 +369,29 @@ pub(crate) fn node_lost(cluster: &mut Cluster, node: &NodeName) {
         moved(cluster, id);
     }
     persistent::relieve(cluster);
+}
+
+/// A machine that has started anew may have lost what was brought to it: whoever starts there has it looked at again.
+pub(crate) fn node_restarted(cluster: &mut Cluster, node: &NodeName) {
+    for id in on_node(cluster, node) {
+        let phase = cluster.buffers[&id].phase;
+        if !is_ahead(phase) && !matches!(phase, BufferPhase::Deleting | BufferPhase::PreRun) {
+            continue;
+        }
+        // An answer that is still on its way is about what was there before.
+        let attempt = next_order(cluster, id);
+        let buffer = buffer_mut(cluster, id);
+        buffer.attempt = attempt;
+        for place in buffer.places.iter_mut().filter(|it| it.access == Access::Private && it.node == *node) {
+            (place.is_staged, place.is_done) = (false, false);
+        }
+        moved(cluster, id);
+    }
+}
+
+/// It waits for a start, or for what it needs to have one.
+fn is_ahead(phase: BufferPhase) -> bool {
+    matches!(phase, BufferPhase::StagingIn | BufferPhase::StagedIn | BufferPhase::Revoked)
 }
 
 /// Nobody will ever answer for what is on a node that is not configured any more.
@@ -430,7 +498,7 @@ pub(crate) fn task(buffer: &Buffer) -> Option<Task> {
     let works = buffer.places.iter().any(has_open) && buffer.failure.is_empty();
     match buffer.phase {
         BufferPhase::StagingIn if works => Some(Task::StageIn),
-        BufferPhase::PreRun if works => Some(Task::PreRun),
+        BufferPhase::PreRun | BufferPhase::Revoked if works => Some(Task::PreRun),
         BufferPhase::PostRun if works && buffer.plugin.is_external() && buffer.is_vacated => Some(Task::PostRun),
         BufferPhase::StagingOut if works => Some(Task::StageOut),
         BufferPhase::TearingDown if !buffer.places.is_empty() => Some(Task::TearDown),

@@ -91,6 +91,17 @@ pub(crate) fn condemn_for(cluster: &mut Cluster, job: JobId) -> bool {
     false
 }
 
+/// The job is gone before what it wanted made was there: it is not made. What is there stays.
+pub(crate) fn call_off(cluster: &mut Cluster, job: JobId) {
+    let is_its = |buffer: &&Arc<PersistentBuffer>| buffer.phase == PersistentPhase::Creating && buffer.by_job == job;
+    let names: Vec<String> = cluster.persistent.values().filter(is_its).map(|buffer| buffer.name.clone()).collect();
+    for name in names {
+        let buffer = cluster.persistent.get_mut(&name).map(Arc::make_mut).expect("just listed");
+        (buffer.phase, buffer.hurry) = (PersistentPhase::Condemned, true);
+        destroy_if_free(cluster, &name);
+    }
+}
+
 /// A job has stopped using what it used.
 pub(crate) fn let_go(cluster: &mut Cluster, job: JobId) {
     let Some(buffer) = cluster.buffers.get_mut(&job).map(Arc::make_mut) else { return };

@@ -10,7 +10,7 @@ pub(crate) fn restarted(cluster: &mut Cluster) {
     let external: Vec<(JobId, BufferPhase)> = external.map(|buffer| (buffer.job, buffer.phase)).collect();
     for (id, phase) in external {
         match phase {
-            BufferPhase::StagingIn | BufferPhase::StagedIn => {
+            BufferPhase::StagingIn | BufferPhase::StagedIn | BufferPhase::Revoked => {
                 let delay = cluster.config.burst_buffer.as_ref().map(|config| config.restart_delay);
                 let earliest = cluster.now + delay.unwrap_or_default();
                 let spec = std::sync::Arc::make_mut(&mut cluster.job_mut(id).spec);

@@ -26,6 +26,7 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
         let buffer = &cluster.buffers[&id];
         let job = &cluster.jobs[&id];
         let step = match buffer.phase {
+            _ if life::is_left_over(job) => Step::Discard,
             BufferPhase::StagingIn if was_released && !buffer.plugin.is_external() => return life::retry(cluster, id),
             BufferPhase::StagingIn if was_released => Step::Discard,
             BufferPhase::Allocating | BufferPhase::StagedIn | BufferPhase::Deleting if was_released => Step::Discard,
@@ -38,6 +39,7 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
             }
             BufferPhase::Deleting if persistent_is_gone(cluster, job) => Step::Deleted,
             BufferPhase::PreRun if all_done => Step::Ready,
+            BufferPhase::Revoked if all_done => Step::Settled,
             BufferPhase::PostRun if is_empty(job) && buffer.hurry => Step::Discard,
             BufferPhase::PostRun if is_empty(job) && buffer.plugin.is_external() && !buffer.is_vacated => {
                 life::buffer_mut(cluster, id).is_vacated = true;
@@ -103,7 +105,7 @@ pub(crate) fn deadline(cluster: &Cluster, job: &Job) -> Option<Timestamp> {
     }
     let config = cluster.config.burst_buffer.as_ref()?;
     let most = match buffer.phase {
-        BufferPhase::StagingIn | BufferPhase::PreRun => config.stage_in_timeout,
+        BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked => config.stage_in_timeout,
         BufferPhase::StagingOut => config.stage_out_timeout,
         BufferPhase::Allocating
         | BufferPhase::StagedIn
@@ -129,7 +131,7 @@ pub(crate) fn operation(phase: BufferPhase) -> &'static str {
         BufferPhase::Allocating => "create_persistent",
         BufferPhase::StagingIn | BufferPhase::StagedIn => "stage_in",
         BufferPhase::Deleting => "destroy_persistent",
-        BufferPhase::PreRun | BufferPhase::InUse => "pre_run",
+        BufferPhase::PreRun | BufferPhase::Revoked | BufferPhase::InUse => "pre_run",
         BufferPhase::PostRun | BufferPhase::StagingOut => "stage_out",
         BufferPhase::TearingDown => "teardown",
     }

@@ -19,7 +19,9 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
             Hold::Wait(Some(Reason::BurstBufferOperation), wakes)
         }
         (Phase::Pending, Some(BufferPhase::StagedIn)) if !buffers::runs_nothing(job) => Hold::Free,
-        (Phase::Pending, Some(BufferPhase::StagingIn)) => Hold::Wait(Some(Reason::BurstBufferStageIn), wakes),
+        (Phase::Pending, Some(BufferPhase::StagingIn | BufferPhase::Revoked)) => {
+            Hold::Wait(Some(Reason::BurstBufferStageIn), wakes)
+        }
         (Phase::Pending, Some(_)) => Hold::Wait(Some(Reason::BurstBufferResources), wakes),
         (Phase::Starting, Some(BufferPhase::Deleting | BufferPhase::PreRun)) => Hold::Wait(None, wakes),
         (Phase::Ending, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if holds_nodes(cluster) && !job.alive => {

@@ -80,7 +80,7 @@ fn take(buffer: &mut Buffer, result: &PlaceResult) {
             place.is_staged |= !is_after;
             let sum = if is_after { &mut buffer.staged_out } else { &mut buffer.staged_in };
             add(sum, moved);
-            if buffer.phase == BufferPhase::PreRun {
+            if matches!(buffer.phase, BufferPhase::PreRun | BufferPhase::Revoked) {
                 buffer.environment = moved.environment.clone();
             }
             // More may be given than was asked for; less is no news.

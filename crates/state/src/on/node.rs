@@ -66,6 +66,9 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
     }
     reboots::came(cluster, name);
     set_duty(cluster, name);
+    if is_restarted {
+        life::node_restarted(cluster, name);
+    }
     life::node_came(cluster);
     freeze_again(cluster, name);
     for id in vanished {

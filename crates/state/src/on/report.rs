@@ -8,7 +8,7 @@ use model::{Duty, Event, ExitStatus, HeldBy, JobId, Outcome, Owner, Phase, Reaso
 use super::Answer;
 use crate::features::{Failure, meaning_of_failure};
 use crate::job_life::{self, Step};
-use crate::{Cluster, on, only_step, reboots, step_life};
+use crate::{Cluster, buffers, on, only_step, reboots, step_life};
 
 /// As long as Slurm lets a requeued job rest.
 const REQUEUE_DELAY: Span = Span::from_secs(121);
@@ -117,9 +117,9 @@ fn controller_prolog_failed(cluster: &mut Cluster, id: JobId, why: &str) {
     never_started(cluster, id, Outcome::Cancelled, None, why);
 }
 
-/// Nothing has run, so there is nothing to stage out.
+/// Nothing has run, so there is nothing to stage out; what was staged in serves the next start, if there is one.
 fn never_started(cluster: &mut Cluster, id: JobId, outcome: Outcome, reason: Option<Reason>, why: &str) {
-    cluster.job_mut(id).hurry = true;
+    buffers::life::revoke(cluster, id);
     job_life::end(cluster, id, outcome, reason);
     cluster.job_mut(id).reason_text = why.to_string();
 }

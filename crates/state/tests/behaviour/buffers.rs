@@ -14,7 +14,7 @@ use state::buffers::capacity::{self, Usage};
 
 use super::lab::*;
 
-const GIB: u64 = 1 << 30;
+pub const GIB: u64 = 1 << 30;
 
 fn burst_config() -> BurstBufferConfig {
     let pool = |name: &str, kind, total: u64| Pool {
@@ -29,7 +29,7 @@ fn burst_config() -> BurstBufferConfig {
     BurstBufferConfig { pools, enables_persistent: true, ..Default::default() }
 }
 
-fn lab_with(change: impl Fn(&mut BurstBufferConfig)) -> Lab {
+pub fn lab_with(change: impl Fn(&mut BurstBufferConfig)) -> Lab {
     let mut lab = Lab::new();
     let mut burst = burst_config();
     change(&mut burst);
@@ -38,17 +38,17 @@ fn lab_with(change: impl Fn(&mut BurstBufferConfig)) -> Lab {
     lab
 }
 
-fn lab() -> Lab {
+pub fn lab() -> Lab {
     lab_with(|_| ())
 }
 
-fn with_bb(text: &str) -> JobSpec {
+pub fn with_bb(text: &str) -> JobSpec {
     JobSpec { burst_buffer: text.into(), ..batch() }
 }
 
-const FULL: &str = "capacity=4;stage_in=file:/data/a:a;stage_out=file:b:/data/b";
+pub const FULL: &str = "capacity=4;stage_in=file:/data/a:a;stage_out=file:b:/data/b";
 
-trait Burst {
+pub trait Burst {
     fn stage(&mut self, job: JobId) -> bool;
     fn answer(&mut self, job: JobId, task: Task, result: impl Fn(&NodeName) -> StageResult);
     fn phase(&self, job: JobId) -> Option<BufferPhase>;
@@ -459,11 +459,11 @@ fn teardown_frees_exactly_what_is_confirmed() {
     assert_eq!((lab.used("nvme"), lab.word(job)), (0, "complete"));
 }
 
-fn file(text: &str) -> JobSpec {
+pub fn file(text: &str) -> JobSpec {
     JobSpec { burst_buffer_file: text.into(), ..batch() }
 }
 
-fn persistent_answer(lab: &mut Lab, name: &str, result: StageResult) {
+pub fn persistent_answer(lab: &mut Lab, name: &str, result: StageResult) {
     let duty = lab.cluster.duty(&Owner::Persistent(name.into())).expect("a duty").clone();
     let node = lab.cluster.persistent(name).unwrap().node.clone();
     lab.ok(ROOT, Command::Staged { duty, results: vec![PlaceResult { access: Access::Shared, node, result }] });

@@ -1,6 +1,7 @@
 //! What the state does, driven through `apply`; every entry is followed by the invariants.
 mod accounts;
 mod arrays;
+mod buffer_rows;
 mod buffers;
 mod clock;
 mod dependencies;
@@ -15,6 +16,7 @@ mod plugins;
 mod priority;
 mod reboots;
 mod resize;
+mod revoke;
 mod suspend;
 mod suspend_events;
 mod triggers;

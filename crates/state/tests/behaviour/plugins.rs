@@ -567,3 +567,32 @@ fn a_partition_that_goes_down_is_told_before_the_buffer() {
         assert_eq!(lab.job(job).reason, Some(Reason::PartitionDown));
     }
 }
+
+#[test]
+fn a_plugins_pre_run_goes_on_when_its_nodes_are_taken_back() {
+    for plugin in BOTH {
+        let mut lab = lab_of(plugin, |_| ());
+        let job = lab.in_state(plugin, "pre-run");
+        let duty = lab.cluster.duty(&Owner::Buffer(job)).cloned();
+        lab.ok(ROOT, Command::NodeLost { node: "n1".into() });
+        Lab::done(&mut lab, job, Task::Kill);
+        assert_eq!((lab.job(job).state(), lab.word(job)), (JobState::Pending, "alloc-revoke"));
+        assert_eq!(lab.cluster.duty(&Owner::Buffer(job)).cloned(), duty, "the hook is not called off");
+        Hooks::done(&mut lab, job, Task::PreRun);
+        assert_eq!((lab.word(job), lab.used()), ("staged-in", 100));
+        assert!(lab.place(job, None, "n2"));
+        assert_eq!((lab.word(job), lab.task(job)), ("pre-run", Some(Task::PreRun)), "and runs for the next");
+        Hooks::done(&mut lab, job, Task::PreRun);
+        assert_eq!(lab.word(job), "running");
+        // Nobody knows how far it came when the controller goes down.
+        let mut lab = lab_of(plugin, |_| ());
+        let job = lab.in_state(plugin, "pre-run");
+        lab.each(ALICE, requeue(job)).unwrap();
+        Lab::done(&mut lab, job, Task::Kill);
+        assert_eq!(lab.word(job), "alloc-revoke");
+        restart(&mut lab);
+        assert!(lab.word(job) == "teardown" && lab.hurries(job));
+        Hooks::done(&mut lab, job, Task::TearDown);
+        assert_eq!((lab.word(job), lab.job(job).reason), ("pending", Some(Reason::BeginTime)));
+    }
+}

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use model::CpuSet;
 use model::attach::FromStep;
 use model::step::Mpi;
-use pmix::{NOT_FOUND, SUCCESS};
+use pmix::{Event, Job, NOT_FOUND, Node, SUCCESS};
 
 use super::identity::Identity;
 use crate::frame::{self, Incoming};
@@ -28,7 +28,7 @@ use crate::protocol::Start;
 use crate::sys;
 use process::LINE_FD;
 pub use process::serve;
-use protocol::{FromServer, Setup, ToServer};
+use protocol::{FromServer, ToServer};
 
 /// What the server process is called.
 pub const NAME: &str = "spurpmixd";
@@ -67,13 +67,14 @@ impl Server {
         let ranks = spec.ranks(&launch.step_shares, launch.n_tasks);
         let names = launch.step_shares.iter().map(|share| share.node.to_string());
         let id = format!("{}.{}", launch.job, launch.step);
-        let setup = Setup {
+        let job = Job {
             namespace: format!("slurm.pmix.{id}"),
             id,
             uid: identity.uid,
             gid: identity.gid,
-            nodes: names.zip(ranks.iter().cloned()).collect(),
+            nodes: names.zip(ranks.iter().cloned()).map(|(name, ranks)| Node { name, ranks }).collect(),
             here: launch.node_index as usize,
+            directory: Default::default(),
         };
         let (pid, line) = spawn(identity).map_err(|error| format!("cannot start a PMIx server: {error}"))?;
         let mut server = Server {
@@ -82,14 +83,14 @@ impl Server {
             incoming: Incoming::default(),
             outgoing: Vec::new(),
             ranks,
-            here: setup.here,
+            here: job.here,
             variables: BTreeMap::new(),
             present: BTreeSet::new(),
             groups: BTreeMap::new(),
             fetches: BTreeMap::new(),
             next_fetch: 0,
         };
-        server.say(&ToServer::Setup(setup));
+        server.say(&ToServer::Setup(job));
         match server.await_birth() {
             Ok(()) => Ok(Some(server)),
             Err(why) => {
@@ -143,7 +144,9 @@ impl Server {
         self.move_bytes();
         let mut news = Vec::new();
         while let Ok(Some(message)) = self.incoming.next() {
-            news.extend(self.hear(message));
+            if let FromServer::Said(event) = message {
+                news.extend(self.hear(event));
+            }
         }
         if was_there && self.line.is_none() {
             let rank = self.ranks[self.here].first().copied().unwrap_or(0);
@@ -152,10 +155,9 @@ impl Server {
         news
     }
 
-    fn hear(&mut self, message: FromServer) -> Option<FromStep> {
-        match message {
-            FromServer::Ready { .. } | FromServer::Failed { .. } => None,
-            FromServer::Fence { number, ranks, data } => {
+    fn hear(&mut self, event: Event) -> Option<FromStep> {
+        match event {
+            Event::Fence { number, ranks, data } => {
                 let taking_part = |own: &&Vec<u32>| own.iter().any(|rank| ranks.binary_search(rank).is_ok());
                 let n_nodes = self.ranks.iter().filter(taking_part).count() as u32;
                 if n_nodes <= 1 {
@@ -167,23 +169,23 @@ impl Server {
                 *waiting = number;
                 Some(FromStep::Gather { group, n_nodes, sequence: *sequence, data })
             }
-            FromServer::Get { number, rank } => match self.ranks.iter().position(|own| own.contains(&rank)) {
+            Event::Get { number, rank } => match self.ranks.iter().position(|own| own.contains(&rank)) {
                 Some(node) if node != self.here => Some(FromStep::Fetch { number, node: node as u32, rank }),
                 Some(_) | None => {
                     self.say(&ToServer::Answer { number, status: NOT_FOUND, data: Vec::new() });
                     None
                 }
             },
-            FromServer::Got { number, status, data } => {
+            Event::Got { number, status, data } => {
                 let (to, number) = self.fetches.remove(&number)?;
                 Some(FromStep::Fetched { to, number, status, data })
             }
-            FromServer::Abort { rank, text } => Some(FromStep::Abort { rank, text }),
-            FromServer::Came { rank } => {
+            Event::Abort { rank, text } => Some(FromStep::Abort { rank, text }),
+            Event::Came { rank } => {
                 self.present.insert(rank);
                 None
             }
-            FromServer::Left { rank } => {
+            Event::Left { rank } => {
                 self.present.remove(&rank);
                 None
             }

@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pmix::{Event, Job, Node, Server};
+use pmix::{Event, Job, Server};
 
-use super::protocol::{FromServer, Setup, ToServer};
+use super::protocol::{FromServer, ToServer};
 use crate::frame::{self, Incoming};
 
 /// The descriptor of the supervisor's line.
@@ -31,13 +31,14 @@ pub fn serve() -> i32 {
         let _ = line.write_all(&frame::encode(message));
     };
     let mut hear = Hear { line, incoming: Incoming::default() };
-    let Some(ToServer::Setup(setup)) = hear.next() else {
+    let Some(ToServer::Setup(job)) = hear.next() else {
         eprintln!("spurpmixd: started by a supervisor only");
         return 1;
     };
-    let directory = PathBuf::from(format!("/tmp/spur-pmix-{}-{}-{}", setup.id, setup.here, std::process::id()));
+    let directory = PathBuf::from(format!("/tmp/spur-pmix-{}-{}-{}", job.id, job.here, std::process::id()));
     let tell = say.clone();
-    let server = match start(setup, &directory, move |event| tell(&in_words(event)), &say) {
+    let job = Job { directory: directory.clone(), ..job };
+    let server = match start(job, move |event| tell(&FromServer::Said(event)), &say) {
         Ok(server) => server,
         Err(why) => {
             say(&FromServer::Failed { why });
@@ -75,25 +76,13 @@ fn is_one_of_several(node: &str) -> bool {
     short(&host) != short(node)
 }
 
-fn start(
-    setup: Setup,
-    directory: &Path,
-    tell: impl Fn(Event) + Send + Sync + 'static,
-    say: &impl Fn(&FromServer),
-) -> Result<Server, String> {
-    DirBuilder::new().mode(0o700).create(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let (name, here) = setup.nodes.get(setup.here).cloned().ok_or("no place among the nodes")?;
-    let job = Job {
-        namespace: setup.namespace,
-        id: setup.id,
-        uid: setup.uid,
-        gid: setup.gid,
-        nodes: setup.nodes.into_iter().map(|(name, ranks)| Node { name, ranks }).collect(),
-        here: setup.here,
-        directory: directory.to_owned(),
-    };
+fn start(job: Job, tell: impl Fn(Event) + Send + Sync + 'static, say: &impl Fn(&FromServer)) -> Result<Server, String> {
+    let directory = job.directory.clone();
+    DirBuilder::new().mode(0o700).create(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let own = job.nodes.get(job.here).ok_or("no place among the nodes")?;
+    let (name, here) = (own.name.clone(), own.ranks.clone());
     let server = Server::start(job, tell)?;
-    let shared = shared_memory(directory);
+    let shared = shared_memory(&directory);
     let own_memory = is_one_of_several(&name) && DirBuilder::new().mode(0o700).create(&shared).is_ok();
     let of_task = |rank: u32| {
         let mut variables = server.variables(rank)?;
@@ -105,17 +94,6 @@ fn start(
     let variables = here.into_iter().map(of_task).collect::<Result<_, String>>()?;
     say(&FromServer::Ready { variables });
     Ok(server)
-}
-
-fn in_words(event: Event) -> FromServer {
-    match event {
-        Event::Fence { number, ranks, data } => FromServer::Fence { number, ranks, data },
-        Event::Get { number, rank } => FromServer::Get { number, rank },
-        Event::Got { number, status, data } => FromServer::Got { number, status, data },
-        Event::Abort { rank, text } => FromServer::Abort { rank, text },
-        Event::Came { rank } => FromServer::Came { rank },
-        Event::Left { rank } => FromServer::Left { rank },
-    }
 }
 
 struct Hear {
