@@ -281,6 +281,10 @@ impl BufferRequest {
         self.spaces.iter().any(|space| space.access == Access::Private)
     }
 
+    pub fn asks_shared_pools(&self) -> bool {
+        !self.creates.is_empty() || self.spaces.iter().any(|space| space.access == Access::Shared)
+    }
+
     /// The job itself has something to do with buffers, besides making and destroying persistent ones.
     pub fn is_used_by_job(&self) -> bool {
         self.plugin == Plugin::Lua || !self.spaces.is_empty() || !self.uses.is_empty()

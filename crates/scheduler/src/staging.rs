@@ -1,8 +1,10 @@
 //! Whose burst buffers are filled, and when: in order of importance, early enough to be there when the nodes are, and nobody
 //! passes another that waits for room in the same pool.
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::Grant;
+use model::pool::PoolKind;
 use model::{BufferPhase, Job, JobId, NodeName, Phase, StageStart, Timestamp};
 use state::buffers::capacity::{self, Fit, Usage};
 use state::{Cluster, buffers};
@@ -55,10 +57,14 @@ impl<'a> Pass<'a> {
         }
         let cluster = self.cluster;
         let mut usage = Usage::of(cluster);
-        let mut blocked: BTreeSet<&str> = BTreeSet::new();
+        let pools = cluster.config().burst_buffer.iter().flat_map(|config| &config.pools);
+        let shared = pools.filter(|pool| pool.kind == PoolKind::Shared);
+        let shared: BTreeSet<&str> = shared.map(|pool| pool.name.as_str()).collect();
+        let (mut blocked, are_full) = (BTreeSet::new(), Cell::new(false));
         let most_tasks = cluster.config().burst_buffer.as_ref().map_or(10, |config| config.n_array_tasks);
         let mut of_array = tasks_with_buffers(cluster);
-        for job in cluster.staging_queue().take(cluster.config().scheduler.depth as usize) {
+        let queue = cluster.staging_queue(|| are_full.get());
+        for job in queue.take(cluster.config().scheduler.depth as usize) {
             let wanted: Vec<&str> =
                 capacity::wanted(cluster, &job.spec).into_iter().map(|(pool, _)| pool.name.as_str()).collect();
             if wanted.iter().any(|pool| blocked.contains(pool)) {
@@ -78,6 +84,7 @@ impl<'a> Pass<'a> {
                     Fit::NotNow => {
                         self.make_space(&usage, job);
                         blocked.extend(wanted.iter().copied());
+                        are_full.set(shared.is_subset(&blocked));
                         break;
                     }
                     Fit::Now => (),

@@ -3,7 +3,7 @@ use model::buffer::BufferPhase;
 use model::command::{DutyResult, PlaceResult};
 use model::pool::{BurstBufferConfig, Pool, PoolKind, PoolReport};
 use model::spec::{JobKind, JobSpec, Size, TimeLimit};
-use model::staging::{Moved, StageResult};
+use model::staging::{Access, Moved, StageResult};
 use model::time::Span;
 use model::{Command, Config, JobId, Owner, Plan, Reason, Task};
 use world::World;
@@ -260,4 +260,34 @@ fn foreign_files_leave_less_to_give() {
     assert!(place.job == private && place.nodes[0].node != node, "{place:?}");
     world.apply(seen(2, 0));
     assert_eq!(staged_by(&world.schedule()), [shared]);
+}
+
+/// Jobs whose age counts stand in a row of their own.
+#[test]
+fn whoever_grows_older_is_served_before_a_lesser_one_that_does_not() {
+    let mut world = cluster(|config| {
+        config.scheduler.priority.kind = model::priority::PriorityKind::Multifactor;
+        config.scheduler.priority.weight_age = 1000;
+    });
+    let given = world.submit_spec(JobSpec { priority: Some(2), ..spec("capacity=10", 10) });
+    let growing = world.submit_spec(spec("capacity=10", 10));
+    world.pass(24 * 3600);
+    assert_eq!(staged_by(&world.schedule()), [growing], "not {given}");
+}
+
+#[test]
+fn whoever_asks_nothing_of_a_full_pool_is_not_kept_by_it() {
+    let mut world = cluster(|config| config.burst_buffer.as_mut().expect("configured").enables_persistent = true);
+    let file = |text: &str| JobSpec { burst_buffer_file: text.into(), ..spec("", 10) };
+    let maker = world.submit_spec(file("#BB create_persistent name=library capacity=1"));
+    assert_eq!(staged_by(&world.schedule()), [maker]);
+    let duty = world.cluster.duty(&Owner::Persistent("library".into())).expect("it is being made").clone();
+    let node = world.cluster.persistent("library").expect("begun").node.clone();
+    let result = StageResult::Done(Moved::default());
+    world.apply(Command::Staged { duty, results: vec![PlaceResult { access: Access::Shared, node, result }] });
+    let [first, waits] = ["capacity=9", "capacity=1"].map(|text| world.submit_spec(spec(text, 10)));
+    let user = world.submit_spec(file("#DW persistentdw name=library"));
+    let plan = world.schedule();
+    assert!(staged_by(&plan).contains(&first) && !staged_by(&plan).contains(&waits), "{:?}", staged_by(&plan));
+    assert!(staged_by(&plan).contains(&user) || world.cluster.is_eligible(world.cluster.job(user).expect("there")));
 }

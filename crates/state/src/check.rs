@@ -90,7 +90,7 @@ pub fn is_empty(cluster: &Cluster) -> bool {
         && cluster.claims.is_empty()
         && cluster.live_names.is_empty()
         && cluster.history.is_empty()
-        && cluster.staging_queue.is_empty()
+        && cluster.n_to_stage() == 0
         && cluster.buffers.is_empty()
         && cluster.buffer_places.is_empty()
         && cluster.license_use.is_empty()
@@ -209,7 +209,7 @@ fn check_indexes(cluster: &Cluster) -> Result<(), String> {
             cluster.jobs.get(&key.job).is_some_and(|job| job.phase == Phase::Pending && cluster.queue_key(job) == *key);
         ensure(right, || format!("{} is queued wrongly", key.job))?;
     }
-    for key in &cluster.staging_queue {
+    for key in cluster.staging_queue.iter().chain(&cluster.unpooled_staging_queue) {
         let right = cluster
             .jobs
             .get(&key.job)

@@ -47,6 +47,8 @@ pub struct Cluster {
     pub(crate) queue: OrdSet<QueueKey>,
     /// Jobs that only wait for the scheduler to have their burst buffers filled, the most important first.
     pub(crate) staging_queue: OrdSet<QueueKey>,
+    /// The same, of those that ask nothing of a shared pool.
+    pub(crate) unpooled_staging_queue: OrdSet<QueueKey>,
     /// Waiting jobs that others were told to make room for: that room is theirs.
     pub(crate) claims: OrdSet<JobId>,
     pub(crate) buffers: OrdMap<JobId, Arc<Buffer>>,

@@ -1,6 +1,8 @@
 //! The order in which waiting jobs are looked at.
+use std::iter::Peekable;
 use std::sync::Arc;
 
+use imbl::OrdSet;
 use model::{Job, JobId, Phase, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -37,16 +39,26 @@ impl Cluster {
     }
 
     fn by_importance(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.in_order(&self.queue).map(|key| &self.jobs[&key.job])
+    }
+
+    fn in_order<'a>(&'a self, keys: &'a OrdSet<QueueKey>) -> impl Iterator<Item = &'a QueueKey> {
         let first_growing = QueueKey { grows: true, before_tier: 0, before_priority: 0, job: JobId(0) };
-        let mut steady = self.queue.range(..first_growing).peekable();
-        let mut growing = self.queue.range(first_growing..).peekable();
-        std::iter::from_fn(move || {
-            let next = match (steady.peek(), growing.peek()) {
-                (Some(one), Some(other)) if self.rank(other) < self.rank(one) => growing.next(),
-                (Some(_), _) => steady.next(),
-                (None, _) => growing.next(),
-            }?;
-            Some(&self.jobs[&next.job])
+        let steady = keys.range(..first_growing).peekable();
+        let growing = keys.range(first_growing..).peekable();
+        self.merged(steady, growing)
+    }
+
+    /// Of two rows that are in order, the one that they make together.
+    fn merged<'a>(
+        &'a self,
+        mut one: Peekable<impl Iterator<Item = &'a QueueKey>>,
+        mut other: Peekable<impl Iterator<Item = &'a QueueKey>>,
+    ) -> impl Iterator<Item = &'a QueueKey> {
+        std::iter::from_fn(move || match (one.peek(), other.peek()) {
+            (Some(first), Some(second)) if self.rank(second) < self.rank(first) => other.next(),
+            (Some(_), _) => one.next(),
+            (None, _) => other.next(),
         })
     }
 
@@ -66,13 +78,17 @@ impl Cluster {
         (i128::from(weights.weight_age) * 1000 * i128::from(at.secs()) / max_age) as i64
     }
 
-    /// Jobs that only wait to have their burst buffers filled, the most important first.
-    pub fn staging_queue(&self) -> impl Iterator<Item = &Arc<Job>> {
-        self.staging_queue.iter().map(|key| &self.jobs[&key.job])
+    /// Jobs that only wait to have their burst buffers filled, the most important first. When `pools_are_full` says so, those
+    /// that ask something of a shared pool are passed over, without a look at each.
+    pub fn staging_queue(&self, pools_are_full: impl Fn() -> bool) -> impl Iterator<Item = &Arc<Job>> {
+        let mut pooled = self.in_order(&self.staging_queue);
+        let pooled = std::iter::from_fn(move || if pools_are_full() { None } else { pooled.next() });
+        let unpooled = self.in_order(&self.unpooled_staging_queue);
+        self.merged(pooled.peekable(), unpooled.peekable()).map(|key| &self.jobs[&key.job])
     }
 
     pub fn n_to_stage(&self) -> usize {
-        self.staging_queue.len()
+        self.staging_queue.len() + self.unpooled_staging_queue.len()
     }
 
     pub fn n_queued(&self) -> usize {
@@ -85,7 +101,9 @@ impl Cluster {
 
     /// Waits for nothing but the scheduler's word to have its burst buffer filled.
     pub fn may_be_staged(&self, job: &Job) -> bool {
-        job.phase == Phase::Pending && self.staging_queue.contains(&self.queue_key(job))
+        let key = self.queue_key(job);
+        job.phase == Phase::Pending
+            && (self.staging_queue.contains(&key) || self.unpooled_staging_queue.contains(&key))
     }
 
     /// Where the job stands, or would stand, in the queue.

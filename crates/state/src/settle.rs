@@ -99,25 +99,35 @@ fn step_when_free(job: &Job) -> Option<Step> {
 }
 
 fn rest(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
-    let now = cluster.now;
     if cluster.jobs[&id].phase == Phase::Pending {
-        let is_newly_eligible = cluster.jobs[&id].eligible.is_none();
-        if is_newly_eligible {
-            history::changed(cluster, id);
-        }
-        cluster.job_mut(id).eligible.get_or_insert(now);
-        if is_newly_eligible || cluster.jobs[&id].age_paused {
-            accrual::begin(cluster, id);
-        }
-        weigh(cluster, id);
+        note_eligible(cluster, id);
         let job = cluster.job_mut(id);
         // Until the scheduler has looked, and finds it to be the next.
         job.reason.get_or_insert(Reason::Priority);
         let key = cluster.queue_key(&cluster.jobs[&id]);
         cluster.queue.insert(key);
     }
-    let grown_at = cluster.jobs[&id].priority_grows.then(|| priority::grown_at(&cluster.config, &cluster.jobs[&id]));
-    watch(cluster, id, look_again.into_iter().chain(grown_at.flatten()).map(Wake::At).collect());
+    watch(cluster, id, look_again.into_iter().chain(grown_at(cluster, id)).map(Wake::At).collect());
+}
+
+/// From now on the job waits for nothing but its turn, and grows older.
+fn note_eligible(cluster: &mut Cluster, id: JobId) {
+    let now = cluster.now;
+    let is_newly_eligible = cluster.jobs[&id].eligible.is_none();
+    if is_newly_eligible {
+        history::changed(cluster, id);
+    }
+    cluster.job_mut(id).eligible.get_or_insert(now);
+    if is_newly_eligible || cluster.jobs[&id].age_paused {
+        accrual::begin(cluster, id);
+    }
+    weigh(cluster, id);
+}
+
+/// When age will add no more to its priority.
+fn grown_at(cluster: &Cluster, id: JobId) -> Option<Timestamp> {
+    let job = &cluster.jobs[&id];
+    job.priority_grows.then(|| priority::grown_at(&cluster.config, job)).flatten()
 }
 
 /// How important the job is from now on; what age adds comes by itself until the age is full.
@@ -147,9 +157,16 @@ pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
 
 /// It waits for space, or for its turn to have its data staged in.
 fn queue_for_staging(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
-    wait(cluster, id, Some(Reason::BurstBufferResources), vec![Wake::Partitions], look_again);
-    let key = cluster.queue_key(&cluster.jobs[&id]);
-    cluster.staging_queue.insert(key);
+    note_eligible(cluster, id);
+    let mut wakes = vec![Wake::Partitions];
+    wakes.extend(grown_at(cluster, id).map(Wake::At));
+    wait(cluster, id, Some(Reason::BurstBufferResources), wakes, look_again);
+    let job = &cluster.jobs[&id];
+    let key = cluster.queue_key(job);
+    match job.spec.buffer.as_ref().is_some_and(|request| request.asks_shared_pools()) {
+        true => cluster.staging_queue.insert(key),
+        false => cluster.unpooled_staging_queue.insert(key),
+    };
 }
 
 fn wait(cluster: &mut Cluster, id: JobId, reason: Option<Reason>, mut wakes: Vec<Wake>, look_again: Option<Timestamp>) {
@@ -197,6 +214,7 @@ pub(crate) fn forget_wait(cluster: &mut Cluster, id: JobId) {
     let key = cluster.queue_key(job);
     if is_pending {
         cluster.staging_queue.remove(&key);
+        cluster.unpooled_staging_queue.remove(&key);
     }
     let was_queued = is_pending && cluster.queue.remove(&key).is_some();
     let clears_reason = is_pending && reason.is_some() && !was_queued;
