@@ -54,7 +54,9 @@ async fn reconnect(agent: Arc<Agent>, run: RunId, slot: u32, messages: Unbounded
         match connect(&agent.spool, slot) {
             Ok(stream) => {
                 tracing::info!(%run, "found again");
-                return run::attend(agent, run, stream, messages, Vec::new()).await;
+                // It has seen an agent die: it does not stand by for another.
+                run::attend(&agent, run, &stream, messages, Vec::new()).await;
+                return;
             }
             Err(_) if !agent.spool.is_supervised(slot) => {
                 agent.spool.forget_socket(slot);

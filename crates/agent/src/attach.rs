@@ -241,7 +241,10 @@ async fn tell_client(
                 }
             }
             FromSupervisor::InputTaken { bytes } => shared.room.add_permits(bytes as usize),
-            FromSupervisor::Done { .. } | FromSupervisor::Measured { .. } | FromSupervisor::Ended(_) => {}
+            FromSupervisor::Done { .. }
+            | FromSupervisor::Measured { .. }
+            | FromSupervisor::Ended(_)
+            | FromSupervisor::StandsBy => {}
         }
     }
 }

@@ -62,6 +62,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         machine: machine::describe(&options),
         cgroup: cgroup::find_parent(&cgroup_name(&options, &spool)),
         launcher: launcher::start().context("cannot start the fork server")?,
+        standby: Default::default(),
         launched: tokio::sync::watch::channel(0).0,
         table: Mutex::new(Table::new(killed)),
         staging: Staging::default(),

@@ -14,11 +14,10 @@ use crate::protocol::Birth;
 use crate::supervisor::SERVER_FD;
 use crate::sys::{self, SocketKind};
 
-/// A supervisor to be: its end of the agent's socket, and its record.
+/// A supervisor to be, and its end of the agent's socket.
 pub struct Order {
     pub birth: Birth,
     pub control: OwnedFd,
-    pub record: OwnedFd,
 }
 
 /// Starts the server and a task that feeds it. An order that cannot be given is dropped, which its socket tells the agent.
@@ -85,8 +84,9 @@ impl Server {
 
     async fn give(&self, order: &Order) -> io::Result<()> {
         let bytes = codec::encode(&order.birth);
-        let fds = [order.control.as_raw_fd(), order.record.as_raw_fd()];
-        self.socket.async_io(Interest::WRITABLE, |socket| sys::send_with_fds(socket.as_fd(), &bytes, &fds)).await
+        let fds = [order.control.as_raw_fd()];
+        self.socket.async_io(Interest::WRITABLE, |socket| sys::send_with_fds(socket.as_fd(), &bytes, &fds)).await?;
+        Ok(())
     }
 }
 

@@ -33,6 +33,7 @@ mod protocol;
 mod relay;
 mod run;
 mod spool;
+mod standby;
 mod staging;
 mod supervisor;
 mod sys;

@@ -27,15 +27,15 @@ impl std::fmt::Display for RunId {
     }
 }
 
-/// To the fork server, with the supervisor's end of its socket and its record file.
-#[derive(Debug, Serialize, Deserialize)]
+/// To the fork server, with the supervisor's end of its socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Birth {
     pub uid: u32,
     pub gid: u32,
     pub user: String,
 }
 
-/// The first frame that a supervisor reads.
+/// A run for a supervisor that has none; its record comes along.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Start {
     pub launch: Launch,
@@ -56,6 +56,7 @@ pub struct Start {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToSupervisor {
+    Start(Box<Start>),
     Kill {
         kill_wait: Span,
         note: KillNote,
@@ -115,4 +116,6 @@ pub enum FromSupervisor {
     },
     /// Nothing is left of the run; the spool has it too.
     Ended(Exited),
+    /// It has let go of the run, and can have another of the same user.
+    StandsBy,
 }

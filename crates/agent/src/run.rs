@@ -1,6 +1,6 @@
 //! One run as the agent sees it: its birth, its supervisor's line, its end.
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use model::ExitStatus;
@@ -11,10 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cgroup::Cgroup;
 use crate::frame::{self, Incoming};
-use crate::launcher;
 use crate::protocol::{Birth, FromSupervisor, RunId, Start, ToSupervisor};
 use crate::supervisor::TAG;
-use crate::sys::{self, SocketKind};
+use crate::standby::Line;
+use crate::sys;
 use crate::table::{Agent, Entry};
 use crate::{leftovers, spool};
 
@@ -74,16 +74,9 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
         config_file: agent.options.config_file.as_ref().map(|path| path.display().to_string()),
         tag: agent.tag(run),
     };
-    let mut first = frame::encode(&start);
-    let ends = sys::socket_pair(SocketKind::Stream).and_then(|(near, far)| {
-        // Straight away: the runtime would first have to learn that the new socket takes bytes.
-        sys::set_nonblocking(near.as_fd())?;
-        let sent = sys::write(near.as_fd(), &first)?;
-        first.drain(..sent);
-        Ok((UnixStream::from_std(near.into())?, far))
-    });
-    let (near, far) = match ends {
-        Ok(ends) => ends,
+    let first = frame::encode(&ToSupervisor::Start(Box::new(start)));
+    let (line, rest) = match hand_over(agent, birth, first, record.into()) {
+        Ok(handed) => handed,
         Err(error) => {
             let why = format!("cannot make a socket: {error}");
             table.note_exit(slot, conclude(agent, slot, run, ExitStatus::exited(1), Some(why)));
@@ -91,23 +84,63 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
             return Ok(());
         }
     };
-    let order = launcher::Order { birth, control: far, record: OwnedFd::from(record) };
-    // The feeding task lives as long as the agent.
-    let _ = agent.launcher.send(order);
     drop(table);
     agent.launched.send_modify(|count| *count += 1);
-    tokio::spawn(attend(agent.clone(), run, near, messages, first));
+    tokio::spawn(see_through(agent.clone(), run, line, messages, rest));
     Ok(())
 }
 
-/// Carries messages to and from a supervisor until it is gone.
-pub async fn attend(
+/// To a supervisor that stands by, or else to a new one: its line, and what has not gone through it yet.
+fn hand_over(agent: &Agent, birth: Birth, mut first: Vec<u8>, record: OwnedFd) -> io::Result<(Line, Vec<u8>)> {
+    loop {
+        let waiting = agent.standby.take(&birth);
+        let is_new = waiting.is_none();
+        let line = match waiting {
+            Some(line) => line,
+            None => Line::to_newborn(birth.clone(), &agent.launcher)?,
+        };
+        // Straight away: the runtime would first have to learn that a new socket takes bytes.
+        match sys::send_with_fds(line.stream.as_fd(), &first, &[record.as_raw_fd()]) {
+            Ok(sent) => {
+                first.drain(..sent);
+                return Ok((line, first));
+            }
+            Err(error) if is_new => return Err(error),
+            // Ended while it stood by: the next.
+            Err(_) => {}
+        }
+    }
+}
+
+/// From the hand-over to the end; a supervisor that can have another run is kept for it.
+async fn see_through(
     agent: Arc<Agent>,
     run: RunId,
-    stream: UnixStream,
+    line: Line,
+    messages: UnboundedReceiver<ToSupervisor>,
+    rest: Vec<u8>,
+) {
+    if attend(&agent, run, &line.stream, messages, rest).await == Last::StandsBy {
+        agent.standby.keep(line);
+    }
+}
+
+/// How a supervisor took its leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Last {
+    Gone,
+    StandsBy,
+}
+
+/// Carries messages to and from a supervisor until it is gone, or has let go of the run.
+pub async fn attend(
+    agent: &Arc<Agent>,
+    run: RunId,
+    stream: &UnixStream,
     mut messages: UnboundedReceiver<ToSupervisor>,
     mut outgoing: Vec<u8>,
-) {
+) -> Last {
+    let mut last = Last::Gone;
     let mut incoming = Incoming::default();
     let mut buffer = vec![0; 16 * 1024];
     let mut sent = 0;
@@ -140,13 +173,21 @@ pub async fn attend(
                     Err(_) => break,
                 }
                 while let Ok(Some(message)) = incoming.next() {
-                    hear(&agent, run, message);
+                    match message {
+                        FromSupervisor::StandsBy => last = Last::StandsBy,
+                        message => hear(agent, run, message),
+                    }
+                }
+                // A message that is half-way out would run into the next run's first.
+                if last == Last::StandsBy && sent == outgoing.len() {
+                    break;
                 }
             }
             Some(message) = messages.recv() => frame::append(&mut outgoing, &message),
         }
     }
-    gone(&agent, run).await;
+    gone(agent, run).await;
+    last
 }
 
 fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
@@ -178,6 +219,7 @@ fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
                 let _ = client.send(message);
             }
         }
+        FromSupervisor::StandsBy => {}
     }
 }
 

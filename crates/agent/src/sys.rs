@@ -66,8 +66,8 @@ const FDS_MAX: usize = 4;
 #[repr(align(8))]
 struct ControlSpace([u8; CONTROL_BYTES]);
 
-/// Sends one packet with descriptors; never blocks.
-pub fn send_with_fds(socket: BorrowedFd, bytes: &[u8], fds: &[RawFd]) -> io::Result<()> {
+/// Sends one packet, or as much of a stream as goes, with descriptors; never blocks.
+pub fn send_with_fds(socket: BorrowedFd, bytes: &[u8], fds: &[RawFd]) -> io::Result<usize> {
     assert!(fds.len() <= FDS_MAX);
     let mut space = ControlSpace([0; CONTROL_BYTES]);
     let mut slice = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
@@ -84,12 +84,11 @@ pub fn send_with_fds(socket: BorrowedFd, bytes: &[u8], fds: &[RawFd]) -> io::Res
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(fds_bytes) as _;
         std::ptr::copy_nonoverlapping(fds.as_ptr(), libc::CMSG_DATA(header).cast(), fds.len());
-        check_size(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT))?;
+        check_size(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT))
     }
-    Ok(())
 }
 
-/// Receives one packet with the descriptors that came along; zero bytes is the end.
+/// Receives one packet, or what there is of a stream, with the descriptors that came along; zero bytes is the end.
 pub fn receive_with_fds(socket: BorrowedFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = ControlSpace([0; CONTROL_BYTES]);
     let mut slice = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };

@@ -21,6 +21,7 @@ use crate::launcher;
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
 use crate::spool::Spool;
 use crate::staging::Staging;
+use crate::standby::Standby;
 
 /// How many acknowledged runs are remembered, to answer orders that come twice.
 const OVER_MAX: usize = 20_000;
@@ -31,6 +32,7 @@ pub struct Agent {
     pub spool: Spool,
     pub cgroup: Option<PathBuf>,
     pub launcher: UnboundedSender<launcher::Order>,
+    pub standby: Standby,
     /// Tells those that wait for a launch.
     pub launched: watch::Sender<u64>,
     pub table: Mutex<Table>,

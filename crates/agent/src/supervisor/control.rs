@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::frame::{self, Incoming};
 use crate::protocol::{FromSupervisor, Start, ToSupervisor};
-use crate::sys;
+use crate::{spool, sys};
 
 pub struct Control {
     stream: Option<UnixStream>,
@@ -20,28 +20,57 @@ pub struct Control {
 }
 
 impl Control {
-    /// Reads the first frame, which says what to do.
-    pub fn open(mut stream: UnixStream) -> io::Result<(Start, Incoming, UnixStream)> {
-        let mut incoming = Incoming::default();
+    /// Waits for a run, and its record.
+    pub fn open(stream: UnixStream) -> io::Result<(Control, Start, File)> {
+        stream.set_nonblocking(false)?;
+        let (mut incoming, mut record) = (Incoming::default(), None);
         let mut buffer = vec![0; 16 * 1024];
         loop {
-            match stream.read(&mut buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(length) => incoming.push(&buffer[..length]),
+            match sys::receive_with_fds(stream.as_fd(), &mut buffer) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((length, fds)) => {
+                    incoming.push(&buffer[..length]);
+                    record = fds.into_iter().last().or(record);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            match incoming.next::<Start>() {
-                Ok(Some(start)) => return Ok((start, incoming, stream)),
-                Ok(None) => {}
-                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+            loop {
+                match incoming.next() {
+                    Ok(Some(ToSupervisor::Start(start))) => {
+                        let record = record.ok_or(io::ErrorKind::InvalidData)?;
+                        return Ok((Control::new(stream, incoming, &start), *start, record.into()));
+                    }
+                    // Meant for the run before this one.
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+                }
             }
         }
     }
 
-    pub fn new(stream: UnixStream, incoming: Incoming, runs_dir: PathBuf, socket_name: String) -> Self {
+    fn new(stream: UnixStream, incoming: Incoming, start: &Start) -> Self {
         let _ = stream.set_nonblocking(true);
-        Control { stream: Some(stream), listener: None, incoming, outgoing: Vec::new(), sent: 0, runs_dir, socket_name }
+        Control {
+            stream: Some(stream),
+            listener: None,
+            incoming,
+            outgoing: Vec::new(),
+            sent: 0,
+            runs_dir: Path::new(&start.spool_dir).join("runs"),
+            socket_name: spool::socket_name(start.slot),
+        }
+    }
+
+    /// The run is over and let go of: offers itself for another, if its agent is the one that it was born to.
+    pub fn stand_by(mut self) -> Option<UnixStream> {
+        if self.listener.is_some() {
+            return None;
+        }
+        self.send(&FromSupervisor::StandsBy);
+        self.flush_all();
+        self.stream.take()
     }
 
     /// What to wait for.
@@ -60,9 +89,14 @@ impl Control {
     }
 
     pub fn send(&mut self, message: &FromSupervisor) {
+        self.send_soon(message);
+        self.flush();
+    }
+
+    /// To go out with the next that is sent.
+    pub fn send_soon(&mut self, message: &FromSupervisor) {
         if self.stream.is_some() {
             frame::append(&mut self.outgoing, message);
-            self.flush();
         }
     }
 

@@ -226,7 +226,8 @@ fn read_io(pid: i32) -> (u64, u64) {
     (value("rchar:"), value("wchar:"))
 }
 
-fn own_peak_bytes() -> u64 {
+/// The most this process has had in memory.
+pub fn own_peak_bytes() -> u64 {
     // SAFETY: the struct is plain data that the call fills.
     unsafe {
         let mut account: libc::rusage = std::mem::zeroed();

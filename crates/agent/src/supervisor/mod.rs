@@ -1,7 +1,8 @@
 //! The fork server, and behind each of its forks a supervisor: small, single-threaded, without a runtime.
 //!
 //! The agent starts its own binary once as `spurstepd`; each launch then costs a fork of that small process instead of an exec
-//! of a large one. The server knows nothing of runs: it passes a socket and a record file on, and looks users up.
+//! of a large one. The server knows nothing of runs: it passes a socket on, and looks users up. A supervisor whose run is over
+//! can have the next one of its user.
 mod binding;
 mod carried_out;
 mod clearing;
@@ -24,7 +25,6 @@ mod watch;
 mod work;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         };
         // What is not understood is dropped: the agent sees its end of the socket closed.
         let Ok(birth) = codec::decode::<Birth>(&buffer[..length]) else { continue };
-        let Ok([control, record]) = <[OwnedFd; 2]>::try_from(fds) else { continue };
+        let Ok([control]) = <[OwnedFd; 1]>::try_from(fds) else { continue };
         let key = (birth.uid, birth.gid, birth.user);
         let now = Instant::now();
         identities.retain(|_, (since, _)| now.duration_since(*since) < IDENTITY_KEPT);
@@ -82,9 +82,9 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         // SAFETY: this process has one thread, so the child may go on as it likes.
         if unsafe { libc::fork() } == 0 {
             drop(socket);
-            let status = watch::supervise(UnixStream::from(control), File::from(record), identity);
+            watch::supervise_all(UnixStream::from(control), identity);
             // SAFETY: ends without the server's exit handlers.
-            unsafe { libc::_exit(status) };
+            unsafe { libc::_exit(0) };
         }
     }
 }

@@ -17,7 +17,7 @@ use super::clearing::Charge;
 use super::control::Control;
 use super::freezer::Freezer;
 use super::identity::Identity;
-use super::measure::Meter;
+use super::measure::{Meter, own_peak_bytes};
 use super::memory::Memory;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
 use super::work::{self, Prepared};
@@ -32,6 +32,8 @@ const NO_FILES: ExitStatus = ExitStatus { code: 0, signal: 53 };
 /// How long a finished step waits for its client to fetch the rest.
 const LINGER_MILLIS: i64 = 60_000;
 const RETRY_MILLIS: i64 = 20;
+/// A supervisor that has grown so much since its first run does not take another.
+const GROWN_MAX_BYTES: u64 = 2 << 20;
 /// Only SIGKILL ends a supervisor before its run.
 pub const IGNORED: [i32; 5] = [libc::SIGPIPE, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
@@ -63,7 +65,7 @@ struct Watch<'a> {
     identity: &'a Identity,
     control: Control,
     record: File,
-    signals: OwnedFd,
+    signals: &'a OwnedFd,
     charge: Charge,
     meter: Meter,
     memory: Memory,
@@ -87,13 +89,25 @@ struct Watch<'a> {
     phase: Phase,
 }
 
-/// The life of one supervisor, in a process just forked.
-pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> i32 {
+/// The life of one supervisor, in a process just forked: run after run of one user, until its agent lets it go.
+pub fn supervise_all(line: UnixStream, identity: &Identity) {
     let signals = take_signals();
-    let Ok((start, incoming, stream)) = Control::open(control) else { return 1 };
+    let (mut line, mut usual_bytes) = (Some(line), None);
+    while let Some(stream) = line.take() {
+        let Ok((control, start, record)) = Control::open(stream) else { return };
+        let mut control = supervise(control, start, record, &signals, identity);
+        // The next run's tasks begin as its copies: theirs is not told from what it has had itself.
+        let peak_bytes = own_peak_bytes();
+        match peak_bytes < *usual_bytes.get_or_insert(peak_bytes) + GROWN_MAX_BYTES {
+            true => line = control.stand_by(),
+            false => control.flush_all(),
+        }
+    }
+}
+
+/// One run; gives the line back when nothing is held of it any more.
+fn supervise(control: Control, start: Start, mut record: File, signals: &OwnedFd, identity: &Identity) -> Control {
     let _ = record.write_all(&frame::encode(&Mark::Born { pid: std::process::id() }));
-    let runs_dir = Path::new(&start.spool_dir).join("runs");
-    let control = Control::new(stream, incoming, runs_dir, spool::socket_name(start.slot));
     // SAFETY: plain call.
     unsafe { libc::umask(start.launch.job_spec.umask.unwrap_or(0o022) as libc::mode_t) };
     let cgroup =
@@ -130,7 +144,7 @@ pub fn supervise(control: UnixStream, mut record: File, identity: &Identity) -> 
         false => watch.launch(),
     }
     watch.attend();
-    0
+    watch.control
 }
 
 /// A session of its own; children's ends as events; nothing else interrupts; orphans of the run come here.
@@ -291,12 +305,13 @@ impl Watch<'_> {
             usage: Some(Box::new(self.meter.usage())),
         };
         let _ = self.record.write_all(&frame::encode(&Mark::Result(exited.clone())));
-        self.control.send(&FromSupervisor::Ended(exited));
+        let ended = FromSupervisor::Ended(exited);
         if launch.step == StepId::Batch {
-            self.control.flush_all();
+            self.control.send_soon(&ended);
             self.phase = Phase::Over;
             return;
         }
+        self.control.send(&ended);
         self.outbox.push(match &self.launch_error {
             Some(why) => FromStep::Failed { why: why.clone() },
             None => FromStep::Finished,
@@ -479,6 +494,8 @@ impl Watch<'_> {
                 ToSupervisor::Attach => self.outbox.attach(),
                 ToSupervisor::Detach => self.outbox.detach(),
                 ToSupervisor::Step(message) => self.hear(message),
+                // It has one.
+                ToSupervisor::Start(_) => {}
                 ToSupervisor::Release => {
                     if let Phase::Lingering { .. } = self.phase {
                         self.phase = Phase::Over;
