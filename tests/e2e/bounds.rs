@@ -1,4 +1,5 @@
 //! What the kernel holds runs to: CPUs, devices, memory; each where this machine's control groups allow it, told aloud where not.
+use std::fs;
 use std::path::Path;
 
 use crate::cluster::{Cluster, new_dir};
@@ -41,10 +42,14 @@ fn a_run_has_the_cpus_that_it_holds_and_no_others() {
     let one = cluster.ok(&format!("srun -n1 -c1 {allowed}"));
     assert!(one.ends_with("\t0") || one.ends_with("\t1"), "{one}");
     assert_eq!(cluster.ok(&format!("srun -n1 -c2 {allowed}")), "Cpus_allowed_list:\t0-1");
-    // Two steps of one job, each with a CPU of its own.
-    let both = cluster.ok(&format!(
-        "salloc -Q -n2 bash -c \"srun --exact -n1 -c1 {allowed} & srun --exact -n1 -c1 {allowed} & wait\""
-    ));
+    // Two steps of one job at the same time, each with a CPU of its own.
+    fs::write(
+        cluster.dir.join("work/meet"),
+        "#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status\ntouch here.$1\nuntil [ -e here.$2 ]; do sleep 0.02; done\n",
+    )
+    .expect("written");
+    let step = "srun --exact -n1 -c1 sh ./meet";
+    let both = cluster.ok(&format!("salloc -Q -n2 bash -c \"{step} 1 2 & {step} 2 1 & wait\""));
     let mut lines: Vec<&str> = both.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["Cpus_allowed_list:\t0", "Cpus_allowed_list:\t1"]);

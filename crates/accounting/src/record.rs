@@ -37,7 +37,7 @@ pub fn job(config: &Config, job: &Job) -> JobRecord {
         qos: spec.qos.clone(),
         wckey: spec.wckey.clone(),
         comment: spec.comment.clone(),
-        admin_comment: String::new(),
+        admin_comment: job.admin_comment.clone(),
         system_comment: job.remarks.iter().map(|remark| remark.text.as_str()).collect::<Vec<_>>().join("; "),
         partition: if is_pending { spec.partitions.join(",") } else { job.partition.clone() },
         reservation: if is_pending { spec.reservations.join(",") } else { job.reservation.clone() },

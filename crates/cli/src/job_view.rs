@@ -201,6 +201,27 @@ impl<'a> JobView<'a> {
     }
 
     /// `gres:gpu:2`, empty when nothing was asked for.
+    /// `gres:gpu:2`, or nothing.
+    pub fn cpus_per_tres(&self) -> String {
+        self.spec().size.cpus_per_gpu.map_or(String::new(), |cpus| format!("gres:gpu:{cpus}"))
+    }
+
+    pub fn memory_per_tres(&self) -> String {
+        match self.spec().size.memory {
+            Memory::PerGpuMb(megabytes) => format!("gres:gpu:{megabytes}"),
+            _ => String::new(),
+        }
+    }
+
+    /// `gpu:closest`, or nothing.
+    pub fn tres_bind(&self) -> String {
+        of_gpus(&self.spec().gpu_bind_words)
+    }
+
+    pub fn tres_freq(&self) -> String {
+        of_gpus(&self.spec().gpu_freq_words)
+    }
+
     pub fn tres_per_job(&self) -> String {
         self.tres_words(|words| &words.per_job, &self.spec().size.gres_total)
     }
@@ -396,4 +417,8 @@ impl<'a> JobView<'a> {
 /// Appends anything that can be shown; a String takes everything.
 pub fn put(out: &mut String, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("a String takes everything");
+}
+
+fn of_gpus(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("gpu:{words}") }
 }

@@ -1,4 +1,6 @@
 //! A node as its viewers see it: what is derived from the record rather than stored in it.
+use std::collections::{HashMap, HashSet};
+
 use model::config::Config;
 use model::gres::Gres;
 use model::node_state::Base;
@@ -7,10 +9,29 @@ use model::request::NodeView;
 use model::size;
 use model::{NodeName, Partition};
 
-/// The partitions a node belongs to, in configured order.
-pub fn partitions_of<'a>(config: &'a Config, node: &'a NodeName) -> impl Iterator<Item = &'a str> {
-    let own = config.partitions.iter().filter(move |partition| partition.nodes.contains(node));
-    own.map(|partition| partition.name.as_str())
+/// The partitions that nodes belong to, in configured order.
+pub struct Memberships<'a>(HashMap<&'a NodeName, Vec<&'a str>>);
+
+impl<'a> Memberships<'a> {
+    pub fn of(config: &'a Config) -> Self {
+        let mut partitions: HashMap<&NodeName, Vec<&str>> = HashMap::with_capacity(config.nodes.len());
+        for partition in &config.partitions {
+            for node in &partition.nodes {
+                partitions.entry(node).or_default().push(&partition.name);
+            }
+        }
+        Memberships(partitions)
+    }
+
+    pub fn partitions(&self, node: &NodeName) -> &[&'a str] {
+        self.0.get(node).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Those of the nodes that have one of these names.
+pub fn named<'a, 'b>(nodes: &'a [NodeView], names: impl IntoIterator<Item = &'b NodeName>) -> Vec<&'a NodeView> {
+    let names: HashSet<&NodeName> = names.into_iter().collect();
+    nodes.iter().filter(|view| names.contains(&view.node.name)).collect()
 }
 
 /// `NO`, `EXCLUSIVE`, `FORCE:4` …

@@ -133,6 +133,8 @@ record! {
         pub n_buffer_orders: u32,
         /// The run's data is given up: nothing is staged out (`scancel --hurry`).
         pub hurry: bool,
+        /// What an administrator has to say of it.
+        pub admin_comment: String,
         /// The system's own comments, oldest first.
         pub remarks: Vec<Remark>,
         /// Held while `holds_nodes()`, kept for display afterwards.

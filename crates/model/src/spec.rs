@@ -122,6 +122,8 @@ record! {
         pub constraint: Option<Constraint>,
         /// Nodes that meet this are taken where there are enough of them (`--prefer`).
         pub preference: Option<Constraint>,
+        /// The same as written, for display.
+        pub preferred: String,
         /// The constraint as written, for display.
         pub features: String,
         pub network: NetworkWish,
@@ -271,6 +273,27 @@ pub enum MailKind {
     TimeLimit50,
     TimeLimit80,
     TimeLimit90,
+}
+
+impl Mail {
+    /// What is told, in Slurm's order, whatever was asked for first.
+    pub fn words(&self) -> String {
+        let words = [
+            (MailKind::InvalidDependency, "INVALID_DEPEND"),
+            (MailKind::Begin, "BEGIN"),
+            (MailKind::End, "END"),
+            (MailKind::Fail, "FAIL"),
+            (MailKind::Requeue, "REQUEUE"),
+            (MailKind::StageOut, "STAGE_OUT"),
+            (MailKind::TimeLimit50, "TIME_LIMIT_50"),
+            (MailKind::TimeLimit80, "TIME_LIMIT_80"),
+            (MailKind::TimeLimit90, "TIME_LIMIT_90"),
+            (MailKind::TimeLimit, "TIME_LIMIT"),
+        ];
+        let asked = words.into_iter().filter(|(kind, _)| self.kinds.contains(kind)).map(|(_, word)| word);
+        let each = self.for_each_task.then_some("ARRAY_TASKS");
+        each.into_iter().chain(asked).collect::<Vec<_>>().join(",")
+    }
 }
 
 /// How tasks, and their ranks, are spread over nodes.

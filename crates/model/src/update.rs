@@ -15,6 +15,7 @@ record! {
     pub struct JobChanges {
         pub name: Option<String>,
         pub comment: Option<String>,
+        pub admin_comment: Option<String>,
         pub account: Option<String>,
         pub qos: Option<String>,
         pub wckey: Option<String>,

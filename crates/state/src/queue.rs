@@ -102,8 +102,7 @@ impl Cluster {
     /// Waits for nothing but the scheduler's word to have its burst buffer filled.
     pub fn may_be_staged(&self, job: &Job) -> bool {
         let key = self.queue_key(job);
-        job.phase == Phase::Pending
-            && (self.staging_queue.contains(&key) || self.unpooled_staging_queue.contains(&key))
+        job.phase == Phase::Pending && (self.staging_queue.contains(&key) || self.unpooled_staging_queue.contains(&key))
     }
 
     /// Where the job stands, or would stand, in the queue.

@@ -1,7 +1,7 @@
 //! A job in Slurm's JSON.
 use std::collections::BTreeMap;
 
-use model::spec::{Memory, Sharing, TimeLimit};
+use model::spec::{Mail, Memory, Sharing, TimeLimit};
 use model::{JobKind, Timestamp, hostlist};
 
 use crate::job_view::JobView;
@@ -21,16 +21,16 @@ pub fn write(view: &JobView, json: &mut Json) {
     }
     json.field("account", &spec.account);
     json.field("accrue_time", secs(job.accrue_time()));
-    json.field("admin_comment", "");
+    json.field("admin_comment", &job.admin_comment);
     json.field("array_job_id", job.array_id().map_or(0, |id| id.0));
     json.field("array_task_id", view.task.or(job.array_task()));
     json.field("array_max_tasks", spec.array.as_ref().and_then(|array| array.limit).unwrap_or(0));
     json.field("array_task_string", &tasks);
-    json.field("association_id", 0_u32);
+    json.field("association_id", job.association);
     json.field("batch_features", "");
     json.field("batch_flag", is_batch);
     json.field("batch_host", view.batch_host().filter(|_| view.has_nodes()).unwrap_or(""));
-    json.list_field("flags", |_| {});
+    json.list_field("flags", |json| flags(view).for_each(|flag| json.item(flag)));
     json.field("burst_buffer", view.spec().buffer.as_ref().map_or("", |request| &request.text));
     json.field("burst_buffer_state", view.job.buffer_state().map_or("", |state| state.word()));
     json.field("cluster", &view.scene.config.cluster_name);
@@ -41,13 +41,13 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("contiguous", size.contiguous);
     json.field("core_spec", None::<u32>);
     json.field("thread_spec", None::<u32>);
-    json.field("cores_per_socket", None::<u32>);
+    json.field("cores_per_socket", size.cores_per_socket);
     json.field("billable_tres", view.has_nodes().then(|| f64::from(view.n_cpus())));
     json.field("cpus_per_task", size.cpus_per_task);
     json.field("cpu_frequency_minimum", None::<u32>);
     json.field("cpu_frequency_maximum", None::<u32>);
     json.field("cpu_frequency_governor", None::<u32>);
-    json.field("cpus_per_tres", "");
+    json.field("cpus_per_tres", &view.cpus_per_tres());
     json.field("deadline", secs(spec.deadline));
     json.field("delay_boot", 0_u32);
     json.field("dependency", &view.dependency());
@@ -81,13 +81,13 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("max_cpus", 0_u32);
     json.field("max_nodes", size.max_nodes.unwrap_or(0));
     json.field("mcs_label", "");
-    json.field("memory_per_tres", "");
+    json.field("memory_per_tres", &view.memory_per_tres());
     json.field("name", &spec.name);
     json.field("nodes", &view.node_list());
     json.field("nice", (spec.nice != 0).then_some(spec.nice));
-    json.field("tasks_per_core", None::<u32>);
+    json.field("tasks_per_core", size.tasks_per_core);
     json.field("tasks_per_node", size.tasks_per_node.unwrap_or(0));
-    json.field("tasks_per_socket", None::<u32>);
+    json.field("tasks_per_socket", size.tasks_per_socket);
     json.field("tasks_per_board", 0_u32);
     json.field("cpus", view.n_cpus());
     json.field("node_count", view.n_nodes());
@@ -97,7 +97,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("het_job_id_set", het.map_or(String::new(), |het| het.id_set()).as_str());
     json.field("het_job_offset", het.map_or(0, |het| het.offset));
     json.field("partition", view.partition.unwrap_or(&job.partition));
-    json.field("prefer", "");
+    json.field("prefer", &size.preferred);
     json.field("memory_per_node", if let Memory::PerNodeMb(megabytes) = memory { Some(megabytes) } else { None });
     json.field("memory_per_cpu", if let Memory::PerCpuMb(megabytes) = memory { Some(megabytes) } else { None });
     json.field("minimum_cpus_per_node", view.min_cpus_per_node());
@@ -126,7 +126,7 @@ pub fn write(view: &JobView, json: &mut Json) {
         ["SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"].into_iter().for_each(|flag| json.item(flag));
     });
     json.field("sockets_per_board", 0_u32);
-    json.field("sockets_per_node", None::<u32>);
+    json.field("sockets_per_node", size.sockets_per_node);
     json.field("start_time", secs(view.start_time()));
     json.field("state_description", &job.reason_text);
     json.field("state_reason", job.reason.map_or("None", |reason| reason.word()));
@@ -135,7 +135,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("standard_output", if is_batch { view.stdout() } else { String::new() }.as_str());
     json.field("submit_time", job.submitted.secs());
     json.field("suspend_time", secs(job.suspend_changed));
-    json.field("system_comment", "");
+    json.field("system_comment", &view.system_comment());
     json.field(
         "time_limit",
         match view.time_limit() {
@@ -150,9 +150,9 @@ pub fn write(view: &JobView, json: &mut Json) {
             Some(TimeLimit::Unlimited) | None => 0,
         },
     );
-    json.field("threads_per_core", None::<u32>);
-    json.field("tres_bind", &tagged("gpu", &spec.gpu_bind_words));
-    json.field("tres_freq", &tagged("gpu", &spec.gpu_freq_words));
+    json.field("threads_per_core", size.threads_per_core);
+    json.field("tres_bind", &view.tres_bind());
+    json.field("tres_freq", &view.tres_freq());
     json.field("tres_per_job", &view.tres_per_job());
     json.field("tres_per_node", &view.tres_per_node());
     json.field("tres_per_socket", &spec.tres_words.per_socket);
@@ -168,9 +168,16 @@ pub fn write(view: &JobView, json: &mut Json) {
     }
 }
 
-/// `gpu:closest`, or nothing.
-fn tagged(name: &str, words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!("{name}:{words}") }
+/// What it was asked to be besides, in Slurm's words.
+fn flags(view: &JobView) -> impl Iterator<Item = &'static str> {
+    let (spec, size) = (view.spec(), &view.spec().size);
+    let flags = [
+        (spec.kill_on_invalid_dependency == Some(true), "KILL_INVALID_DEPENDENCY"),
+        (spec.kill_on_invalid_dependency == Some(false), "NO_KILL_INVALID_DEPENDENCY"),
+        (size.spreads, "SPREAD_JOB"),
+        (size.prefers_few_nodes, "PREFER_MINIMUM_NODE_COUNT"),
+    ];
+    flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag)
 }
 
 /// What parsers after 22.05's have besides.
@@ -182,7 +189,10 @@ fn newer(view: &JobView, json: &mut Json) {
     json.field("failed_node", "");
     json.field("hold", job.held.is_some());
     json.list_field("job_size_str", |_| {});
-    json.list_field("mail_type", |_| {});
+    json.list_field("mail_type", |json| {
+        let words = spec.mail.as_ref().map(Mail::words).unwrap_or_default();
+        words.split(',').filter(|word| !word.is_empty()).for_each(|word| json.item(word));
+    });
     json.field("mail_user", spec.mail.as_ref().map_or("", |mail| &mail.to));
     json.field("network", "");
     json.number("tasks_per_tres", None);

@@ -4,6 +4,7 @@ use model::config::Config;
 use model::request::NodeView;
 
 use crate::job_view::JobView;
+use crate::node_view::Memberships;
 use crate::users::Names;
 
 mod job;
@@ -47,8 +48,9 @@ pub fn jobs(shape: Shape, program: &str, cluster: &str, rows: &[JobView]) -> Str
 pub fn nodes(shape: Shape, program: &str, nodes: &[&NodeView], config: &Config) -> String {
     let names = Names::default();
     let network = crate::network::of(config, nodes.iter().copied());
+    let context = node::Context { config, memberships: Memberships::of(config), network: &network, names: &names };
     document(shape, program, &config.cluster_name, "nodes", |json| {
-        nodes.iter().for_each(|view| json.object(|json| node::write(view, config, &network, &names, json)));
+        nodes.iter().for_each(|view| json.object(|json| node::write(view, &context, json)));
     })
 }
 

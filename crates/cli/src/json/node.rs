@@ -6,14 +6,23 @@ use model::node_state::Base;
 use model::request::NodeView;
 use topology::Network;
 
-use crate::node_view;
+use crate::node_view::{self, Memberships};
 use crate::users::Names;
 use crate::version;
 
 use super::Json;
 
+/// What is known besides the node's own record.
+pub struct Context<'a> {
+    pub config: &'a Config,
+    pub memberships: Memberships<'a>,
+    pub network: &'a Network,
+    pub names: &'a Names,
+}
+
 /// Writes the fields of one node.
-pub fn write(view: &NodeView, config: &Config, network: &Network, names: &Names, json: &mut Json) {
+pub fn write(view: &NodeView, context: &Context, json: &mut Json) {
+    let Context { config, memberships, network, names } = context;
     let (node, state) = (&view.node, view.state());
     let (sockets, cores, threads) = node_view::sockets(view);
     let secs = |moment: Option<Timestamp>| moment.map_or(0, Timestamp::secs);
@@ -81,9 +90,7 @@ pub fn write(view: &NodeView, config: &Config, network: &Network, names: &Names,
     }
     json.field("operating_system", &node.machine.system);
     json.field("owner", None::<&str>);
-    json.list_field("partitions", |json| {
-        node_view::partitions_of(config, &node.name).for_each(|name| json.item(name));
-    });
+    json.list_field("partitions", |json| memberships.partitions(&node.name).iter().for_each(|name| json.item(*name)));
     json.field("port", node_view::port(view));
     json.field("real_memory", node.config.memory_mb);
     json.field("reason", node.reason.as_ref().map_or("", |reason| &reason.text));

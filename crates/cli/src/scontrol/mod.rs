@@ -52,6 +52,7 @@ pub use help::HELP;
 pub use jobs::{Verb, items, refused, tell};
 pub use keyword::{Entity, Keyword};
 pub use record::Style;
+pub use show_node::job_defaults;
 pub use update_job::Now;
 
 pub const FLAGS: &[Flag] = &[

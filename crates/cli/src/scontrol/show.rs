@@ -7,6 +7,7 @@ use model::request::{JobFilter, JobsPage, NodeView};
 use crate::job_ids::{self, Target};
 use crate::job_view::{JobView, Scene, TASKS_WIDTH};
 use crate::json::{self, Shape};
+use crate::node_view::Memberships;
 use crate::squeue::{is_meant, steps};
 use crate::zone::Clock;
 
@@ -163,7 +164,9 @@ pub fn nodes(
     if found.is_empty() && list.is_none() {
         return Reply::text("No nodes in the system\n".into());
     }
-    found.iter().for_each(|node| show_node::write_node(node, config, &network, clock, style, &mut reply.out));
+    let memberships = Memberships::of(config);
+    let out = &mut reply.out;
+    found.iter().for_each(|node| show_node::write_node(node, &memberships, &network, clock, style, out));
     reply
 }
 

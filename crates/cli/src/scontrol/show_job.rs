@@ -1,6 +1,6 @@
 //! `scontrol show job` and `show step`.
 use model::resources::NodeShare;
-use model::spec::{Mail, Memory, TimeLimit};
+use model::spec::{Memory, TimeLimit};
 use model::step::AskedWords;
 use model::{Phase, duration, hostlist, size};
 
@@ -178,6 +178,9 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         size::show_megabytes(size.tmp_disk_mb),
     ));
     lines.push(format!("Features={} DelayBoot=00:00:00", or_null(&size.features)));
+    if !size.preferred.is_empty() {
+        lines.push(format!("Prefer={}", size.preferred));
+    }
     lines.push(format!(
         "OverSubscribe={} Contiguous={} Licenses={} Network=(null)",
         view.oversubscribe(),
@@ -237,6 +240,9 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     if !spec.comment.is_empty() {
         lines.push(format!("Comment={} ", spec.comment));
     }
+    if !view.job.admin_comment.is_empty() {
+        lines.push(format!("AdminComment={} ", view.job.admin_comment));
+    }
     if !view.job.remarks.is_empty() {
         lines.push(format!("SystemComment={} ", view.system_comment()));
     }
@@ -258,53 +264,24 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("BurstBufferProgress={}", progress.show()));
     }
     lines.push("Power=".into());
-    let size = &spec.size;
-    if let Some(cpus) = size.cpus_per_gpu {
-        lines.push(format!("CpusPerTres=gres:gpu:{cpus}"));
-    }
-    if let Memory::PerGpuMb(megabytes) = size.memory {
-        lines.push(format!("MemPerTres=gres:gpu:{megabytes}"));
-    }
-    if !spec.gpu_bind_words.is_empty() {
-        lines.push(format!("TresBind=gpu:{}", spec.gpu_bind_words));
-    }
-    if !spec.gpu_freq_words.is_empty() {
-        lines.push(format!("TresFreq=gpu:{}", spec.gpu_freq_words));
-    }
     let asked = [
-        ("Job", view.tres_per_job()),
-        ("Node", view.tres_per_node()),
-        ("Socket", spec.tres_words.per_socket.clone()),
-        ("Task", view.tres_per_task()),
+        ("CpusPerTres", view.cpus_per_tres()),
+        ("MemPerTres", view.memory_per_tres()),
+        ("TresBind", view.tres_bind()),
+        ("TresFreq", view.tres_freq()),
+        ("TresPerJob", view.tres_per_job()),
+        ("TresPerNode", view.tres_per_node()),
+        ("TresPerSocket", spec.tres_words.per_socket.clone()),
+        ("TresPerTask", view.tres_per_task()),
     ];
     for (what, words) in asked.into_iter().filter(|(_, words)| !words.is_empty()) {
-        lines.push(format!("TresPer{what}={words}"));
+        lines.push(format!("{what}={words}"));
     }
     if let Some(mail) = spec.mail.as_ref().filter(|mail| !mail.kinds.is_empty()) {
         let to = if mail.to.is_empty() { &spec.user } else { &mail.to };
-        lines.push(format!("MailUser={to} MailType={}", mail_words(mail)));
+        lines.push(format!("MailUser={to} MailType={}", mail.words()));
     }
     lines.push(String::new());
-}
-
-/// In Slurm's order, whatever was asked for first.
-fn mail_words(mail: &Mail) -> String {
-    use model::spec::MailKind::*;
-    let words = [
-        (InvalidDependency, "INVALID_DEPEND"),
-        (Begin, "BEGIN"),
-        (End, "END"),
-        (Fail, "FAIL"),
-        (Requeue, "REQUEUE"),
-        (StageOut, "STAGE_OUT"),
-        (TimeLimit50, "TIME_LIMIT_50"),
-        (TimeLimit80, "TIME_LIMIT_80"),
-        (TimeLimit90, "TIME_LIMIT_90"),
-        (TimeLimit, "TIME_LIMIT"),
-    ];
-    let asked = words.into_iter().filter(|(kind, _)| mail.kinds.contains(kind)).map(|(_, word)| word);
-    let each = mail.for_each_task.then_some("ARRAY_TASKS");
-    each.into_iter().chain(asked).collect::<Vec<_>>().join(",")
 }
 
 fn distribution(step: &model::Step) -> &'static str {

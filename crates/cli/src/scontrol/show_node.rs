@@ -8,7 +8,7 @@ use model::spec::TimeLimit;
 use model::{Node, Partition};
 use topology::Network;
 
-use crate::node_view;
+use crate::node_view::{self, Memberships};
 use crate::users::Names;
 use crate::version;
 use crate::zone::Clock;
@@ -16,12 +16,19 @@ use crate::zone::Clock;
 use super::record::{Style, close, or_null, yes};
 
 /// Appends one node.
-pub fn write_node(view: &NodeView, config: &Config, network: &Network, clock: &Clock, style: Style, out: &mut String) {
+pub fn write_node(
+    view: &NodeView,
+    memberships: &Memberships,
+    network: &Network,
+    clock: &Clock,
+    style: Style,
+    out: &mut String,
+) {
     let node = &view.node;
     let (sockets, cores, threads) = node_view::sockets(view);
     let (features, active) = (node.config.features.join(","), node.features().join(","));
     let used = node.used.cpus.len();
-    let partitions: Vec<&str> = node_view::partitions_of(config, &node.name).collect();
+    let partitions = memberships.partitions(&node.name);
     let mut lines = vec![
         match node.machine.architecture.as_str() {
             "" => format!("NodeName={} CoresPerSocket={cores} ", node.name),
@@ -107,7 +114,7 @@ pub fn as_configured(config: &Config) -> Vec<NodeView> {
 }
 
 pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Config, style: Style, out: &mut String) {
-    let own: Vec<&NodeView> = nodes.iter().filter(|node| partition.nodes.contains(&node.node.name)).collect();
+    let own = node_view::named(nodes, &partition.nodes);
     let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();
     let memory_mb: u64 = own.iter().map(|node| node.node.config.memory_mb).sum();
     let n_nodes = partition.nodes.len();
@@ -136,9 +143,10 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
             access(&partition.allow_qos, &partition.deny_qos, "Qos"),
         ),
         format!(
-            "AllocNodes={} Default={} QoS=N/A",
+            "AllocNodes={} Default={} QoS={}",
             if hosts.is_empty() { "ALL" } else { &hosts },
-            yes(partition.is_default)
+            yes(partition.is_default),
+            if partition.qos.is_empty() { "N/A" } else { &partition.qos },
         ),
         format!(
             "DefaultTime={} DisableRootJobs={} ExclusiveUser={} GraceTime={} Hidden={}",
@@ -189,7 +197,7 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
 }
 
 /// `DefCpuPerGPU=2,DefMemPerGPU=100`
-fn job_defaults(partition: &Partition) -> String {
+pub fn job_defaults(partition: &Partition) -> String {
     let cpus = partition.default_cpus_per_gpu.map(|count| format!("DefCpuPerGPU={count}"));
     let memory = partition.default_memory_per_gpu_mb.map(|size| format!("DefMemPerGPU={size}"));
     cpus.into_iter().chain(memory).collect::<Vec<_>>().join(",")

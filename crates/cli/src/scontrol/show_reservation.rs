@@ -35,7 +35,8 @@ pub fn times(reservation: &Reservation, now: Timestamp) -> (Timestamp, Timestamp
 
 fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: Style, out: &mut String) {
     let (start, end) = times(reservation, clock.now());
-    let own = || nodes.iter().filter(|view| reservation.nodes.contains(&view.node.name));
+    let own = crate::node_view::named(nodes, &reservation.nodes);
+    let own = || own.iter().copied();
     let cpus_of = |view: &NodeView| match reservation.cpus.is_empty() {
         true => view.node.config.cpus,
         false => reservation.cpus.get(&view.node.name).copied().unwrap_or(0),

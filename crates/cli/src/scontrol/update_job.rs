@@ -36,6 +36,10 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.account = Some(value.into());
         Ok(())
     }),
+    ("AdminComment", 3, |changes, value, _| {
+        changes.admin_comment = Some(value.into());
+        Ok(())
+    }),
     ("ArrayTaskThrottle", 10, |changes, value, _| {
         changes.array_limit = Some(number(value, "ArrayTaskThrottle")?);
         Ok(())

@@ -181,9 +181,9 @@ pub static COLUMNS: &[Column<Nodes>] = &[
         let registered = group.first().is_some_and(|node| !node.node.machine.version.is_empty());
         or_null(if registered { version::SLURM } else { "" }, out)
     }),
-    column(NONE, "comment", "COMMENT", |_, out| out.push_str("(null)")),
-    column(NONE, "extra", "EXTRA", |_, out| out.push_str("(null)")),
-    column(NONE, "port", "PORT", |_, out| out.push('0')),
+    column(NONE, "comment", "COMMENT", |group, out| or_null(group.first().map_or("", |node| &node.node.comment), out)),
+    column(NONE, "extra", "EXTRA", |group, out| or_null(group.first().map_or("", |node| &node.node.extra), out)),
+    column(NONE, "port", "PORT", |group, out| put(out, group.first().map_or(0, node_view::port))),
 ];
 
 fn text(text: &str) -> Key<'_> {

@@ -1,7 +1,9 @@
 //! Nodes of a partition that look alike in every column asked for: one line of `sinfo`.
-use model::Partition;
+use std::collections::{HashMap, HashSet};
+
 use model::config::Config;
 use model::request::NodeView;
+use model::{NodeName, Partition};
 
 use crate::render::{Format, Merge, View};
 use crate::users::Names;
@@ -58,6 +60,8 @@ where
     V: View<Row<'a> = Group<'a>>,
 {
     let mut groups: Vec<(Vec<String>, Group<'a>)> = Vec::new();
+    // Lines by their keys: a partition of thousands of nodes may have as many lines.
+    let mut lines: HashMap<Vec<String>, (usize, HashSet<&NodeName>)> = HashMap::new();
     for (place, partition, nodes) in partitions {
         for node in nodes {
             let single = Group { partition, place: *place, nodes: vec![*node], scene };
@@ -66,14 +70,17 @@ where
                 continue;
             }
             let key = key(format, how, &single);
-            match groups.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, group)) => {
+            match lines.get_mut(&key) {
+                Some((line, names)) => {
                     // A node of two partitions counts once where partitions are not told apart.
-                    if !group.nodes.iter().any(|known| known.node.name == node.node.name) {
-                        group.nodes.push(node);
+                    if names.insert(&node.node.name) {
+                        groups[*line].1.nodes.push(node);
                     }
                 }
-                None => groups.push((key, single)),
+                None => {
+                    lines.insert(key.clone(), (groups.len(), HashSet::from([&node.node.name])));
+                    groups.push((key, single));
+                }
             }
         }
         if nodes.is_empty() && with_empty {

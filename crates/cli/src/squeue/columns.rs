@@ -65,7 +65,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         view.scene.clock.write_or(view.job.last_evaluated, "N/A", out)
     }),
     column(NONE, "deadline", "DEADLINE", |view, out| view.scene.clock.write_or(view.spec().deadline, "N/A", out)),
-    column(NONE, "preempttime", "PREEMPT_TIME", |_, out| out.push_str("N/A")),
+    column(NONE, "preempttime", "PREEMPT_TIME", |view, out| {
+        view.scene.clock.write_or(view.job.preempted_at, "N/A", out)
+    }),
     column(NONE, "resizetime", "RESIZE_TIME", |_, out| out.push_str("N/A")).cutting(Cut::Titles),
     column(NONE, "pendingtime", "PENDING_TIME", |view, out| {
         let until = view.job.started.unwrap_or(view.now());
@@ -150,17 +152,24 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('v', "reservation", "RESERVATION", |view, out| or_null(&view.reservation(), out)),
     column('W', "licenses", "LICENSES", |view, out| or_null(&view.spec().licenses.to_string(), out)),
     column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
-    column('H', "sockets", "SOCKETS_PER_NODE", |_, out| out.push('*')),
-    column('I', "cores", "CORES_PER_SOCKET", |_, out| out.push('*')),
-    column('J', "threads", "THREADS_PER_CORE", |_, out| out.push('*')),
-    column('z', "sct", "S:C:T", |_, out| out.push_str("*:*:*")),
+    column('H', "sockets", "SOCKETS_PER_NODE", |view, out| or_any(view.spec().size.sockets_per_node, out)),
+    column('I', "cores", "CORES_PER_SOCKET", |view, out| or_any(view.spec().size.cores_per_socket, out)),
+    column('J', "threads", "THREADS_PER_CORE", |view, out| or_any(view.spec().size.threads_per_core, out)),
+    column('z', "sct", "S:C:T", |view, out| {
+        let size = &view.spec().size;
+        or_any(size.sockets_per_node, out);
+        out.push(':');
+        or_any(size.cores_per_socket, out);
+        out.push(':');
+        or_any(size.threads_per_core, out);
+    }),
     column('s', "selectjobinfo", "", |_, _| {}),
-    column(NONE, "admin_comment", "ADMIN_COMMENT", |_, out| out.push_str("(null)")),
+    column(NONE, "admin_comment", "ADMIN_COMMENT", |view, out| or_null(&view.job.admin_comment, out)),
     column(NONE, "system_comment", "SYSTEM_COMMENT", |view, out| match view.job.remarks.is_empty() {
         true => out.push_str("(null)"),
         false => out.push_str(&view.system_comment()),
     }),
-    column(NONE, "associd", "ASSOC_ID", |_, out| out.push('0')),
+    column(NONE, "associd", "ASSOC_ID", |view, out| put(out, view.job.association)),
     column(NONE, "boardspernode", "BOARDS_PER_NODE", |_, out| out.push('0')),
     column(NONE, "burstbuffer", "BURST_BUFFER", |view, out| {
         out.push_str(view.spec().buffer.as_ref().map_or("(null)", |request| &request.text))
@@ -179,20 +188,24 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     }),
     column(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
     column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
-    column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |_, out| out.push_str("N/A")),
+    column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |view, out| or_not_there(&view.cpus_per_tres(), out)),
     column(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
     column(NONE, "hetjobid", "HET_JOB_ID", |view, out| of_het(view, out, |het| het.leader.to_string())),
     column(NONE, "hetjobidset", "HET_JOB_ID_SET", |view, out| of_het(view, out, model::HetPlace::id_set)),
     column(NONE, "hetjoboffset", "HET_JOB_OFFSET", |view, out| of_het(view, out, |het| het.offset.to_string())),
     column(NONE, "mcslabel", "MCSLABEL", |_, out| out.push_str("(null)")),
-    column(NONE, "mem-per-tres", "MEM_PER_TRES", |_, out| out.push_str("N/A")),
+    column(NONE, "mem-per-tres", "MEM_PER_TRES", |view, out| or_not_there(&view.memory_per_tres(), out)),
     column(NONE, "network", "NETWORK", |_, out| out.push_str("(null)")),
     column(NONE, "ntperboard", "NTASKS_PER_BOARD", |_, out| out.push('0')),
-    column(NONE, "ntpercore", "NTASKS_PER_CORE", |_, out| out.push_str("N/A")),
-    column(NONE, "ntpersocket", "NTASKS_PER_SOCKET", |_, out| out.push_str("N/A")),
+    column(NONE, "ntpercore", "NTASKS_PER_CORE", |view, out| {
+        or_not_there(&view.spec().size.tasks_per_core.map_or(String::new(), |count| count.to_string()), out)
+    }),
+    column(NONE, "ntpersocket", "NTASKS_PER_SOCKET", |view, out| {
+        or_not_there(&view.spec().size.tasks_per_socket.map_or(String::new(), |count| count.to_string()), out)
+    }),
     column(NONE, "origin", "ORIGIN", |_, out| out.push_str("NA")),
     column(NONE, "originraw", "ORIGIN_RAW", |_, out| out.push_str("NA")),
-    column(NONE, "prefer", "PREFER", |_, out| out.push_str("(null)")),
+    column(NONE, "prefer", "PREFER", |view, out| or_null(&view.spec().size.preferred, out)),
     column(NONE, "profile", "PROFILE", |_, out| out.push_str("NotSet")),
     column(NONE, "reboot", "REBOOT", |_, out| out.push('0')),
     column(NONE, "reqswitch", "REQ_SWITCH", |view, out| {
@@ -203,11 +216,13 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "siblingsviable", "VIABLE_SIBLINGS", |_, out| out.push_str("NA")),
     column(NONE, "siblingsviableraw", "VIALBLE_SIBLINGS_RAW", |_, out| out.push_str("NA")),
     column(NONE, "sperboard", "SOCKETS_PER_BOARD", |_, out| out.push('0')),
-    column(NONE, "tres-bind", "TRES_BIND", |_, out| out.push_str("N/A")),
-    column(NONE, "tres-freq", "TRES_FREQ", |_, out| out.push_str("N/A")),
-    column(NONE, "tres-per-job", "TRES_PER_JOB", |_, out| out.push_str("N/A")),
-    column(NONE, "tres-per-socket", "TRES_PER_SOCKET", |_, out| out.push_str("N/A")),
-    column(NONE, "tres-per-task", "TRES_PER_TASK", |_, out| out.push_str("N/A")),
+    column(NONE, "tres-bind", "TRES_BIND", |view, out| or_not_there(&view.tres_bind(), out)),
+    column(NONE, "tres-freq", "TRES_FREQ", |view, out| or_not_there(&view.tres_freq(), out)),
+    column(NONE, "tres-per-job", "TRES_PER_JOB", |view, out| or_not_there(&view.tres_per_job(), out)),
+    column(NONE, "tres-per-socket", "TRES_PER_SOCKET", |view, out| {
+        or_not_there(&view.spec().tres_words.per_socket, out)
+    }),
+    column(NONE, "tres-per-task", "TRES_PER_TASK", |view, out| or_not_there(&view.tres_per_task(), out)),
     column(NONE, "wait4switch", "WAIT4SWITCH", |view, out| {
         out.push_str(&model::duration::show_short(view.switch_wait().map_or(0, |wait| wait.secs())));
     }),
@@ -343,4 +358,16 @@ impl JobView<'_> {
     pub fn is_run(&self) -> bool {
         matches!(self.spec().kind, JobKind::Run(_))
     }
+}
+
+/// A count, or a star for any.
+fn or_any(count: Option<u32>, out: &mut String) {
+    match count {
+        Some(count) => put(out, count),
+        None => out.push('*'),
+    }
+}
+
+fn or_not_there(text: &str, out: &mut String) {
+    out.push_str(if text.is_empty() { "N/A" } else { text });
 }

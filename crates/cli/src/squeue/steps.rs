@@ -1,8 +1,10 @@
 //! The view of steps: `squeue -s`.
 use model::duration;
-use model::step::StepPhase;
+use model::spec::TimeLimit;
+use model::step::{AskedWords, StepPhase};
 use model::{Job, Phase, Step, StepId, hostlist};
 
+use super::columns::write_limit;
 use crate::job_view::{JobView, Scene, put};
 use crate::render::{Column, Cut, Key, view};
 
@@ -57,8 +59,11 @@ pub static COLUMNS: &[Column<Steps>] = &[
         let started = view.step.map_or(view.job.job.started, |step| step.started);
         view.job.scene.clock.write_or(started, "N/A", out)
     }),
-    column('l', "timelimit", "TIME_LIMIT", |_, out| out.push_str("UNLIMITED")),
-    column('b', "gres", "TRES_PER_JOB", |_, out| out.push_str("(null)")),
+    column('l', "timelimit", "TIME_LIMIT", |view, out| {
+        let limit = view.step.and_then(|step| step.spec.time_limit).unwrap_or(TimeLimit::Unlimited);
+        write_limit(limit, out);
+    }),
+    column('b', "gres", "TRES_PER_JOB", |view, out| view.asked(out, "(null)", |words| &words.per_node)),
     column('\0', "stepstate", "STATE", |view, out| out.push_str(view.state())),
     column('\0', "jobid", "JOB_ID", |view, out| put(out, view.job.job.id)),
     column('\0', "arrayjobid", "ARRAY_JOB_ID", |view, out| {
@@ -67,10 +72,16 @@ pub static COLUMNS: &[Column<Steps>] = &[
     column('\0', "arraytaskid", "ARRAY_TASK_ID", |view, out| view.job.write_task(out)),
     column('\0', "cluster", "CLUSTER", |view, out| out.push_str(&view.job.scene.config.cluster_name)),
     column('\0', "container", "CONTAINER", |_, out| out.push_str("(null)")),
-    column('\0', "tres-per-step", "TRES_PER_STEP", |_, out| out.push_str("N/A")),
+    column('\0', "tres-per-step", "TRES_PER_STEP", |view, out| view.asked(out, "N/A", |words| &words.per_step)),
 ];
 
 impl StepView<'_> {
+    /// What it said of its devices.
+    fn asked(&self, out: &mut String, nothing: &str, words: impl Fn(&AskedWords) -> &String) {
+        let said = self.step.map(|step| words(&step.spec.asked)).filter(|said| !said.is_empty());
+        out.push_str(said.map_or(nothing, |said| said));
+    }
+
     pub fn name(&self) -> &str {
         match self.step {
             Some(step) => &step.spec.name,

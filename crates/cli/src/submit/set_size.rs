@@ -81,6 +81,7 @@ pub fn nodefile(request: &mut Request, given: &Argument) -> Done {
 pub fn prefer(request: &mut Request, given: &Argument) -> Done {
     let refuse = |_| Problem::refused(Reject::BadConstraint(given.owned()));
     request.spec.size.preference = Some(features::parse(given.text()).map_err(refuse)?);
+    request.spec.size.preferred = given.owned();
     Ok(())
 }
 

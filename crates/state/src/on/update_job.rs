@@ -63,7 +63,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         {
             return Err(Reject::NotPermitted);
         }
-        if changes.site_factor.is_some() && !by.is_admin {
+        if (changes.site_factor.is_some() || changes.admin_comment.is_some()) && !by.is_admin {
             return Err(Reject::NotPermitted);
         }
         let first = if changes.comes_first == Some(true) { Some(first_priority(cluster, by, job)?) } else { None };
@@ -95,6 +95,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         }
         if let Some(factor) = changes.site_factor {
             job.site_factor = factor;
+        }
+        if let Some(text) = &changes.admin_comment {
+            job.admin_comment.clone_from(text);
         }
         if changes.resets_age == Some(true) && job.eligible.is_some() {
             job.aged_from = Some(now);
@@ -253,6 +256,7 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> 
             "" => None,
             text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
         };
+        spec.size.preferred.clone_from(preference);
     }
     if let Some(to) = &changes.mail_to {
         spec.mail.get_or_insert_default().to = to.clone();
