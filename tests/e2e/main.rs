@@ -42,6 +42,7 @@ mod suspend;
 mod switch;
 mod talk;
 mod tokens;
+mod told;
 mod topology;
 mod torture;
 mod triggers;

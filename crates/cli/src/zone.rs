@@ -1,5 +1,6 @@
 //! Moments as users read them: local time, in the form SLURM_TIME_FORMAT asks for.
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -13,6 +14,18 @@ pub fn complaint(format: Option<&str>) -> Option<String> {
     let known =
         format.contains('%') || ["standard", "relative", ""].iter().any(|word| format.eq_ignore_ascii_case(word));
     (!known).then(|| format!("invalid SLURM_TIME_FORMAT = '{format}'"))
+}
+
+/// This machine's zone, or the one that TZ names. The library would list all zones there are before it reads one.
+fn here() -> TimeZone {
+    let named = std::env::var("TZ").ok();
+    let file = match named.as_deref().map(|name| name.trim_start_matches(':')) {
+        None => PathBuf::from("/etc/localtime"),
+        Some(name) => Path::new("/usr/share/zoneinfo").join(name),
+    };
+    let is_named = named.as_deref().is_none_or(|name| !name.is_empty() && !name.contains(".."));
+    let read = || TimeZone::tzif("here", &std::fs::read(&file).ok()?).ok();
+    read().filter(|_| is_named).unwrap_or_else(TimeZone::system)
 }
 
 /// A place's wall clock, and how to write what it shows.
@@ -36,7 +49,7 @@ enum Style {
 impl Clock {
     /// This machine's zone; `format` is the value of SLURM_TIME_FORMAT.
     pub fn local(format: Option<&str>, now: Timestamp) -> Clock {
-        Clock::new(TimeZone::system(), format, now)
+        Clock::new(here(), format, now)
     }
 
     pub fn utc(now: Timestamp) -> Clock {

@@ -25,6 +25,9 @@ pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 /// A member that does not even take a connection within this time is away.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// How often one that does not answer is told to end, and how long it is left alone in between.
+const END_TRIES: u32 = 8;
+const END_PAUSE: Duration = Duration::from_millis(200);
 /// A hand-over that has not happened by then will not.
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -188,11 +191,16 @@ async fn ask(connections: &Connections, address: &str) -> Option<(String, Timest
 pub async fn end_others(journal: &ClusterJournal, connections: &Connections) {
     let standing = journal.standing();
     let told = standing.members.iter().filter(|member| member.id != standing.id).map(async |member| {
-        let Ok(channel) = connections.to(&member.address).await else { return };
-        let ended = tokio::time::timeout(ANSWER_PATIENCE, member_client(channel).end(Nothing {})).await;
-        if !matches!(ended, Ok(Ok(_))) {
-            tracing::warn!(member = member.id, "this controller could not be told to end");
+        // One that is slow to answer would stay alone, and lead nobody.
+        for _ in 0..END_TRIES {
+            let Ok(channel) = connections.to(&member.address).await else { return };
+            let ended = tokio::time::timeout(ANSWER_PATIENCE, member_client(channel).end(Nothing {})).await;
+            if matches!(ended, Ok(Ok(_))) {
+                return;
+            }
+            tokio::time::sleep(END_PAUSE).await;
         }
+        tracing::warn!(member = member.id, "this controller could not be told to end");
     });
     futures::future::join_all(told).await;
 }

@@ -8,7 +8,7 @@ use wire::CallError;
 use super::{Reply, asking};
 
 /// A controller that has been told to end may still write what it holds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Returns when nobody answers any more.
