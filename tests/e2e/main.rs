@@ -30,6 +30,7 @@ mod restart;
 mod rights;
 mod rules;
 mod sharing;
+mod site_rules;
 mod slurm_conf;
 mod staging;
 mod staging_ends;

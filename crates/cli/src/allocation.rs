@@ -4,7 +4,7 @@ use std::time::Duration;
 use config::Client;
 use model::command::Blob;
 use model::request::{JobFilter, JobsPage};
-use model::{BufferPhase, Command, Job, JobId, JobSpec, Reason, Reject};
+use model::{BufferPhase, Command, Job, JobId, JobSpec, Phase, Reason, Reject};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 use wire::{CallError, Controller};
@@ -16,7 +16,8 @@ use crate::watch::Watch;
 
 /// A start that takes no longer than this is not worth a word.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// What Slurm gives up after when it is asked for an immediate start without a time.
+/// By then the scheduler has looked at a job that is to start at once; its word counts, whenever it comes.
+const LOOKED_AT: Duration = Duration::from_secs(5);
 const DISTANT: Duration = Duration::from_secs(86_400 * 365);
 
 /// Resources that were given, with the watch that goes on.
@@ -57,8 +58,9 @@ pub async fn obtain(
     let filter = JobFilter { jobs: vec![id.into()], with_finished: true, with_steps, ..JobFilter::default() };
     let mut watch = Watch::new(cluster, filter, Some(controller.clone()));
     let begun = Instant::now();
-    let give_up = begun + behaviour.immediate.unwrap_or(DISTANT);
-    let mut talk = Talk { program, id, is_quiet: behaviour.is_quiet, has_spoken: false };
+    let at_once = is_at_once(behaviour);
+    let give_up = begun + if at_once { LOOKED_AT } else { behaviour.immediate.unwrap_or(DISTANT) };
+    let mut talk = Talk { program, id, is_quiet: behaviour.is_quiet || at_once, has_spoken: false };
     let mut job = None;
     loop {
         tokio::select! {
@@ -83,10 +85,9 @@ pub async fn obtain(
                     return Ok(Granted { job: now, page, watch, waited: begun.elapsed() });
                 }
                 // Whoever wants to start at once is told at once that waiting would not help.
-                if let Some(why) = obstacle(now.reason).filter(|_| behaviour.immediate.is_some()) {
+                if at_once && now.phase == Phase::Pending && now.reason.is_some() {
                     withdraw(&mut controller, id).await;
-                    eprintln!("{}: error: {}: {why}", program.name(), program.refusal());
-                    return Err(Failed(error_code(1)));
+                    return Err(not_at_once(program, &now, behaviour));
                 }
                 if begun.elapsed() >= PATIENCE {
                     talk.waiting(&now);
@@ -98,7 +99,7 @@ pub async fn obtain(
             }
             () = sleep_until(give_up) => {
                 withdraw(&mut controller, id).await;
-                return Err(too_late(program, behaviour));
+                return Err(too_late(program, id, behaviour));
             }
             () = signals.next() => {
                 withdraw(&mut controller, id).await;
@@ -180,13 +181,34 @@ fn gone(program: Program) -> Failed {
     Failed(error_code(1))
 }
 
-fn too_late(program: Program, behaviour: &Behaviour) -> Failed {
-    let named_a_time = behaviour.immediate.is_some_and(|time| time != Duration::from_secs(5));
-    let why = match (program, named_a_time) {
-        (Program::Salloc, true) => "Connection timed out",
+/// One second is no time to wait: it starts now, or not at all.
+fn is_at_once(behaviour: &Behaviour) -> bool {
+    behaviour.immediate.is_some_and(|time| time <= Duration::from_secs(1))
+}
+
+fn not_at_once(program: Program, job: &Job, behaviour: &Behaviour) -> Failed {
+    let is_held = matches!(job.reason, Some(Reason::JobHeldUser | Reason::JobHeldAdmin));
+    let why = match obstacle(job.reason) {
+        Some(_) if is_held => "Job dependency problem",
+        Some(why) => why,
+        None => return too_late(program, job.id, behaviour),
+    };
+    eprintln!("{}: error: {}: {why}", program.name(), program.refusal());
+    if is_held && program == Program::Salloc {
+        eprintln!("salloc: Job allocation {} has been revoked.", job.id);
+    }
+    Failed(error_code(1))
+}
+
+fn too_late(program: Program, id: JobId, behaviour: &Behaviour) -> Failed {
+    let why = match (program, is_at_once(behaviour)) {
+        (Program::Salloc, false) => "Connection timed out",
         _ => "Requested nodes are busy",
     };
     eprintln!("{}: error: Unable to allocate resources: {why}", program.name());
+    if program == Program::Salloc {
+        eprintln!("salloc: Job allocation {id} has been revoked.");
+    }
     let chosen = std::env::var("SLURM_EXIT_IMMEDIATE").ok().and_then(|text| text.parse().ok());
     Failed(chosen.unwrap_or_else(|| error_code(1)))
 }

@@ -234,7 +234,7 @@ fn locate(name: &str, caller: &Caller) -> String {
 pub fn run(arguments: &[String]) -> i32 {
     let caller = match Caller::current("") {
         Ok(caller) => caller,
-        Err(why) => return fail(&Problem::error(why)),
+        Err(why) => return fail(&Problem::usage(why)),
     };
     let cluster = context::cluster();
     let caller = match &cluster {

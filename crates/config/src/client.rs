@@ -26,6 +26,9 @@ pub struct Client {
     pub srun_epilog: String,
     /// `--mpi` where srun does not say; empty is none.
     pub mpi_default: String,
+    /// `--kill-on-bad-exit` and `--wait` where srun does not say; 0 is none.
+    pub kill_on_bad_exit: bool,
+    pub wait_secs: u32,
 }
 
 /// What a command says when it finds no cluster.
@@ -71,7 +74,7 @@ fn read(file: &Path) -> Result<Client, String> {
     match Plain::read(&text) {
         Some(plain) if plain.text("client", "authority").is_none() => {
             let text = |table: &str, key: &str| plain.text(table, key).map(str::to_string);
-            Ok(here(file, text, |key| plain.number("controller", key)))
+            Ok(here(file, text, |table, key| plain.number(table, key)))
         }
         _ => read_any(file, text),
     }
@@ -100,14 +103,21 @@ fn read_any(file: &Path, text: String) -> Result<Client, String> {
             srun_prolog: value("", "srun_prolog").unwrap_or_default(),
             srun_epilog: value("", "srun_epilog").unwrap_or_default(),
             mpi_default: value("", "mpi_default").unwrap_or_default(),
+            kill_on_bad_exit: item("", "kill_on_bad_exit").and_then(Item::as_integer) == Some(1),
+            wait_secs: item("", "srun_wait").and_then(Item::as_integer).and_then(|secs| secs.try_into().ok()).unwrap_or(0),
         });
     }
-    Ok(here(file, value, |key| item("controller", key).and_then(Item::as_integer)))
+    Ok(here(file, value, |table, key| item(table, key).and_then(Item::as_integer)))
 }
 
 /// A cluster with a daemon on this machine.
-fn here(file: &Path, text: impl Fn(&str, &str) -> Option<String>, number: impl Fn(&str) -> Option<i64>) -> Client {
-    let number = |key: &str| number(key).and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
+fn here(
+    file: &Path,
+    text: impl Fn(&str, &str) -> Option<String>,
+    number: impl Fn(&str, &str) -> Option<i64>,
+) -> Client {
+    let of = |table: &str, key: &str| number(table, key).and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
+    let number = |key: &str| of("controller", key);
     let anchored = |path: &str| {
         let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
         folder.unwrap_or_default().join(path).to_string_lossy().into_owned()
@@ -121,6 +131,8 @@ fn here(file: &Path, text: impl Fn(&str, &str) -> Option<String>, number: impl F
         srun_prolog: text("", "srun_prolog").unwrap_or_default(),
         srun_epilog: text("", "srun_epilog").unwrap_or_default(),
         mpi_default: text("", "mpi_default").unwrap_or_default(),
+        kill_on_bad_exit: of("", "kill_on_bad_exit") == 1,
+        wait_secs: of("", "srun_wait"),
     }
 }
 

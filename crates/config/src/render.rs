@@ -24,12 +24,14 @@ pub fn render(config: &Config) -> String {
     text.string("srun_prolog", &config.hooks.srun_prolog);
     text.string("srun_epilog", &config.hooks.srun_epilog);
     text.string("mpi_default", &config.mpi_default);
+    job_rules::render_top(&mut text, &config.jobs);
     controller(&mut text, config);
     agent(&mut text, config);
     scheduler(&mut text, config);
     accounting(&mut text, config);
     hooks::render(&mut text, config);
     health(&mut text, config);
+    job_rules::render(&mut text, &config.jobs);
     licenses(&mut text, config);
     as_given(&mut text, config);
     nodes(&mut text, config);
@@ -40,6 +42,7 @@ pub fn render(config: &Config) -> String {
 }
 
 mod hooks;
+mod job_rules;
 mod network;
 
 /// Where there is anything in it.

@@ -322,3 +322,21 @@ fn the_qos_of_a_partition_holds_and_is_kept_in_a_spur_conf() {
     let rendered = config::render(&config);
     assert_eq!(config::parse(&rendered, "spur.conf").unwrap().partitions[0].qos, "small");
 }
+
+#[test]
+fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
+    let text = "KillOnBadExit=1\nWaitTime=60\nRequeueExit=1-3,9\nRequeueExitHold=10\nMaxBatchRequeue=7\nJobFileAppend=1\n\
+                MailDomain=example.org\nSlurmctldParameters=user_resv_delete\nJobAcctGatherFrequency=task=20,energy=0\n\
+                SchedulerParameters=nohold_on_prolog_fail,max_script_size=1000\nNodeName=n1\nPartitionName=p Nodes=ALL\n";
+    let config = good(text);
+    let rules = &config.jobs;
+    assert_eq!((rules.requeue_exit.to_string(), rules.requeue_exit_hold.to_string()), ("1-3,9".into(), "10".into()));
+    assert_eq!((rules.max_requeues, rules.wait_secs, rules.accounting_secs), (7, 60, 20));
+    assert_eq!(rules.max_script_bytes, 1000);
+    assert!(rules.kill_on_bad_exit && rules.appends_output && rules.users_delete_reservations);
+    assert!(config.hooks.flags.no_hold_on_failure, "also where there are no PrologFlags");
+    assert_eq!(rules.address("ann"), "ann@example.org");
+    let rendered = config::render(&config);
+    assert_eq!(config::parse(&rendered, "rendered").unwrap().jobs, *rules, "{rendered}");
+    warnings("SlurmctldParameters=idle_on_node_suspend", &["c:5:1: SlurmctldParameters=idle_on_node_suspend has no effect here"]);
+}

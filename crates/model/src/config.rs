@@ -41,6 +41,7 @@ pub struct Config {
     pub mpi_default: String,
     pub hooks: HooksConfig,
     pub health: HealthConfig,
+    pub jobs: crate::job_rules::JobRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -395,6 +396,7 @@ impl Default for Config {
             as_given: BTreeMap::new(),
             mpi_default: String::new(),
             hooks: HooksConfig::default(),
+            jobs: Default::default(),
         }
     }
 }

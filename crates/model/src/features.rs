@@ -1,5 +1,5 @@
-//! Node features and the constraints that jobs put on them: `a&b`, `a|b`, parentheses, `!a`.
-//! Counts (`a*2`) and matching groups (`[a|b]`) are refused by name until topology-aware scheduling brings them.
+//! Node features and the constraints that jobs put on them: `a&b`, `a|b`, parentheses, `!a`; what is asked of a job's nodes together
+//! (`a*2`, `[a|b]`) is in `feature_sets`.
 use serde::{Deserialize, Serialize};
 
 /// A parsed `--constraint`.
@@ -35,24 +35,44 @@ impl Constraint {
     }
 }
 
-/// Reads a constraint; the error says what is not understood.
+impl Default for Constraint {
+    /// Every node meets it.
+    fn default() -> Self {
+        Constraint::All(Vec::new())
+    }
+}
+
+/// Reads a constraint that every node meets by itself; the error says what is not understood.
 pub fn parse(text: &str) -> Result<Constraint, String> {
-    if let Some(sign) = text.chars().find(|c| "[]*".contains(*c)) {
-        return Err(format!("\"{sign}\" in --constraint is not supported"));
-    }
-    let mut reader = Reader { rest: text };
+    let mut reader = Reader::of(text);
     let constraint = reader.any_of()?;
-    if !reader.rest.is_empty() {
-        return Err(format!("unexpected \"{}\" in --constraint", reader.rest));
-    }
+    reader.end()?;
     Ok(constraint)
 }
 
-struct Reader<'a> {
+/// Takes a constraint apart, from left to right.
+pub(crate) struct Reader<'a> {
     rest: &'a str,
+    /// How many parentheses and `!` are open.
+    depth: u32,
 }
 
-impl Reader<'_> {
+/// Nobody writes more than that by hand, and controllers read what users write.
+const MOST_DEPTH: u32 = 64;
+
+impl<'a> Reader<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        Reader { rest: text, depth: 0 }
+    }
+
+    /// Nothing is left.
+    pub(crate) fn end(&self) -> Result<(), String> {
+        match self.rest.is_empty() {
+            true => Ok(()),
+            false => Err(format!("unexpected \"{}\" in --constraint", self.rest)),
+        }
+    }
+
     fn any_of(&mut self) -> Result<Constraint, String> {
         let mut parts = vec![self.all_of()?];
         while self.take('|') {
@@ -69,7 +89,17 @@ impl Reader<'_> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { Constraint::All(parts) })
     }
 
-    fn one(&mut self) -> Result<Constraint, String> {
+    pub(crate) fn one(&mut self) -> Result<Constraint, String> {
+        if self.depth == MOST_DEPTH {
+            return Err("--constraint is nested too deeply".into());
+        }
+        self.depth += 1;
+        let one = self.one_inside();
+        self.depth -= 1;
+        one
+    }
+
+    fn one_inside(&mut self) -> Result<Constraint, String> {
         if self.take('!') {
             return Ok(Constraint::Not(Box::new(self.one()?)));
         }
@@ -77,7 +107,7 @@ impl Reader<'_> {
             let inner = self.any_of()?;
             return if self.take(')') { Ok(inner) } else { Err("\")\" is missing in --constraint".into()) };
         }
-        let end = self.rest.find(|c: char| "&|,()!".contains(c)).unwrap_or(self.rest.len());
+        let end = self.rest.find(|c: char| "&|,()![]*".contains(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         if word.is_empty() {
             return Err("a feature name is missing in --constraint".into());
@@ -86,7 +116,16 @@ impl Reader<'_> {
         Ok(Constraint::Has(word.to_string()))
     }
 
-    fn take(&mut self, sign: char) -> bool {
+    /// The number that stands next.
+    pub(crate) fn count(&mut self) -> Result<u32, String> {
+        let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
+        let (digits, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let count = digits.parse().ok().filter(|count| *count > 0);
+        count.ok_or_else(|| "a count is missing in --constraint".to_string())
+    }
+
+    pub(crate) fn take(&mut self, sign: char) -> bool {
         match self.rest.strip_prefix(sign) {
             Some(rest) => {
                 self.rest = rest;
@@ -115,6 +154,9 @@ mod tests {
         assert!(!met("a&!b", &["a", "b"]));
         for bad in ["", "a&", "(a", "a)", "[a|b]", "a*2"] {
             assert!(parse(bad).is_err(), "{bad}");
+        }
+        for deep in ["!", "("] {
+            assert!(parse(&deep.repeat(1_000_000)).is_err());
         }
     }
 }

@@ -65,6 +65,7 @@ impl Node {
             && (size.network.among.is_empty() || size.network.among.contains(&self.name))
             && size.tmp_disk_mb <= self.config.tmp_disk_mb
             && size.constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(self.features()))
+            && size.feature_sets.may_have(self.features())
             && self.config.has_gres(&size.gres_for(size.n_tasks_each().unwrap_or(1)))
             && size.threads_per_core.is_none_or(|threads| threads <= self.config.n_threads_per_core())
             && size.sockets_per_node.is_none_or(|sockets| sockets <= self.config.sockets.max(1))
@@ -100,6 +101,7 @@ impl Size {
             && self.network.among.is_empty()
             && self.tmp_disk_mb == 0
             && self.constraint.is_none()
+            && self.feature_sets.is_empty()
             && self.preference.is_none()
             && self.gres.is_empty()
             && self.gres_per_task.is_empty()
@@ -239,7 +241,7 @@ impl Size {
 
     /// The fewest nodes it may have, and the most.
     pub fn node_bounds(&self) -> (u32, u32) {
-        let min = self.min_nodes.max(1).max(self.nodes.len() as u32);
+        let min = self.min_nodes.max(1).max(self.nodes.len() as u32).max(self.feature_sets.least_nodes());
         (min, self.max_nodes.unwrap_or(u32::MAX).max(min))
     }
 

@@ -25,6 +25,8 @@ record! {
         /// Counts runs: a report of an earlier run is stale.
         pub attempt: u32,
         pub restarts: u32,
+        /// How often that was of its own accord, since somebody released it.
+        pub auto_requeues: u32,
         pub phase: Phase,
         pub outcome: Option<Outcome>,
         pub exit: ExitStatus,

@@ -93,6 +93,12 @@ pub enum Reject {
     NoSuchTrigger,
     DuplicateTrigger,
     TooManyTriggers,
+    /// More CPUs than the partition has, where that is refused at once.
+    TooManyCpus,
+    /// Usage is to be looked at less often than the site needs, or never.
+    BadAccountingFrequency,
+    /// The batch script is longer than the site allows.
+    ScriptTooLong,
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -187,6 +193,9 @@ impl fmt::Display for Reject {
             Reject::NoSuchTrigger => "No such process",
             Reject::DuplicateTrigger => "Duplicate event trigger",
             Reject::TooManyTriggers => "Too many triggers are set already",
+            Reject::TooManyCpus => "More processors requested than permitted",
+            Reject::BadAccountingFrequency => "Invalid accounting frequency requested",
+            Reject::ScriptTooLong => "Pathname of a file, directory or other parameter too long",
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)

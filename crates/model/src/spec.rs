@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::buffer::BufferRequest;
 use crate::dependency::Dependency;
+use crate::feature_sets::FeatureSets;
 use crate::features::Constraint;
 use crate::gres::GresRequest;
 use crate::license::LicenseRequest;
@@ -22,6 +23,8 @@ record! {
         pub account: String,
         pub qos: String,
         pub wckey: String,
+        /// How often its usage is to be looked at (`--acctg-freq`), in seconds; the site may refuse it.
+        pub accounting_secs: Option<u32>,
         pub comment: String,
         /// In the order of preference; empty until admission fills in the default.
         pub partitions: Vec<String>,
@@ -119,7 +122,10 @@ record! {
         pub distribution: Distribution,
         pub nodes: Vec<NodeName>,
         pub excluded: Vec<NodeName>,
+        /// What each node meets.
         pub constraint: Option<Constraint>,
+        /// What they meet together.
+        pub feature_sets: FeatureSets,
         /// Nodes that meet this are taken where there are enough of them (`--prefer`).
         pub preference: Option<Constraint>,
         /// The same as written, for display.

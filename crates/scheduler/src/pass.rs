@@ -21,6 +21,7 @@ use crate::room::{PoolId, Room};
 use crate::timeline::{self, Clock, Length, Slot};
 
 mod glance;
+mod narrow;
 mod nearness;
 mod preempt;
 mod share;
@@ -234,9 +235,11 @@ impl<'a> Pass<'a> {
                 continue;
             }
             if let Some(grants) = self.fits_now(*pool, request) {
-                if self.breaks_limit(*pool, request, &grants, None) {
-                    continue;
-                }
+                let grants = match self.breaks_limit(*pool, request, &grants, None) {
+                    false => Some(grants),
+                    true => self.within_fewer(*pool, request, &grants),
+                };
+                let Some(grants) = grants else { continue };
                 self.place(*pool, request, task, grants, Way::default());
                 return true;
             }

@@ -519,3 +519,23 @@ fn whoever_is_kept_by_several_things_shows_the_first() {
     let rest = world.cluster.jobs().find(|job| job.waiting_tasks.is_some()).expect("two wait");
     assert_eq!(rest.reason.map(|reason| reason.to_string()).as_deref(), Some("JobArrayTaskLimit"));
 }
+
+#[test]
+fn who_can_do_with_fewer_nodes_gets_as_many_as_limits_leave() {
+    for (level, field, value, expected) in [
+        ("qos", Field::MaxTres, "node=3", 3),
+        ("user", Field::MaxTres, "node=2", 2),
+        ("a1", Field::GrpTres, "cpu=3", 3),
+        ("qos", Field::MaxTres, "node=9", 4),
+    ] {
+        let mut world = lab();
+        set(&mut world, level, field, value);
+        let mut wide = spec("", if level == "qos" { "q1" } else { "" });
+        (wide.size.min_nodes, wide.size.max_nodes) = (1, Some(4));
+        let job = submit(&mut world, wide).unwrap();
+        world.schedule();
+        state::check::check(&world.cluster).unwrap();
+        let n_nodes = world.cluster.job(job).unwrap().allocation.nodes.len();
+        assert_eq!(n_nodes, expected, "{level} {field:?} {value}");
+    }
+}

@@ -286,9 +286,16 @@ fn size(dice: &mut Dice) -> Size {
         3 => size.constraint = model::features::parse("fast").ok(),
         4 => size.contiguous = true,
         5 => size.overcommit = true,
+        6 => size.feature_sets = kinds("fast*1"),
+        7 => size.feature_sets = kinds("[fast|!fast]"),
         _ => (),
     }
     size
+}
+
+/// What is asked of the features of all nodes together.
+fn kinds(text: &str) -> model::feature_sets::FeatureSets {
+    model::feature_sets::parse(text).map(|wish| wish.sets).unwrap_or_default()
 }
 
 pub fn step(dice: &mut Dice) -> (StepSpec, Blob) {

@@ -31,10 +31,20 @@ pub(crate) fn fits(cluster: &Cluster, job: &Job, start: &Start) -> bool {
             Some(node) => node_has(cluster, node, size, grant, start) && node.admits(spec.uid, size.sharing),
             None => false,
         })
+        && has_features(cluster, size, start)
         && size.is_shared_out_by(start.nodes.iter().map(|grant| &grant.gres[..]))
         && (!size.contiguous || are_neighbours(cluster, start))
         && stays_in_share(cluster, start)
         && licenses_for(cluster, spec, start).is_some()
+}
+
+/// The nodes have together what is asked of them together.
+fn has_features(cluster: &Cluster, size: &Size, start: &Start) -> bool {
+    if size.feature_sets.is_empty() {
+        return true;
+    }
+    let nodes = start.nodes.iter().filter_map(|grant| cluster.nodes.get(&grant.node));
+    size.feature_sets.are_met_by(&nodes.map(|node| node.features()).collect::<Vec<_>>())
 }
 
 /// Of each node, jobs of one partition may be given only so many CPUs.

@@ -190,6 +190,18 @@ fn advance(cluster: &mut Cluster, name: &str) {
     changed(cluster, name);
 }
 
+/// Those of these that have other nodes for those that jobs now use (`REPLACE`) get them at once.
+pub(crate) fn replace_used<'n>(cluster: &mut Cluster, names: impl Iterator<Item = &'n str>) {
+    let names: std::collections::BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    for name in names {
+        let Some(reservation) = cluster.reservations.get(name) else { continue };
+        if reservation.has(Flag::Replace) && reservation.has_begun {
+            replace(cluster, name);
+            changed(cluster, name);
+        }
+    }
+}
+
 /// Nodes that are out of service, or in use (`REPLACE`), give way to idle ones, as far as there are any.
 fn replace(cluster: &mut Cluster, name: &str) {
     let reservation = cluster.reservations[name].clone();

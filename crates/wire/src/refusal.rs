@@ -83,6 +83,9 @@ fn code(reject: &Reject) -> Code {
         | Reject::BadAccount
         | Reject::BadQos
         | Reject::BadWckey
+        | Reject::TooManyCpus
+        | Reject::BadAccountingFrequency
+        | Reject::ScriptTooLong
         | Reject::BadBuffer(_)
         | Reject::InvalidValue(_) => Code::InvalidArgument,
         Reject::PartitionDown

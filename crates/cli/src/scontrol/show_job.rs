@@ -178,8 +178,9 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         size::show_megabytes(size.tmp_disk_mb),
     ));
     lines.push(format!("Features={} DelayBoot=00:00:00", or_null(&size.features)));
-    if !size.preferred.is_empty() {
-        lines.push(format!("Prefer={}", size.preferred));
+    let asked = [("Prefer", size.preferred.clone()), ("Reservation", view.reservation())];
+    for (what, words) in asked.into_iter().filter(|(_, words)| !words.is_empty()) {
+        lines.push(format!("{what}={words}"));
     }
     lines.push(format!(
         "OverSubscribe={} Contiguous={} Licenses={} Network=(null)",
@@ -278,7 +279,8 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("{what}={words}"));
     }
     if let Some(mail) = spec.mail.as_ref().filter(|mail| !mail.kinds.is_empty()) {
-        let to = if mail.to.is_empty() { &spec.user } else { &mail.to };
+        let own = || view.scene.config.jobs.address(&spec.user);
+        let to = if mail.to.is_empty() { own() } else { mail.to.clone() };
         lines.push(format!("MailUser={to} MailType={}", mail.words()));
     }
     lines.push(String::new());

@@ -92,11 +92,12 @@ pub fn build(
 
 /// One part of the step; nearly always there is but one.
 fn build_part(
-    request: Request,
+    mut request: Request,
     command: &[String],
     caller: &Caller,
     terminal: impl Fn() -> TerminalSize,
 ) -> Result<Plan, Problem> {
+    as_the_site_has_it(&mut request, caller);
     let program = &command[0];
     let finished = finish(PROGRAM, &request, caller)?;
     let mut spec = finished.spec;
@@ -280,6 +281,14 @@ fn with_path(command: &[String], work_dir: &str, is_brought: bool, caller: &Call
         }
     }
     words
+}
+
+/// What the site says about steps counts where the user says nothing.
+fn as_the_site_has_it(request: &mut Request, caller: &Caller) {
+    request.step.kill_on_bad_exit.get_or_insert(caller.kill_on_bad_exit);
+    if !request.is_given("wait") {
+        request.step.wait = caller.wait;
+    }
 }
 
 #[cfg(test)]

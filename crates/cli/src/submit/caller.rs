@@ -3,7 +3,7 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use model::Timestamp;
 use model::spec::ResourceLimit;
@@ -30,6 +30,9 @@ pub struct Caller {
     pub cluster_name: String,
     /// The site's `--mpi`; empty is none.
     pub mpi_default: String,
+    /// The site's `--kill-on-bad-exit` and `--wait`.
+    pub kill_on_bad_exit: bool,
+    pub wait: Option<Duration>,
 }
 
 /// The words with blanks between them, as Slurm has it; `spur` itself before a command's name is left out.
@@ -40,12 +43,18 @@ fn command_line(words: impl Iterator<Item = OsString>) -> String {
     words[own..].iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
+/// As the C library words it.
+fn without_number(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
+}
+
 impl Caller {
     /// This process.
     pub fn current(cluster_name: &str) -> Result<Caller, String> {
         let uid = users::own_uid();
         let gid = users::own_gid();
-        let work_dir = std::env::current_dir().map_err(|error| format!("getcwd failed: {error}"))?;
+        let work_dir = std::env::current_dir().map_err(|error| format!("getcwd failed: {}", without_number(&error)))?;
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         Ok(Caller {
             uid,
@@ -60,7 +69,19 @@ impl Caller {
             now: Timestamp(micros as u64),
             cluster_name: cluster_name.to_string(),
             mpi_default: String::new(),
+            kill_on_bad_exit: false,
+            wait: None,
         })
+    }
+
+    /// With what the site says about steps.
+    pub fn at(self, cluster: &config::Client) -> Caller {
+        Caller {
+            mpi_default: cluster.mpi_default.clone(),
+            kill_on_bad_exit: cluster.kill_on_bad_exit,
+            wait: (cluster.wait_secs > 0).then(|| Duration::from_secs(cluster.wait_secs.into())),
+            ..self
+        }
     }
 
     pub fn account(&self) -> &Account {

@@ -14,7 +14,7 @@ const SEPARATOR: &str = ":";
 const OF_ONE: &[&str] = &[
     "bb", "bbf", "bcast", "cluster-constraint", "constraint", "contiguous", "core-spec", "cores-per-socket", "cpus-per-gpu",
     "cpus-per-task", "distribution", "exclude", "exclusive", "extra-node-info", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node",
-    "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "het-group", "hint", "licenses", "mincpus", "multi-prog",
+    "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "het-group", "hint", "licenses", "mem-per-gpu", "mincpus", "multi-prog",
     "network", "nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
     "ntasks-per-socket", "ntasks-per-tres", "overcommit", "oversubscribe", "partition", "power", "prefer", "reboot", "relative",
     "reservation", "sockets-per-node", "spread-job", "switches", "thread-spec", "threads-per-core", "tmp", "tres-per-task",

@@ -197,8 +197,8 @@ pub fn ignore_pbs(_: &mut Request, _: &Argument) -> Done {
     Ok(())
 }
 
-/// What Slurm waits when `--immediate` names no time.
-const IMMEDIATE_DEFAULT_SECS: u64 = 5;
+/// `--immediate` without a time, as with one second, means at once.
+const IMMEDIATE_DEFAULT_SECS: u64 = 1;
 
 pub fn immediate(request: &mut Request, given: &Argument) -> Done {
     let secs = match given.value {

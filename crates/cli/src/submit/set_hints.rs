@@ -34,14 +34,23 @@ pub fn network(_: &mut Request, _: &Argument) -> Done {
     Ok(())
 }
 
-/// `--acctg-freq`: what is used is the kernel's own sum, taken when processes end, whatever the rhythm of looking.
-pub fn acctg_freq(_: &mut Request, given: &Argument) -> Done {
+/// `--acctg-freq`: what is used is the kernel's own sum, taken when processes end, whatever the rhythm of looking. The site may refuse
+/// to have it looked at less often.
+pub fn acctg_freq(request: &mut Request, given: &Argument) -> Done {
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     let kinds = ["energy", "filesystem", "network", "task"];
     words(given, |word| match word.split_once('=') {
         Some((kind, secs)) => kinds.contains(&kind) && is_number(secs),
         None => is_number(word),
-    })
+    })?;
+    let text = given.text().to_ascii_lowercase();
+    let of_tasks = text.split(',').map(str::trim).filter_map(|word| match word.split_once('=') {
+        Some(("task", secs)) => Some(secs),
+        Some(_) => None,
+        None => Some(word),
+    });
+    request.spec.accounting_secs = of_tasks.last().and_then(|secs| secs.parse().ok());
+    Ok(())
 }
 
 fn words(given: &Argument, is_known: impl Fn(&str) -> bool) -> Done {

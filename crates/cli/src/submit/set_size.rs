@@ -1,7 +1,7 @@
 //! How each option about the size of a job, and where it may run, changes the request.
 use model::gres::{self, GresRequest};
 use model::spec::{Memory, Sharing};
-use model::{NodeName, Reject, features, hostlist, size};
+use model::{NodeName, Reject, feature_sets, features, hostlist, size};
 
 use super::request::Source;
 use super::set::{Argument, Done};
@@ -9,12 +9,12 @@ use super::{Problem, Request};
 
 pub fn constraint(request: &mut Request, given: &Argument) -> Done {
     let text = given.text();
-    let read = features::parse(text).map_err(|why| match text.contains(['[', ']', '*']) {
-        true => Problem::error(format!("{why} by this version of Spur")),
-        false => Problem::refused(Reject::BadConstraint(text.to_string())),
-    })?;
-    request.spec.size.constraint = Some(read);
-    request.spec.size.features = text.to_string();
+    let refuse = |_| Problem::refused(Reject::BadConstraint(text.to_string()));
+    let wish = feature_sets::parse(text).map_err(refuse)?;
+    let size = &mut request.spec.size;
+    size.constraint = wish.constraint;
+    size.feature_sets = wish.sets;
+    size.features = text.to_string();
     Ok(())
 }
 

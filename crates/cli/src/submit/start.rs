@@ -22,8 +22,10 @@ pub fn start<Plan>(
 ) -> i32 {
     let cluster = context::cluster();
     let cluster_name = cluster.as_ref().map(|cluster| cluster.cluster_name.clone()).unwrap_or_default();
-    let mpi_default = cluster.as_ref().map(|cluster| cluster.mpi_default.clone()).unwrap_or_default();
-    let caller = Caller::current(&cluster_name).map(|caller| Caller { mpi_default, ..caller });
+    let caller = Caller::current(&cluster_name).map(|caller| match &cluster {
+        Ok(cluster) => caller.at(cluster),
+        Err(_) => caller,
+    });
     match caller.map_err(Problem::error).and_then(|caller| build(&caller)) {
         Err(problem) => {
             eprint!("{}", problem.show(program));

@@ -26,6 +26,9 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     let both = seconds("PrologEpilogTimeout");
     site.prolog_timeout = seconds("PrologTimeout").or(both);
     site.epilog_timeout = seconds("EpilogTimeout").or(both);
+    let scheduling = values.text("SchedulerParameters").unwrap_or_default();
+    site.flags.no_hold_on_failure =
+        scheduling.split(',').any(|word| word.trim().eq_ignore_ascii_case("nohold_on_prolog_fail"));
     let Some(pair) = values.get("PrologFlags") else { return };
     for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         match word.to_lowercase().as_str() {
@@ -48,10 +51,8 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     if let Err(why) = hooks::complete(&mut site.flags) {
         notes.wrong(&pair.at, why);
     }
-    let scheduling = values.text("SchedulerParameters").unwrap_or_default();
-    site.flags.no_hold_on_failure =
-        scheduling.split(',').any(|word| word.eq_ignore_ascii_case("nohold_on_prolog_fail"));
 }
+
 /// The default that we know by this name; Slurm's `openmpi` is none.
 pub(super) fn mpi(name: &str) -> Option<String> {
     let name = name.to_lowercase();

@@ -232,6 +232,8 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
         srun_prolog: String::new(),
         srun_epilog: String::new(),
         mpi_default: String::new(),
+        kill_on_bad_exit: false,
+        wait_secs: 0,
     };
     let mut each = |line: &Line| {
         if keys::LINES.iter().any(|key| key.eq_ignore_ascii_case(&line.first_key())) {
@@ -246,6 +248,8 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
                 "srunprolog" => client.srun_prolog = pair.value.clone(),
                 "srunepilog" => client.srun_epilog = pair.value.clone(),
                 "mpidefault" => client.mpi_default = hooks::mpi(&pair.value).unwrap_or_default(),
+                "killonbadexit" => client.kill_on_bad_exit = pair.value.trim().parse().is_ok_and(|value: u32| value > 0),
+                "waittime" => client.wait_secs = pair.value.trim().parse().unwrap_or(0),
                 "slurmdspooldir" => client.agent_socket = places::agent_socket(&places::spool_dir(&pair.value)),
                 _ => {}
             }

@@ -60,8 +60,8 @@ fn parameter(word: &str, pair: &Pair, backfill: &mut BackfillConfig, notes: &Not
         | "bf_max_job_start"
         | "partition_job_depth"
         | "build_queue_timeout" => (),
-        // Read with the burst buffers.
-        "bb_array_stage_cnt" => (),
+        // Read with the burst buffers, with the prologs, with the rules for jobs.
+        "bb_array_stage_cnt" | "nohold_on_prolog_fail" | "max_script_size" => (),
         _ => notes.warn(&pair.at, format!("{word} has no effect here")),
     }
 }

@@ -16,6 +16,7 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     limits(values, config, notes);
     scheduling(values, config, notes);
     super::hooks::read(values, config, notes);
+    crate::job_rules::read_slurm(values, &mut config.jobs, notes);
     loudness(values, config, notes);
     accounting(values, config, notes);
     config.as_given = values.told();

@@ -33,8 +33,8 @@ pub fn on_node(cluster: &Cluster, job: &Job, node: &NodeName, task: Task, places
         let gpus = share.gres.iter().filter(|units| units.name == "gpu").flat_map(|units| units.units.iter());
         let gpus: Vec<String> = gpus.map(|unit| unit.to_string()).collect();
         if !gpus.is_empty() {
-            environment.push(format!("SLURM_JOB_GPUS={}", gpus.join(",")));
-            environment.push(format!("CUDA_VISIBLE_DEVICES={}", gpus.join(",")));
+            let names = ["SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"];
+            environment.extend(names.map(|name| format!("{name}={}", gpus.join(","))));
         }
     }
     Hook { environment, ..without_job(cluster, task, programs(hooks, task)) }

@@ -46,7 +46,10 @@ fn heed(cluster: &Cluster, event: &Event) {
             && mail.has_plain_address()
             && let Some(subject) = subject(cluster, job, mail, kind, *at)
         {
-            let to = if mail.to.is_empty() { job.spec.user.clone() } else { mail.to.clone() };
+            let to = match mail.to.as_str() {
+                "" => cluster.config().jobs.address(&job.spec.user),
+                to => to.to_string(),
+            };
             let told = told(cluster, job, kind, *at);
             tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to, told));
         }

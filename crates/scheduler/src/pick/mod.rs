@@ -7,6 +7,9 @@ use model::plan::Grant;
 use model::spec::Size;
 use topology::Unfit;
 
+use crate::room::SpotId;
+
+mod features;
 mod flat;
 mod network;
 mod offer;
@@ -23,6 +26,9 @@ pub(crate) fn pick(offer: &Offer) -> Option<Vec<Grant>> {
 }
 
 fn choose(offer: &Offer) -> Option<Vec<Grant>> {
+    if !offer.size().feature_sets.is_empty() {
+        return features::first(offer, |offer, spot| offer.n_tasks_fitting(spot), choose);
+    }
     let bounds = offer.bounds()?;
     if !offer.size().gres_total.is_empty() {
         return total::pick(offer, bounds);
@@ -51,8 +57,15 @@ pub(crate) fn bounds(partition: &Partition, size: &Size) -> Option<(u32, u32)> {
     (bounds.0 <= bounds.1).then_some(bounds)
 }
 
+fn fits_alone(offer: &Offer, spot: SpotId) -> Option<u32> {
+    offer.n_tasks_fitting_alone(spot)
+}
+
 /// The partition's nodes that are up could serve the job if nothing else ran.
 pub(crate) fn could_start(offer: &Offer) -> bool {
+    if !offer.size().feature_sets.is_empty() {
+        return features::first(offer, fits_alone, |offer| could_start(offer).then_some(())).is_some();
+    }
     offer.bounds().is_some_and(|bounds| match offer.shape() {
         _ if !offer.size().gres_total.is_empty() => total::could_start(offer, bounds),
         Some(shape) => network::could_start(offer, shape, bounds),
@@ -62,11 +75,17 @@ pub(crate) fn could_start(offer: &Offer) -> bool {
 
 /// The level of the switch below which the job would be if nothing else ran; none where there is no tree.
 pub(crate) fn lowest_level(offer: &Offer) -> Option<u32> {
+    if !offer.size().feature_sets.is_empty() {
+        return features::first(offer, fits_alone, lowest_level);
+    }
     network::lowest_level(offer, offer.shape()?, offer.bounds()?)
 }
 
 /// What the network has to say about a job that finds no place.
 pub(crate) fn why_not(offer: &Offer) -> Option<Unfit> {
+    if !offer.size().feature_sets.is_empty() {
+        return None;
+    }
     let shape = offer.shape().filter(|_| offer.size().gres_total.is_empty())?;
     network::why_not(offer, shape, offer.bounds()?)
 }

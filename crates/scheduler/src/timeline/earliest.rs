@@ -21,9 +21,10 @@ pub(crate) fn earliest(
     not_before: Slot,
 ) -> Option<(Slot, Vec<Grant>)> {
     let bounds = pick::bounds(room.partition(pool), request.size)?;
-    // The sums know nothing of the network: where nodes are far apart, more marks must be tried.
+    // The sums know nothing of the network, nor of kinds: where nodes are far apart or differ, more marks must be tried.
     let has_shape = Offer::of_spots(room, pool, clock.interval(Slot::NOW, request.length), request).shape().is_some();
-    let n_tries_left = if has_shape { N_TRIES_ON_A_NETWORK } else { N_TRIES };
+    let is_picky = has_shape || !request.size.feature_sets.is_empty();
+    let n_tries_left = if is_picky { N_TRIES_ON_A_NETWORK } else { N_TRIES };
     let mut search = Search { room, clock, pool, request, not_before, min_nodes: bounds.0.into(), n_tries_left };
     let is_walked = request.is_plain() && request.closed.is_empty() && request.counts.is_empty();
     if is_walked { super::walk::walk(&mut search) } else { scan(&mut search) }

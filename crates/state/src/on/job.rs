@@ -109,6 +109,7 @@ pub(crate) fn release(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Ans
         let weighs = cluster.config.scheduler.priority.kind == PriorityKind::Multifactor;
         let job = cluster.job_mut(id);
         job.held = None;
+        job.auto_requeues = 0;
         if weighs && job.spec.priority.is_some() {
             // Whoever releases a job leaves its importance to the factors.
             Arc::make_mut(&mut job.spec).priority = None;

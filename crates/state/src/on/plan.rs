@@ -70,6 +70,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             job.last_evaluated = Some(now);
         }
     }
+    reservations::replace_used(cluster, plan.starts.iter().map(|start| start.reservation.as_str()));
     let n_stale = plan.starts.len() as u32 - n_started + (plan.preemptions.len() - told) as u32;
     Ok(Reply::Adopted { n_started, n_stale })
 }

@@ -98,12 +98,35 @@ fn launch_failed(cluster: &mut Cluster, id: JobId, why: &str) {
 /// A node could not be prepared: whoever looks at it releases the job.
 fn prolog_failed(cluster: &mut Cluster, id: JobId, why: &str) {
     let flags = cluster.config.hooks.flags;
-    let job = cluster.job_mut(id);
+    let job = &cluster.jobs[&id];
     if job.spec.is_batch() && (job.spec.requeue.unwrap_or(true) || flags.force_requeue) {
-        job.requeue = true;
-        job.held = (!flags.no_hold_on_failure).then_some(HeldBy::LaunchFailed).or(job.held);
+        requeue(cluster, id, (!flags.no_hold_on_failure).then_some(HeldBy::LaunchFailed));
     }
     never_started(cluster, id, Outcome::Cancelled, None, why);
+}
+
+/// The run is followed by another of its own accord; whoever was requeued so too often is held.
+fn requeue(cluster: &mut Cluster, id: JobId, held: Option<HeldBy>) {
+    let most = cluster.config.jobs.max_requeues;
+    let job = cluster.job_mut(id);
+    job.requeue = true;
+    job.auto_requeues += 1;
+    let too_often = (job.auto_requeues >= most).then_some(HeldBy::MaxRequeue);
+    job.held = held.or(too_often).or(job.held);
+}
+
+/// Where the site has batch jobs run again that end like this.
+fn requeue_by_exit(cluster: &mut Cluster, exited: &Exited) {
+    let (rules, job) = (&cluster.config.jobs, &cluster.jobs[&exited.job]);
+    let is_meant = job.spec.is_batch() && job.spec.requeue != Some(false) && exited.launch_error.is_none();
+    let code = u32::from(exited.exit.code);
+    if !is_meant || exited.exit.signal != 0 {
+        return;
+    }
+    let held = rules.requeue_exit_hold.contains(code).then_some(HeldBy::SpecialExit);
+    if held.is_some() || rules.requeue_exit.contains(code) {
+        requeue(cluster, exited.job, held);
+    }
 }
 
 /// It is tried again, but not at once: the program may fail for long.
@@ -188,6 +211,7 @@ fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
     // An exit proves the launch, whose own report may come later.
     job_life::take(cluster, id, Step::Launched);
     let (outcome, reason) = outcome_of(exited);
+    requeue_by_exit(cluster, exited);
     job_life::end(cluster, id, outcome, reason);
     if let Some(why) = &exited.launch_error {
         cluster.job_mut(id).reason_text = why.clone();

@@ -61,7 +61,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, name: &str, fields: &[Fi
 
 pub(crate) fn delete(cluster: &mut Cluster, by: Caller, name: &str) -> Answer {
     let reservation = cluster.reservation(name);
-    let is_own = reservation.is_some_and(|one| one.has(Flag::UserDelete) && may_delete(cluster, one, by));
+    let is_own = reservation.is_some_and(|one| may_be_deleted(cluster, one) && is_member(cluster, one, by));
     if !by.is_admin && !is_own {
         return Err(Reject::NotPermitted);
     }
@@ -78,8 +78,13 @@ pub(crate) fn delete(cluster: &mut Cluster, by: Caller, name: &str) -> Answer {
     Ok(Reply::Ok)
 }
 
-/// With `USER_DELETE`, whoever may use it may take it away. Names are known to the state by the jobs they come with.
-fn may_delete(cluster: &Cluster, reservation: &Reservation, by: Caller) -> bool {
+/// Whoever may use it may take it away, with `USER_DELETE` or where the site lets them.
+fn may_be_deleted(cluster: &Cluster, reservation: &Reservation) -> bool {
+    reservation.has(Flag::UserDelete) || cluster.config.jobs.users_delete_reservations
+}
+
+/// Names are known to the state by the jobs they come with.
+fn is_member(cluster: &Cluster, reservation: &Reservation, by: Caller) -> bool {
     let is_known = |name: &String| {
         name.parse() == Ok(by.uid) || cluster.jobs().any(|job| job.spec.uid == by.uid && job.spec.user == *name)
     };

@@ -8,7 +8,7 @@ use model::dependency::{Dependency, Term};
 use model::fit::Candidate;
 use model::job::ArrayPlace;
 use model::reject::Lack;
-use model::spec::{Memory, Sharing, Size, TimeLimit};
+use model::spec::{Memory, OpenMode, Sharing, Size, TimeLimit};
 use model::time::Span;
 use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason, Reject, Reply};
 
@@ -37,6 +37,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     admissible(cluster, by, &spec)?;
     let wanted = blobs::of_job(&spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
+    blobs::is_short_enough(cluster, &spec, brought)?;
     blobs::take(cluster, &wanted, brought);
     let id = cluster.next_job_id();
     cluster.n_submitted = cluster.n_submitted.wrapping_add(1);
@@ -152,6 +153,9 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
             spec.size.memory = default_memory(cluster, partition);
         }
     }
+    if cluster.config.jobs.appends_output && spec.open_mode == OpenMode::Default {
+        spec.open_mode = OpenMode::Append;
+    }
     let partitions = || spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
     if partitions().any(|partition| partition.exclusive_nodes) {
         spec.size.sharing = Sharing::WholeNodes;
@@ -193,9 +197,11 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
         }
     }
     enforce_limits(cluster, spec)?;
+    is_looked_at(cluster, spec)?;
     can_end_in_time(cluster, spec)?;
     let has = |feature: &str| cluster.nodes.values().any(|node| node.config.features.iter().any(|own| own == feature));
-    if spec.size.constraint.iter().flat_map(|wanted| wanted.names()).any(|feature| !has(feature)) {
+    let wanted = spec.size.constraint.iter().flat_map(|wanted| wanted.names());
+    if wanted.chain(spec.size.feature_sets.names()).any(|feature| !has(feature)) {
         return Err(Reject::BadConstraint(spec.size.features.clone()));
     }
     licenses::exist(cluster, &spec.licenses)?;
@@ -225,6 +231,9 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     }
     network::admits(cluster, spec)?;
     let (min, _) = spec.size.node_bounds();
+    if spec.size.max_nodes.is_some_and(|max| max < spec.size.feature_sets.least_nodes()) {
+        return Err(Reject::NeverFits);
+    }
     if spec.size.max_nodes.is_some_and(|max| max < min) {
         return Err(Reject::TooManyNodes);
     }
@@ -280,6 +289,15 @@ fn can_end_in_time(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
     if cluster.now + least > deadline { Err(Reject::BadTimeMin) } else { Ok(()) }
 }
 
+/// Memory is watched where it has a limit: nobody may ask for that to be done less often, or never.
+fn is_looked_at(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
+    let most = cluster.config.jobs.accounting_secs;
+    let Some(asked) = spec.accounting_secs.filter(|_| most > 0 && spec.size.memory != Memory::WholeNode) else {
+        return Ok(());
+    };
+    if asked == 0 || asked > most { Err(Reject::BadAccountingFrequency) } else { Ok(()) }
+}
+
 /// Where limits of partitions refuse at once, as the cluster wants it.
 fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
     let wanted = cluster.config.scheduler.partition_limits;
@@ -293,7 +311,15 @@ fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
         first.get_or_insert(reason);
         n_refusals += 1;
     }
+    let too_many_cpus = |name: &String| {
+        let nodes = cluster.config.partition(name).into_iter().flat_map(|partition| &partition.nodes);
+        let n_cpus: u64 = nodes.filter_map(|node| cluster.nodes.get(node)).map(|node| u64::from(node.config.cpus)).sum();
+        n_cpus < u64::from(spec.asked_of_nodes().1)
+    };
     match first {
+        Some(Reason::PartitionNodeLimit | Reason::PartitionConfig) if spec.partitions.iter().all(too_many_cpus) => {
+            Err(Reject::TooManyCpus)
+        }
         Some(reason) if wanted == PartitionLimits::All || n_refusals == spec.partitions.len() => Err(match reason {
             Reason::PartitionTimeLimit => Reject::TimeLimitTooLong,
             Reason::PartitionNodeLimit | Reason::PartitionConfig => Reject::TooManyNodes,
@@ -321,7 +347,28 @@ fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
 /// With nothing else running, the partition's nodes would be enough.
 fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
     let Some(partition) = cluster.config.partition(partition) else { return false };
-    let size = &spec.size;
+    if spec.size.feature_sets.is_empty() {
+        return could_fit_size(cluster, &spec.size, partition);
+    }
+    let kinds = spec.size.of_each_kind();
+    kinds.iter().any(|size| match pinned(cluster, size, partition) {
+        Some(size) => could_fit_size(cluster, &size, partition),
+        None => false,
+    })
+}
+
+/// With the nodes named that make the counts of features right; none if there are too few of them.
+fn pinned(cluster: &Cluster, size: &Size, partition: &model::Partition) -> Option<Size> {
+    let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
+    let fitting = |node: &Arc<Node>| size.n_tasks_fitting(room(cluster, partition, node), &node.config, &[]);
+    let mut nodes: Vec<(u32, &Arc<Node>)> = nodes.filter_map(|node| Some((fitting(node)?, node))).collect();
+    nodes.sort_by_key(|(n_tasks, _)| std::cmp::Reverse(*n_tasks));
+    let asked = nodes.iter().map(|(_, node)| (node.features(), size.nodes.contains(&node.name)));
+    let places = size.feature_sets.pin(asked)?;
+    Some(size.with_pinned(places.iter().map(|place| nodes[*place].1.name.clone())))
+}
+
+fn could_fit_size(cluster: &Cluster, size: &Size, partition: &model::Partition) -> bool {
     let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
     let candidate = |node: &Arc<Node>| {
         let n_tasks = size.n_tasks_fitting(room(cluster, partition, node), &node.config, &[])?;

@@ -5,7 +5,7 @@ use model::priority::shown;
 use model::spec::{Sharing, TimeLimit};
 use model::time::Span;
 use model::update::{JobChanges, TimeLimitChange};
-use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, Timestamp, features};
+use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, Timestamp, feature_sets, features};
 
 use super::job::{pending_only, touched};
 use super::{Answer, each, resize, submit};
@@ -237,10 +237,12 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> 
     set_some(&mut spec.stdout, &changes.stdout);
     set_some(&mut spec.stderr, &changes.stderr);
     if let Some(features) = &changes.features {
-        spec.size.constraint = match features.as_str() {
-            "" => None,
-            text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
+        let wish = match features.as_str() {
+            "" => feature_sets::Wish::default(),
+            text => feature_sets::parse(text).map_err(Reject::BadConstraint)?,
         };
+        spec.size.constraint = wish.constraint;
+        spec.size.feature_sets = wish.sets;
         spec.size.features = features.clone();
     }
     set(&mut spec.size.contiguous, &changes.contiguous);

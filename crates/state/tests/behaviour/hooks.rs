@@ -129,3 +129,25 @@ fn over_time_limit_lets_a_job_run_on() {
     lab.at(1181);
     assert_eq!(lab.job(job).outcome, Some(Outcome::Timeout));
 }
+
+#[test]
+fn who_is_requeued_too_often_of_its_own_accord_is_held() {
+    let mut lab = lab_with_hooks();
+    let mut rules = (**lab.cluster.config()).clone();
+    rules.hooks.flags.no_hold_on_failure = true;
+    rules.jobs.max_requeues = 2;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules) });
+    let job = lab.submit(batch());
+    for (node, held) in [("n1", None), ("n2", Some(HeldBy::MaxRequeue))] {
+        assert!(lab.place(job, None, node));
+        lab.done(job, Task::ControllerProlog);
+        hook_fails(&mut lab, job, Task::Prolog, node);
+        lab.done(job, Task::Kill);
+        lab.done(job, Task::Epilog);
+        lab.done(job, Task::ControllerEpilog);
+        assert_eq!((lab.job(job).phase, lab.job(job).held), (Phase::Pending, held));
+    }
+    assert_eq!(lab.job(job).reason, Some(Reason::JobHoldMaxRequeue));
+    lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
+    assert_eq!((lab.job(job).held, lab.job(job).auto_requeues), (None, 0));
+}

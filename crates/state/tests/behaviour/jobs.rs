@@ -1,9 +1,10 @@
 //! Cancelling, requeueing, holding, limits: what happens to a job in each phase.
+use model::job_state::JobState;
 use model::spec::TimeLimit;
 use model::time::Span;
 use model::{Command, ExitStatus, HeldBy, JobId, Outcome, Phase, Reason, Reject, Task};
 
-use crate::lab::{ALICE, BOB, Lab, ROOT, batch, cancel, requeue};
+use crate::lab::{ALICE, BOB, Lab, ROOT, batch, cancel, config, requeue};
 
 /// A job in each phase it can be found in.
 fn in_phase(lab: &mut Lab, phase: Phase) -> JobId {
@@ -208,4 +209,41 @@ fn the_top_job_comes_before_the_others_of_its_user() {
     assert_eq!(lab.each(ROOT, top()), Ok(()));
     assert!(lab.job(second).priority > lab.job(first).priority);
     assert_eq!(lab.cluster.queue().next().unwrap().id, second);
+}
+
+#[test]
+fn a_site_may_have_jobs_run_again_by_how_they_ended() {
+    let mut lab = Lab::new();
+    let mut rules = config();
+    rules.jobs.requeue_exit = model::ranges::parse_array("3-4").unwrap().0;
+    rules.jobs.requeue_exit_hold = model::ranges::parse_array("5").unwrap().0;
+    rules.jobs.appends_output = true;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules) });
+    let ended = |lab: &mut Lab, spec: model::JobSpec, code| {
+        let job = lab.running(spec, "n1");
+        lab.exit(job, ExitStatus::exited(code)).unwrap();
+        (lab.job(job).state(), lab.job(job).restarts, job)
+    };
+    let (state, restarts, again) = ended(&mut lab, batch(), 4);
+    assert_eq!((state, restarts), (JobState::Pending, 1));
+    assert_eq!(lab.job(again).spec.open_mode, model::spec::OpenMode::Append);
+    assert_eq!(ended(&mut lab, batch(), 5).0, JobState::SpecialExit);
+    assert_eq!(ended(&mut lab, batch(), 6).0, JobState::Failed);
+    let only_once = model::JobSpec { requeue: Some(false), ..batch() };
+    assert_eq!(ended(&mut lab, only_once, 3).0, JobState::Failed);
+}
+
+#[test]
+fn usage_cannot_be_looked_at_less_often_than_the_site_needs() {
+    let mut lab = Lab::new();
+    let mut rules = config();
+    rules.jobs.accounting_secs = 30;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules) });
+    let asked = |lab: &mut Lab, secs| {
+        let spec = model::JobSpec { accounting_secs: Some(secs), ..batch() };
+        lab.apply(ALICE, Command::Submit { spec: Box::new(spec), blobs: Vec::new() }).err()
+    };
+    assert_eq!(asked(&mut lab, 29), None);
+    assert_eq!(asked(&mut lab, 31), Some(Reject::BadAccountingFrequency));
+    assert_eq!(asked(&mut lab, 0), Some(Reject::BadAccountingFrequency));
 }
