@@ -104,7 +104,10 @@ fn read_any(file: &Path, text: String) -> Result<Client, String> {
             srun_epilog: value("", "srun_epilog").unwrap_or_default(),
             mpi_default: value("", "mpi_default").unwrap_or_default(),
             kill_on_bad_exit: item("", "kill_on_bad_exit").and_then(Item::as_integer) == Some(1),
-            wait_secs: item("", "srun_wait").and_then(Item::as_integer).and_then(|secs| secs.try_into().ok()).unwrap_or(0),
+            wait_secs: item("", "srun_wait")
+                .and_then(Item::as_integer)
+                .and_then(|secs| secs.try_into().ok())
+                .unwrap_or(0),
         });
     }
     Ok(here(file, value, |table, key| item(table, key).and_then(Item::as_integer)))
@@ -116,7 +119,8 @@ fn here(
     text: impl Fn(&str, &str) -> Option<String>,
     number: impl Fn(&str, &str) -> Option<i64>,
 ) -> Client {
-    let of = |table: &str, key: &str| number(table, key).and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
+    let of =
+        |table: &str, key: &str| number(table, key).and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
     let number = |key: &str| of("controller", key);
     let anchored = |path: &str| {
         let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));

@@ -338,5 +338,8 @@ fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
     assert_eq!(rules.address("ann"), "ann@example.org");
     let rendered = config::render(&config);
     assert_eq!(config::parse(&rendered, "rendered").unwrap().jobs, *rules, "{rendered}");
-    warnings("SlurmctldParameters=idle_on_node_suspend", &["c:5:1: SlurmctldParameters=idle_on_node_suspend has no effect here"]);
+    warnings(
+        "SlurmctldParameters=idle_on_node_suspend",
+        &["c:5:1: SlurmctldParameters=idle_on_node_suspend has no effect here"],
+    );
 }

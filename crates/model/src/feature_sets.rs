@@ -118,7 +118,9 @@ fn any_of(alternatives: Vec<Vec<Part>>) -> Result<Constraint, String> {
 fn all_of(parts: Vec<Part>) -> Result<Constraint, String> {
     let plain = |part| match part {
         Part::Plain(constraint) => Ok(constraint),
-        Part::Counted(_) | Part::OneOf(_) => Err("counts and \"[ ]\" cannot be alternatives in --constraint".to_string()),
+        Part::Counted(_) | Part::OneOf(_) => {
+            Err("counts and \"[ ]\" cannot be alternatives in --constraint".to_string())
+        }
     };
     let mut all = parts.into_iter().map(plain).collect::<Result<Vec<_>, _>>()?;
     Ok(if all.len() == 1 { all.remove(0) } else { Constraint::All(all) })
@@ -276,10 +278,8 @@ mod tests {
 
     fn pinned(text: &str, nodes: &[&str]) -> Option<Vec<usize>> {
         let sets = parse(text).unwrap().sets;
-        let features: Vec<Vec<String>> = nodes
-            .iter()
-            .map(|node| node.trim_end_matches('!').split(',').map(str::to_string).collect())
-            .collect();
+        let features: Vec<Vec<String>> =
+            nodes.iter().map(|node| node.trim_end_matches('!').split(',').map(str::to_string).collect()).collect();
         sets.pin(features.iter().zip(nodes).map(|(features, node)| (&features[..], node.ends_with('!'))))
     }
 
@@ -295,7 +295,22 @@ mod tests {
         let counts = parse("[(a&b)*2&c*1]").unwrap();
         assert_eq!(counts.sets.counts.iter().map(|count| count.n_nodes).collect::<Vec<_>>(), [2, 1]);
         assert_eq!((counts.constraint, counts.sets.least_nodes()), (None, 3));
-        for bad in ["", "[", "[]", "[a", "a]", "a*", "a*0", "a*x", "a*99999999999", "a|b*2", "[a*2|b]", "[a&b]", "[a|b]&[c|d]", "*2"] {
+        for bad in [
+            "",
+            "[",
+            "[]",
+            "[a",
+            "a]",
+            "a*",
+            "a*0",
+            "a*x",
+            "a*99999999999",
+            "a|b*2",
+            "[a*2|b]",
+            "[a&b]",
+            "[a|b]&[c|d]",
+            "*2",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

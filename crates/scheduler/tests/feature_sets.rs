@@ -72,7 +72,8 @@ fn all_nodes_are_of_one_kind() {
 
 #[test]
 fn the_second_kind_is_taken_while_the_first_is_busy_and_who_finds_neither_has_a_place_in_the_future() {
-    let mut world = World::new(vec![("n1", node("a")), ("n2", node("a")), ("n3", node("b")), ("n4", node("b"))], Vec::new());
+    let mut world =
+        World::new(vec![("n1", node("a")), ("n2", node("a")), ("n3", node("b")), ("n4", node("b"))], Vec::new());
     let alone = |text: &str, n_nodes| Size { sharing: Sharing::WholeNodes, ..asks(text, n_nodes) };
     let timed = |world: &mut World, size| {
         let time_limit = Some(model::spec::TimeLimit::Secs(600));
@@ -86,7 +87,11 @@ fn the_second_kind_is_taken_while_the_first_is_busy_and_who_finds_neither_has_a_
     let counts = timed(&mut world, alone("[a*1&b*1]", 2));
     world.schedule();
     assert_eq!(world.reason(waits).0, Some(Reason::Resources));
-    assert!(world.expected(waits).is_some_and(|(_, nodes)| nodes == "n[3-4]" || nodes == "n[1-2]"), "{:?}", world.expected(waits));
+    assert!(
+        world.expected(waits).is_some_and(|(_, nodes)| nodes == "n[3-4]" || nodes == "n[1-2]"),
+        "{:?}",
+        world.expected(waits)
+    );
     assert!(world.expected(counts).is_some(), "{:?}", world.expected(counts));
     world.finish(two);
     world.schedule();

@@ -248,7 +248,9 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
                 "srunprolog" => client.srun_prolog = pair.value.clone(),
                 "srunepilog" => client.srun_epilog = pair.value.clone(),
                 "mpidefault" => client.mpi_default = hooks::mpi(&pair.value).unwrap_or_default(),
-                "killonbadexit" => client.kill_on_bad_exit = pair.value.trim().parse().is_ok_and(|value: u32| value > 0),
+                "killonbadexit" => {
+                    client.kill_on_bad_exit = pair.value.trim().parse().is_ok_and(|value: u32| value > 0)
+                }
                 "waittime" => client.wait_secs = pair.value.trim().parse().unwrap_or(0),
                 "slurmdspooldir" => client.agent_socket = places::agent_socket(&places::spool_dir(&pair.value)),
                 _ => {}

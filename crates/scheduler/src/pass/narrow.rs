@@ -22,7 +22,8 @@ impl<'a> Pass<'a> {
             let size = Size { max_nodes: Some(middle), ..request.size.clone() };
             let grants = pick::pick(&Offer::now(&self.room, pool, until, request).with_size(&size));
             let allowed = grants.filter(|grants| {
-                grants.len() as u32 <= middle && self.allowance.refusal_of(request.job, partition, grants, None).is_none()
+                grants.len() as u32 <= middle
+                    && self.allowance.refusal_of(request.job, partition, grants, None).is_none()
             });
             match allowed {
                 Some(grants) => {

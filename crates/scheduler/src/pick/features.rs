@@ -30,12 +30,7 @@ enum Order {
     Roomiest,
 }
 
-fn pinned(
-    offer: &Offer,
-    size: &Size,
-    fitting: impl Fn(&Offer, SpotId) -> Option<u32>,
-    order: Order,
-) -> Option<Size> {
+fn pinned(offer: &Offer, size: &Size, fitting: impl Fn(&Offer, SpotId) -> Option<u32>, order: Order) -> Option<Size> {
     let with_room = |spot: &SpotId| fitting(offer, *spot).map(|n_tasks| (n_tasks, *spot));
     let mut spots: Vec<(u32, SpotId)> = offer.members().iter().filter_map(with_room).collect();
     match order {

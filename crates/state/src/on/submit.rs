@@ -313,7 +313,8 @@ fn enforce_limits(cluster: &Cluster, spec: &JobSpec) -> Result<(), Reject> {
     }
     let too_many_cpus = |name: &String| {
         let nodes = cluster.config.partition(name).into_iter().flat_map(|partition| &partition.nodes);
-        let n_cpus: u64 = nodes.filter_map(|node| cluster.nodes.get(node)).map(|node| u64::from(node.config.cpus)).sum();
+        let n_cpus: u64 =
+            nodes.filter_map(|node| cluster.nodes.get(node)).map(|node| u64::from(node.config.cpus)).sum();
         n_cpus < u64::from(spec.asked_of_nodes().1)
     };
     match first {
