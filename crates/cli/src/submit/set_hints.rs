@@ -44,12 +44,12 @@ pub fn acctg_freq(request: &mut Request, given: &Argument) -> Done {
         None => is_number(word),
     })?;
     let text = given.text().to_ascii_lowercase();
-    let of_tasks = text.split(',').map(str::trim).filter_map(|word| match word.split_once('=') {
+    let mut of_tasks = text.split(',').map(str::trim).filter_map(|word| match word.split_once('=') {
         Some(("task", secs)) => Some(secs),
         Some(_) => None,
         None => Some(word),
     });
-    request.spec.accounting_secs = of_tasks.last().and_then(|secs| secs.parse().ok());
+    request.spec.accounting_secs = of_tasks.next_back().and_then(|secs| secs.parse().ok());
     Ok(())
 }
 
