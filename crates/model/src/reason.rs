@@ -67,7 +67,9 @@ reasons! {
     MaxEnergyRunMinsPerAccount, MaxGRESRunMinsPerAccount, MaxNodeRunMinsPerAccount, MaxLicenseRunMinsPerAccount,
     MaxMemoryRunMinsPerAccount, MaxUnknownRunMinsPerAccount, MaxBBRunMinsPerUser, MaxBillingRunMinsPerUser,
     MaxCpuRunMinsPerUser, MaxEnergyRunMinsPerUser, MaxGRESRunMinsPerUser, MaxNodeRunMinsPerUser,
-    MaxLicenseRunMinsPerUser, MaxMemoryRunMinsPerUser, MaxUnknownRunMinsPerUser,
+    MaxLicenseRunMinsPerUser, MaxMemoryRunMinsPerUser, MaxUnknownRunMinsPerUser, AssocMaxCPURunMinutesLimit,
+    AssocMaxMemRunMinutes, AssocMaxNodeRunMinutes, AssocMaxBBRunMinutes, AssocMaxBillingRunMinutes,
+    AssocMaxEnergyRunMinutes, AssocMaxGRESRunMinutes, AssocMaxLicenseRunMinutes, AssocMaxUnknownRunMinutes,
 }
 
 impl fmt::Display for Reason {

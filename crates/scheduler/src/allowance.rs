@@ -1,7 +1,7 @@
 //! Limits of accounts and qualities of service, with what this pass has started counted already.
 //!
-//! Most jobs that are asked about pass: what is certainly left to associations (`headrooms`) says so, and nothing else is looked at. Of
-//! the others many share their rules: what certainly passes (`Ceiling`) is worked out once for all of them, and holds until something
+//! What is left to associations (`headrooms`) says of most jobs whether they pass, and what keeps them if not; nothing else is looked at.
+//! Of the others many share their rules: what certainly passes (`Ceiling`) is worked out once for all of them, and holds until something
 //! starts that counts for one of the same parties. The rules themselves are put together when somebody asks for more; kept, those of
 //! many thousand users would cost more than they do. What has started is counted for rules when somebody asks for them.
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use model::plan::{Grant, Start};
 use model::spec::TimeLimit;
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Want};
+use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Verdict, Want};
 
 use self::headrooms::Headrooms;
 
@@ -100,9 +100,10 @@ impl<'a> Allowance<'a> {
         if !limits::binds(self.cluster, job) {
             return true;
         }
-        if self.headrooms.let_pass(job, partition, &Want::asked(&job.spec)) {
-            debug_assert_eq!(self.exact_refusal(job, partition), None, "job {}", job.id);
-            return true;
+        match self.verdict(job, partition) {
+            Verdict::Passes => return true,
+            Verdict::Refused(_) => return false,
+            Verdict::Unsaid => (),
         }
         let group = self.group(job, partition);
         match self.outlook(group, job, partition) {
@@ -116,11 +117,27 @@ impl<'a> Allowance<'a> {
         if !limits::binds(self.cluster, job) {
             return None;
         }
-        if self.headrooms.let_pass(job, partition, &Want::asked(&job.spec)) {
-            debug_assert_eq!(self.exact_refusal(job, partition), None, "job {}", job.id);
-            return None;
+        match self.verdict(job, partition) {
+            Verdict::Passes => None,
+            Verdict::Refused(reason) => Some(reason),
+            Verdict::Unsaid => self.exact_refusal(job, partition),
         }
-        self.exact_refusal(job, partition)
+    }
+
+    /// What is known without the rules.
+    fn verdict(&mut self, job: &'a Job, partition: &'a Partition) -> Verdict {
+        let verdict = self.headrooms.verdict(job, partition, || Want::asked(&job.spec));
+        debug_assert!(self.agrees(verdict, |own| own.exact_refusal(job, partition)), "job {}: {verdict:?}", job.id);
+        verdict
+    }
+
+    /// Whether the rules say the same.
+    fn agrees(&mut self, verdict: Verdict, rules: impl FnOnce(&mut Self) -> Option<Reason>) -> bool {
+        match verdict {
+            Verdict::Passes => rules(self).is_none(),
+            Verdict::Refused(reason) => rules(self) == Some(reason),
+            Verdict::Unsaid => true,
+        }
     }
 
     fn exact_refusal(&mut self, job: &'a Job, partition: &'a Partition) -> Option<Reason> {
@@ -152,9 +169,12 @@ impl<'a> Allowance<'a> {
             let demand = Demand::of_grants(own.cluster, job, &partition.name, grants, limit);
             own.ask(job, partition, &demand)
         };
-        if self.headrooms.let_pass(job, partition, &Want::granted(&job.spec, grants, limit)) {
-            debug_assert_eq!(exactly(self), None, "job {} on {grants:?}", job.id);
-            return None;
+        let verdict = self.headrooms.verdict(job, partition, || Want::granted(&job.spec, grants, limit));
+        debug_assert!(self.agrees(verdict, exactly), "job {} on {grants:?}: {verdict:?}", job.id);
+        match verdict {
+            Verdict::Passes => return None,
+            Verdict::Refused(reason) => return Some(reason),
+            Verdict::Unsaid => (),
         }
         let group = self.group(job, partition);
         if let Outlook::Open(ceiling) = self.outlook(group, job, partition)

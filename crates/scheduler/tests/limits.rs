@@ -209,6 +209,8 @@ const BOUNDS: &[Bounds] = &[
     (Field::GrpTresMins,      "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSGrpCPUMinutesLimit",         "AssocGrpCPUMinutesLimit"),
     (Field::GrpTresRunMins,   "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSGrpCPURunMinutesLimit",      "AssocGrpCPURunMinutesLimit"),
     (Field::MaxTresMins,      "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSMaxCpuMinutesPerJobLimit",   "AssocMaxCpuMinutesPerJobLimit"),
+    (Field::MaxTresRunMins,   "cpu=10",   [&["-n1 -t4", "-n1 -t5"], &["-n1 -t5", "-n1 -t5"], &["-n1 -t5", "-n1 -t6"]], "", "AssocMaxCPURunMinutesLimit"),
+    (Field::MaxTresRunMins,   "node=10",  [&["-N2 -t4"], &["-N2 -t5"], &["-N2 -t6"]],    "",                              "AssocMaxNodeRunMinutes"),
     (Field::MaxTresRunMinsUser,    "cpu=10", [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]], "MaxCpuRunMinsPerUser",     ""),
     (Field::MaxTresRunMinsAccount, "cpu=10", [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]], "MaxCpuRunMinsPerAccount",  ""),
     (Field::MinTres,          "cpu=3",    [&["-n4"], &["-n3"], &["-n2"]],                "QOSMinCpuNotSatisfied",         ""),
@@ -241,6 +243,58 @@ fn every_limit_at_every_level_lets_pass_what_is_within_it_and_nothing_beyond() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Limits that are about something else than a job's start, and the test of each.
+#[rustfmt::skip]
+const ELSEWHERE: &[(Field, &str)] = &[
+    (Field::GrpJobsAccrue,        "state accounts::only_so_many_waiting_jobs_grow_older"),
+    (Field::MaxJobsAccrue,        "state accounts::only_so_many_waiting_jobs_grow_older"),
+    (Field::MaxJobsAccrueAccount, "state accounts::only_so_many_waiting_jobs_grow_older"),
+    (Field::MinPriority,          "whoever_is_not_important_enough_has_no_place_kept"),
+    (Field::Priority,             "state accounts: the priority of an association or QOS is a factor"),
+];
+
+/// Whatever can be set of an association's limits, or a QOS's, is a limit that a test here sees hold: none is taken and ignored.
+#[test]
+fn every_limit_that_can_be_set_is_one_that_holds() {
+    let values = || {
+        let tres = Value::Tres(model::accounts::tres::parse("cpu=3").unwrap());
+        [Value::Count(Some(3)), tres].into_iter()
+    };
+    let mut ignored = Vec::new();
+    for field in Field::ALL {
+        let mut limits = model::accounts::Limits::default();
+        let mut of_qos = model::accounts::QosLimits::default();
+        let has = |qos: bool| BOUNDS.iter().any(|row| row.0 == *field && !(if qos { row.3 } else { row.4 }).is_empty());
+        let is_elsewhere = ELSEWHERE.iter().any(|(known, _)| known == field);
+        if values().any(|value| limits.set(*field, &value)) && !has(false) && !is_elsewhere {
+            ignored.push(format!("{field:?} of an association"));
+        }
+        if values().any(|value| of_qos.set(*field, &value)) && !has(true) && !is_elsewhere {
+            ignored.push(format!("{field:?} of a QOS"));
+        }
+    }
+    assert!(ignored.is_empty(), "{ignored:?}");
+}
+
+#[test]
+fn whoever_is_not_important_enough_has_no_place_kept() {
+    for level in ["qos", "user", "a11", "a1"] {
+        let mut world = lab();
+        let qos = if level == "qos" { "q1" } else { "" };
+        outcome(&mut world, "", &["-N4 -n32 -t10"]);
+        let important = |priority| JobSpec { priority: Some(priority), ..spec("-N4 -n32 -t10", qos) };
+        let waits = submit(&mut world, important(99)).unwrap();
+        world.schedule();
+        assert!(world.expected(waits).is_some());
+        set(&mut world, level, Field::MinPriority, "100");
+        world.schedule();
+        assert_eq!(world.expected(waits), None, "{level}");
+        let waits = submit(&mut world, important(100)).unwrap();
+        world.schedule();
+        assert!(world.expected(waits).is_some(), "{level}");
+    }
 }
 
 #[test]
@@ -429,11 +483,16 @@ fn what_running_jobs_may_still_use_gets_less_with_time() {
 }
 
 fn arbitrary_limit() -> impl Strategy<Value = (usize, usize, u64)> {
-    (0..4usize, 0..10usize, 1..9u64)
+    (0..4usize, 0..18usize, 1..9u64)
 }
 
 fn arbitrary_job() -> impl Strategy<Value = (u32, u32, u64, bool, bool)> {
     (1..5u32, 1..3u32, 1..20u64, any::<bool>(), any::<bool>())
+}
+
+/// Whose jobs they are, and how much memory each asks for.
+fn arbitrary_owner() -> impl Strategy<Value = (bool, Option<u32>)> {
+    (any::<bool>(), proptest::option::of(100..900u32))
 }
 
 proptest! {
@@ -443,9 +502,15 @@ proptest! {
     #[test]
     fn plans_keep_to_limits(
         limits in proptest::collection::vec(arbitrary_limit(), 0..6),
-        jobs in proptest::collection::vec(arbitrary_job(), 1..24),
+        jobs in proptest::collection::vec((arbitrary_job(), arbitrary_owner()), 1..24),
+        is_safe in any::<bool>(),
     ) {
         let mut world = lab();
+        if !is_safe {
+            let mut config = (**world.cluster.config()).clone();
+            config.accounting.enforce = Enforce::parse("associations,limits,qos").unwrap();
+            world.apply(Command::Reconfigure { config: Box::new(config) });
+        }
         let mut grp_cpus: Vec<(String, u64)> = Vec::new();
         for (level, kind, amount) in limits {
             let level = ["qos", "user", "a11", "a1"][level];
@@ -459,6 +524,14 @@ proptest! {
                 6 => (Field::GrpTres, format!("node={}", 1 + amount % 4)),
                 7 => (Field::GrpJobsAccrue, amount.to_string()),
                 8 => (Field::MaxJobsAccrue, amount.to_string()),
+                9 => (Field::MaxWall, (amount * 2).to_string()),
+                10 => (Field::GrpWall, (amount * 3).to_string()),
+                11 => (Field::MaxTresMins, format!("cpu={}", amount * 5)),
+                12 => (Field::MaxTres, format!("mem={}", amount * 100)),
+                13 => (Field::MaxTres, format!("node={}", 1 + amount % 2)),
+                14 => (Field::MaxTresPerNode, format!("cpu={amount}")),
+                15 if level != "qos" => (Field::MaxTresRunMins, format!("cpu={}", amount * 10)),
+                16 => (Field::GrpTres, format!("billing={amount}")),
                 _ => (Field::GrpTres, format!("cpu={amount}")),
             };
             if field == Field::GrpTres && value.starts_with("cpu") && level != "qos" {
@@ -469,15 +542,22 @@ proptest! {
         }
         let qos_decides = world.cluster.accounts().qos["q1"].limits.grp_tres.get("cpu").is_some();
         let mut running: Vec<JobId> = Vec::new();
-        for (n_tasks, n_nodes, minutes, in_qos, ends) in jobs {
-            let text = format!("-n{} -N{n_nodes} -t{minutes}", n_tasks.max(n_nodes));
-            let _ = submit(&mut world, spec(&text, if in_qos { "q1" } else { "" }));
+        for ((n_tasks, n_nodes, minutes, in_qos, ends), (is_bobs, memory_mb)) in jobs {
+            let memory = memory_mb.map(|megabytes| format!(" -m{megabytes}")).unwrap_or_default();
+            let text = format!("-n{} -N{n_nodes} -t{minutes}{memory}", n_tasks.max(n_nodes));
+            let mut spec = spec(&text, if in_qos { "q1" } else { "" });
+            if is_bobs {
+                spec.user = "bob".into();
+            }
+            let _ = submit(&mut world, spec);
             world.schedule();
             world.now = world.now + Span::from_secs(30);
             running = world.cluster.jobs().filter(|job| job.holds_nodes() && !job.is_over()).map(|job| job.id).collect();
-            let held: u64 = running.iter().map(|id| u64::from(world.cluster.job(*id).unwrap().held().n_cpus)).sum();
-            if let (Some((_, most)), false) = (grp_cpus.iter().min_by_key(|(_, most)| *most), qos_decides) {
-                prop_assert!(held <= *most, "{held} CPUs are held, {most} are allowed");
+            for (level, most) in grp_cpus.iter().filter(|_| !qos_decides) {
+                let jobs = running.iter().map(|id| world.cluster.job(*id).unwrap());
+                let concerned = jobs.filter(|job| level != "user" || job.spec.user == "ann");
+                let held: u64 = concerned.map(|job| u64::from(job.held().n_cpus)).sum();
+                prop_assert!(held <= *most, "{held} CPUs are held below {level}, {most} are allowed");
             }
             if let (Some(id), true) = (running.first(), ends) {
                 world.apply(Command::Cancel { jobs: vec![(*id).into()], hurry: false });

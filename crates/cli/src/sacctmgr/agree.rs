@@ -15,21 +15,35 @@ pub async fn commit(
     text: &str,
     options: &Options,
 ) -> Result<i32, Trouble> {
-    if !options.is_quiet {
-        print(text);
-    }
+    // Of users and of their places it is told one after the other, as they are changed; whoever is asked first sees both.
+    let (first, rest) = if options.is_immediate { sections(text) } else { (text, "") };
+    let tell = |text: &str| {
+        if !options.is_quiet && !text.is_empty() {
+            print(text);
+        }
+    };
+    tell(first);
     if !options.is_immediate && !agrees() {
         print(" Changes Discarded\n");
         return Ok(0);
     }
     match controller.change_accounts(&change).await {
-        Ok(()) => Ok(0),
+        Ok(()) => {
+            tell(rest);
+            Ok(0)
+        }
         Err(CallError::Refused(reject)) => {
             eprintln!(" Error with request: {reject}");
             Ok(1)
         }
         Err(other) => Err(other.into()),
     }
+}
+
+/// What comes before the second heading, and the rest.
+fn sections(text: &str) -> (&str, &str) {
+    let second = text.match_indices("\n Modified ").map(|(at, _)| at + 1).next();
+    text.split_at(second.unwrap_or(text.len()))
 }
 
 fn agrees() -> bool {
@@ -72,4 +86,16 @@ fn answer_is_there() -> bool {
     let mut wait = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid descriptor.
     unsafe { libc::poll(&mut wait, 1, 30_000) == 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sections;
+
+    #[test]
+    fn a_second_heading_comes_by_itself() {
+        let both = " Modified users...\n  ann\n Modified user associations...\n  C = c\n";
+        assert_eq!(sections(both), (" Modified users...\n  ann\n", " Modified user associations...\n  C = c\n"));
+        assert_eq!(sections(" Modified qos...\n  q\n"), (" Modified qos...\n  q\n", ""));
+    }
 }

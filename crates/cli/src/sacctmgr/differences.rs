@@ -79,6 +79,11 @@ fn difference(all: &Accounts, one: &Association, edit: &Edit) -> Option<(String,
     let user = all.users.get(&one.user);
     let (title, before, after) = match (edit.field, &edit.value) {
         (Field::Shares, Value::Shares(new)) => ("fairshare".to_string(), shares(&one.shares), shares(new)),
+        // Only who moves is told to.
+        (Field::Parent, Value::Text(new)) => {
+            let before = all.associations.get(&one.parent).map(|parent| parent.account.clone()).unwrap_or_default();
+            return Some(("parent".into(), before, new.clone()));
+        }
         (Field::Description, Value::Text(new)) => {
             ("description".into(), account.map(|account| account.description.clone()).unwrap_or_default(), new.clone())
         }

@@ -1,5 +1,5 @@
 //! `sacctmgr dump` and `load`: the tree of accounts as a file of Slurm's form.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::accounts::{
     Accounts, AdminLevel, Association, AssociationId, Change, Edit, EntityFilter, Field, Limits, ROOT, Shares, Tres,
@@ -32,7 +32,7 @@ pub fn file(all: &Accounts, cluster: &str, place: &str) -> String {
 /// Its lines without the explanation.
 pub fn lines(all: &Accounts, cluster: &str, place: &str) -> Vec<String> {
     let Some(root) = all.account_association_in(place, ROOT) else { return vec![format!("Cluster - '{cluster}'")] };
-    let mut out = vec![format!("Cluster - '{cluster}'{}", settings(all, root))];
+    let mut out = vec![format!("Cluster - '{cluster}'{}", settings(root))];
     below(all, root.id, &mut out);
     out
 }
@@ -54,10 +54,10 @@ fn below(all: &Accounts, id: AssociationId, out: &mut Vec<String>) {
                     one.account,
                     account.description,
                     account.organization,
-                    settings(all, one)
+                    settings(one)
                 ));
             }
-            false => out.push(format!("User - '{}'{}{}", one.user, of_user(all, one), settings(all, one))),
+            false => out.push(format!("User - '{}'{}{}", one.user, of_user(all, one), settings(one))),
         }
     }
     children.into_iter().filter(|one| one.is_account()).for_each(|one| below(all, one.id, out));
@@ -97,7 +97,7 @@ fn of_user(all: &Accounts, one: &Association) -> String {
     text
 }
 
-fn settings(all: &Accounts, one: &Association) -> String {
+fn settings(one: &Association) -> String {
     let mut text = String::new();
     if !one.default_qos.is_empty() {
         text.push_str(&format!(":DefaultQOS='{}'", one.default_qos));
@@ -118,26 +118,18 @@ fn settings(all: &Accounts, one: &Association) -> String {
     text.push_str(&count("GrpSubmitJobs", grp_submit));
     text.push_str(&count("GrpWall", grp_wall));
     text.push_str(&tres("MaxTRESMinsPerJob", &limits.max_tres_mins));
+    text.push_str(&tres("MaxTRESRunMins", &limits.max_tres_run_mins));
     text.push_str(&tres("MaxTRESPerJob", &limits.max_tres));
     text.push_str(&tres("MaxTRESPerNode", &limits.max_tres_per_node));
     text.push_str(&count("MaxJobs", limits.max_jobs));
     text.push_str(&count("MaxJobsAccrue", limits.max_jobs_accrue));
     text.push_str(&count("MaxSubmitJobs", limits.max_submit));
     text.push_str(&count("MaxWallDurationPerJob", limits.max_wall));
+    text.push_str(&count("MinPrioThresh", limits.min_priority));
     text.push_str(&count("Priority", limits.priority));
-    if let Some(allowed) = &one.qos {
-        let inherited = if one.parent == 0 { BTreeSet::new() } else { all.allowed_qos(one.parent) };
-        let names: Vec<String> = match one.parent {
-            0 => allowed.iter().cloned().collect(),
-            _ => {
-                let added = allowed.difference(&inherited).map(|name| format!("+{name}"));
-                let removed = inherited.difference(allowed).map(|name| format!("-{name}"));
-                added.chain(removed).collect()
-            }
-        };
-        if !names.is_empty() {
-            text.push_str(&format!(":QOS='{}'", names.join(",")));
-        }
+    // All that are allowed: which of them are the account's as well is no matter of the file.
+    if let Some(allowed) = one.qos.as_ref().filter(|allowed| !allowed.is_empty()) {
+        text.push_str(&format!(":QOS='{}'", allowed.iter().cloned().collect::<Vec<_>>().join(",")));
     }
     text
 }
@@ -157,6 +149,9 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
     let here = || all.associations.values().filter(|one| one.cluster == place);
     let mut known: BTreeSet<String> = here().map(|one| one.account.clone()).collect();
     known.insert(ROOT.into());
+    let above = |one: &Association| all.associations.get(&one.parent).map(|parent| parent.account.clone());
+    let mut parents: BTreeMap<String, String> =
+        here().filter(|one| one.is_account()).filter_map(|one| Some((one.account.clone(), above(one)?))).collect();
     let mut users: BTreeSet<(String, String, String)> =
         here().map(|one| (one.account.clone(), one.user.clone(), one.partition.clone())).collect();
     let clusters = vec![cluster.to_string()];
@@ -188,7 +183,11 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
             "parent" => return Err(wrong("there is no such account")),
             "account" | "project" => {
                 let words = read(Entity::Account, &parts)?;
-                let edits: Vec<Edit> = words.edits.into_iter().filter(|edit| edit.field != Field::Parent).collect();
+                let mut edits: Vec<Edit> = words.edits.into_iter().filter(|edit| edit.field != Field::Parent).collect();
+                // Whoever stands elsewhere in the file moves there.
+                if parents.insert(name.clone(), parent.clone()).is_some_and(|before| before != parent) {
+                    edits.insert(0, Edit { field: Field::Parent, value: Value::Text(parent.clone()) });
+                }
                 if known.insert(name.clone()) {
                     let (parent, clusters) = (parent.clone(), clusters.clone());
                     found.push(Change::AddAccounts { names: vec![name], parent, edits, clusters });
@@ -282,5 +281,17 @@ mod tests {
         assert_eq!(found.map(|found| found.len()), Ok(3));
         assert_eq!(cluster_of("# x\nCluster - 'C':Fairshare=3\n", None).as_deref(), Some("c"));
         assert!(changes(&Accounts::default(), "c", "", "Parent - 'nope'").is_err());
+    }
+
+    #[test]
+    fn an_account_goes_where_the_file_has_it() {
+        let mut all = Accounts::default();
+        for (id, account, parent) in [(1, "root", 0), (2, "a", 1), (3, "b", 2)] {
+            all.associations.insert(id, Association { id, parent, account: account.into(), ..Default::default() });
+        }
+        let moved = changes(&all, "c", "", "Parent - 'root'\nAccount - 'a'\nAccount - 'b'\n").unwrap();
+        let [Change::ModifyAccounts { filter, edits }] = &moved[..] else { panic!("{moved:?}") };
+        assert_eq!(filter.names, ["b".to_string()].into());
+        assert_eq!(edits[..], [Edit { field: Field::Parent, value: Value::Text("root".into()) }]);
     }
 }

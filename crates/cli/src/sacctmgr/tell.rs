@@ -278,10 +278,27 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
     if words.edits.is_empty() {
         return refused(" You didn't give me anything to set");
     }
-    let (filter, edits) = (words.filter.clone().seen_from(&cluster.name), words.edits.clone());
+    let (mut filter, edits) = (words.filter.clone().seen_from(&cluster.name), words.edits.clone());
     let nothing = || Err((" Nothing modified\n".to_string(), 1));
     let mut text = String::new();
     match entity {
+        // `where user=`: the places of these users in the account.
+        Entity::Account if !filter.users.is_empty() => {
+            let of_account = |edit: &&Edit| matches!(edit.field, Field::Description | Field::Organization | Field::Parent);
+            if let Some(edit) = edits.iter().find(of_account) {
+                return refused(&format!(" {:?} is of an account, not of its users", edit.field));
+            }
+            let names = std::mem::take(&mut filter.users);
+            let accounts = std::mem::replace(&mut filter.names, names);
+            filter.accounts.extend(accounts);
+            let chosen = all.chosen_users(&filter);
+            if chosen.is_empty() {
+                return nothing();
+            }
+            line(&mut text, format_args!(" Modified account associations..."));
+            places(all, cluster, &chosen, &mut text);
+            Ok((Change::ModifyUsers { filter, edits }, text))
+        }
         Entity::Account => {
             let chosen = all.chosen_accounts(&filter);
             if chosen.is_empty() {
@@ -521,6 +538,7 @@ fn heirs(all: &Accounts, chosen: &[AssociationId], edits: &[Edit]) -> Vec<Associ
         Field::MaxTres => one.limits.max_tres.is_empty(),
         Field::MaxTresPerNode => one.limits.max_tres_per_node.is_empty(),
         Field::MaxTresMins => one.limits.max_tres_mins.is_empty(),
+        Field::MaxTresRunMins => one.limits.max_tres_run_mins.is_empty(),
         Field::DefaultQos => one.default_qos.is_empty(),
         Field::Qos => one.qos.is_none(),
         _ => false,

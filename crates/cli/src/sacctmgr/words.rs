@@ -143,6 +143,7 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("maxtresrunminspa", 16, Field::MaxTresRunMinsAccount, Kind::Tres),
     ("maxtresrunminsperuser", 8, Field::MaxTresRunMinsUser, Kind::Tres),
     ("maxtresrunminspu", 16, Field::MaxTresRunMinsUser, Kind::Tres),
+    ("maxtresrunmins", 8, Field::MaxTresRunMins, Kind::Tres),
     ("maxwalldurationperjob", 4, Field::MaxWall, Kind::Minutes),
     ("mintresperjob", 7, Field::MinTres, Kind::Tres),
     ("mincpusperjob", 6, Field::MinTres, Kind::Single("cpu")),
@@ -334,7 +335,7 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
         Kind::Minutes => Value::Count(minutes(text).ok_or_else(bad)?),
         Kind::Seconds => Value::Count(seconds(text).ok_or_else(bad)?),
         Kind::Thousandths => Value::Count(thousandths(text).ok_or_else(bad)?),
-        Kind::Tres => Value::Tres(tres::parse(text).map_err(|word| format!(" Bad TRES '{word}' for {key}"))?),
+        Kind::Tres => Value::Tres(amounts(text, key)?),
         Kind::Single(name) => Value::Tres(tres::parse(&format!("{name}={text}")).map_err(|_| bad())?),
         Kind::Shares if text.eq_ignore_ascii_case("parent") => Value::Shares(Shares::Parent),
         Kind::Shares => Value::Shares(Shares::Number(count(text).ok_or_else(bad)?.unwrap_or(1))),
@@ -360,6 +361,16 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
     read.told.push((key.to_string(), text.to_string()));
     read.edits.push(Edit { field, value });
     Ok(())
+}
+
+/// A limit on what is never counted would never hold anybody.
+fn amounts(text: &str, key: &str) -> Result<Vec<(String, Option<u64>)>, String> {
+    let amounts = tres::parse(text).map_err(|word| format!(" Bad TRES '{word}' for {key}"))?;
+    let uncounted = amounts.iter().find(|(name, amount)| amount.is_some() && !tres::is_counted(name));
+    match uncounted {
+        Some((name, _)) => Err(format!(" {name} is not counted here: a limit on it ({key}) would have no effect")),
+        None => Ok(amounts),
+    }
 }
 
 /// `a,b` instead of what was; `+a,-b` and `+=`, `-=` change it.
@@ -499,4 +510,55 @@ pub fn title(key: &str) -> Option<&'static str> {
         .unwrap_or(lower);
     let exact = TITLES.iter().find(|title| title.to_lowercase() == lower);
     exact.or_else(|| TITLES.iter().find(|title| title.to_lowercase().starts_with(&lower))).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::accounts::Limits;
+
+    use super::*;
+
+    fn sample(field: Field, kind: Kind) -> &'static str {
+        match kind {
+            Kind::Count | Kind::Minutes | Kind::Seconds | Kind::Thousandths | Kind::Shares | Kind::Single(_) => "0",
+            Kind::Tres => "cpu=3",
+            Kind::Names if field == Field::Flags => "NoDecay",
+            Kind::Text if field == Field::AdminLevel => "operator",
+            Kind::Text if field == Field::PreemptMode => "cancel",
+            Kind::Text | Kind::Names => "word",
+        }
+    }
+
+    /// Whatever a user, an account or a QOS can be told is a limit of theirs, or one of the few other things that they have.
+    #[test]
+    fn whatever_can_be_set_is_there_to_be_set() {
+        use Field::*;
+        let others = [Shares, Comment, Qos, DefaultQos, RawUsage];
+        for (word, _, field, kind) in VALUES {
+            for entity in [Entity::Account, Entity::User, Entity::Qos] {
+                if !entity.has(*field) {
+                    continue;
+                }
+                let words = [format!("{word}={}", sample(*field, *kind))];
+                let read = read(entity, &words, Begin::Values).unwrap_or_else(|wrong| panic!("{word}: {wrong:?}"));
+                let Some(edit) = read.edits.first() else { continue };
+                let is_there = match entity {
+                    Entity::Qos => edit.field == RawUsage || model::accounts::Qos::default().set(edit),
+                    Entity::Account if matches!(edit.field, Description | Organization | Parent) => true,
+                    Entity::User if matches!(edit.field, DefaultAccount | DefaultWckey | AdminLevel | NewName) => true,
+                    _ => others.contains(&edit.field) || Limits::default().set(edit.field, &edit.value),
+                };
+                assert!(is_there, "{entity:?} {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_never_counted_is_not_limited() {
+        let set = |text: &str| read(Entity::User, &[text.into()], Begin::Values).map(|read| read.edits.len());
+        let uncounted = " energy is not counted here: a limit on it (GrpTRES) would have no effect";
+        assert_eq!(set("GrpTRES=cpu=1,energy=5"), Err(vec![uncounted.into()]));
+        assert_eq!(set("GrpTRES=energy=-1"), Ok(1));
+        assert_eq!(set("MaxTRESRunMins=cpu=5,gres/gpu=7"), Ok(1));
+    }
 }

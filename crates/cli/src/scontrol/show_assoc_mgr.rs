@@ -1,6 +1,5 @@
 //! `scontrol show assoc_mgr`: users, associations and QOS with their limits and what is in use.
 use model::accounts::{Accounts, Amounts, Association, Limits, Place, Qos, QosUse, Shares, Standing, Tres, Use};
-use model::duration;
 
 use super::Reply;
 use super::record::Style;
@@ -120,6 +119,12 @@ fn bounds(limits: &Tres, used: &Amounts) -> String {
     all.map(one).collect::<Vec<_>>().join(",")
 }
 
+/// Of those that are limited only.
+fn bounds_of(limits: &Tres, used: &Amounts) -> String {
+    let one = |(name, limit): (&String, &u64)| format!("{name}={limit}({})", used.get(name));
+    limits.0.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
 fn in_minutes(used: &Use) -> (Amounts, Amounts, String) {
     let mins = used.used.map(|secs| (secs / 60.0) as u64);
     (mins, used.run_secs.map(|secs| secs / 60), format!("{:.2}", used.wall_secs / 60.0))
@@ -143,6 +148,7 @@ fn with_inherited(all: &Accounts, one: &Association) -> Limits {
             (&mut limits.max_tres, &above.max_tres),
             (&mut limits.max_tres_per_node, &above.max_tres_per_node),
             (&mut limits.max_tres_mins, &above.max_tres_mins),
+            (&mut limits.max_tres_run_mins, &above.max_tres_run_mins),
         ];
         for (own, inherited) in pairs {
             for (name, most) in &inherited.0 {
@@ -165,7 +171,7 @@ fn association(all: &Accounts, one: &Association, place: &Place, cluster: &str) 
     };
     let is_default = all.users.get(&one.user).is_some_and(|user| user.default_account == one.account);
     let with_use = |limit: Option<u32>, used: u64| limit.map(|limit| format!("{limit}({used})")).unwrap_or_default();
-    vec![
+    let mut lines = vec![
         format!(
             "ClusterName={cluster} Account={} UserName={user} Partition={} Priority={} ID={}",
             one.account,
@@ -208,7 +214,12 @@ fn association(all: &Accounts, one: &Association, place: &Place, cluster: &str) 
         format!("    MaxTRESPN={}", limits.max_tres_per_node),
         format!("    MaxTRESMinsPJ={}", limits.max_tres_mins),
         format!("    MinPrioThresh={}", count(limits.min_priority)),
-    ]
+    ];
+    // Slurm never looks at it and has no line for it.
+    if !limits.max_tres_run_mins.is_empty() {
+        lines.push(format!("    MaxTRESRunMins={}", bounds_of(&limits.max_tres_run_mins, &run_mins)));
+    }
+    lines
 }
 
 fn quality(qos: &Qos, used: &QosUse) -> Vec<String> {
@@ -228,10 +239,7 @@ fn quality(qos: &Qos, used: &QosUse) -> Vec<String> {
         format!("    GrpTRES={}", bounds(&limits.grp_tres, &used.all.held)),
         format!("    GrpTRESMins={}", bounds(&limits.grp_tres_mins, &mins)),
         format!("    GrpTRESRunMins={}", bounds(&limits.grp_tres_run_mins, &run_mins)),
-        format!(
-            "    MaxWallPJ={}",
-            limits.max_wall.map(|minutes| duration::show(u64::from(minutes) * 60)).unwrap_or_default()
-        ),
+        format!("    MaxWallPJ={}", count(limits.max_wall)),
         format!("    MaxTRESPJ={}", limits.max_tres_per_job),
         format!("    MaxTRESPN={}", limits.max_tres_per_node),
         format!("    MaxTRESMinsPJ={}", limits.max_tres_mins_per_job),

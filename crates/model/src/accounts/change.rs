@@ -149,8 +149,21 @@ impl NamedValue {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Field {
+/// The enum, and all of its values.
+macro_rules! fields {
+    ($($(#[$note:meta])* $name:ident,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Field {
+            $($(#[$note])* $name,)*
+        }
+
+        impl Field {
+            pub const ALL: &[Field] = &[$(Field::$name,)*];
+        }
+    };
+}
+
+fields! {
     Description,
     Organization,
     Parent,
@@ -335,7 +348,8 @@ impl Limits {
 }
 
 impl QosLimits {
-    fn set(&mut self, field: Field, value: &Value) -> bool {
+    /// Whether the field is one of these limits, which then has the value.
+    pub fn set(&mut self, field: Field, value: &Value) -> bool {
         let count = match field {
             Field::GrpJobs => &mut self.grp_jobs,
             Field::GrpJobsAccrue => &mut self.grp_jobs_accrue,

@@ -21,8 +21,22 @@ pub struct Terse {
     pub parent: AssociationId,
     pub is_users: bool,
     pub max_jobs: Option<u32>,
-    /// It has limits besides `max_jobs`; or there is none of that number.
+    /// It limits what may start in other ways besides `max_jobs`; or there is none of that number.
     pub says_more: bool,
+}
+
+/// Of those that concern a start; how many jobs wait, and how important they are, is asked elsewhere.
+fn says_more(limits: &Limits) -> bool {
+    let others = Limits {
+        max_jobs: None,
+        grp_submit: None,
+        max_submit: None,
+        grp_jobs_accrue: None,
+        max_jobs_accrue: None,
+        priority: None,
+        ..limits.clone()
+    };
+    others != Limits::default()
 }
 
 /// Whoever changes a copy finds nothing old in it.
@@ -46,8 +60,7 @@ impl Accounts {
             let mut all = vec![absent; self.last_association as usize + 1];
             for one in self.associations.values() {
                 let max_jobs = one.limits.max_jobs;
-                let others = Limits { max_jobs: None, ..one.limits.clone() };
-                let (is_users, says_more) = (!one.user.is_empty(), others != Limits::default());
+                let (is_users, says_more) = (!one.user.is_empty(), says_more(&one.limits));
                 if let Some(terse) = all.get_mut(one.id as usize) {
                     *terse = Terse { parent: one.parent, is_users, max_jobs, says_more };
                 }

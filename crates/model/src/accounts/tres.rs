@@ -54,6 +54,12 @@ pub fn parse(text: &str) -> Result<Vec<(String, Option<u64>)>, String> {
     Ok(found)
 }
 
+/// Whether anything of it is ever counted for a job here. `energy`, `vmem` and the like are known by name only.
+pub fn is_counted(name: &str) -> bool {
+    matches!(name, "cpu" | "mem" | "node" | "billing")
+        || ["gres/", "license/", "bb/"].iter().any(|kind| name.starts_with(kind))
+}
+
 fn canonical(name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let by_number = name.parse::<usize>().ok().and_then(|number| FIRST.get(number.checked_sub(1)?));
@@ -92,5 +98,6 @@ mod tests {
         assert_eq!(parse("cpu"), Err("cpu".into()));
         assert_eq!(parse("cpu=x"), Err("cpu=x".into()));
         assert_eq!(parse("apples=1"), Err("apples=1".into()));
+        assert!(is_counted("gres/gpu") && is_counted("billing") && !is_counted("energy"));
     }
 }

@@ -1,17 +1,20 @@
-//! What is certainly left of the limits of all associations, with what this pass has started taken off.
+//! What is left of the limits of all associations, with what this pass has started taken off.
+//!
+//! ```text
+//! association ──own──▶ level ──above──▶ level ──above──▶ nothing
+//! ```
+//! Only who limits something has a level: most users are found in a table of a few bytes each, and share the level of their account.
 use model::accounts::AssociationId;
-use model::{Job, Partition};
+use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{self, Each, Headroom, Want};
+use state::limits::{self, Each, Headroom, Verdict, Want};
 
 pub(super) struct Headrooms<'a> {
     cluster: &'a Cluster,
-    /// Where each association's is in the list, counted from one; 0: it has not been looked up.
-    places: Vec<u32>,
-    list: Vec<Headroom>,
-    /// By the same places: how many jobs it has, and where in `eachs` it is what is said of each.
-    n_jobs: Vec<u64>,
-    each_of: Vec<u32>,
+    /// By number.
+    own: Vec<Own>,
+    /// The first limits nothing.
+    levels: Vec<Level>,
     /// All that is said of each job, in some words or others; the first says nothing.
     eachs: Vec<Each>,
     /// Every quality of service leaves it to associations.
@@ -19,17 +22,38 @@ pub(super) struct Headrooms<'a> {
     /// Qualities of service, with those of partitions, and whether they leave it to associations.
     qos: Vec<(&'a str, &'a str, bool)>,
     /// What was left before what is only supposed.
-    before: Option<Vec<(usize, Headroom)>>,
+    before: Option<Before>,
+}
+
+#[derive(Clone, Copy)]
+struct Own {
+    level: u32,
+    /// How many more of its own jobs may run; `u32::MAX`: any number.
+    jobs: u32,
+}
+
+/// It has not been looked up.
+const UNKNOWN: Own = Own { level: u32::MAX, jobs: 0 };
+
+#[derive(Clone, Copy)]
+struct Level {
+    headroom: Headroom,
+    above: u32,
+    each: u32,
+}
+
+#[derive(Default)]
+struct Before {
+    own: Vec<(usize, Own)>,
+    levels: Vec<(usize, Level)>,
 }
 
 impl<'a> Headrooms<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         Headrooms {
             cluster,
-            places: Vec::new(),
-            list: Vec::new(),
-            n_jobs: Vec::new(),
-            each_of: Vec::new(),
+            own: Vec::new(),
+            levels: vec![Level { headroom: Headroom::ALL, above: 0, each: 0 }],
             eachs: vec![Each::default()],
             qos_is_plain: cluster.accounts().qos.values().all(limits::leaves_it_to_associations),
             qos: Vec::new(),
@@ -37,20 +61,34 @@ impl<'a> Headrooms<'a> {
         }
     }
 
-    /// Certainly no limit keeps the job from having that; otherwise nothing is said.
-    pub fn let_pass(&mut self, job: &'a Job, partition: &'a Partition, want: &Want) -> bool {
+    /// Whether a limit keeps the job from having that, as far as it is known here.
+    pub fn verdict(&mut self, job: &'a Job, partition: &'a Partition, want: impl FnOnce() -> Want) -> Verdict {
         if !self.suffice_for(job, partition) {
-            return false;
+            return Verdict::Unsaid;
         }
         if job.association == 0 {
-            return true;
+            return Verdict::Passes;
         }
-        let Some(own) = self.find(job.association) else { return false };
-        if !self.list[own].lets_own() && self.list[own].may_be_more() {
-            self.look_closer(job.association, own);
+        let Some(own) = self.own(job.association) else { return Verdict::Unsaid };
+        let own_jobs = match own.jobs {
+            0 => Verdict::Refused(Reason::AssocMaxJobsLimit),
+            _ => Verdict::Passes,
+        };
+        if own.level == 0 {
+            return own_jobs;
         }
-        let each = &self.eachs[self.each_of[own] as usize];
-        self.list[own].lets_own() && (each.lets_any() || each.lets(want)) && self.lineage(own).all(|one| one.lets(want))
+        let want = want();
+        for level in self.lineage(own.level) {
+            match level.headroom.verdict(&want) {
+                Verdict::Passes => (),
+                other => return other,
+            }
+        }
+        let each = &self.eachs[self.levels[own.level as usize].each as usize];
+        match own_jobs {
+            Verdict::Passes if !each.lets_any() => each.verdict(&want),
+            other => other,
+        }
     }
 
     /// The priority below which no place is kept for the job; None: others have a word in it.
@@ -58,34 +96,43 @@ impl<'a> Headrooms<'a> {
         if !self.suffice_for(job, partition) {
             return None;
         }
-        match job.association {
-            0 => Some(0),
-            association => self.find(association).map(|own| self.eachs[self.each_of[own] as usize].min_priority()),
+        if job.association == 0 {
+            return Some(0);
         }
+        let own = self.own(job.association)?;
+        Some(self.eachs[self.levels[own.level as usize].each as usize].min_priority())
     }
 
     /// The job starts and has that.
     pub fn take(&mut self, job: &'a Job, partition: &'a Partition, want: Want) {
-        let want = if self.suffice_for(job, partition) { want } else { want.weighed_otherwise() };
-        let mut next = self.find(job.association);
-        while let Some(at) = next {
+        let want = if self.suffice_for(job, partition) { want } else { want.weighed() };
+        let Some(own) = self.own(job.association) else { return };
+        if own.jobs != u32::MAX {
+            let at = job.association as usize;
             if let Some(before) = &mut self.before {
-                before.push((at, self.list[at]));
+                before.own.push((at, own));
             }
-            self.list[at].take(&want);
-            next = self.known(self.list[at].parent());
+            self.own[at].jobs = own.jobs.saturating_sub(1);
+        }
+        let mut next = own.level as usize;
+        while next != 0 {
+            if let Some(before) = &mut self.before {
+                before.levels.push((next, self.levels[next]));
+            }
+            self.levels[next].headroom.take(&want);
+            next = self.levels[next].above as usize;
         }
     }
 
     /// What is taken from here on is only supposed to be.
     pub fn suppose(&mut self) {
-        self.before = Some(Vec::new());
+        self.before = Some(Before::default());
     }
 
     pub fn forget_what_was_supposed(&mut self) {
-        for (at, before) in self.before.take().into_iter().flatten().rev() {
-            self.list[at] = before;
-        }
+        let Some(Before { own, levels }) = self.before.take() else { return };
+        own.into_iter().rev().for_each(|(at, before)| self.own[at] = before);
+        levels.into_iter().rev().for_each(|(at, before)| self.levels[at] = before);
     }
 
     fn suffice_for(&mut self, job: &'a Job, partition: &'a Partition) -> bool {
@@ -103,55 +150,52 @@ impl<'a> Headrooms<'a> {
         suffices
     }
 
-    fn lineage(&self, own: usize) -> impl Iterator<Item = &Headroom> {
-        std::iter::successors(Some(&self.list[own]), |one| Some(&self.list[self.known(one.parent())?]))
+    fn lineage(&self, from: u32) -> impl Iterator<Item = &Level> {
+        let level = |at: u32| if at == 0 { None } else { Some(&self.levels[at as usize]) };
+        std::iter::successors(level(from), move |one| level(one.above))
     }
 
-    fn known(&self, id: AssociationId) -> Option<usize> {
-        self.places.get(id as usize).and_then(|place| (*place as usize).checked_sub(1))
-    }
-
-    fn find(&mut self, id: AssociationId) -> Option<usize> {
-        if let Some(known) = self.known(id) {
-            return Some(known);
+    fn own(&mut self, id: AssociationId) -> Option<Own> {
+        match self.own.get(id as usize) {
+            Some(own) if own.level != UNKNOWN.level => Some(*own),
+            _ => self.look_up(id),
         }
-        let terse = self.cluster.accounts().terse(id)?;
-        let above = if terse.parent == 0 { None } else { self.find(terse.parent) };
-        let each_above = above.map_or(0, |at| self.each_of[at]);
-        let (headroom, each, n_jobs) = match above.filter(|_| terse.is_users && !terse.says_more) {
-            Some(above) => {
-                let n_jobs = self.n_jobs[above];
-                (Headroom::roughly(terse, &self.eachs[each_above as usize], n_jobs), each_above, n_jobs)
-            }
-            None => {
-                let (headroom, each, n_jobs) = Headroom::of(self.cluster, id, &self.eachs[each_above as usize])?;
-                (headroom, self.place_of(each, each_above), n_jobs)
-            }
+    }
+
+    fn look_up(&mut self, id: AssociationId) -> Option<Own> {
+        let terse = *self.cluster.accounts().terse(id)?;
+        let above = if terse.parent == 0 { 0 } else { self.own(terse.parent)?.level };
+        // What an account says of each job, those below it say too.
+        let speaks = terse.says_more || (!terse.is_users && terse.max_jobs.is_some());
+        let level = if speaks { self.level_of(id, above)? } else { above };
+        let each = &self.eachs[self.levels[level as usize].each as usize];
+        let jobs = match terse.max_jobs.or(each.max_jobs()) {
+            Some(most) => most.saturating_sub(self.cluster.tally().n_running(id)),
+            None => u32::MAX,
         };
-        if self.places.is_empty() {
-            self.places.resize(self.cluster.accounts().last_association as usize + 1, 0);
+        if self.own.is_empty() {
+            self.own.resize(self.cluster.accounts().last_association as usize + 1, UNKNOWN);
         }
-        self.list.push(headroom);
-        self.each_of.push(each);
-        self.n_jobs.push(n_jobs);
-        *self.places.get_mut(id as usize)? = self.list.len() as u32;
-        Some(self.list.len() - 1)
+        let own = Own { level, jobs };
+        *self.own.get_mut(id as usize)? = own;
+        Some(own)
     }
 
-    /// Most say what the one above said, or the last one.
-    fn place_of(&mut self, each: Each, above: u32) -> u32 {
+    /// That of the one above, if it says nothing else.
+    fn level_of(&mut self, id: AssociationId, above: u32) -> Option<u32> {
+        let each_above = self.levels[above as usize].each;
+        let (headroom, each) = Headroom::of(self.cluster, id, &self.eachs[each_above as usize])?;
+        // Most say what the one above said, or the last one.
         let last = self.eachs.len() as u32 - 1;
-        let known = [above, last].into_iter().find(|at| self.eachs[*at as usize] == each);
-        known.unwrap_or_else(|| {
+        let known = [each_above, last].into_iter().find(|at| self.eachs[*at as usize] == each);
+        let each = known.unwrap_or_else(|| {
             self.eachs.push(each);
             last + 1
-        })
-    }
-
-    fn look_closer(&mut self, id: AssociationId, own: usize) {
-        let above = self.known(self.list[own].parent()).map_or(0, |at| self.each_of[at]);
-        if let Some((headroom, ..)) = Headroom::of(self.cluster, id, &self.eachs[above as usize]) {
-            self.list[own] = headroom;
+        });
+        if headroom == Headroom::ALL && each == each_above {
+            return Some(above);
         }
+        self.levels.push(Level { headroom, above, each });
+        Some(self.levels.len() as u32 - 1)
     }
 }

@@ -18,6 +18,11 @@ impl<'a> Decay<'a> {
         Decay { half_life: (secs > 0).then_some(secs as f64), accounts }
     }
 
+    /// Seconds.
+    pub fn of_associations(&self) -> Option<f64> {
+        self.half_life
+    }
+
     /// Seconds; None for a QOS that forgets nothing.
     pub fn of(&self, party: &Party) -> Option<f64> {
         let qos = match party {

@@ -9,11 +9,14 @@ mod charge;
 mod count;
 mod decay;
 mod demand;
+mod each;
 mod headroom;
 pub(crate) mod minutes;
 mod resolve;
 mod rules;
+mod running;
 mod tally;
+mod want;
 mod whole;
 mod words;
 
@@ -21,13 +24,15 @@ pub use charge::{Charge, Party, has_node_limit};
 pub use count::Count;
 pub use decay::Decay;
 pub use demand::Demand;
-pub use headroom::{Each, Headroom, Want, leaves_it_to_associations};
+pub use each::Each;
+pub use headroom::{Headroom, Verdict, leaves_it_to_associations};
 pub use resolve::Who;
 pub use rules::{Ceiling, Outlook, Rules};
 pub use tally::Tally;
 pub(crate) use tally::{
     adapt, check, forget_use, forget_use_in, forget_use_of, keep, keep_all, keep_standing, move_use, settle_meters,
 };
+pub use want::Want;
 pub use whole::whole;
 
 use model::accounts::Amounts;

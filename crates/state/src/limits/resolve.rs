@@ -51,6 +51,7 @@ struct Decided<'a> {
     held: Vec<&'a str>,
     used: Vec<&'a str>,
     running: Vec<&'a str>,
+    user_running: Vec<&'a str>,
     each: Vec<&'a str>,
     node: Vec<&'a str>,
     each_minutes: Vec<&'a str>,
@@ -148,7 +149,8 @@ impl<'a, 'w> Resolution<'a, 'w> {
             Bound::RunMinutes,
         );
         let of_user = Form::QosUserRunMinutes;
-        self.tres_rules(of_user, |limits| &limits.max_tres_run_mins_per_user, party(user), Bound::RunMinutes);
+        self.decided.user_running =
+            self.tres_rules(of_user, |limits| &limits.max_tres_run_mins_per_user, party(user), Bound::RunMinutes);
     }
 
     fn of_associations(&mut self) {
@@ -202,7 +204,7 @@ impl<'a, 'w> Resolution<'a, 'w> {
             self.rules.accrual.push((party.clone(), most));
         }
         if let Some(most) = self.nearest(|one| one.limits.max_jobs).filter(|_| !self.decided.user_jobs) {
-            self.counted(party, Bound::Jobs, most, Reason::AssocMaxJobsLimit);
+            self.counted(party.clone(), Bound::Jobs, most, Reason::AssocMaxJobsLimit);
         }
         if let Some(most) = self.nearest(|one| one.limits.max_wall).filter(|_| !self.decided.each_wall) {
             self.rules.max_wall_mins = Some(most);
@@ -210,10 +212,12 @@ impl<'a, 'w> Resolution<'a, 'w> {
         }
         let least = self.nearest(|one| one.limits.min_priority);
         self.rules.min_priority = self.rules.min_priority.or(least);
-        let Decided { each_minutes, each, node, .. } = std::mem::take(&mut self.decided);
-        self.inherited(Form::JobMinutes, |one| &one.limits.max_tres_mins, each_minutes, Bound::EachMinutes);
-        self.inherited(Form::Job, |one| &one.limits.max_tres, each, Bound::Each);
-        self.inherited(Form::Node, |one| &one.limits.max_tres_per_node, node, Bound::EachNode);
+        let Decided { each_minutes, user_running, each, node, .. } = std::mem::take(&mut self.decided);
+        self.inherited(Form::JobMinutes, |one| &one.limits.max_tres_mins, each_minutes, (None, Bound::EachMinutes));
+        let running = (Some(party), Bound::RunMinutes as fn(&'a str) -> Bound<'a>);
+        self.inherited(Form::RunMinutes, |one| &one.limits.max_tres_run_mins, user_running, running);
+        self.inherited(Form::Job, |one| &one.limits.max_tres, each, (None, Bound::Each));
+        self.inherited(Form::Node, |one| &one.limits.max_tres_per_node, node, (None, Bound::EachNode));
     }
 
     fn nearest(&self, pick: fn(&Association) -> Option<u32>) -> Option<u32> {
@@ -225,13 +229,14 @@ impl<'a, 'w> Resolution<'a, 'w> {
         form: Form,
         pick: fn(&Association) -> &Tres,
         mut decided: Vec<&'a str>,
-        bound: fn(&'a str) -> Bound<'a>,
+        (party, bound): (Option<Party>, fn(&'a str) -> Bound<'a>),
     ) {
         for at in 0..self.lineage.len() {
             for (name, most) in &pick(self.lineage[at]).0 {
                 if !decided.contains(&name.as_str()) {
                     decided.push(name);
-                    self.alone(bound(name), scaled(*most, self.limit_factor), Why::Of(form));
+                    let most = scaled(*most, self.limit_factor);
+                    self.rules.start.push(Rule { party: party.clone(), bound: bound(name), most, why: Why::Of(form) });
                 }
             }
         }

@@ -8,21 +8,45 @@ use model::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::charge::has_node_limit;
+use super::running::Running;
 use super::{Charge, Count, Decay, Party};
 use crate::Cluster;
 
 /// Cheap to copy: the scheduler adds to a copy what it starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(from = "Stored")]
 pub struct Tally {
     /// What is counted; an older tally is counted anew.
-    #[serde(default = "u32::default")]
     edition: u32,
     counts: OrdMap<Party, Arc<Count>>,
     /// What each job is counted with now.
     charges: OrdMap<JobId, Arc<Charge>>,
     /// The same of persistent buffers.
     standing: OrdMap<String, Arc<Charge>>,
+    /// Of the counts of associations: their jobs.
+    #[serde(skip)]
+    running: Running,
+}
+
+/// A tally as it is written down.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Stored {
+    edition: u32,
+    counts: OrdMap<Party, Arc<Count>>,
+    charges: OrdMap<JobId, Arc<Charge>>,
+    standing: OrdMap<String, Arc<Charge>>,
+}
+
+impl From<Stored> for Tally {
+    fn from(stored: Stored) -> Tally {
+        let Stored { edition, counts, charges, standing } = stored;
+        let mut tally = Tally { edition, charges, standing, ..Tally::default() };
+        for (party, count) in &counts {
+            tally.note_running(party, count.jobs);
+        }
+        Tally { counts, ..tally }
+    }
 }
 
 /// What a job's beginning or end does to a count.
@@ -33,13 +57,24 @@ const EDITION: u32 = 1;
 
 impl Default for Tally {
     fn default() -> Self {
-        Tally { edition: EDITION, counts: OrdMap::new(), charges: OrdMap::new(), standing: OrdMap::new() }
+        Tally {
+            edition: EDITION,
+            counts: OrdMap::new(),
+            charges: OrdMap::new(),
+            standing: OrdMap::new(),
+            running: Running::default(),
+        }
     }
 }
 
 impl Tally {
     pub fn count(&self, party: &Party) -> Option<&Count> {
         self.counts.get(party).map(|count| &**count)
+    }
+
+    /// How many jobs of the association, and of all below it, run.
+    pub fn n_running(&self, id: AssociationId) -> u32 {
+        self.running.get(id)
     }
 
     pub fn counts(&self) -> impl Iterator<Item = (&Party, &Count)> {
@@ -66,9 +101,17 @@ impl Tally {
             if has_node_limit(accounts, &party) {
                 change_nodes(count, charge);
             }
+            let n_running = count.jobs;
             if count.is_idle() {
                 self.counts.remove(&party);
             }
+            self.note_running(&party, n_running);
+        }
+    }
+
+    fn note_running(&mut self, party: &Party, n_running: u64) {
+        if let Party::Association(id) = party {
+            self.running.set(*id, n_running);
         }
     }
 }
@@ -264,9 +307,19 @@ pub(crate) fn check(cluster: &Cluster) -> Result<(), String> {
         if counted != sum {
             return Err(format!("{party:?} is counted as {counted:?}, the jobs come to {sum:?}"));
         }
+        if let Party::Association(id) = party
+            && u64::from(cluster.tally.n_running(*id)) != count.jobs
+        {
+            return Err(format!("{} jobs of {party:?} are told to run", cluster.tally.n_running(*id)));
+        }
         let is_sound = |amount: f64| amount.is_finite() && amount >= 0.0;
         if !(is_sound(count.wall) && count.used.iter().all(|(_, amount)| is_sound(amount))) {
             return Err(format!("{party:?} has used {:?} in {} s", count.used, count.wall));
+        }
+    }
+    for (id, n_running) in cluster.tally.running.iter() {
+        if cluster.tally.count(&Party::Association(id)).is_none() {
+            return Err(format!("{n_running} jobs of association {id} are told to run, and none is counted"));
         }
     }
     match sums.first_key_value() {

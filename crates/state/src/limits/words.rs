@@ -21,6 +21,7 @@ pub(super) enum Form {
     Job,
     Node,
     JobMinutes,
+    RunMinutes,
 }
 
 /// The reason of a limit on one resource.
@@ -71,6 +72,8 @@ fn word(form: Form, kind: &str) -> String {
         Form::Job => format!("AssocMax{short}PerJob{limit}"),
         Form::Node => format!("AssocMax{short}PerNode"),
         Form::JobMinutes => format!("AssocMax{short}MinutesPerJob{cpu_limit}"),
+        // Slurm takes this limit and never looks at it: the word is ours.
+        Form::RunMinutes => format!("AssocMax{short_minutes_of}RunMinutes{cpu_limit}"),
     }
 }
 
@@ -121,7 +124,13 @@ mod tests {
                 ],
             ),
         ];
-        for (form, words) in forms {
+        let run_minutes = [
+            "AssocMaxCPURunMinutesLimit",
+            "AssocMaxMemRunMinutes",
+            "AssocMaxNodeRunMinutes",
+            "AssocMaxGRESRunMinutes",
+        ];
+        for (form, words) in forms.into_iter().chain([(Form::RunMinutes, run_minutes)]) {
             for (resource, expected) in ["cpu", "mem", "node", "gres/gpu"].into_iter().zip(words) {
                 assert_eq!(reason(form, resource).word(), expected);
             }
