@@ -41,8 +41,10 @@ fn main() {
         change(&mut changed, Change::ModifyUsers { filter, edits });
         changed
     };
-    let tres = |field, text: &str| Edit { field, value: Value::Tres(model::accounts::tres::parse(text).expect("amounts")) };
-    let own = with(all().collect(), vec![tres(Field::GrpTres, "cpu=60000,mem=200000G"), tres(Field::MaxTres, "cpu=1000")]);
+    let tres =
+        |field, text: &str| Edit { field, value: Value::Tres(model::accounts::tres::parse(text).expect("amounts")) };
+    let own =
+        with(all().collect(), vec![tres(Field::GrpTres, "cpu=60000,mem=200000G"), tres(Field::MaxTres, "cpu=1000")]);
     // The others' jobs pass theirs.
     let at_limit = vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(1)) }];
     let limited = with(all().step_by(10).collect(), at_limit);

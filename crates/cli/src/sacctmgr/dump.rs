@@ -182,6 +182,7 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
             "parent" if known.contains(&name) => parent = name,
             "parent" => return Err(wrong("there is no such account")),
             "account" | "project" => {
+                parts.retain(|part| !is_of_users(part));
                 let words = read(Entity::Account, &parts)?;
                 let mut edits: Vec<Edit> = words.edits.into_iter().filter(|edit| edit.field != Field::Parent).collect();
                 // Whoever stands elsewhere in the file moves there.
@@ -240,6 +241,19 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
         }
     }
     Ok(found)
+}
+
+/// Slurm takes it on every line, and gives it to users only.
+fn is_of_users(part: &str) -> bool {
+    part.to_lowercase().starts_with("adminlevel=")
+}
+
+/// What lines say that is not theirs to say.
+pub fn misplaced(text: &str) -> Vec<String> {
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| line.trim().to_lowercase().starts_with("account"));
+    let parts = lines.flat_map(|(number, line)| split(line).into_iter().map(move |part| (number, part)));
+    let parts = parts.filter(|(_, part)| is_of_users(part));
+    parts.map(|(number, part)| format!("line({number}): {part} is not of an account: left out")).collect()
 }
 
 /// At the colons that are not inside quotes.

@@ -111,6 +111,7 @@ async fn load(
             return Ok(1);
         }
     }
+    dump::misplaced(&text).iter().for_each(|note| eprintln!("sacctmgr: {note}"));
     let (changes, lines) = differences::news(&before, &place, changes);
     if changes.is_empty() {
         print(&format!("For cluster {cluster}\n Nothing new added.\n"));

@@ -284,7 +284,8 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
     match entity {
         // `where user=`: the places of these users in the account.
         Entity::Account if !filter.users.is_empty() => {
-            let of_account = |edit: &&Edit| matches!(edit.field, Field::Description | Field::Organization | Field::Parent);
+            let of_account =
+                |edit: &&Edit| matches!(edit.field, Field::Description | Field::Organization | Field::Parent);
             if let Some(edit) = edits.iter().find(of_account) {
                 return refused(&format!(" {:?} is of an account, not of its users", edit.field));
             }

@@ -124,9 +124,8 @@ struct Counted<'c> {
 impl Counted<'_> {
     fn headroom(&self, limits: &Limits) -> Headroom {
         let count = self.count;
-        let left = |name: &str| {
-            limits.grp_tres.get(name).map_or(NO_LIMIT, |most| most.saturating_sub(count.held_of(name)))
-        };
+        let left =
+            |name: &str| limits.grp_tres.get(name).map_or(NO_LIMIT, |most| most.saturating_sub(count.held_of(name)));
         let jobs = |most: u32| u64::from(most).saturating_sub(count.jobs) as u32;
         let mut headroom = Headroom {
             cpus: left("cpu"),

@@ -124,12 +124,8 @@ mod tests {
                 ],
             ),
         ];
-        let run_minutes = [
-            "AssocMaxCPURunMinutesLimit",
-            "AssocMaxMemRunMinutes",
-            "AssocMaxNodeRunMinutes",
-            "AssocMaxGRESRunMinutes",
-        ];
+        let run_minutes =
+            ["AssocMaxCPURunMinutesLimit", "AssocMaxMemRunMinutes", "AssocMaxNodeRunMinutes", "AssocMaxGRESRunMinutes"];
         for (form, words) in forms.into_iter().chain([(Form::RunMinutes, run_minutes)]) {
             for (resource, expected) in ["cpu", "mem", "node", "gres/gpu"].into_iter().zip(words) {
                 assert_eq!(reason(form, resource).word(), expected);
