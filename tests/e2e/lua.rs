@@ -484,3 +484,23 @@ fn most_workers(controller: i32, most: &std::cell::Cell<usize>) {
     };
     most.set(most.get().max(processes.filter(is_hook).count()));
 }
+
+#[test]
+fn a_pre_run_whose_nodes_are_taken_back_comes_to_its_end_and_runs_for_the_next() {
+    let site = Site::new("");
+    site.write("full.sh", FULL);
+    site.control("slurm_bb_pre_run.sleep", "3");
+    let job = site.cluster.sbatch("-N1 -w n1 full.sh");
+    site.wait_buffer(&job, "pre-run");
+    // In the midst of the hook.
+    site.cluster.wait_until("true", |_| site.calls(&job).iter().any(|call| call == "pre_run"));
+    site.cluster.ok("scontrol update nodename=n1 state=down reason=test");
+    site.wait_buffer(&job, "alloc-revoke");
+    site.wait_buffer(&job, "staged-in");
+    site.forget("slurm_bb_pre_run.sleep");
+    site.cluster.ok("scontrol update nodename=n1 state=resume");
+    site.wait_buffer(&job, "complete");
+    let calls = site.calls(&job);
+    let count = |name: &str| calls.iter().filter(|call| *call == name).count();
+    assert_eq!((count("setup"), count("data_in"), count("pre_run"), count("job_teardown")), (1, 1, 2, 1), "{calls:?}");
+}

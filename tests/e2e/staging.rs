@@ -115,3 +115,23 @@ fn data_is_given_up_where_the_environment_says_so() {
     cluster.wait_until("scontrol show burstbuffer", |said| !said.out.contains("Allocated Buffers"));
     assert!(!cluster.dir.join("work/back").exists());
 }
+
+#[test]
+fn tasks_and_components_are_watched_by_the_names_users_know() {
+    let burst = empty(2, "");
+    let cluster = &burst.cluster;
+    let array = "#!/bin/sh\n#SBATCH --array=1-2 -o /dev/null\n#DW jobdw capacity=1MiB\ntrue\n";
+    let het =
+        "#!/bin/sh\n#SBATCH -o /dev/null\n#DW jobdw capacity=1MiB\n#SBATCH hetjob\n#DW jobdw capacity=1MiB\ntrue\n";
+    for (text, name) in [(array, "_2"), (het, "+1")] {
+        burst.write("job.sh", text);
+        let job = cluster.sbatch("job.sh");
+        cluster.wait_until("squeue -h", |said| said.code == 0 && said.out.trim().is_empty());
+        let watched = cluster.ok(&format!("spur stage watch {job}{name}"));
+        assert!(watched.starts_with("JobId=") && watched.contains("COMPLETED complete"), "{watched}");
+    }
+    for (name, words) in [("1_9", "Invalid job id specified"), ("x", "is not the number of a job")] {
+        let said = cluster.run(&format!("spur stage watch {name}"));
+        assert!(said.code != 0 && said.err.contains(words), "{said:?}");
+    }
+}

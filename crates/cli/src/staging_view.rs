@@ -44,7 +44,9 @@ impl Total {
     /// `stage-in 3/12 files 1.5GiB/4GiB (37%) 210MiB/s eta=0:00:12`
     pub fn show(&self) -> String {
         let bytes = size::show_rounded_bytes;
-        let percent = (self.n_bytes * 100).checked_div(self.n_bytes_total).unwrap_or(0).min(100);
+        // Of files where there are no bytes.
+        let by_files = (self.n_files * 100).checked_div(self.n_files_total).unwrap_or(0);
+        let percent = (self.n_bytes * 100).checked_div(self.n_bytes_total).unwrap_or(by_files).min(100);
         let stalled = if self.is_stalled { " stalled" } else { "" };
         format!(
             "{} {}/{} files {}/{} ({percent}%) {} eta={}{stalled}",

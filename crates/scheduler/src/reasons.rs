@@ -64,6 +64,9 @@ impl<'a> Reasons<'a> {
         if let Some(text) = self.unavailable(request.job) {
             return (Reason::ReqNodeNotAvail, text);
         }
+        if self.lacks_disk(room, request, pools) {
+            return (Reason::BurstBufferResources, String::new());
+        }
         let is_sure = pools.iter().any(|pool| room.is_complete(*pool)) || self.n_close_looks >= N_CLOSE_LOOKS;
         if !is_sure {
             self.n_close_looks += 1;
@@ -89,6 +92,18 @@ impl<'a> Reasons<'a> {
             true if are_kept => (Reason::Resources, NODES_ARE_DOWN.into()),
             true => (Reason::Resources, self.network_text(room, request, pools)),
         }
+    }
+
+    /// Too few nodes have room for its private burst buffer space, whatever else they have.
+    fn lacks_disk(&mut self, room: &Room<'a>, request: &Request<'a>, pools: &[PoolId]) -> bool {
+        if !request.needs_disk() || self.n_close_looks >= N_CLOSE_LOOKS {
+            return false;
+        }
+        self.n_close_looks += 1;
+        let least = request.size.node_bounds().0.max(1) as usize;
+        let has_disk = |spot: &&SpotId| room.has_disk_for(request.job, &room.spot(**spot).node.name);
+        let has_enough = |pool: &PoolId| room.members(*pool).iter().filter(has_disk).take(least).count() >= least;
+        !pools.iter().any(has_enough)
     }
 
     /// It is the first of its partitions to wait, but jobs before it wait for all their nodes in other partitions.

@@ -291,3 +291,13 @@ fn whoever_asks_nothing_of_a_full_pool_is_not_kept_by_it() {
     assert!(staged_by(&plan).contains(&first) && !staged_by(&plan).contains(&waits), "{:?}", staged_by(&plan));
     assert!(staged_by(&plan).contains(&user) || world.cluster.is_eligible(world.cluster.job(user).expect("there")));
 }
+
+#[test]
+fn who_waits_for_room_on_disks_is_told_so_and_keeps_nobody_waiting() {
+    let mut world = cluster(|_| ());
+    let never = world.submit_spec(spec("capacity=3 pool=nvme", 10));
+    let plain = world.submit_spec(spec("", 10));
+    world.schedule();
+    assert_eq!(world.reason(never).0, Some(Reason::BurstBufferResources), "a node has 2 GiB");
+    assert!(world.is_running(plain));
+}

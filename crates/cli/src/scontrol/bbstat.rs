@@ -36,11 +36,12 @@ pub async fn show(cluster: &Client, page: &BurstPage, words: &[String]) -> Resul
     })
 }
 
-/// By its number, or as a task of an array.
+/// By its number, as a task of an array, or as a component of a heterogeneous job.
 fn find<'a>(page: &'a BurstPage, id: &str) -> Option<(&'a Job, &'a Buffer)> {
     let is_it = |job: &&Job| {
         let task = job.array_id().zip(job.array_task()).map(|(array, task)| format!("{array}_{task}"));
-        job.id.to_string() == id || task.is_some_and(|task| task == id)
+        let component = job.het.as_ref().map(|het| format!("{}+{}", het.leader, het.offset));
+        job.id.to_string() == id || task.is_some_and(|task| task == id) || component.is_some_and(|it| it == id)
     };
     let job = page.jobs.iter().find(is_it)?;
     Some((job, page.buffers.iter().find(|buffer| buffer.job == job.id)?))

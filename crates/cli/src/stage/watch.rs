@@ -1,12 +1,12 @@
 //! `spur stage watch JOB`: a bar for each node and direction, until the job's data is where it belongs.
-use model::JobId;
-use model::request::StagePage;
+use model::request::{JobFilter, StagePage};
 use model::staging::{Direction, NodeProgress};
+use model::{JobId, JobRef, Reject};
 use tokio_stream::StreamExt;
 use wire::{CallError, Controller};
 
 use super::bar::{Bar, Screen};
-use crate::context;
+use crate::{context, job_ids};
 
 pub const USAGE: &str = "stage watch JOB";
 
@@ -18,9 +18,10 @@ pub fn run(arguments: &[String]) -> Result<i32, String> {
         [verb, job] if verb == "watch" => job,
         _ => return Err(format!("usage: spur {USAGE}")),
     };
-    let job: JobId = job.parse().map_err(|_| format!("'{job}' is not the number of a job"))?;
+    let named = job_ids::parse_job(job).ok_or_else(|| format!("'{job}' is not the number of a job"))?;
     let cluster = context::cluster()?;
     context::block_on(async {
+        let job = number_of(&cluster.controller_socket, job, named).await?;
         let mut screen = Screen::new("");
         let mut is_known = false;
         loop {
@@ -32,6 +33,24 @@ pub fn run(arguments: &[String]) -> Result<i32, String> {
             }
         }
     })
+}
+
+/// A task of an array and a component of a heterogeneous job have numbers of their own.
+async fn number_of(socket: &model::config::Sockets, text: &str, named: JobRef) -> Result<JobId, String> {
+    if named.tasks.is_none() && named.component.is_none() {
+        return Ok(named.job);
+    }
+    let told = |error: CallError| error.to_string();
+    let mut controller = Controller::connect(socket).await.map_err(told)?;
+    let filter = JobFilter { jobs: vec![named], with_finished: true, ..JobFilter::default() };
+    let jobs = controller.all_jobs(&filter).await.map_err(told)?.jobs;
+    let own: Vec<JobId> = jobs.iter().filter(|job| job.waiting_tasks.is_none()).map(|job| job.id).collect();
+    match (&own[..], jobs.is_empty()) {
+        ([one], _) => Ok(*one),
+        ([], true) => Err(Reject::NoSuchJob.to_string()),
+        ([], false) => Err(format!("{text} waits for its turn: nothing is staged for it yet")),
+        (_, _) => Err(format!("{text} is several jobs: name one")),
+    }
 }
 
 /// The last page, when nothing is left to move.
