@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::cluster::{Cluster, new_dir};
+use crate::cluster::{Cluster, is_root, new_dir};
 
 /// Whether root may make groups with this controller of version 1.
 fn has_old(controller: &str) -> bool {
@@ -18,11 +18,6 @@ fn has_old(controller: &str) -> bool {
 fn has_unified(controller: &str) -> bool {
     let controllers = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
     controllers.split_whitespace().any(|one| one == controller) && is_root()
-}
-
-fn is_root() -> bool {
-    // SAFETY: a plain call.
-    unsafe { libc::geteuid() == 0 }
 }
 
 fn skipped(what: &str) {

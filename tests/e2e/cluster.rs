@@ -193,6 +193,11 @@ pub fn is_alive(pid: i32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
+pub fn is_root() -> bool {
+    // SAFETY: a plain call.
+    unsafe { libc::geteuid() == 0 }
+}
+
 pub fn new_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("spur-e2e-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

@@ -1,5 +1,5 @@
 //! Who may do what: one table of commands and callers, walked with real users. Needs root, to become them.
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, is_root};
 
 const CONF: &str = "cluster_name = \"rights\"\n\
     [accounting]\n\
@@ -20,11 +20,6 @@ const OPERATOR: (&str, u32) = ("sys", 3);
 const ADMINISTRATOR: (&str, u32) = ("games", 5);
 const OTHER: (&str, u32) = ("nobody", 65534);
 const ALL: [(&str, u32); 5] = [OWNER, COORDINATOR, OPERATOR, ADMINISTRATOR, OTHER];
-
-fn is_root() -> bool {
-    // SAFETY: geteuid cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
 
 fn as_user(who: (&str, u32), line: &str) -> String {
     format!("setpriv --reuid={0} --regid={0} --clear-groups bash -c '{line}'", who.1)

@@ -1,11 +1,6 @@
 //! Users who are known by a token instead of by the kernel, and machines whose certificates must be new again and again.
-use crate::cluster::{Cluster, new_dir};
+use crate::cluster::{Cluster, is_root, new_dir};
 use crate::machines::{free_port, join, token};
-
-fn is_root() -> bool {
-    // SAFETY: geteuid cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
 
 #[test]
 fn a_token_stands_for_a_user_on_any_machine_until_it_ends() {

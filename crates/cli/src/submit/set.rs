@@ -297,13 +297,13 @@ const NICE_MAX: i32 = i32::MAX - 2;
 
 pub fn nice(request: &mut Request, given: &Argument) -> Done {
     let nice = match given.value {
-        None => NICE_DEFAULT,
-        Some(text) => text.parse().map_err(|_| Problem::usage("Invalid --nice value"))?,
+        None => i128::from(NICE_DEFAULT),
+        Some(text) => text.parse::<i128>().map_err(|_| Problem::usage("Invalid --nice value"))?,
     };
-    if !(-NICE_MAX..=NICE_MAX).contains(&nice) {
-        return Err(Problem::usage(format!("Invalid nice value, must be between -{NICE_MAX} and {NICE_MAX}")));
+    if !(-i128::from(NICE_MAX)..=i128::from(NICE_MAX)).contains(&nice) {
+        return Err(Problem::usage(format!("Invalid --nice value, out of range (+/- {NICE_MAX})")));
     }
-    request.spec.nice = nice;
+    request.spec.nice = nice as i32;
     Ok(())
 }
 
@@ -357,7 +357,13 @@ const PRIORITY_TOP: u32 = u32::MAX - 1;
 pub fn priority(request: &mut Request, given: &Argument) -> Done {
     request.spec.priority = Some(match given.text() {
         text if text.eq_ignore_ascii_case("TOP") => PRIORITY_TOP,
-        text => text.parse().ok().filter(|priority| *priority < PRIORITY_TOP).ok_or_else(|| given.invalid())?,
+        text => match text.parse::<i128>().map_err(|_| given.invalid())? {
+            below if below < 0 => return Err(Problem::usage("Priority must be >= 0")),
+            above if above >= i128::from(PRIORITY_TOP) => {
+                return Err(Problem::usage(format!("Priority must be < {PRIORITY_TOP}")));
+            }
+            priority => priority as u32,
+        },
     });
     Ok(())
 }
