@@ -90,7 +90,8 @@ pub static COLUMNS: &[Column<Nodes>] = &[
         None => out.push_str("UNLIMITED"),
     }),
     partition('M', "preemptmode", "PREEMPT_MODE", |group, out| {
-        out.push_str(group.partition.preempt_mode.map_or("OFF", |mode| mode.word()))
+        let of_cluster = || group.scene.config.scheduler.preemption.mode_text();
+        out.push_str(&group.partition.preempt_mode.map_or_else(of_cluster, |mode| mode.word().into()))
     }),
     partition('S', "allocnodes", "ALLOCNODES", |group, out| match &group.partition.alloc_nodes[..] {
         [] => out.push_str("all"),
