@@ -298,6 +298,23 @@ fn whoever_is_not_important_enough_has_no_place_kept() {
 }
 
 #[test]
+fn a_job_that_names_no_time_gets_what_minutes_allow() {
+    let limit_of = |levels: &[(&str, Field, &str)], job: &str| {
+        let mut world = lab();
+        flag(&mut world, "q1", "DenyOnLimit");
+        levels.iter().for_each(|(level, field, value)| set(&mut world, level, *field, value));
+        let id = submit(&mut world, spec(job, "q1")).unwrap();
+        world.cluster.job(id).unwrap().spec.time_limit
+    };
+    let minutes = |minutes: u64| Some(TimeLimit::Secs(minutes * 60));
+    let (qos, user) = (("qos", Field::MaxTresMins, "cpu=10"), ("user", Field::MaxTresMins, "node=3"));
+    assert_eq!(limit_of(&[qos], "-n2"), minutes(5));
+    assert_eq!(limit_of(&[qos, user], "-n2"), minutes(3));
+    assert_eq!(limit_of(&[qos, ("qos", Field::MaxWall, "2")], "-n2"), minutes(2));
+    assert_eq!(limit_of(&[qos], "-n2 -t4"), minutes(4));
+}
+
+#[test]
 fn a_qos_that_denies_refuses_what_could_never_start() {
     use Field::*;
     let check = |field, value: &str, jobs: &[&str], expected: &str| {

@@ -276,8 +276,9 @@ fn add_job(own: &mut Variables, start: &Start) {
         own.set("JOB_LICENSES", launch.job_spec.licenses.to_string());
     }
     own.set("JOB_NODELIST", &nodes);
-    own.set("NODELIST", &nodes);
+    // Whoever reads along for both looks for the number first.
     own.set("JOB_NUM_NODES", launch.job_shares.len());
+    own.set("NODELIST", &nodes);
     own.set("JOB_CPUS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
     if !matches!(spec.kind, JobKind::Run(_)) {
         own.set("NODE_ALIASES", "(null)");

@@ -62,7 +62,7 @@ impl<'a> Headrooms<'a> {
     }
 
     /// Whether a limit keeps the job from having that, as far as it is known here.
-    pub fn verdict(&mut self, job: &'a Job, partition: &'a Partition, want: impl FnOnce() -> Want) -> Verdict {
+    pub fn verdict<'j>(&mut self, job: &'a Job, partition: &'a Partition, want: impl FnOnce() -> Want<'j>) -> Verdict {
         if !self.suffice_for(job, partition) {
             return Verdict::Unsaid;
         }
@@ -104,7 +104,7 @@ impl<'a> Headrooms<'a> {
     }
 
     /// The job starts and has that.
-    pub fn take(&mut self, job: &'a Job, partition: &'a Partition, want: Want) {
+    pub fn take(&mut self, job: &'a Job, partition: &'a Partition, want: Want<'a>) {
         let want = if self.suffice_for(job, partition) { want } else { want.weighed() };
         let Some(own) = self.own(job.association) else { return };
         if own.jobs != u32::MAX {

@@ -46,7 +46,7 @@ impl Others {
     pub fn concern(self, want: &Want) -> bool {
         match self {
             Others::None => false,
-            Others::Named => want.has_others,
+            Others::Named => want.has_others(),
             Others::Everybody => true,
         }
     }
@@ -129,7 +129,7 @@ impl Each {
 
     /// In the order of the rules, after how many jobs there may be.
     pub fn verdict(&self, want: &Want) -> Verdict {
-        if self.max_wall.is_some_and(|most| want.limit_secs > u64::from(most) * 60) {
+        if self.max_wall.is_some_and(|most| want.limit_secs() > u64::from(most) * 60) {
             return Verdict::Refused(Reason::AssocMaxWallDurationPerJobLimit);
         }
         let of_minutes = self.minutes;
@@ -138,7 +138,7 @@ impl Each {
         if speaks_of_more || self.has_run_minutes {
             return Verdict::Unsaid;
         }
-        if of_minutes.cpu.is_some_and(|most| want.cpu_minutes > most) {
+        if of_minutes.cpu.is_some_and(|most| want.cpu_minutes() > most) {
             return Verdict::Refused(Reason::AssocMaxCpuMinutesPerJobLimit);
         }
         match self.job.beyond(want) {

@@ -4,6 +4,7 @@ use model::accounts::{Limits, Qos, QosLimits, Tres};
 use model::{Reason, Timestamp};
 
 use super::each::{Each, Others};
+use super::rules::NOTHING;
 use super::want::Want;
 use super::words::{Form, reason};
 use super::{Count, Decay, Party};
@@ -59,13 +60,13 @@ impl Headroom {
         if self.jobs == 0 {
             return Verdict::Refused(Reason::AssocGrpJobsLimit);
         }
-        if want.limit_secs / 60 > u64::from(self.wall_mins) {
+        if self.wall_mins != u32::MAX && want.limit_secs() / 60 > u64::from(self.wall_mins) {
             return Verdict::Refused(Reason::AssocGrpWallLimit);
         }
         if let Some(reason) = self.closed {
             return Verdict::Refused(reason);
         }
-        if self.others.concern(want) || want.cpu_minutes >= self.cpu_minutes {
+        if self.others.concern(want) || (self.cpu_minutes != NO_LIMIT && want.cpu_minutes() >= self.cpu_minutes) {
             return Verdict::Unsaid;
         }
         if want.cpus > self.cpus {
@@ -94,23 +95,28 @@ impl Headroom {
             Some(memory_mb) => take(&mut self.memory_mb, memory_mb),
             None => self.is_unsure = true,
         }
-        // Sums of seconds may come to one minute more than the minutes do.
-        let minutes = if want.is_weighed { NO_LIMIT - 1 } else { want.cpu_minutes.saturating_add(1) };
-        take(&mut self.cpu_minutes, minutes);
+        if self.cpu_minutes != NO_LIMIT {
+            // Sums of seconds may come to one minute more than the minutes do.
+            let minutes = if want.is_weighed { NO_LIMIT - 1 } else { want.cpu_minutes().saturating_add(1) };
+            take(&mut self.cpu_minutes, minutes);
+        }
     }
 
     /// Of an association below one that says this of each job; and what it says itself.
     pub fn of(cluster: &Cluster, id: u32, above: &Each) -> Option<(Headroom, Each)> {
         let one = cluster.accounts.associations.get(&id)?;
-        let party = Party::Association(id);
-        let nothing = Count::default();
+        let limits = &one.limits;
+        // Whoever runs nothing has nothing, but for what was used before, and for buffers that stand by themselves.
+        let is_metered = limits.grp_wall.is_some() || !limits.grp_tres_mins.is_empty();
+        let may_have = is_metered || cluster.tally.n_running(id) > 0 || cluster.tally.has_standing();
+        let count = if may_have { cluster.tally.count(&Party::Association(id)) } else { None };
         let counted = Counted {
-            count: cluster.tally.count(&party).unwrap_or(&nothing),
+            count: count.unwrap_or(&NOTHING),
             decay: cluster.decay(),
             now: cluster.now,
             is_safe: cluster.config.accounting.enforce.safe,
         };
-        Some((counted.headroom(&one.limits), Each::of(&one.limits, above)))
+        Some((counted.headroom(limits), Each::of(limits, above)))
     }
 }
 

@@ -101,7 +101,8 @@ pub(crate) fn places_to_accrue(cluster: &Cluster, job: &Job) -> Option<u64> {
 
 /// The time that a job gets which names none.
 pub(crate) fn max_wall_mins(cluster: &Cluster, spec: &JobSpec, association: u32) -> Option<u32> {
-    cluster.rules_for(spec, association, first_partition(cluster, spec)).max_wall_mins()
+    let rules = cluster.rules_for(spec, association, first_partition(cluster, spec));
+    rules.max_wall_mins(&Demand::asked(cluster, spec))
 }
 
 fn first_partition<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Option<&'a Partition> {

@@ -177,7 +177,8 @@ impl Asked<'_> {
     }
 }
 
-static NOTHING: std::sync::LazyLock<Count> = std::sync::LazyLock::new(Count::default);
+/// Of whom nothing is counted.
+pub(super) static NOTHING: std::sync::LazyLock<Count> = std::sync::LazyLock::new(Count::default);
 
 impl Rules<'_> {
     pub fn are_none(&self) -> bool {
@@ -189,8 +190,15 @@ impl Rules<'_> {
         self.start.iter().filter_map(|rule| rule.party.as_ref())
     }
 
-    pub fn max_wall_mins(&self) -> Option<u32> {
-        self.max_wall_mins
+    /// The time that a job of this size gets which names none: minutes of resources are used up sooner by more of them.
+    pub fn max_wall_mins(&self, demand: &Demand) -> Option<u32> {
+        let of_minutes = self.start.iter().filter_map(|rule| match rule.bound {
+            Bound::EachMinutes(name) => rule.most.checked_div(demand.amounts.get(name)),
+            _ => None,
+        });
+        let of_minutes =
+            of_minutes.filter(|minutes| *minutes > 0).map(|minutes| u32::try_from(minutes).unwrap_or(u32::MAX));
+        self.max_wall_mins.into_iter().chain(of_minutes).min()
     }
 
     /// Whether a place may be kept for such jobs in the future.

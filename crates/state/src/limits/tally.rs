@@ -77,6 +77,11 @@ impl Tally {
         self.running.get(id)
     }
 
+    /// Something is held by persistent buffers.
+    pub fn has_standing(&self) -> bool {
+        !self.standing.is_empty()
+    }
+
     pub fn counts(&self) -> impl Iterator<Item = (&Party, &Count)> {
         self.counts.iter().map(|(party, count)| (party, &**count))
     }
