@@ -144,7 +144,8 @@ pub async fn attend(
     let mut incoming = Incoming::default();
     let mut buffer = vec![0; 16 * 1024];
     let mut sent = 0;
-    loop {
+    // A message that is half-way out would run into the next run's first.
+    while last == Last::Gone || sent < outgoing.len() {
         tokio::select! {
             biased;
             ready = stream.writable(), if sent < outgoing.len() => {
@@ -177,10 +178,6 @@ pub async fn attend(
                         FromSupervisor::StandsBy => last = Last::StandsBy,
                         message => hear(agent, run, message),
                     }
-                }
-                // A message that is half-way out would run into the next run's first.
-                if last == Last::StandsBy && sent == outgoing.len() {
-                    break;
                 }
             }
             Some(message) = messages.recv() => frame::append(&mut outgoing, &message),
