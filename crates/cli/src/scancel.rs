@@ -396,6 +396,9 @@ fn signal_of(plan: &Plan) -> Signal {
     plan.signal.unwrap_or(Signal::KILL)
 }
 
+/// As Slurm leaves: what remains of its number for this in a byte.
+const DENIED: i32 = 2002 & 0xff;
+
 /// Says what failed; a job that is over, or unknown, is no failure for someone who wants it gone.
 fn report(results: &[JobResult], is_tolerant: bool, is_verbose: bool, is_quiet: bool) -> i32 {
     let mut code = 0;
@@ -408,7 +411,7 @@ fn report(results: &[JobResult], is_tolerant: bool, is_verbose: bool, is_quiet: 
             eprintln!("{line}");
         }
         if !(is_gone && is_tolerant) {
-            code = 1;
+            code = code.max(if *reject == Reject::NotPermitted { DENIED } else { 1 });
         }
     }
     code

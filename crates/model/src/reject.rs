@@ -99,6 +99,12 @@ pub enum Reject {
     BadAccountingFrequency,
     /// The batch script is longer than the site allows.
     ScriptTooLong,
+    /// Not even the owner of a job may do this to it.
+    BeyondOwner,
+    /// Whoever is nobody's operator does not put a job before others.
+    BadNice,
+    /// Its owner does not weigh a job that is held.
+    JobHeld,
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -129,7 +135,7 @@ impl fmt::Display for Reject {
             Reject::NoSuchJob | Reject::NoSuchStep => "Invalid job id specified",
             Reject::NoSuchNode(_) => "Invalid node name specified",
             Reject::NoSuchPartition => "Invalid partition name specified",
-            Reject::NotPermitted => "Access/permission denied",
+            Reject::NotPermitted | Reject::BeyondOwner => "Access/permission denied",
             Reject::NeverFits | Reject::NoNodeHas(_) => "Requested node configuration is not available",
             Reject::TooManyNodes => "Node count specification invalid",
             Reject::TimeLimitTooLong => "Requested time limit is invalid (missing or exceeds some limit)",
@@ -196,6 +202,8 @@ impl fmt::Display for Reject {
             Reject::TooManyCpus => "More processors requested than permitted",
             Reject::BadAccountingFrequency => "Invalid accounting frequency requested",
             Reject::ScriptTooLong => "Pathname of a file, directory or other parameter too long",
+            Reject::BadNice => "Invalid --nice value",
+            Reject::JobHeld => "Job is in held state, pending scheduler release",
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)

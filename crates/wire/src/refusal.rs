@@ -48,7 +48,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::UnknownPartition(_)
         | Reject::NoSuchTrigger
         | Reject::NoSuchBuffer(_) => Code::NotFound,
-        Reject::NotPermitted | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
+        Reject::NotPermitted | Reject::BeyondOwner | Reject::BufferNotPermitted(_) => Code::PermissionDenied,
         Reject::BadReservation => Code::NotFound,
         Reject::GroupNotAllowed | Reject::InvalidAccount | Reject::InvalidQos | Reject::ReservationAccess => {
             Code::PermissionDenied
@@ -58,6 +58,8 @@ fn code(reject: &Reject) -> Code {
         | Reject::BadLicenses
         | Reject::MemoryTooLarge
         | Reject::BadTime
+        | Reject::BadNice
+        | Reject::JobHeld
         | Reject::NodesUnavailable => Code::InvalidArgument,
         Reject::ReservationNameTaken | Reject::DuplicateTrigger => Code::AlreadyExists,
         Reject::ReservationBusy

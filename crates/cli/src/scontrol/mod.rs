@@ -396,7 +396,7 @@ fn notify(rest: &[String]) -> Reply {
         Ok(match refused {
             None => Reply::default(),
             Some(Reject::JobPending) => failed("Requested operation is presently disabled"),
-            Some(reject) => failed(&reject.to_string()),
+            Some(reject) => failed(worded(&reject.to_string())),
         })
     })
 }

@@ -47,7 +47,6 @@ fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
         if spec.priority.is_some_and(|priority| priority > 0) {
             spec.priority = None;
         }
-        spec.nice = spec.nice.max(0);
     }
     spec.user = names.user(spec.uid);
     spec.group = names.group(spec.gid);

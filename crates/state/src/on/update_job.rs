@@ -59,12 +59,8 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if may_be_ring && would_wait_for_itself(cluster, id, &spec.name, dependency) {
             return Err(Reject::BadDependency);
         }
-        if changes.priority.is_some_and(|priority| priority > shown(&cluster.config, job, cluster.now)) && !by.is_admin
-        {
-            return Err(Reject::NotPermitted);
-        }
-        if (changes.site_factor.is_some() || changes.admin_comment.is_some()) && !by.is_admin {
-            return Err(Reject::NotPermitted);
+        if !by.is_admin {
+            beyond_owner(cluster, job, changes)?;
         }
         let first = if changes.comes_first == Some(true) { Some(first_priority(cluster, by, job)?) } else { None };
         // The queue's order, and the list of names, are found by the old values.
@@ -112,6 +108,17 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         touched(cluster, id);
         Ok(())
     })
+}
+
+/// What only operators may change of a job, even of their own.
+fn beyond_owner(cluster: &Cluster, job: &Job, changes: &JobChanges) -> Result<(), Reject> {
+    if changes.priority.is_some() && job.held.is_some() {
+        return Err(Reject::JobHeld);
+    }
+    let is_raised = changes.priority.is_some_and(|priority| priority > shown(&cluster.config, job, cluster.now));
+    let is_beyond =
+        changes.site_factor.is_some() || changes.admin_comment.is_some() || changes.nice.is_some_and(|nice| nice < 0);
+    if is_raised || is_beyond { Err(Reject::BeyondOwner) } else { Ok(()) }
 }
 
 /// The nodes of its largest partition.
@@ -277,7 +284,7 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> 
             _ => false,
         };
         if longer && !by.is_admin && job.phase != Phase::Pending {
-            return Err(Reject::NotPermitted);
+            return Err(Reject::BeyondOwner);
         }
         spec.time_limit = Some(limit);
     }

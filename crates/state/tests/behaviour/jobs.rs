@@ -1,7 +1,8 @@
 //! Cancelling, requeueing, holding, limits: what happens to a job in each phase.
 use model::job_state::JobState;
-use model::spec::TimeLimit;
+use model::spec::{JobSpec, TimeLimit};
 use model::time::Span;
+use model::update::JobChanges;
 use model::{Command, ExitStatus, HeldBy, JobId, Outcome, Phase, Reason, Reject, Task};
 
 use crate::lab::{ALICE, BOB, Lab, ROOT, batch, cancel, config, requeue};
@@ -246,4 +247,34 @@ fn usage_cannot_be_looked_at_less_often_than_the_site_needs() {
     assert_eq!(asked(&mut lab, 29), None);
     assert_eq!(asked(&mut lab, 31), Some(Reject::BadAccountingFrequency));
     assert_eq!(asked(&mut lab, 0), Some(Reject::BadAccountingFrequency));
+}
+
+/// A priority of one's own would lift an administrator's hold.
+#[test]
+fn an_owner_does_not_put_a_job_before_others() {
+    let mut lab = Lab::new();
+    let job = lab.submit(JobSpec { uid: ALICE.uid, ..batch() });
+    let change = |changes: JobChanges| Command::UpdateJob { job: job.into(), changes: Box::new(changes) };
+    let weighed = || change(JobChanges { priority: Some(1), ..Default::default() });
+    for by in [ROOT, ALICE] {
+        lab.ok(by, Command::Hold { jobs: vec![job.into()], by_user: false });
+        assert_eq!(lab.each(ALICE, weighed()), Err(Reject::JobHeld));
+        assert!(lab.job(job).held.is_some());
+        lab.ok(ROOT, Command::Release { jobs: vec![job.into()] });
+    }
+    let denied = [
+        JobChanges { nice: Some(-1), ..Default::default() },
+        JobChanges { priority: Some(u32::MAX - 2), ..Default::default() },
+        JobChanges { site_factor: Some(1), ..Default::default() },
+        JobChanges { admin_comment: Some("mine".into()), ..Default::default() },
+    ];
+    for changes in denied {
+        assert_eq!(lab.each(ALICE, change(changes.clone())), Err(Reject::BeyondOwner), "{changes:?}");
+        assert_eq!(lab.each(ROOT, change(changes)), Ok(()));
+    }
+    assert_eq!(lab.each(ALICE, change(JobChanges { nice: Some(5), ..Default::default() })), Ok(()));
+    let spec = JobSpec { uid: ALICE.uid, nice: -1, ..batch() };
+    let submit = || Command::Submit { spec: Box::new(spec.clone()), blobs: Vec::new() };
+    assert_eq!(lab.apply(ALICE, submit()), Err(Reject::BadNice));
+    assert!(lab.apply(ROOT, submit()) != Err(Reject::BadNice));
 }
