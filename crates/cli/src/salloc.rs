@@ -275,8 +275,9 @@ pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, 
     add("NPROCS", n_tasks.map(|count| count.to_string()));
     add("NTASKS_PER_NODE", size.tasks_per_node.map(|count| count.to_string()));
     add("CPUS_PER_TASK", size.cpus_per_task.map(|count| count.to_string()));
-    add("JOB_ACCOUNT", Some(spec.account.clone()).filter(|account| !account.is_empty()));
-    add("JOB_QOS", Some(spec.qos.clone()).filter(|qos| !qos.is_empty()));
+    // The job knows what was filled in for it.
+    add("JOB_ACCOUNT", Some(job.spec.account.clone()).filter(|account| !account.is_empty()));
+    add("JOB_QOS", Some(job.spec.qos.clone()).filter(|qos| !qos.is_empty()));
     add("OVERCOMMIT", size.overcommit.then(|| "1".to_string()));
     match size.memory {
         Memory::PerNodeMb(megabytes) => add("MEM_PER_NODE", Some(megabytes.to_string())),

@@ -102,8 +102,10 @@ impl<'a> Reasons<'a> {
         self.n_close_looks += 1;
         let least = request.size.node_bounds().0.max(1) as usize;
         let has_disk = |spot: &&SpotId| room.has_disk_for(request.job, &room.spot(**spot).node.name);
+        let is_large = |pool: &&PoolId| room.members(**pool).len() >= least;
         let has_enough = |pool: &PoolId| room.members(*pool).iter().filter(has_disk).take(least).count() >= least;
-        !pools.iter().any(has_enough)
+        let mut large = pools.iter().filter(is_large).peekable();
+        large.peek().is_some() && !large.any(has_enough)
     }
 
     /// It is the first of its partitions to wait, but jobs before it wait for all their nodes in other partitions.

@@ -300,4 +300,13 @@ fn who_waits_for_room_on_disks_is_told_so_and_keeps_nobody_waiting() {
     world.schedule();
     assert_eq!(world.reason(never).0, Some(Reason::BurstBufferResources), "a node has 2 GiB");
     assert!(world.is_running(plain));
+    // It is not for the disks where there are too few nodes.
+    let mut world = cluster(|_| ());
+    let change = model::update::NodeChange::Drain { reason: "x".into() };
+    world.apply(Command::UpdateNodes { nodes: vec!["n2".into()], change });
+    let mut wide = spec("capacity=1 pool=nvme", 10);
+    (wide.size.min_nodes, wide.size.max_nodes) = (2, Some(2));
+    let wide = world.submit_spec(wide);
+    world.schedule();
+    assert_eq!(world.reason(wide).0, Some(Reason::Resources));
 }

@@ -11,7 +11,7 @@ mod line;
 mod order;
 
 pub use format::{Cell, Format, all_letters, parse_letters, parse_names};
-pub use order::{Sort, parse_sort, sort_rows};
+pub use order::{Sort, known_sort, parse_sort, sort_rows};
 
 /// What a command shows: the type of its rows, and of the functions that look at one. Declared with [`view!`].
 pub trait View: Sized + 'static {

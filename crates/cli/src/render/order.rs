@@ -28,6 +28,12 @@ pub fn parse_sort<V: View>(columns: &'static [Column<V>], text: &str) -> Result<
     Ok(keys)
 }
 
+/// As `parse_sort`, without the letters that no column has.
+pub fn known_sort<V: View>(columns: &'static [Column<V>], text: &str) -> Vec<Sort<V>> {
+    let is_known = |sign: &char| ",#+-".contains(*sign) || columns.iter().any(|column| column.letter == *sign);
+    parse_sort(columns, &text.chars().filter(is_known).collect::<String>()).unwrap_or_default()
+}
+
 /// Sorts by the keys, the first deciding; rows that tie stay as they were.
 pub fn sort_rows<V: View>(sorts: &[Sort<V>], rows: &mut Vec<V::Row<'_>>) {
     if sorts.is_empty() || rows.len() < 2 {

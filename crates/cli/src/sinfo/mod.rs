@@ -8,7 +8,7 @@ use wire::CallError;
 
 use crate::json;
 use crate::output::print;
-use crate::render::{Format, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
+use crate::render::{Format, all_letters, known_sort, parse_letters, parse_names, sort_rows};
 use crate::trouble::Trouble;
 use crate::users::Names;
 use crate::viewer::{Shown, Viewer};
@@ -96,13 +96,8 @@ pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Cl
     let with_empty = !options.by_node && !options.reasons;
     let mut groups = group::gather(&format, how, &partitions, with_empty, &scene);
     let sort = options.sort.as_deref().unwrap_or(if options.by_node { "N,#P" } else { "#P,-t" });
-    if let Ok(sorts) = parse_sort(COLUMNS, &sort.replace("#P", &columns::CONFIGURED.to_string())) {
-        sort_rows(&sorts, &mut groups);
-    } else {
-        shown.complaints.push(format!("sinfo: error: Invalid sort specification: {sort}"));
-        shown.failed = true;
-        return shown;
-    }
+    // What has no order is passed over, as in Slurm.
+    sort_rows(&known_sort(COLUMNS, &sort.replace("#P", &columns::CONFIGURED.to_string())), &mut groups);
     if options.json {
         shown.text = json::groups(options.shape, &config.cluster_name, &groups, nodes);
         if options.yaml {

@@ -135,6 +135,7 @@ fn nodes_are_gathered_by_the_columns_asked_for() {
     );
     check("-p debug -o %!", "%!\n%!\nInvalid node format specification: !\n");
     check("-h -o %P -S -P -p debug,short", "short\ndebug*\n");
+    check("-h -o %P -S -P,j -p debug,short", "short\ndebug*\n");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use model::time::Span;
 use crate::job_view::Scene;
 use crate::json;
 use crate::output::print;
-use crate::render::{Format, View, all_letters, parse_letters, parse_names, parse_sort, sort_rows};
+use crate::render::{Format, View, all_letters, known_sort, parse_letters, parse_names, parse_sort, sort_rows};
 use crate::trouble::Trouble;
 use crate::viewer::Viewer;
 use crate::watch::Watch;
@@ -152,6 +152,9 @@ fn is_step_meant(options: &Options, row: &steps::StepView) -> bool {
     wanted.iter().any(|(job, step)| *step == row.id && is_meant(job, row.job.job))
 }
 
+/// Columns of jobs that have no order.
+const UNSORTED: &str = "akoqrswxyAEFKRWXYZ";
+
 fn table<V: View>(
     options: &Options,
     default: &str,
@@ -169,7 +172,15 @@ fn table<V: View>(
     };
     let complaint = |word: String| format!("squeue: error: Invalid {what} format specification: {word}");
     shown.complaints.extend(unknown.into_iter().map(complaint));
-    match parse_sort(columns, options.sort.as_deref().or(sort).unwrap_or_default()) {
+    let wanted = options.sort.as_deref().or(sort).unwrap_or_default();
+    let sorts = match options.shows_steps {
+        true => Ok(known_sort(columns, wanted)),
+        false => match wanted.chars().find(|letter| UNSORTED.contains(*letter)) {
+            Some(letter) => Err(letter.to_string()),
+            None => parse_sort(columns, wanted),
+        },
+    };
+    match sorts {
         Ok(sorts) => sort_rows(&sorts, &mut rows),
         Err(letter) => {
             shown.complaints.push(format!("squeue: error: Invalid sort specification: {letter}"));

@@ -109,6 +109,7 @@ fn what_is_unknown_or_wrong_is_told_as_slurm_tells_it() {
     );
     assert_eq!(shown("-t nosuch").0.lines().next(), Some("squeue: error: Invalid job state specified: nosuch"));
     assert_eq!(shown("-h -S n!"), ("squeue: error: Invalid sort specification: !\n".into(), 1));
+    assert_eq!(shown("-h -S i,s"), ("squeue: error: Invalid sort specification: s\n".into(), 1), "it has no order");
     let (usage, code) = shown("-j 496 497");
     assert!(code == 1 && usage.starts_with("Usage: squeue [-A account]"));
     assert!(usage.ends_with("squeue: error: Unrecognized option: 497\n"));

@@ -15,7 +15,7 @@ pub(crate) fn create(cluster: &mut Cluster, by: Caller, name: &str, fields: &[Fi
         return Err(Reject::NoSuchPartition);
     }
     let mut config = (*cluster.config).clone();
-    config.partitions.push(Partition { name: name.into(), ..Partition::blank() });
+    config.partitions.push(Partition { name: name.into(), min_nodes: 1, ..Partition::blank() });
     change(cluster, config, name, fields)
 }
 

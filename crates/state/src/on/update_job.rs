@@ -62,6 +62,11 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if !by.is_admin {
             beyond_owner(cluster, job, changes)?;
         }
+        // A new importance is no release, but for an operator's of what a burst buffer holds.
+        let may_release = |held| held == model::HeldBy::BurstBuffer && by.is_admin;
+        if changes.priority.is_some_and(|priority| priority > 0) && job.held.is_some_and(|held| !may_release(held)) {
+            return Err(Reject::JobHeld);
+        }
         let first = if changes.comes_first == Some(true) { Some(first_priority(cluster, by, job)?) } else { None };
         // The queue's order, and the list of names, are found by the old values.
         forget_wait(cluster, id);

@@ -4,7 +4,7 @@ use model::time::Span;
 use model::update::JobChanges;
 use model::{Command, JobId};
 
-use crate::lab::{Lab, ROOT};
+use crate::lab::{ALICE, Lab, ROOT, batch};
 
 fn weighed() -> Lab {
     let mut lab = Lab::new();
@@ -57,4 +57,17 @@ fn what_an_administrator_says_stands_until_the_job_is_released() {
     assert_eq!((order(&lab), priority(&lab, second)), (vec![first, second], 1));
     lab.at(1020);
     assert_eq!((priority(&lab, first), priority(&lab, second)), (200, 100));
+}
+
+/// A new priority is no way around whoever holds the job.
+#[test]
+fn a_held_job_is_not_released_by_a_priority() {
+    let mut lab = Lab::new();
+    let job = lab.submit(batch());
+    lab.each(ROOT, Command::Hold { jobs: vec![job.into()], by_user: false }).unwrap();
+    for (by, priority) in [(ALICE, 1), (ROOT, 5000)] {
+        let changes = Box::new(JobChanges { priority: Some(priority), ..Default::default() });
+        assert_eq!(lab.each(by, Command::UpdateJob { job: job.into(), changes }), Err(model::Reject::JobHeld));
+    }
+    assert!(lab.job(job).held.is_some());
 }
