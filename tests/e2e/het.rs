@@ -10,6 +10,14 @@ fn script(cluster: &Cluster, name: &str, body: &str) {
 }
 
 #[test]
+fn filters_end_a_whole_by_its_leader() {
+    let cluster = Cluster::up("--nodes 2");
+    cluster.ok("sbatch -H -n1 : -n1 --wrap true");
+    let ended = cluster.run("scancel -t pending; squeue -h");
+    assert_eq!((ended.out.as_str(), ended.err.as_str(), ended.code), ("", "", 0));
+}
+
+#[test]
 fn a_script_with_two_components_runs_on_the_first_and_knows_both() {
     let cluster = Cluster::up("--nodes 3 --cpus 2");
     script(

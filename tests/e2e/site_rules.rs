@@ -2,7 +2,7 @@
 use crate::cluster::Cluster;
 
 const FILE: &str = "kill_on_bad_exit = 1\n\
-    [jobs]\nrequeue_exit = \"3\"\nmail_domain = \"example.org\"\n\
+    [jobs]\nrequeue_exit = \"3\"\nmail_domain = \"example.org\"\nmax_script_bytes = 1000\n\
     [[nodes]]\nnames = \"n[1-2]\"\ncpus = 2\nmemory_mb = 1000\nfeatures = [\"a\"]\n\
     [[nodes]]\nnames = \"n3\"\ncpus = 2\nmemory_mb = 1000\nfeatures = [\"b\"]\n\
     [[partitions]]\nname = \"debug\"\nnodes = \"ALL\"\ndefault = true\n";
@@ -18,6 +18,8 @@ fn a_sites_rules_hold_where_jobs_say_nothing() {
     assert_eq!((goes_on.out.trim(), goes_on.code), ("on", 7), "{}", goes_on.err);
     let again = cluster.run("timeout 60 sbatch -W -o /dev/null --wrap 'test \"$SLURM_RESTART_COUNT\" = 1 || exit 3'");
     assert_eq!(again.code, 0, "{}", again.err);
+    let long = cluster.run("(echo '#!/bin/sh'; head -c 1000 /dev/zero | tr '\\0' '#') | sbatch");
+    assert!(long.err.ends_with("other parameter too long\n"), "{}", long.err);
     let held = "scontrol show job $(sbatch -H --parsable --mail-type=END --wrap true) | grep -o 'MailUser=.*'";
     assert!(cluster.ok(held).ends_with("@example.org MailType=END"), "{}", cluster.ok(held));
 }

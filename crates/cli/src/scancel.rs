@@ -5,7 +5,7 @@ use std::io::Write;
 use model::command::JobResult;
 use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::signal::{self, Signal};
-use model::{Command, Job, JobRef, Reject, StepId, hostlist, job_state::JobState};
+use model::{Command, Job, JobId, JobRef, Reject, StepId, hostlist, job_state::JobState};
 use wire::{CallError, Controller};
 
 use crate::context;
@@ -284,11 +284,15 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
     if plan.verbosity > 0 && !plan.filter.is_empty() && !jobs.iter().any(|job| passes(&job)) {
         eprintln!("scancel: error: No active jobs match ALL job filters, including: {}", plan.filter.told());
     }
+    let meant: BTreeSet<JobId> = jobs.iter().filter(passes).map(|job| job.id).collect();
+    // Whoever ends a whole ends its components.
+    let is_covered =
+        |job: &Job| job.het.as_ref().is_some_and(|het| het.leader != job.id && meant.contains(&het.leader));
     let mut targets = Vec::new();
-    for job in jobs.iter().filter(|job| !job.is_over() && plan.filter.passes(job)) {
+    for job in jobs.iter().filter(|job| meant.contains(&job.id)) {
         let steps: Vec<StepId> =
             plan.targets.iter().filter(|target| names(&target.job, job)).filter_map(|target| target.step).collect();
-        if steps.is_empty() {
+        if steps.is_empty() && !is_covered(job) {
             let target = Target { job: reference(job), step: None };
             if !plan.asks || confirm(&format!("job_id={}", shown(&target.job)), job) {
                 targets.push(target);

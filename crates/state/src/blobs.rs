@@ -19,17 +19,6 @@ pub(crate) fn are_at_hand(cluster: &Cluster, wanted: &[BlobId], brought: &[Blob]
     if wanted.iter().all(at_hand) { Ok(()) } else { Err(Reject::MissingBlob) }
 }
 
-/// Scripts are kept by every controller for as long as their jobs: larger ones than the site allows are refused.
-pub(crate) fn is_short_enough(cluster: &Cluster, spec: &JobSpec, brought: &[Blob]) -> Result<(), Reject> {
-    let JobKind::Batch { script } = &spec.kind else { return Ok(()) };
-    let content = brought.iter().find(|blob| blob.id == *script).map(|blob| blob.content.len());
-    let n_bytes = content.or_else(|| cluster.blobs.get(script).map(|stored| stored.content.len())).unwrap_or(0);
-    match n_bytes as u64 > cluster.config.jobs.max_script_bytes {
-        true => Err(Reject::ScriptTooLong),
-        false => Ok(()),
-    }
-}
-
 pub(crate) fn take(cluster: &mut Cluster, wanted: &[BlobId], brought: &[Blob]) {
     for id in wanted {
         match cluster.blobs.get_mut(id) {

@@ -26,6 +26,7 @@ pub async fn submit(
         }
     }
     let blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    has_short_script(&api.published.now(), &specs, &blobs).map_err(|reject| to_status(&reject))?;
     if request.test_only {
         let text =
             try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
@@ -36,6 +37,18 @@ pub async fn submit(
         Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new() })),
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
         Err(refusal) => Err(refused(&refusal)),
+    }
+}
+
+/// Every controller keeps scripts as long as their jobs. Asked here and not by the state, which must go on taking what is in its log.
+fn has_short_script(cluster: &Cluster, specs: &[JobSpec], blobs: &[Blob]) -> Result<(), Reject> {
+    let most = cluster.config().jobs.max_script_bytes;
+    let is_script = |blob: &Blob| {
+        specs.iter().any(|spec| matches!(&spec.kind, model::JobKind::Batch { script } if *script == blob.id))
+    };
+    match blobs.iter().any(|blob| blob.content.len() as u64 > most && is_script(blob)) {
+        true => Err(Reject::ScriptTooLong),
+        false => Ok(()),
     }
 }
 
