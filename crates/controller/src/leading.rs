@@ -122,6 +122,7 @@ impl Leading {
             hand_overs: ground.hand_overs.clone(),
             ends_all: ground.ends_all.clone(),
             turns: Default::default(),
+            encoded: Default::default(),
         };
         let service = ControllerServer::new(api)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -2,6 +2,7 @@
 mod attend;
 pub mod authority;
 mod buffers;
+mod encoded;
 mod jobs;
 mod members;
 mod nodes;
@@ -81,6 +82,7 @@ pub struct Api {
     pub hand_overs: mpsc::Sender<HandOver>,
     pub ends_all: Arc<AtomicBool>,
     pub turns: room::Turns,
+    pub encoded: encoded::EncodedConfig,
 }
 
 impl Api {
@@ -442,7 +444,10 @@ impl Controller for Api {
         let cluster = self.published.now();
         let reader = self.reader(&request)?;
         Ok(Response::new(ConfigurationReply {
-            config: codec::encode(&reader.config(cluster.config())).into(),
+            config: match reader.hidden_from(cluster.config()) {
+                None => self.encoded.of(cluster.config()),
+                Some(partly) => codec::encode(&partly).into(),
+            },
             now_micros: self.door.now().0,
             started_micros: self.started.0,
             version: env!("CARGO_PKG_VERSION").into(),

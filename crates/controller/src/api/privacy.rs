@@ -58,13 +58,9 @@ impl Reader {
         if self.rules.events { Err(to_status(&model::Reject::NotPermitted)) } else { Ok(()) }
     }
 
-    /// Without partitions where those are private.
-    pub fn config(&self, config: &Config) -> Config {
-        let mut config = config.clone();
-        if self.rules.partitions {
-            config.partitions.clear();
-        }
-        config
+    /// The configuration without partitions, where those are private.
+    pub fn hidden_from(&self, config: &Config) -> Option<Config> {
+        self.rules.partitions.then(|| Config { partitions: Vec::new(), ..config.clone() })
     }
 
     /// Only what the caller could use.
