@@ -20,7 +20,7 @@ use self::support::on_cpu;
 mod support;
 
 const USERS_IN_AN_ACCOUNT: u32 = 99;
-const N_TURNS: u32 = 9;
+const N_TURNS: u32 = 25;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u32>().expect("a number"));

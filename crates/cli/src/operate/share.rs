@@ -106,8 +106,11 @@ fn sentence(all: &Accounts, standing: &Standing, one: &Association) -> String {
     match place.level_fs {
         None => format!("{has} and has used nothing of late, so it goes before all who have."),
         Some(_) if place.shares_norm == 0.0 => format!("{has}, so it goes last."),
-        Some(level) if level >= 1.0 => format!(
-            "{has} and used {} of what was used there: less than its share ({level:.2} times as much is left).",
+        Some(level) if (level - 1.0).abs() < 0.005 => {
+            format!("{has} and used {} of what was used there: just its share.", percent(place.usage_effective))
+        }
+        Some(level) if level > 1.0 => format!(
+            "{has} and used {} of what was used there: less than its share, which is {level:.2} times that.",
             percent(place.usage_effective)
         ),
         Some(level) => format!(

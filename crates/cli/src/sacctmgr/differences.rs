@@ -62,6 +62,11 @@ fn altering(
     let Some(one) = one else { return edits };
     let mut kept = Vec::new();
     for edit in edits {
+        // Told of apart.
+        if edit.field == Field::Classification {
+            kept.push(edit);
+            continue;
+        }
         let Some((title, before, after)) = difference(all, one, &edit) else { continue };
         lines.push(format!(" Changed {title:<20.20} for {kind:<7.7} {name:<10.10} {before:>8} -> {after}"));
         kept.push(edit);

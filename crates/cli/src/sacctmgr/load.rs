@@ -1,5 +1,5 @@
 //! `dump` and `load`: a cluster's tree as a file.
-use model::accounts::{Accounts, Association, Change, EntityFilter, ROOT};
+use model::accounts::{Account, Accounts, AdminLevel, Association, Change, Edit, EntityFilter, Field, ROOT, Value};
 use wire::Controller;
 
 use super::agree::commit;
@@ -103,9 +103,12 @@ async fn load(
             changes.push(Change::DeleteAccounts { filter });
         }
         before.associations.retain(|_, one| one.cluster != place || is_top(one));
+        // An account that has no place left is gone, and so are those who looked after it.
+        let has_place = |name: &String| before.associations.values().any(|one| one.account == *name);
+        before.accounts = all.accounts.iter().filter(|(name, _)| has_place(name)).map(pair).collect();
     }
     match dump::changes(&before, &cluster, &place, &text) {
-        Ok(found) => changes.extend(found),
+        Ok(found) => changes.extend(found.into_iter().map(|change| still_mighty(all, change))),
         Err(why) => {
             eprintln!("sacctmgr: error: {why}");
             return Ok(1);
@@ -119,8 +122,8 @@ async fn load(
     }
     let class = text.lines().filter(|line| line.to_lowercase().trim_start().starts_with("cluster"));
     let class = class.flat_map(|line| line.split(':')).find_map(|part| part.trim().strip_prefix("Classification="));
-    let before_it =
-        all.clusters.get(&place).map(|other| other.classification.as_str()).filter(|class| !class.is_empty());
+    let before_it = all.clusters.get(&place).map(|other| other.classification.as_str());
+    let before_it = before_it.filter(|class| !class.is_empty() && !order.cleans);
     let told = |class: &str| match before_it.filter(|before| *before != class) {
         Some(before) => format!("  Classification: {before} -> {class}\n"),
         None => format!("  Classification: {class}\n"),
@@ -133,6 +136,21 @@ async fn load(
         text.push_str(&format!(" Adding\n{}", added.concat()));
     }
     commit(controller, Change::Several(changes), &text, options).await
+}
+
+fn pair((name, account): (&String, &Account)) -> (String, Account) {
+    (name.clone(), account.clone())
+}
+
+/// Whoever leaves the tree and comes back at once keeps the rights that the file says nothing of.
+fn still_mighty(all: &Accounts, change: Change) -> Change {
+    let Change::AddUsers { names, accounts, partitions, mut edits, clusters } = change else { return change };
+    let level = names.first().and_then(|name| all.users.get(name)).map(|user| user.admin_level);
+    let is_told = edits.iter().any(|edit| edit.field == Field::AdminLevel);
+    if let Some(level) = level.filter(|level| *level != AdminLevel::None && !is_told && names.len() == 1) {
+        edits.push(Edit { field: Field::AdminLevel, value: Value::Text(level.name().to_lowercase()) });
+    }
+    Change::AddUsers { names, accounts, partitions, edits, clusters }
 }
 
 /// A line for what is new.
