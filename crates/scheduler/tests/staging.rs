@@ -310,3 +310,18 @@ fn who_waits_for_room_on_disks_is_told_so_and_keeps_nobody_waiting() {
     world.schedule();
     assert_eq!(world.reason(wide).0, Some(Reason::Resources));
 }
+
+#[test]
+fn what_depends_on_the_number_of_a_node_is_not_brought_ahead() {
+    for (source, is_ahead) in [("/data/all", true), ("/data/%n", true), ("/data/part.%t", false)] {
+        let mut world = cluster(|_| ());
+        occupy(&mut world, 10);
+        let text = format!(
+            "#DW jobdw capacity=1GiB access_mode=private pool=nvme\n\
+             #DW stage_in type=file source={source} destination=$DW_JOB_PRIVATE/in"
+        );
+        let job = world.submit_spec(spec(&text, 10));
+        let plan = world.schedule();
+        assert_eq!(staged_by(&plan).contains(&job), is_ahead, "{source}");
+    }
+}
