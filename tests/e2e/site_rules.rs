@@ -41,3 +41,14 @@ fn nodes_of_a_job_are_of_the_kinds_it_asks_for() {
         assert!(refused.err.contains("Invalid feature specification"), "{wrong}: {}", refused.err);
     }
 }
+
+#[test]
+fn letters_of_accounts_may_be_large_and_idle_nodes_may_be_made_idle() {
+    let cluster = Cluster::configured(FILE);
+    let shown = cluster.ok("sbatch -H -A MyProject -q NorMal --wrap true > /dev/null; squeue -h -o '%a %q'");
+    assert_eq!(shown, "myproject normal");
+    cluster.ok("scontrol update nodename=n1 state=down reason=test");
+    cluster.ok("scontrol update nodename=n[1-3] state=idle reason=test");
+    assert_eq!(cluster.ok("sinfo -h -o %T"), "idle");
+    assert_eq!(cluster.run("scontrol update nodename=n1 state=resume").code, 1);
+}

@@ -137,4 +137,6 @@ pub enum NodeChange {
     Create(Box<NodeConfig>),
     /// A node that was created, or has joined, is no more.
     Delete,
+    /// As `Resume`, but a node that is idle may stay so.
+    Idle,
 }

@@ -257,7 +257,8 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
     match word.to_ascii_uppercase().as_str() {
         "DRAIN" => Ok(NodeChange::Drain { reason: with_reason()? }),
         "DOWN" => Ok(NodeChange::Down { reason: with_reason()? }),
-        "RESUME" | "IDLE" => Ok(NodeChange::Resume),
+        "RESUME" => Ok(NodeChange::Resume),
+        "IDLE" => Ok(NodeChange::Idle),
         "UNDRAIN" => Ok(NodeChange::Undrain),
         "FAIL" | "FAILING" => Ok(NodeChange::Fail { reason: with_reason()? }),
         "CANCEL_REBOOT" => Ok(NodeChange::CancelReboot),

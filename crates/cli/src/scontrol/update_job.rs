@@ -33,7 +33,7 @@ impl<Z: Zone> ZoneDyn for Z {
 /// Keys with the fewest letters that name them, in the order in which abbreviations are tried.
 const KEYS: &[(&str, usize, Apply)] = &[
     ("Account", 2, |changes, value, _| {
-        changes.account = Some(value.into());
+        changes.account = Some(value.to_lowercase());
         Ok(())
     }),
     ("AdminComment", 3, |changes, value, _| {
@@ -170,7 +170,7 @@ const KEYS: &[(&str, usize, Apply)] = &[
         Ok(())
     }),
     ("QOS", 1, |changes, value, _| {
-        changes.qos = Some(value.into());
+        changes.qos = Some(value.to_lowercase());
         Ok(())
     }),
     ("ReqNodeList", 8, set_nodes),

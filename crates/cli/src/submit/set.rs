@@ -68,7 +68,8 @@ impl Argument<'_> {
 }
 
 pub fn account(request: &mut Request, given: &Argument) -> Done {
-    request.spec.account = given.owned();
+    // Accounts and QOS are known in small letters.
+    request.spec.account = given.text().to_lowercase();
     Ok(())
 }
 
@@ -376,7 +377,7 @@ pub fn propagate(request: &mut Request, given: &Argument) -> Done {
 }
 
 pub fn qos(request: &mut Request, given: &Argument) -> Done {
-    request.spec.qos = given.owned();
+    request.spec.qos = given.text().to_lowercase();
     Ok(())
 }
 

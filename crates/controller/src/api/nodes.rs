@@ -23,6 +23,7 @@ fn is_own_health(command: &Command, node: &str) -> bool {
         | NodeChange::Undrain
         | NodeChange::Down { .. }
         | NodeChange::Resume
+        | NodeChange::Idle
         | NodeChange::Reason(_)
         | NodeChange::Fail { .. } => true,
         NodeChange::Features(_)

@@ -202,6 +202,11 @@ fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
         NodeChange::Resume if node.phase == NodePhase::Up && !node.drain && node.reboot.is_none() => {
             Err(Reject::InvalidNodeState)
         }
+        NodeChange::Idle
+            if node.phase == NodePhase::Up && !node.drain && node.reboot.is_none() && !node.jobs.is_empty() =>
+        {
+            Err(Reject::InvalidNodeState)
+        }
         NodeChange::CancelReboot if node.reboot.as_ref().is_none_or(|reboot| reboot.issued.is_some()) => {
             Err(Reject::InvalidNodeState)
         }
@@ -269,7 +274,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
             note(node, reason);
             fail_jobs(cluster, name);
         }
-        NodeChange::Resume => {
+        NodeChange::Resume | NodeChange::Idle => {
             node.drain = false;
             node.has_failed = false;
             node.reason = None;
