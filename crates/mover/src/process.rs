@@ -209,10 +209,10 @@ pub(crate) fn become_user(identity: &Identity) -> std::io::Result<()> {
             check(libc::setresgid(identity.gid, identity.gid, identity.gid))?;
             // Every thread of the process changes with this one; capabilities go with the last uid 0.
             check(libc::setresuid(identity.uid, identity.uid, identity.uid))?;
+            // The user must not be able to write into root's journal through this process.
+            check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0))?;
         }
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
-        // The user must not be able to write into the journal through this process.
-        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0))?;
     }
     Ok(())
 }
