@@ -26,7 +26,7 @@ pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// How often one that does not answer is told to end, and how long it is left alone in between.
-const END_TRIES: u32 = 8;
+const END_TRIES: u32 = 4;
 const END_PAUSE: Duration = Duration::from_millis(200);
 /// A hand-over that has not happened by then will not.
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(10);

@@ -103,7 +103,7 @@ pub enum Reject {
     BeyondOwner,
     /// Whoever is nobody's operator does not put a job before others.
     BadNice,
-    /// Its owner does not weigh a job that is held.
+    /// A job that is held is not weighed.
     JobHeld,
     /// A bug: the entry was not applied.
     Internal(String),

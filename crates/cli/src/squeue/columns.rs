@@ -148,7 +148,6 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "ntpernode", "NTASKS_PER_NODE", |view, out| {
         put(out, view.spec().size.tasks_per_node.unwrap_or_default())
     }),
-    // What nobody can ask for here has one value for all.
     column('v', "reservation", "RESERVATION", |view, out| or_null(&view.reservation(), out)),
     column('W', "licenses", "LICENSES", |view, out| or_null(&view.spec().licenses.to_string(), out)),
     column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),

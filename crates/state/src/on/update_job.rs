@@ -117,9 +117,6 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
 
 /// What only operators may change of a job, even of their own.
 fn beyond_owner(cluster: &Cluster, job: &Job, changes: &JobChanges) -> Result<(), Reject> {
-    if changes.priority.is_some() && job.held.is_some() {
-        return Err(Reject::JobHeld);
-    }
     let is_raised = changes.priority.is_some_and(|priority| priority > shown(&cluster.config, job, cluster.now));
     let is_beyond =
         changes.site_factor.is_some() || changes.admin_comment.is_some() || changes.nice.is_some_and(|nice| nice < 0);
