@@ -142,8 +142,10 @@ fn a_node_that_cannot_note_what_it_runs_takes_no_more_jobs() {
     let spool = dir.join("spool/n1");
     let cluster = Cluster { dir };
     cluster.start(&format!("--config {}", cluster.dir.join("wanted.conf").display()));
-    let runs = cluster.sbatch("-w n1 -o /dev/null --wrap 'while [ ! -e go ]; do sleep 0.05; done'");
-    cluster.wait_state(&runs, "RUNNING");
+    let script = "touch ready; while [ ! -e go ]; do sleep 0.05; done";
+    let runs = cluster.sbatch(&format!("-w n1 -o /dev/null --wrap '{script}'"));
+    // It is told to run before its script has been written.
+    cluster.wait_file("ready", |_| true);
     let _ = fs::write(spool.join("filler"), vec![0; 1 << 20]);
     let fails = cluster.sbatch("-w n1 -o /dev/null --wrap 'echo ran >> ran'");
     cluster

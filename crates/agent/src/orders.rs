@@ -14,9 +14,6 @@ use crate::run::NotLaunched;
 use crate::table::Agent;
 use crate::{care, hooks, run, staging};
 
-/// As Slurm says it of a node whose daemon could not start a job.
-const LAUNCH_FAILED: &str = "batch job complete failure";
-
 pub fn obey(agent: &Arc<Agent>, order: Order) {
     match order {
         Order::Welcome => {
@@ -71,7 +68,7 @@ pub fn launch_run(agent: &Arc<Agent>, number: u64, launch: Launch) {
         // Every job that came here would fail.
         Err(NotLaunched::Spool(why)) => {
             tracing::error!(why, "this node can run nothing");
-            DutyResult::HookFailed { nodes: vec![node], why, drained_for: LAUNCH_FAILED.into() }
+            DutyResult::HookFailed { nodes: vec![node], why, drained_for: run::LAUNCH_FAILED.into() }
         }
     };
     agent.table().report(Report::Answer { number, result });

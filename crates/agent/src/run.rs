@@ -18,6 +18,9 @@ use crate::sys;
 use crate::table::{Agent, Entry};
 use crate::{leftovers, spool};
 
+/// As Slurm says it of a node whose daemon could not start a job.
+pub const LAUNCH_FAILED: &str = "batch job complete failure";
+
 /// Why there is no run.
 #[derive(Debug)]
 pub enum NotLaunched {
@@ -256,6 +259,7 @@ pub fn conclude(agent: &Agent, slot: u32, run: RunId, exit: ExitStatus, launch_e
         exit,
         out_of_memory: false,
         launch_error,
+        drained_for: String::new(),
         usage: None,
     };
     if let Err(error) = agent.spool.conclude(slot, &exited) {

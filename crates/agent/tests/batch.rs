@@ -104,6 +104,17 @@ async fn an_output_file_that_cannot_be_opened_is_a_launch_error() {
 }
 
 #[tokio::test]
+async fn a_node_that_cannot_write_scripts_says_that_it_is_at_fault() {
+    let mut world = World::new().await;
+    std::fs::write(world.dir.join("spool/slot-0"), "no directory").unwrap();
+    world.launch(world.script(1, "echo ran > ran")).await;
+    let exited = world.exit(1).await;
+    assert!(exited.launch_error.is_some_and(|why| why.starts_with("cannot write the script")));
+    assert_eq!(exited.drained_for, "batch job complete failure");
+    assert!(!world.dir.join("work/ran").exists());
+}
+
+#[tokio::test]
 async fn a_missing_work_dir_falls_back_to_tmp() {
     let mut world = World::new().await;
     let mut launch = world.script(1, "pwd");

@@ -262,6 +262,9 @@ pub struct Exited {
     pub out_of_memory: bool,
     /// It never came to run its program; why.
     pub launch_error: Option<String>,
+    /// It was the node that kept the program from running, and would keep every other: why it is drained.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub drained_for: String,
     /// None from agents that did not measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,

@@ -20,12 +20,12 @@ use super::identity::Identity;
 use super::measure::{Meter, own_peak_bytes};
 use super::memory::Memory;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
-use super::work::{self, Prepared};
+use super::work::{self, NotStarted, Prepared};
 use super::{delivered, notes, pmi, pmix, task};
 use crate::cgroup::Cgroup;
 use crate::protocol::{FromSupervisor, Start, ToSupervisor, Whom};
 use crate::spool::{self, Mark};
-use crate::{frame, sys};
+use crate::{frame, run, sys};
 
 /// Slurm's status of a script whose output file cannot be opened.
 const NO_FILES: ExitStatus = ExitStatus { code: 0, signal: 53 };
@@ -82,7 +82,7 @@ struct Watch<'a> {
     kill_at: Option<i64>,
     /// That the run is being ended is said once, by the first node.
     has_said_end: bool,
-    launch_error: Option<String>,
+    not_started: Option<NotStarted>,
     carried_out: CarriedOut,
     /// What ended it before a task was started.
     ended_unborn: Option<i32>,
@@ -134,7 +134,7 @@ fn supervise(control: Control, start: Start, mut record: File, signals: &OwnedFd
         notes: None,
         kill_at: None,
         has_said_end: !is_first_node,
-        launch_error: None,
+        not_started: None,
         carried_out: CarriedOut::default(),
         ended_unborn: None,
         phase: Phase::Running,
@@ -170,16 +170,16 @@ impl Watch<'_> {
     fn launch(&mut self) {
         let prepared = match work::prepare(&self.start, self.identity) {
             Ok(prepared) => prepared,
-            Err(why) => return self.launch_error = Some(why),
+            Err(why) => return self.not_started = Some(why),
         };
         self.pmix = match pmix::Server::start(&self.start, self.identity) {
             Ok(server) => server,
-            Err(why) => return self.launch_error = Some(why),
+            Err(why) => return self.not_started = Some(why.into()),
         };
         self.charge.servant = self.pmix.as_ref().map(pmix::Server::pid);
         for prepared in prepared {
             if let Err(error) = self.start_task(prepared) {
-                self.launch_error = Some(format!("cannot start a process: {error}"));
+                self.not_started = Some(format!("cannot start a process: {error}").into());
                 self.charge.kill();
                 return;
             }
@@ -294,14 +294,18 @@ impl Watch<'_> {
             attempt: launch.attempt,
             step: launch.step,
             node: self.start.node.clone(),
-            exit: match &self.launch_error {
+            exit: match &self.not_started {
                 Some(_) => NO_FILES,
                 None if self.ended_unborn.is_some() => ExitStatus::signaled(self.ended_unborn.unwrap_or(0) as u8),
                 None if out_of_memory => ExitStatus::OUT_OF_MEMORY,
                 None => worst,
             },
             out_of_memory,
-            launch_error: self.launch_error.clone(),
+            launch_error: self.not_started.as_ref().map(|not| not.why.clone()),
+            drained_for: match &self.not_started {
+                Some(not) if not.is_the_nodes_fault => run::LAUNCH_FAILED.into(),
+                _ => String::new(),
+            },
             usage: Some(Box::new(self.meter.usage())),
         };
         let _ = self.record.write_all(&frame::encode(&Mark::Result(exited.clone())));
@@ -312,8 +316,8 @@ impl Watch<'_> {
             return;
         }
         self.control.send(&ended);
-        self.outbox.push(match &self.launch_error {
-            Some(why) => FromStep::Failed { why: why.clone() },
+        self.outbox.push(match &self.not_started {
+            Some(not) => FromStep::Failed { why: not.why.clone() },
             None => FromStep::Finished,
         });
         self.phase = Phase::Lingering { until: now + LINGER_MILLIS };

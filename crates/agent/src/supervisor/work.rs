@@ -33,22 +33,36 @@ pub struct Prepared {
     pub is_terminal: bool,
 }
 
-/// An error is a reason why nothing can be started.
-pub fn prepare(start: &Start, identity: &Identity) -> Result<Vec<Prepared>, String> {
+/// Why nothing can be started.
+pub struct NotStarted {
+    pub why: String,
+    /// Nothing else could be started here either.
+    pub is_the_nodes_fault: bool,
+}
+
+impl From<String> for NotStarted {
+    fn from(why: String) -> Self {
+        NotStarted { why, is_the_nodes_fault: false }
+    }
+}
+
+pub fn prepare(start: &Start, identity: &Identity) -> Result<Vec<Prepared>, NotStarted> {
     match &start.launch.step_spec {
         None => Ok(vec![prepare_batch(start, identity)?]),
         Some(spec) => {
             let mut files = Files::new(start, identity);
             let tasks = 0..environment::tasks_here(&start.launch);
-            tasks.map(|local_id| prepare_task(start, identity, spec, &mut files, local_id)).collect()
+            let tasks = tasks.map(|local_id| prepare_task(start, identity, spec, &mut files, local_id));
+            Ok(tasks.collect::<Result<_, String>>()?)
         }
     }
 }
 
-fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, String> {
+fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, NotStarted> {
     let launch = &start.launch;
     let spec = &launch.job_spec;
-    let script = write_script(start, identity).map_err(|error| format!("cannot write the script: {error}"))?;
+    let script = write_script(start, identity)
+        .map_err(|error| NotStarted { why: format!("cannot write the script: {error}"), is_the_nodes_fault: true })?;
     let mode = match spec.open_mode {
         OpenMode::Append => Mode::Append,
         OpenMode::Default if launch.is_rerun => Mode::Append,

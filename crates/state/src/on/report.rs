@@ -95,14 +95,19 @@ fn launch_failed(cluster: &mut Cluster, id: JobId, why: &str) {
     never_started(cluster, id, Outcome::Failed, Some(Reason::JobLaunchFailure), why);
 }
 
-/// A node could not be prepared: whoever looks at it releases the job.
+/// A node could not be prepared.
 fn prolog_failed(cluster: &mut Cluster, id: JobId, why: &str) {
+    keep_from_failed_node(cluster, id);
+    never_started(cluster, id, Outcome::Cancelled, None, why);
+}
+
+/// A batch job that its node let down runs again: whoever looks at the node releases it.
+fn keep_from_failed_node(cluster: &mut Cluster, id: JobId) {
     let flags = cluster.config.hooks.flags;
     let job = &cluster.jobs[&id];
     if job.spec.is_batch() && (job.spec.requeue.unwrap_or(true) || flags.force_requeue) {
         requeue(cluster, id, (!flags.no_hold_on_failure).then_some(HeldBy::LaunchFailed));
     }
-    never_started(cluster, id, Outcome::Cancelled, None, why);
 }
 
 /// The run is followed by another of its own accord; whoever was requeued so too often is held.
@@ -187,6 +192,9 @@ pub(crate) fn exited(cluster: &mut Cluster, exited: &Exited) -> Answer {
             step_exited(cluster, exited);
         }
     }
+    if !exited.drained_for.is_empty() {
+        on::node::drain_after(cluster, std::slice::from_ref(&exited.node), &exited.drained_for);
+    }
     cluster.unsettled.insert(exited.job);
     Ok(Reply::Ok)
 }
@@ -211,7 +219,10 @@ fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
     // An exit proves the launch, whose own report may come later.
     job_life::take(cluster, id, Step::Launched);
     let (outcome, reason) = outcome_of(exited);
-    requeue_by_exit(cluster, exited);
+    match exited.drained_for.is_empty() {
+        true => requeue_by_exit(cluster, exited),
+        false => keep_from_failed_node(cluster, id),
+    }
     job_life::end(cluster, id, outcome, reason);
     if let Some(why) = &exited.launch_error {
         cluster.job_mut(id).reason_text = why.clone();

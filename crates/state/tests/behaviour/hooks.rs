@@ -1,8 +1,8 @@
 //! The site's programs around jobs: what waits for them, and what follows when they fail.
-use model::command::DutyResult;
+use model::command::{DutyResult, Exited};
 use model::job_state::JobState;
 use model::node::Run;
-use model::{Command, ExitStatus, HeldBy, JobId, Outcome, Owner, Phase, Reason, Reply, Task};
+use model::{Command, ExitStatus, HeldBy, JobId, Outcome, Owner, Phase, Reason, Reply, StepId, Task};
 
 use crate::lab::{ALICE, Lab, ROOT, batch, cancel, config};
 
@@ -68,6 +68,29 @@ fn a_failed_prolog_drains_the_node_and_holds_the_job() {
     assert_eq!(record.reason_text, "launch failed requeued held");
     lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
     assert_eq!(lab.job(job).held, None);
+}
+
+#[test]
+fn a_node_that_cannot_run_a_script_is_drained_and_the_job_is_kept() {
+    let mut lab = Lab::new();
+    let job = lab.submit(batch());
+    assert!(lab.place(job, None, "n2"));
+    lab.done(job, Task::Launch);
+    let exited = Exited {
+        job,
+        attempt: lab.job(job).attempt,
+        step: StepId::Batch,
+        node: "n2".into(),
+        exit: ExitStatus::signaled(53),
+        launch_error: Some("cannot write the script".into()),
+        drained_for: "batch job complete failure".into(),
+        ..Exited::default()
+    };
+    lab.ok(ROOT, Command::Exited(exited));
+    let node = lab.node("n2");
+    assert_eq!(node.reason.as_ref().map(|reason| reason.text.as_str()), Some("batch job complete failure"));
+    let record = lab.job(job);
+    assert_eq!((record.phase, record.held, node.drain), (Phase::Pending, Some(HeldBy::LaunchFailed), true));
 }
 
 #[test]
