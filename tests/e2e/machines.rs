@@ -104,7 +104,7 @@ fn three_controllers_of_three_machines_survive_the_first() {
     for node in [&node, &late] {
         assert_eq!(node.0.ok(&format!("squeue -h -j {long} -o %T")), "RUNNING", "the node's commands find their way");
     }
-    second.0.wait_for("sinfo -h -t idle,mixed,allocated -o %D | paste -sd+ | bc", "2");
+    second.0.wait_for("echo $(($(sinfo -h -t idle,mixed,allocated -o %D | paste -sd+)))", "2");
     // A node that restarts now still knows whom it was told of.
     kill_9(node.0.agent_pid("a1"));
     node.0.start("");

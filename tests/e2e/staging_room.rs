@@ -1,6 +1,7 @@
 //! Room for burst buffers: foreign files in a pool, jobs that take more than they asked for, nodes that never return, and what users
 //! put into their trees.
 use std::fs;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use crate::burst::{burst_with, movers};
@@ -155,28 +156,29 @@ fn odd_trees_come_back_as_they_were_and_leave_nothing() {
     let burst = burst_with("");
     let cluster = &burst.cluster;
     let make = r#"
-import os, socket
-base = os.environ["DW_JOB_STRIPED"] + "/in/"
-os.chdir(base)
-open("two\nlines", "w").write("a")
-open(" leading", "w").write("b")
-open("-rf", "w").write("c")
-open("\\back\tslash", "w").write("d")
-open(b"\xff\xfe", "w").write("e")
-os.mkfifo("fifo")
-socket.socket(socket.AF_UNIX).bind("socket")
-open("setuid", "w").write("f"); os.chmod("setuid", 0o6755)
-os.link("f1", "hard")
-os.symlink("/etc/passwd", "link")
-os.symlink("nowhere", "dangling")
-os.mkdir("empty"); os.chmod("empty", 0o500)
-os.mkdir("many")
-for n in range(3000): open("many/%d" % n, "w").close()
-for n in range(1500):
-    os.mkdir("deeper"); os.chdir("deeper")
+cd "$DW_JOB_STRIPED/in"
+printf a > $'two\nlines'
+printf b > ' leading'
+printf c > ./-rf
+printf d > $'\\back\tslash'
+printf e > $'\xff\xfe'
+mkfifo fifo
+printf f > setuid; chmod 6755 setuid
+ln f1 hard
+ln -s /etc/passwd link
+ln -s nowhere dangling
+mkdir empty; chmod 500 empty
+mkdir many; (cd many; touch $(seq 0 2999))
+pwd > "$SLURM_SUBMIT_DIR/made"
+deeper=$(printf 'deeper/%.0s' $(seq 500))
+for n in 1 2 3; do mkdir -p "$deeper" && cd "$deeper" || exit; done
+while [ ! -e "$SLURM_SUBMIT_DIR/go" ]; do sleep 0.05; done
 "#;
-    fs::write(cluster.dir.join("work/make.py"), make).unwrap();
-    let job = burst.submit("odd", "", "flash", "python3 make.py");
+    fs::write(cluster.dir.join("work/make.sh"), make).unwrap();
+    let job = burst.submit("odd", "", "flash", "bash make.sh");
+    let base = cluster.wait_file("made", |text| text.ends_with('\n'));
+    let _socket = UnixListener::bind(Path::new(base.trim_end()).join("socket")).unwrap();
+    cluster.ok("touch go");
     // So deep a tree is refused, but told clearly; what is not too deep has been copied.
     let said = cluster.wait_until(&format!("squeue -h -j {job} -o '%t %r'"), |said| said.out.contains("failed:"));
     assert!(said.out.contains("levels deep"), "{said:?}");

@@ -149,7 +149,7 @@ fn nodes_are_created_come_by_themselves_and_go() {
     let told = cluster.ok("sdiag");
     assert!(told.contains("Placement statistics (topology/tree)"), "{told}");
     cluster.ok(&format!("scancel {job}"));
-    cluster.wait_for("sinfo -h -n d[1,3] -t idle -o %D", "2");
+    cluster.wait_for("sinfo -h -n d[1,3] -o '%T %D'", "idle 2");
     cluster.ok("scontrol delete NodeName=d[1-3]");
     assert_eq!(cluster.ok("sinfo -h -o %N"), "n[1-4]");
     for agent in &mut agents {
