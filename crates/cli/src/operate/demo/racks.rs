@@ -1,16 +1,12 @@
 //! The demo's part about the network: two racks with a switch each, and a job of four nodes that is not torn apart.
-use std::time::{Duration, Instant};
-
 use model::NodeName;
 use model::topology::{Switch, Topology, TopologyKind};
 
-use super::interrupt;
 use super::scripts::NODES;
-use super::stage::Stage;
+use super::stage::{Stage, wait};
 
 /// Nodes in a rack.
 const RACK: u32 = 4;
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Racks of four below one switch.
 pub fn network() -> Topology {
@@ -30,7 +26,8 @@ pub fn tell(stage: &Stage) -> Result<(), String> {
     let small = stage.submit(&["--job-name=small", "--output=/dev/null", "--wrap=sleep 60"])?.to_string();
     let wide = ["--job-name=four", "--nodes=4", "--output=/dev/null", "--wrap=sleep 60"];
     let four = stage.submit(&wide)?.to_string();
-    wait(stage, &four)?;
+    let state = || stage.quietly("squeue", &["-h", "-j", &four, "-o", "%t"]).unwrap_or_default();
+    wait("the job of four nodes did not start", || state().trim() == "R")?;
     stage.show_verb("topo", &[])?;
     let nodes = stage.quietly("squeue", &["-h", "-j", &four, "-o", "%N"])?;
     let nodes = nodes.trim();
@@ -41,18 +38,4 @@ pub fn tell(stage: &Stage) -> Result<(), String> {
         "   rack1 has but three nodes left, so the four are {nodes}: one switch between them, and rack1 stays for smaller jobs"
     );
     stage.show("scancel", &[&small, &four])
-}
-
-fn wait(stage: &Stage, job: &str) -> Result<(), String> {
-    let give_up = Instant::now() + PATIENCE;
-    while stage.quietly("squeue", &["-h", "-j", job, "-o", "%t"])?.trim() != "R" {
-        if interrupt::requested().is_some() {
-            return Err("interrupted".into());
-        }
-        if Instant::now() > give_up {
-            return Err("the job of four nodes did not start".into());
-        }
-        std::thread::sleep(Duration::from_millis(40));
-    }
-    Ok(())
 }

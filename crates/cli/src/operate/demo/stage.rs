@@ -5,10 +5,15 @@ use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::super::folder::{Folder, cannot};
 use super::super::settle::Wanted;
 use super::super::{down, up};
+use super::interrupt;
+
+/// How long a part of the demo waits for what it wants to show.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Gone, with all that plays on it, when it is dropped.
 pub struct Stage {
@@ -240,6 +245,21 @@ fn picture(n_done: u32, n_running: u32, n_all: u32, noun: &str) -> String {
     let n_waiting = n_all.saturating_sub(n_done + n_running);
     let cells = [("#", n_done), ("+", n_running), (".", n_waiting)].map(|(sign, n)| sign.repeat(n as usize)).concat();
     format!("[{cells}] {n_done} of {n_all} {noun} done, {n_running} running")
+}
+
+/// Looks until it is so, the demo is interrupted, or it has taken too long.
+pub fn wait(complaint: &str, mut is_so: impl FnMut() -> bool) -> Result<(), String> {
+    let give_up = Instant::now() + PATIENCE;
+    while !is_so() {
+        if interrupt::requested().is_some() {
+            return Err("interrupted".into());
+        }
+        if Instant::now() > give_up {
+            return Err(complaint.into());
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The demo's part about suspension: a job stands still, and its clock with it.
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::interrupt;
-use super::stage::Stage;
+use super::stage::{Stage, wait};
 
 const SCRIPT: &str = r#"#!/bin/sh
 #SBATCH --job-name=clock
@@ -12,7 +11,6 @@ while :; do echo tick; sleep 0.1; done
 
 /// So long the job stands still, to be seen.
 const STILL: Duration = Duration::from_secs(2);
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn tell(stage: &Stage) -> Result<(), String> {
     stage.write("clock.sh", SCRIPT)?;
@@ -37,19 +35,6 @@ pub fn tell(stage: &Stage) -> Result<(), String> {
     stage.show("scontrol", &["resume", &job])?;
     wait("the job did not go on", || n_ticks() > last)?;
     stage.show("squeue", &shown)?;
-    stage.show("scancel", &[&job])
-}
-
-fn wait(complaint: &str, mut is_so: impl FnMut() -> bool) -> Result<(), String> {
-    let give_up = Instant::now() + PATIENCE;
-    while !is_so() {
-        if interrupt::requested().is_some() {
-            return Err("interrupted".into());
-        }
-        if Instant::now() > give_up {
-            return Err(complaint.into());
-        }
-        std::thread::sleep(Duration::from_millis(40));
-    }
-    Ok(())
+    stage.show("scancel", &[&job])?;
+    wait("the job did not end", || stage.quietly("squeue", &["-h", "-j", &job]).is_ok_and(|text| text.is_empty()))
 }
