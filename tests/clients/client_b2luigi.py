@@ -38,6 +38,8 @@ pathlib.Path("flow.py").write_text(textwrap.dedent("""
     if __name__ == "__main__":
         b2luigi.set_setting("result_dir", "results")
         b2luigi.set_setting("batch_system", "slurm")
+        # It believes what it has heard for two minutes otherwise.
+        b2luigi.set_setting("batch_status_cache_ttl", 3)
         b2luigi.process(Sum(), batch=True, workers=3)
 """))
 subprocess.run([sys.executable, "flow.py", "--batch"], timeout=200, check=True)
