@@ -33,6 +33,7 @@ mod sharing;
 mod site_rules;
 mod slurm_conf;
 mod staging;
+mod staging_commands;
 mod staging_ends;
 mod staging_fanout;
 mod staging_revoked;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use crate::burst::{burst_with, movers};
+use crate::burst::{burst_with, empty, movers};
 use crate::cluster::kill_9;
 
 /// A small file system below a pool's root; says whether there is one.
@@ -229,4 +229,21 @@ fn a_command_can_wait_until_the_data_is_back() {
     let job = said.out.split_whitespace().last().unwrap().to_owned();
     cluster.ok(&format!("scancel --hurry {job}"));
     burst.nothing_is_left();
+}
+
+/// Whoever removes a shared home is not always the one who has made it.
+#[test]
+fn a_persistent_buffer_leaves_no_records_of_those_who_made_it() {
+    let burst = empty(2, "flags = [\"EnablePersistent\"]");
+    let cluster = &burst.cluster;
+    burst.write("make", "#!/bin/sh\n#BB create_persistent name=library capacity=1MiB\n");
+    burst.write("destroy", "#!/bin/sh\n#BB destroy_persistent name=library\n");
+    for _ in 0..2 {
+        for script in ["make", "destroy"] {
+            let job = cluster.sbatch(&format!("-N0 {script}"));
+            cluster.wait_state(&job, "COMPLETED");
+            assert_eq!(burst.pools.join("flash/persistent/library").exists(), script == "make");
+        }
+        burst.nothing_is_left();
+    }
 }

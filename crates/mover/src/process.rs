@@ -126,6 +126,8 @@ pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> i32 {
             if crate::clean(&order, &files.journal).is_ok() { DONE } else { FAILED }
         }
         Ok((order, files, stop)) => {
+            // The lock says that somebody is at it: until it is written how that ended, and while commands run, which do not inherit it.
+            let _locked = files.journal.try_clone();
             let status = if order.commands.is_empty() {
                 run(&order, files, &stop)
             } else {

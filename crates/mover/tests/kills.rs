@@ -268,3 +268,22 @@ fn commands_run_after_the_copies_and_their_words_are_told() {
     let text = status(&folder).unwrap().outcome.unwrap().text();
     assert!(text.contains("exit status: 3") && text.ends_with("oh dear"), "{text}");
 }
+
+#[test]
+fn a_mover_holds_its_journal_while_commands_run_and_they_end_with_it() {
+    let folder = Folder::new();
+    folder.write("source", b"copied");
+    let mut order = order(Kind::File, &folder.text("source"), &folder.text("target"));
+    order.work_dir = folder.0.to_str().unwrap().to_owned();
+    order.commands = vec!["sleep 300 & touch begun; wait".into()];
+    let mut child = start(&folder, &order);
+    wait_for("the command", || folder.path("begun").exists());
+    let journal = fs::File::open(folder.path("journal")).unwrap();
+    let taken = rustix::fs::flock(&journal, rustix::fs::FlockOperation::NonBlockingLockShared);
+    assert_eq!(taken, Err(rustix::io::Errno::WOULDBLOCK), "whoever looks must see that a mover is there");
+    // SAFETY: a plain call; the mover leads its own group.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGTERM) };
+    assert!(!child.wait().unwrap().success());
+    process::wait_gone(&journal).unwrap();
+    assert_eq!(outcome(status(&folder).unwrap()).ending, Ending::Cancelled);
+}

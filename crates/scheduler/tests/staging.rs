@@ -83,6 +83,36 @@ fn the_important_are_served_first_and_nobody_overtakes_in_the_same_pool() {
     assert_eq!(staged_by(&world.schedule()), [second, small]);
 }
 
+/// What others have reserved is no room that anybody could give back: whoever waits for it is in nobody's way.
+#[test]
+fn who_waits_for_reserved_space_holds_up_nobody() {
+    use model::reservation::{Flag, Members};
+    use model::reservation_field::{Field, MembersChange};
+    let mut world = cluster(|_| ());
+    let own = Members { names: vec!["0".into()], are_excluded: false };
+    let fields = vec![
+        Field::Start(world.now),
+        Field::Duration(Some(Span::from_secs(3600))),
+        Field::Users(MembersChange::To(own)),
+        Field::Flags(vec![Flag::AnyNodes]),
+        Field::BurstBuffer("flash:8G".into()),
+    ];
+    world.apply(Command::CreateReservation { name: "r".into(), fields, utc_offset_secs: 0 });
+    let waits = world.submit_spec(spec("capacity=3", 10));
+    let small = world.submit_spec(spec("capacity=2", 10));
+    let inside = JobSpec { reservations: vec!["r".into()], ..spec("capacity=7", 10) };
+    let inside = world.submit_spec(inside);
+    assert_eq!(staged_by(&world.schedule()), [small, inside]);
+    assert_eq!((phase(&world, waits), world.reason(waits).0), (None, Some(Reason::BurstBufferResources)));
+    // Of what is not reserved nobody gets any out of turn.
+    let [first, second] = ["capacity=2", "capacity=1"].map(|text| world.submit_spec(spec(text, 10)));
+    assert_eq!(staged_by(&world.schedule()), []);
+    world.apply(Command::Cancel { jobs: vec![small.into()], hurry: false });
+    answer(&mut world, small);
+    assert_eq!(staged_by(&world.schedule()), [first]);
+    assert_eq!(phase(&world, second), None);
+}
+
 #[test]
 fn those_who_wait_for_one_pool_do_not_hold_up_another() {
     let mut world = cluster(|config| {

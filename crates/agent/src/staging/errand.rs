@@ -46,7 +46,7 @@ pub fn order(
         order.transfers.push(one(work, identity, transfer, fence)?);
     }
     if !order.commands.is_empty() {
-        order.environment.push(mark(home, node));
+        order.environment.push(mark(&work.root, home, node));
         order.environment.extend([
             format!("HOME={}", identity.home),
             format!("USER={}", identity.user),
@@ -57,9 +57,10 @@ pub fn order(
     Ok(order)
 }
 
-/// Marks the processes that commands start, so that none is left behind.
-pub fn mark(home: &Home, node: &str) -> String {
-    format!("SPUR_STAGED={}@{node}", super::ground::key(home))
+/// Marks the processes that commands start, so that none is left behind; by its place, for other clusters on the machine have homes
+/// of the same number.
+pub fn mark(root: &str, home: &Home, node: &str) -> String {
+    format!("SPUR_STAGED={}@{node}", home.directory(root))
 }
 
 fn tag_of(direction: Direction) -> &'static str {

@@ -145,6 +145,7 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
     let path = home.directory(root);
     let said = |errno: Errno| format!("cannot remove {path}: {}", words(errno));
     let trash_name = key(home);
+    regain(root, home);
     match open_parent(root, home) {
         Ok((parent, name)) => {
             let root_fd = open_root(root)?;
@@ -169,6 +170,25 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
     }
     let Ok(trash) = fs::openat(CWD, Path::new(root).join(TRASH), DIRECTORY, Mode::empty()) else { return Ok(()) };
     removal::remove(&trash, &trash_name).map_err(said)
+}
+
+/// An agent that is not root works for its own user, who may have taken away the rights that a rename needs.
+fn regain(root: &str, home: &Home) {
+    if sys::own_uid() == 0 {
+        return;
+    }
+    let (above, middle, name) = parts(home);
+    let mut path = Path::new(root).join(above);
+    for step in middle.into_iter().chain([name]) {
+        path.push(step);
+        let is_locked = fs::lstat(&path).is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::Directory && stat.st_mode & 0o700 != 0o700
+        });
+        if is_locked {
+            // Whatever still stands in the way is told by what is tried next.
+            let _ = fs::chmod(&path, OWN);
+        }
+    }
 }
 
 /// Every home below a root.
@@ -239,4 +259,29 @@ pub fn report(pool: &Pool) -> PoolReport {
 pub fn words(errno: Errno) -> String {
     let text = std::io::Error::from(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_goes_whatever_rights_its_user_has_left() {
+        let root = std::env::temp_dir().join(format!("spur-ground-{}", std::process::id()));
+        let text = root.to_str().unwrap();
+        let of_job = Home::Job { job: JobId(7), epoch: 1, access: Access::Private };
+        for home in [of_job, Home::Persistent { name: "library".into() }] {
+            make_home(text, &home, sys::own_uid(), 0).unwrap();
+            let path = std::path::PathBuf::from(home.directory(text));
+            std::fs::create_dir(path.join("below")).unwrap();
+            for locked in [path.join("below"), path.clone(), path.parent().unwrap().to_owned()] {
+                if locked.file_name().unwrap() != "persistent" {
+                    fs::chmod(&locked, Mode::empty()).unwrap();
+                }
+            }
+            remove_home(text, &home).unwrap();
+            assert!(fs::lstat(&path).is_err() && homes(text).is_empty());
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }

@@ -38,6 +38,19 @@ impl Papers {
         Papers { dir: Path::new(root).join(ground::RECORDS), stem }
     }
 
+    /// Of whichever agents have worked for the home, up to this attempt, and are at it no more.
+    pub fn left(root: &str, home: &Home, attempt: u32) -> Vec<Papers> {
+        let dir = Path::new(root).join(ground::RECORDS);
+        let start = format!("{}.", ground::key(home));
+        let names =
+            fs::read_dir(&dir).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let stems = names
+            .filter_map(|name| name.strip_suffix(".record").filter(|stem| stem.starts_with(&start)).map(str::to_owned));
+        let papers = stems.map(|stem| Papers { dir: dir.clone(), stem });
+        let is_its = |record: Record| record.work.home.as_ref() == Some(home) && record.work.attempt <= attempt;
+        papers.filter(|papers| papers.read().is_some_and(is_its) && !papers.has_mover()).collect()
+    }
+
     fn path(&self, kind: &str) -> PathBuf {
         self.dir.join(format!("{}.{kind}", self.stem))
     }

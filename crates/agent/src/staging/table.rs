@@ -174,7 +174,7 @@ pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
         let removed = tokio::task::spawn_blocking(move || {
             work::end_movers(work::Here::of(&held), &root, &named, u32::MAX)?;
             ground::remove_home(&root, &named)?;
-            work::forget(&root, &named, &node);
+            work::forget(&root, &named, &node, removal.attempt);
             Ok::<_, String>(())
         });
         let result = match removed.await.map_err(|error| error.to_string()).and_then(|done| done) {

@@ -19,6 +19,8 @@ use crate::table::Agent;
 use crate::{leftovers, sys};
 
 const KILL_AFTER: Duration = Duration::from_secs(5);
+/// Nobody tells when a mover has said who it is.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// A mover that dies without a word is started again so often.
 const STARTS_MAX: u32 = 6;
 const EXECUTABLE: &str = "/proc/self/exe";
@@ -187,24 +189,29 @@ async fn attend(work: &StageWork, mover: Mover, halted: &mut watch::Receiver<boo
         _ = halted.wait_for(|is_halted| *is_halted) => Ended::CalledOff,
         _ = tokio::time::sleep(left) => Ended::TooLate,
     };
-    signal(&papers, libc::SIGTERM);
-    if tokio::time::timeout(KILL_AFTER, &mut gone).await.is_err() {
+    let until = tokio::time::Instant::now() + KILL_AFTER;
+    while tokio::time::Instant::now() < until && !signal(&papers, libc::SIGTERM) {
+        if tokio::time::timeout(LOOK_EVERY, &mut gone).await.is_ok() {
+            return why;
+        }
+    }
+    while tokio::time::timeout_at(until, &mut gone).await.is_err() {
         signal(&papers, libc::SIGKILL);
-        let _ = gone.await;
+        if tokio::time::timeout(KILL_AFTER, &mut gone).await.is_ok() {
+            break;
+        }
     }
     why
 }
 
-/// To the mover and whatever it has started. Only while its journal is locked is the number its own.
-fn signal(papers: &Papers, signal: i32) {
+/// To the mover and whatever it has started. Only while its journal is locked is the number its own; one that is so young that it
+/// has not said who it is will be found at the next try. Says whether it was.
+fn signal(papers: &Papers, signal: i32) -> bool {
     if !papers.has_mover() {
-        return;
+        return false;
     }
-    match papers.status().map(|status| status.pid) {
-        Some(pid) if pid > 1 => sys::kill(-(pid as i32), signal),
-        // So young that it has not said who it is: it will be found at the second try.
-        _ => {}
-    }
+    let pid = papers.status().map(|status| status.pid).filter(|pid| *pid > 1);
+    pid.inspect(|pid| sys::kill(-(*pid as i32), signal)).is_some()
 }
 
 /// What commands have started and left behind.
@@ -216,7 +223,7 @@ async fn sweep(agent: &Arc<Agent>, home: &Home, work: &Arc<StageWork>) {
 fn sweep_now(here: Here, home: &Home, work: &StageWork) {
     let group = group::find(here.cgroup, home, work.direction);
     let has_commands = work.transfers.iter().any(|transfer| transfer.kind == TransferKind::Command);
-    let mark = errand::mark(home, here.node);
+    let mark = errand::mark(&work.root, home, here.node);
     let until = std::time::Instant::now() + KILL_AFTER;
     let is_clear = || {
         let is_unmarked = !has_commands || leftovers::kill(&mark, None);
@@ -276,10 +283,12 @@ pub fn end_movers(here: Here, root: &str, home: &Home, attempt: u32) -> Result<(
     Ok(())
 }
 
-pub fn forget(root: &str, home: &Home, node: &str) {
+/// A home that is gone: its records go, also those of other agents that share the pool.
+pub fn forget(root: &str, home: &Home, node: &str, attempt: u32) {
     for direction in DIRECTIONS {
         Papers::new(root, home, node, direction).remove();
     }
+    Papers::left(root, home, attempt).iter().for_each(Papers::remove);
 }
 
 /// When a node is cleared for good: its movers go with its jobs.

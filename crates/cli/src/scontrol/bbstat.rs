@@ -120,8 +120,10 @@ fn nodes(page: &BurstPage) -> String {
     }
     for one in &page.progress {
         let entry = nodes.entry(one.node.as_str()).or_default();
-        entry.1 += u64::from(one.progress.n_bytes < one.progress.n_bytes_total);
-        entry.2 += one.progress.bytes_per_second;
+        if one.progress.n_bytes < one.progress.n_bytes_total {
+            entry.1 += 1;
+            entry.2 += one.progress.bytes_per_second;
+        }
     }
     for (node, (jobs, moving, rate)) in nodes {
         out.push_str(&format!("{node:<16} {jobs:<4} {moving:<6} {}/s\n", size::show_rounded_bytes(rate)));

@@ -90,12 +90,13 @@ fn plugin_json(page: &BurstPage, config: &BurstBufferConfig, json: &mut Json) {
     json.list_field("buffers", |json| {
         for buffer in &page.buffers {
             let job = page.jobs.iter().find(|job| job.id == buffer.job);
-            let pool = buffer.spaces.last().map(|space| space.pool.as_str());
+            let pools: Vec<&str> = buffer.spaces.iter().map(|space| space.pool.as_str()).collect();
+            let pool = Some(pools.join(",")).filter(|pools| !pools.is_empty());
             json.object(|json| {
                 json.field("job_id", buffer.job.0);
                 json.field("name", None::<&str>);
                 json.field("create_time", buffer.created.secs());
-                json.field("pool", pool);
+                json.field("pool", pool.as_deref());
                 json.field("size", held(buffer));
                 json.field("state", state(buffer, job));
                 json.field("user_id", buffer.uid);

@@ -105,12 +105,12 @@ fn work(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, home: Home
         work_dir: job.spec.work_dir.clone(),
         transfers: transfers(cluster, job, buffer, place, direction),
         environment: state::buffers::environment(cluster, job, &place.node),
-        ..settings(cluster, direction)
+        ..settings(cluster, direction, place.node.as_str())
     }
 }
 
 /// What the configuration says of all work.
-fn settings(cluster: &Cluster, direction: Direction) -> StageWork {
+fn settings(cluster: &Cluster, direction: Direction, node: &str) -> StageWork {
     let config = cluster.config().burst_buffer.clone().unwrap_or_default();
     let (timeout, verify) = match direction {
         Direction::In => (config.stage_in_timeout, config.verify_in),
@@ -121,7 +121,7 @@ fn settings(cluster: &Cluster, direction: Direction) -> StageWork {
         verify,
         n_workers: config.n_workers,
         bandwidth_bytes: config.bandwidth_bytes,
-        forbidden: config.pools.iter().map(|pool| pool.root.clone()).collect(),
+        forbidden: config.pools.iter().map(|pool| pool.root.replace("%n", node)).collect(),
         ..Default::default()
     }
 }
@@ -197,7 +197,7 @@ fn of_persistent(cluster: &Cluster, buffer: &PersistentBuffer) -> Order {
                 uid: buffer.uid,
                 gid: buffer.gid,
                 user: buffer.user.clone(),
-                ..settings(cluster, Direction::In)
+                ..settings(cluster, Direction::In, "")
             };
             Order::Stage { number: 0, work: Box::new(work) }
         }

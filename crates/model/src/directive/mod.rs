@@ -64,8 +64,15 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Is this the name of a node?
+pub type IsNode<'a> = &'a dyn Fn(&str) -> bool;
+
 /// What the sources together ask for; none if they ask for nothing.
-pub fn request(config: &BurstBufferConfig, sources: Sources) -> Result<Option<BufferRequest>, Problem> {
+pub fn request(
+    config: &BurstBufferConfig,
+    sources: Sources,
+    is_node: IsNode,
+) -> Result<Option<BufferRequest>, Problem> {
     let lines = lines(config, sources)?;
     if lines.is_empty() {
         return Ok(None);
@@ -78,7 +85,7 @@ pub fn request(config: &BurstBufferConfig, sources: Sources) -> Result<Option<Bu
         return Err(whole("", &format!("more than {} directives", config.max_directives)));
     }
     let request = match config.plugin {
-        Plugin::Native => read::request(config, &lines)?,
+        Plugin::Native => read::request(config, &lines, is_node)?,
         Plugin::Lua => lua::request(config, &lines)?,
         Plugin::DataWarp => datawarp::request(config, &lines)?,
     };

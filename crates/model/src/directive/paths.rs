@@ -1,6 +1,7 @@
 //! Paths in directives: those inside a buffer begin with a buffer's variable or are relative; all others are outside.
-use crate::buffer::BufferRequest;
-use crate::staging::Access;
+use super::IsNode;
+use crate::buffer::{BufferRequest, Transfer, TransferKind};
+use crate::staging::{Access, Direction};
 
 /// What buffers a job can name.
 #[derive(Clone, Debug, Default)]
@@ -66,24 +67,59 @@ pub fn inside<'a>(path: &'a str, room: &Room) -> Result<Inside<'a>, String> {
     Ok(found)
 }
 
+/// Where a transfer writes, however that is spelled; None where its lines say it one by one, or a command does.
+pub(super) fn target<'a>(transfer: &'a Transfer, room: &Room) -> Option<(Option<Inside<'a>>, Vec<&'a str>)> {
+    let Transfer { direction, kind, source, destination, .. } = transfer;
+    let (place, path) = match direction {
+        Direction::In => {
+            inside(destination, room).map(|place| (Some(Inside { path: "", ..place.clone() }), place.path)).ok()?
+        }
+        Direction::Out => (None, destination.as_str()),
+    };
+    let mut parts = plain(path);
+    match kind {
+        TransferKind::List | TransferKind::Command => return None,
+        TransferKind::File if destination.ends_with('/') || path.is_empty() => {
+            parts.extend(source.rsplit('/').next());
+        }
+        TransferKind::File | TransferKind::Directory => {}
+    }
+    if path.starts_with('/') {
+        parts.insert(0, "/");
+    }
+    Some((place, parts))
+}
+
 /// Refuses what can never be a path outside all buffers.
-pub(super) fn check_outside(path: &str, roots: &[&str]) -> Result<(), String> {
+pub(super) fn check_outside(path: &str, roots: &[&str], is_node: IsNode) -> Result<(), String> {
     sane(path)?;
     if let Some((variable, _)) = variable(path)
         && variable != "HOME"
     {
         return Err(format!("${variable} is not outside the buffers; of variables only $HOME is known here"));
     }
-    let is_below = |root: &&&str| {
-        let fixed = root.split("%n").next().unwrap_or(root).trim_end_matches('/');
-        let has_node = root.contains("%n");
-        !fixed.is_empty()
-            && path.strip_prefix(fixed).is_some_and(|rest| has_node || rest.is_empty() || rest.starts_with('/'))
-    };
-    match roots.iter().find(is_below) {
+    match roots.iter().find(|root| is_below(path, root, is_node)) {
         Some(root) => Err(format!("lies in the pool at {root}: paths into buffers begin with a buffer's variable")),
         None => Ok(()),
     }
+}
+
+/// Whether an absolute path lies in a pool, on whichever node.
+fn is_below(path: &str, root: &str, is_node: IsNode) -> bool {
+    let is_same = |part: &str, of_root: &str| match of_root.split_once("%n") {
+        None => part == of_root,
+        Some((before, after)) => {
+            part.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).is_some_and(is_node)
+        }
+    };
+    let (parts, of_root) = (plain(path), plain(root));
+    let all_same = parts.iter().zip(&of_root).all(|(part, of_root)| is_same(part, of_root));
+    path.starts_with('/') && !of_root.is_empty() && parts.len() >= of_root.len() && all_same
+}
+
+/// The names that a path consists of.
+fn plain(path: &str) -> Vec<&str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
 }
 
 fn sane(path: &str) -> Result<(), String> {

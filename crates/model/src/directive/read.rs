@@ -1,7 +1,7 @@
 //! From directive lines to a request, with every word accounted for.
 use super::paths::{self, Room};
 use super::symbols;
-use super::{Problem, ProblemKind, whole};
+use super::{IsNode, Problem, ProblemKind, whole};
 use crate::buffer::{BufferRequest, Creation, Destruction, Space, Symlinks, Transfer, TransferKind, When};
 use crate::pool::{BurstBufferConfig, Pool, PoolKind};
 use crate::size;
@@ -13,15 +13,15 @@ pub(super) const BAD_SIZE: &str = "not a size: expected digits and K, M, G, T, P
 pub(super) const NO_SWAP: &str = "swap is not available with burst_buffer/native";
 const NAME_RULE: &str = "a buffer's name is a letter, and up to 63 letters, digits, dots, dashes and underscores";
 
-pub(super) fn request(config: &BurstBufferConfig, lines: &[String]) -> Result<BufferRequest, Problem> {
+pub(super) fn request(config: &BurstBufferConfig, lines: &[String], is_node: IsNode) -> Result<BufferRequest, Problem> {
     let mut request = BufferRequest::default();
-    let mut transfers: Vec<(&String, Line)> = Vec::new();
+    let mut transfers: Vec<Line> = Vec::new();
     for text in lines {
         let line = Line::new(text);
         let Some(name) = line.words.get(1) else { return Err(whole(text, "a directive says what it wants")) };
         match (line.words[0].text, name.text) {
             ("#DW", "jobdw") => job_space(config, &line, &mut request)?,
-            ("#DW", "stage_in" | "stage_out") => transfers.push((text, line)),
+            ("#DW", "stage_in" | "stage_out") => transfers.push(line),
             ("#DW", "persistentdw") => request.uses.push(line.name()?.to_owned()),
             ("#DW", "swap") => return Err(line.about(name, NO_SWAP)),
             ("#DW", "create_persistent" | "destroy_persistent") => {
@@ -38,16 +38,14 @@ pub(super) fn request(config: &BurstBufferConfig, lines: &[String]) -> Result<Bu
         }
     }
     let room = Room::of(&request);
-    for (text, line) in &transfers {
-        let transfer = transfer(config, line, &room)?;
+    for line in &transfers {
+        let transfer = transfer(config, line, &room, is_node)?;
         let same = |other: &Transfer| {
-            other.direction == transfer.direction
-                && other.kind != TransferKind::Command
-                && other.destination == transfer.destination
-                && !transfer.destination.ends_with('/')
+            let (this, that) = (paths::target(&transfer, &room), paths::target(other, &room));
+            other.direction == transfer.direction && this.is_some() && this == that
         };
-        if transfer.kind != TransferKind::Command && request.transfers.iter().any(same) {
-            return Err(whole(text, "two transfers have this destination"));
+        if request.transfers.iter().any(same) {
+            return Err(line.complain("destination", "two transfers have this destination"));
         }
         request.transfers.push(transfer);
     }
@@ -64,6 +62,9 @@ pub(super) fn request(config: &BurstBufferConfig, lines: &[String]) -> Result<Bu
 }
 
 fn job_space(config: &BurstBufferConfig, line: &Line, request: &mut BufferRequest) -> Result<(), Problem> {
+    if line.value("pfs").is_some() {
+        return Err(line.complain("pfs", "pfs= belongs to type=cache, which is not available with burst_buffer/native"));
+    }
     line.only(&["capacity", "pool", "type", "access_mode", "access"], &[])?;
     scratch_only(line)?;
     let bytes = capacity(line)?;
@@ -162,7 +163,7 @@ fn creation(config: &BurstBufferConfig, line: &Line) -> Result<Creation, Problem
     Ok(Creation { name, pool: pool.name.clone(), bytes, ..Default::default() })
 }
 
-fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room) -> Result<Transfer, Problem> {
+fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room, is_node: IsNode) -> Result<Transfer, Problem> {
     const KEYS: [&str; 8] = ["type", "source", "destination", "optional", "when", "symlinks", "manifest", "xattrs"];
     let direction = if line.words[1].text == "stage_in" { Direction::In } else { Direction::Out };
     if line.value("type") == Some("command") {
@@ -190,7 +191,7 @@ fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room) -> Result<Tran
         Direction::In => ("source", &source, "destination", &destination),
         Direction::Out => ("destination", &destination, "source", &source),
     };
-    paths::check_outside(outside, &roots).map_err(|why| line.complain(outside_key, &why))?;
+    paths::check_outside(outside, &roots, is_node).map_err(|why| line.complain(outside_key, &why))?;
     let place = paths::inside(inside, room).map_err(|why| line.complain(inside_key, &why))?;
     let is_private = place.access == Some(Access::Private);
     if is_private && direction == Direction::Out && !destination.contains("%n") && !destination.contains("%t") {
@@ -198,7 +199,7 @@ fn transfer(config: &BurstBufferConfig, line: &Line, room: &Room) -> Result<Tran
         return Err(line.complain("destination", why));
     }
     if let (Some(manifest), Direction::In) = (line.value("manifest"), direction) {
-        paths::check_outside(manifest, &roots).map_err(|why| line.complain("manifest", &why))?;
+        paths::check_outside(manifest, &roots, is_node).map_err(|why| line.complain("manifest", &why))?;
     } else if line.value("manifest").is_some() {
         return Err(line.complain("manifest", "only what is staged in is compared with a manifest"));
     }

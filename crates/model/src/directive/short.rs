@@ -16,15 +16,15 @@ pub(super) fn lines(config: &BurstBufferConfig, text: &str) -> Result<Vec<String
         return if lines.is_empty() { Err(whole(text, "no burst buffer directive")) } else { Ok(lines) };
     }
     let has_items = text.contains(';') || ["stage_in", "stage_out"].iter().any(|word| text.starts_with(word));
-    let items: Vec<&str> = match has_items {
-        true => text.split(';').map(str::trim).filter(|item| !item.is_empty()).collect(),
-        false => text.split([' ', '\t', ',']).filter(|item| !item.is_empty()).collect(),
-    };
+    let parts: Vec<&str> = if has_items { text.split(';').map(str::trim).collect() } else { words(text) };
     let mut buffer = Buffer::default();
     let mut transfers = Vec::new();
-    for item in items {
-        if !transfer(text, item, &mut transfers)? {
-            buffer.heed(text, item)?;
+    for part in parts {
+        if transfer(text, part, &mut transfers)? {
+            continue;
+        }
+        for word in words(part) {
+            buffer.heed(text, word)?;
         }
     }
     let mut lines: Vec<String> = buffer.line().into_iter().collect();
@@ -33,6 +33,23 @@ pub(super) fn lines(config: &BurstBufferConfig, text: &str) -> Result<Vec<String
     }
     lines.extend(transfers);
     Ok(lines)
+}
+
+/// Between blanks or commas; `access=striped,private` is one word.
+fn words(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for mut rest in text.split([' ', '\t']) {
+        while !rest.is_empty() {
+            let comma = |from: usize| rest[from..].find(',').map_or(rest.len(), |at| from + at);
+            let mut end = comma(0);
+            while rest.starts_with("access") && end < rest.len() && !rest[end + 1..comma(end + 1)].contains('=') {
+                end = comma(end + 1);
+            }
+            found.extend(Some(&rest[..end]).filter(|word| !word.is_empty()));
+            rest = rest[end..].strip_prefix(',').unwrap_or_default();
+        }
+    }
+    found
 }
 
 /// Reads `stage_in:…`, `stage_out:…` and the typed forms; says whether it was one.

@@ -5,6 +5,11 @@ use crate::buffer::{TransferKind, When};
 use crate::pool::{Plugin, Pool, PoolKind};
 use crate::staging::{Access, Direction};
 
+/// On a cluster whose nodes' names begin with n.
+fn request(config: &BurstBufferConfig, sources: Sources) -> Result<Option<BufferRequest>, Problem> {
+    super::request(config, sources, &|name| name.starts_with('n'))
+}
+
 fn config() -> BurstBufferConfig {
     let pool = |name: &str, kind, root: &str, granularity_bytes| Pool {
         name: name.into(),
@@ -73,6 +78,12 @@ fn the_short_form_becomes_a_directive() {
             "#DW jobdw capacity=5GiB\n\
             #DW stage_in type=command command=cp /a b\n#DW stage_out type=command command=tar c .",
         ),
+        ("capacity=1G access_mode=striped,private", "#DW jobdw capacity=1GiB access_mode=striped,private"),
+        ("access=striped,private,capacity=1G", "#DW jobdw capacity=1GiB access_mode=striped,private"),
+        (
+            "capacity=1G pool=nvme;stage_in:true",
+            "#DW jobdw capacity=1GiB pool=nvme\n#DW stage_in type=command command=true",
+        ),
         ("stage_in=file:/a:b;capacity=1G", "#DW jobdw capacity=1GiB\n#DW stage_in type=file source=/a destination=b"),
     ] {
         assert_eq!(option(given).unwrap().unwrap().text, shown, "{given}");
@@ -127,6 +138,9 @@ fn what_cannot_be_meant_is_refused() {
         "#DW jobdw capacity=1G\n#DW stage_in type=tar source=/a destination=b",
         "#DW jobdw capacity=1G\n#DW stage_in type=file source=/a destination=b when=success",
         "#DW jobdw capacity=1G\n#DW stage_in type=file source=/a destination=b\n#DW stage_in type=file source=/c destination=b",
+        "#DW jobdw capacity=1G\n#DW stage_in type=file source=/a destination=b\n#DW stage_in type=file source=/c destination=$DW_JOB_STRIPED/./b",
+        "#DW jobdw capacity=1G\n#DW stage_out type=file source=b destination=/r/x\n#DW stage_out type=file source=x destination=/r/",
+        "#DW jobdw capacity=1G pfs=/scratch",
         "#DW jobdw capacity=1G pool=nvme\n#DW stage_out type=file source=b destination=/a/b",
         "#BB create_persistent name=9x capacity=1G",
         "#BB create_persistent name=x..y capacity=1G",
@@ -141,6 +155,22 @@ fn what_cannot_be_meant_is_refused() {
     assert!(option("#BB create_persistent name=x capacity=1G").is_err());
     assert!(option("echo hello").is_err());
     assert!(option("pool=flash").is_err());
+}
+
+#[test]
+fn what_only_looks_alike_is_taken() {
+    for good in [
+        // Beside the pools, below no node's name, not absolute.
+        "#DW stage_in type=file source=/local/data/bb/x destination=b",
+        "#DW stage_in type=file source=/flash/bbq destination=b",
+        "#DW stage_in type=file source=flash/bb/x destination=b",
+        "#DW stage_in type=file source=/a destination=c/\n#DW stage_in type=file source=/b destination=c/",
+        "#DW stage_in type=list source=/a destination=c\n#DW stage_in type=list source=/b destination=c",
+        "#DW stage_out type=file source=c destination=x\n#DW stage_out type=file source=c destination=/x",
+    ] {
+        let read = script(&format!("#!/bin/sh\n#DW jobdw capacity=1G\n{good}\n"));
+        assert!(read.is_ok(), "{good}: {read:?}");
+    }
 }
 
 #[test]

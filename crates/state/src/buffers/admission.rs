@@ -27,7 +27,7 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
     };
     let sources = Sources { script: &script, option: &spec.burst_buffer, file: &spec.burst_buffer_file };
     let prefix = format!("burst_buffer/{}: ", config.plugin.word());
-    let request = directive::request(config, sources).map_err(|problem| {
+    let request = directive::request(config, sources, &|name| cluster.nodes.contains_key(name)).map_err(|problem| {
         let details = format!("{prefix}{problem}");
         match problem.kind {
             ProblemKind::Invalid => Reject::BadBuffer(details),

@@ -22,7 +22,7 @@ pub struct Usage {
 pub enum Fit {
     Now,
     NotNow,
-    /// More than the pool has.
+    /// More than the pool has, or can have before something else goes than buffers: a reservation of others, foreign files.
     Never,
 }
 
@@ -98,7 +98,10 @@ impl Usage {
                 return Fit::Never;
             }
             let taken = self.of_shared(&pool.name).max(pool.unfree_bytes);
-            let kept = reserved.get(&pool.name).copied().unwrap_or(0);
+            let (promised, kept) = reserved.get(&pool.name).copied().unwrap_or_default();
+            if bytes > holdable.saturating_sub(promised) {
+                return Fit::Never;
+            }
             if bytes > holdable.saturating_sub(taken).saturating_sub(kept) {
                 fit = Fit::NotNow;
             }
@@ -136,10 +139,10 @@ impl Usage {
     }
 }
 
-/// What reservations that the job does not ask for keep from it, if it would run in their time: what they were promised
-/// less what their own jobs have already.
-fn reserved_for_others(cluster: &Cluster, spec: &JobSpec) -> BTreeMap<String, u64> {
-    let mut kept: BTreeMap<String, u64> = BTreeMap::new();
+/// What reservations that the job does not ask for keep from it, if it would run in their time: what they were promised, and
+/// that less what their own jobs have already.
+fn reserved_for_others(cluster: &Cluster, spec: &JobSpec) -> BTreeMap<String, (u64, u64)> {
+    let mut kept: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let Some(config) = cluster.config().burst_buffer.as_ref() else { return kept };
     let end = spec.time_limit.and_then(|limit| limit.span()).map(|span| cluster.now() + span);
     for reservation in cluster.reservations().filter(|one| !one.burst_buffer.is_empty()) {
@@ -155,7 +158,9 @@ fn reserved_for_others(cluster: &Cluster, spec: &JobSpec) -> BTreeMap<String, u6
                 .values()
                 .filter(|buffer| cluster.job(buffer.job).is_some_and(|job| is_its(&job.spec.reservations)));
             let has = own.flat_map(|buffer| &buffer.spaces).filter(|space| space.pool == pool).map(|space| space.bytes);
-            *kept.entry(pool.clone()).or_default() += bytes.saturating_sub(has.sum());
+            let left = bytes.saturating_sub(has.sum());
+            let (promised, kept) = kept.entry(pool.clone()).or_default();
+            (*promised, *kept) = (promised.saturating_add(bytes), kept.saturating_add(left));
         }
     }
     kept
