@@ -72,6 +72,13 @@ reasons! {
     AssocMaxEnergyRunMinutes, AssocMaxGRESRunMinutes, AssocMaxLicenseRunMinutes, AssocMaxUnknownRunMinutes,
 }
 
+impl Reason {
+    /// A limit of an account or a quality of service: these come last.
+    pub fn is_limit(self) -> bool {
+        self >= Reason::QOSGrpJobsLimit
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(self.word())

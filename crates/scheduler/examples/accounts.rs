@@ -1,9 +1,10 @@
-//! What accounts cost a pass: `cargo run --release -p scheduler --example accounts [associations] [jobs] [nodes] [repeats queue]`.
-//! The same queue is planned with nothing enforced, with limits and fair-share, with limits of every user's own on resources, and with a tenth of the
-//! users at a limit: all of it on an empty cluster, when nothing is new, and after one job has ended, the same everywhere. Jobs have
-//! priorities of their own, so that all queues stand in the same order: what is found to be full, and when, makes more of a difference than
-//! any limit. All four are copies of one cluster: two that were filled one after the other lie otherwise in memory, which alone makes up to
-//! 28 %. How many jobs each plan starts is told: where that differs, the plans did not do the same work.
+//! What accounts cost a pass: `cargo run --release -p scheduler --example accounts [associations] [jobs] [nodes] [repeats queue moment]`.
+//! The same queue is planned with nothing enforced, with limits and fair-share, with limits of every user's own on resources, with limits of a
+//! QOS on all, on each account, user and job, and with a tenth of the users at a limit of their own or of the QOS: all of it on an empty
+//! cluster, when nothing is new, and after one job has ended, the same everywhere. Jobs have priorities of their own, so that all queues
+//! stand in the same order: what is found to be full, and when, makes more of a difference than any limit. All are copies of one cluster:
+//! two that were filled one after the other lie otherwise in memory, which alone makes up to 28 %. How many jobs each plan starts is told:
+//! where that differs, the plans did not do the same work.
 #![allow(clippy::disallowed_types, reason = "measures time; not part of the scheduler")]
 use std::time::Duration;
 
@@ -30,7 +31,13 @@ fn main() {
     // For a profile: so many more plans of each kind, of one queue.
     let n_repeats = arguments.next().unwrap_or(0);
     let queue = arguments.next().unwrap_or(1) as usize;
-    let repeat = |clusters: &[Cluster; 4]| (0..n_repeats).for_each(|_| drop(scheduler::plan(&clusters[queue])));
+    let moment = arguments.next();
+    let repeat = |clusters: &[Cluster; N], at: u32| {
+        let n_repeats = if moment.is_none_or(|moment| moment == at) { n_repeats } else { 0 };
+        (0..n_repeats).for_each(|_| drop(scheduler::plan(&clusters[queue])));
+    };
+    // All else is left out then.
+    let n_turns = if moment.is_some() { 0 } else { N_TURNS };
     let n_accounts = (n_associations / (USERS_IN_AN_ACCOUNT + 1)).max(1);
     println!("{n_associations} associations, {n_jobs} jobs, {n_nodes} nodes of 64 CPUs");
     let mut full = filled(n_nodes, n_jobs, n_accounts);
@@ -52,6 +59,26 @@ fn main() {
     // The others' jobs pass theirs.
     let at_limit = vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(1)) }];
     let limited = with(all().step_by(10).collect(), at_limit);
+    let in_qos = |edits: Vec<Edit>| {
+        let mut changed = full.clone();
+        let filter = EntityFilter { names: ["normal".into()].into(), ..Default::default() };
+        change(&mut changed, Change::ModifyQos { filter, edits });
+        let enforce = changed.config().accounting.enforce;
+        configure(&mut changed, enforce, 1001);
+        changed
+    };
+    let count = |field, most| Edit { field, value: Value::Count(Some(most)) };
+    let wide = vec![
+        tres(Field::GrpTres, "cpu=60000000"),
+        count(Field::MaxJobs, 1_000_000),
+        tres(Field::MaxTresUser, "cpu=600000,mem=2000000G"),
+        tres(Field::MaxTresAccount, "cpu=600000"),
+        tres(Field::MaxTres, "cpu=1000"),
+        count(Field::MaxWall, 100_000),
+    ];
+    let qos = in_qos(wide);
+    // About a tenth of what may start otherwise is kept back.
+    let qos_limited = in_qos(vec![count(Field::MaxJobs, 1)]);
 
     let begin = on_cpu();
     let standing = full.standing(Timestamp::from_secs(100));
@@ -60,11 +87,13 @@ fn main() {
 
     let enforce = full.config().accounting.enforce;
     configure(&mut full, enforce, 1001);
-    let clusters = [plain, full, own, limited];
-    compare("a full plan of the empty cluster", clusters.each_ref());
-    repeat(&clusters);
-    // The same jobs run everywhere, so that all find the same room: those that the last may start, which the others may too.
-    let starts = scheduler::plan(&clusters[3]).starts;
+    let clusters = [plain, full, own, qos, limited, qos_limited];
+    compare("a full plan of the empty cluster", clusters.each_ref(), n_turns);
+    repeat(&clusters, 0);
+    // The same jobs run everywhere, so that all find the same room: those that both of the last may start, which the others may too.
+    let mut starts = scheduler::plan(&clusters[LIMITED]).starts;
+    let other = scheduler::plan(&clusters[LIMITED + 1]).starts;
+    starts.retain(|start| other.contains(start));
     let known = clusters.map(|mut cluster| {
         run(&mut cluster, Command::AdoptPlan(Plan { starts: starts.clone(), ..Default::default() }));
         let rest = scheduler::plan(&cluster);
@@ -73,8 +102,8 @@ fn main() {
     });
     let held = |cluster: &Cluster| cluster.jobs().map(|job| u64::from(job.held().n_cpus)).sum::<u64>();
     println!("CPUs that are held: {:?} of {}", known.each_ref().map(held), n_nodes * 64);
-    compare("nothing new", known.each_ref());
-    repeat(&known);
+    compare("nothing new", known.each_ref(), n_turns);
+    repeat(&known, 1);
     let runs = |cluster: &Cluster, id| cluster.job(id).is_some_and(|job| job.holds_nodes());
     let runs_everywhere = |id: &JobId| known.iter().all(|cluster| runs(cluster, *id));
     let ends = known[0].jobs().map(|job| job.id).find(runs_everywhere).expect("some job does");
@@ -82,8 +111,8 @@ fn main() {
         end(&mut cluster, ends);
         cluster
     });
-    compare("after one job has ended", after.each_ref());
-    repeat(&after);
+    compare("after one job has ended", after.each_ref(), n_turns);
+    repeat(&after, 2);
 }
 
 /// All of them have been given another configuration once, so that what this makes anew lies alike.
@@ -103,18 +132,25 @@ fn filled(n_nodes: u32, n_jobs: u32, n_accounts: u32) -> Cluster {
     cluster
 }
 
-const QUEUES: [&str; 4] = [
+const N: usize = 6;
+const LIMITED: usize = 4;
+const QUEUES: [&str; N] = [
     "  nothing enforced",
     "  limits and fair-share",
     "  the same, users with limits on resources",
+    "  the same, a QOS with limits",
     "  limits and fair-share, a tenth of users at one",
+    "  one job a user by the QOS",
 ];
 
 /// In turns, so that what disturbs one measurement disturbs the others too; the least of each counts.
-fn compare(what: &str, clusters: [&Cluster; 4]) {
-    let mut least = [Duration::MAX; 4];
-    let mut n_starts = [0; 4];
-    for _ in 0..N_TURNS {
+fn compare(what: &str, clusters: [&Cluster; N], n_turns: u32) {
+    if n_turns == 0 {
+        return;
+    }
+    let mut least = [Duration::MAX; N];
+    let mut n_starts = [0; N];
+    for _ in 0..n_turns {
         for (at, cluster) in clusters.iter().enumerate() {
             // What the one before has left behind, in caches and in the heap, is not this one's matter.
             drop(scheduler::plan(cluster));

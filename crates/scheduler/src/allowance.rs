@@ -16,12 +16,15 @@ use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Verdict,
 use self::headrooms::Headrooms;
 
 mod headrooms;
+mod qualities;
 
 pub(crate) struct Allowance<'a> {
     cluster: &'a Cluster,
     headrooms: Headrooms<'a>,
-    /// What has started, and how much of it is counted.
-    started: Vec<(&'a Job, Start)>,
+    /// What has started, and of which jobs.
+    starts: Vec<Start>,
+    started: Vec<&'a Job>,
+    /// How much of it is counted.
     n_counted: usize,
     /// From here on it is only supposed.
     supposed_from: Option<usize>,
@@ -75,6 +78,7 @@ impl<'a> Allowance<'a> {
         Allowance {
             cluster,
             headrooms: Headrooms::new(cluster),
+            starts: Vec::new(),
             started: Vec::new(),
             n_counted: 0,
             supposed_from: None,
@@ -200,13 +204,22 @@ impl<'a> Allowance<'a> {
         may_be_promised && (min_priority == 0 || shown() >= min_priority)
     }
 
-    /// Remembers what the plan starts in the partition.
-    pub fn started(&mut self, job: &'a Job, partition: &'a Partition, start: &Start) {
-        if !limits::binds(self.cluster, job) {
-            return;
+    /// Takes what the plan starts in the partition.
+    pub fn started(&mut self, job: &'a Job, partition: &'a Partition, start: Start) {
+        if limits::binds(self.cluster, job) {
+            self.headrooms.take(job, partition, Want::granted(&job.spec, &start.nodes, start.time_limit));
         }
-        self.headrooms.take(job, partition, Want::granted(&job.spec, &start.nodes, start.time_limit));
-        self.started.push((job, start.clone()));
+        self.starts.push(start);
+        self.started.push(job);
+    }
+
+    /// What has started so far.
+    pub fn starts(&self) -> &[Start] {
+        &self.starts
+    }
+
+    pub fn into_starts(self) -> Vec<Start> {
+        self.starts
     }
 
     /// What is started from here on is only supposed to.
@@ -219,6 +232,7 @@ impl<'a> Allowance<'a> {
         self.headrooms.forget_what_was_supposed();
         let Some(from) = self.supposed_from.take() else { return };
         self.started.truncate(from);
+        self.starts.truncate(from);
         if self.n_counted <= from {
             return;
         }
@@ -232,7 +246,7 @@ impl<'a> Allowance<'a> {
 
     /// Counts what has started and is not counted yet.
     fn count(&mut self) {
-        while let Some((job, start)) = self.started.get(self.n_counted) {
+        while let Some((job, start)) = self.started.get(self.n_counted).zip(self.starts.get(self.n_counted)) {
             let is_supposed = self.supposed_from.is_some_and(|from| self.n_counted >= from);
             self.n_counted += 1;
             let demand = Demand::granted(self.cluster, job, start);

@@ -115,6 +115,7 @@ impl<'a> Pass<'a> {
             }
         }
         self.stage();
+        self.plan.starts = self.allowance.into_starts();
         Outlook { plan: self.plan, look_again_at: self.look_again_at, stopped_at: stops_at }
     }
 
@@ -206,7 +207,11 @@ impl<'a> Pass<'a> {
         if job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
         }
-        // Limits on time are lifted by time.
+        self.waits_for_a_limit();
+    }
+
+    /// Limits on time are lifted by time.
+    fn waits_for_a_limit(&mut self) {
         let again = self.cluster.now() + LOOK_AGAIN_AT_LIMITS;
         self.look_again(again);
     }
@@ -341,12 +346,11 @@ impl<'a> Pass<'a> {
         let license = request.counts.first().filter(|_| has_choice).map(|one| one.name.clone()).unwrap_or_default();
         let start =
             Start { job, task, partition, nodes, is_exclusive, time_limit, reservation, license, shares_cpus, parks };
-        self.allowance.started(request.job, self.room.partition(pool), &start);
         if request.needs_disk() {
             let nodes: Vec<NodeName> = start.nodes.iter().map(|grant| grant.node.clone()).collect();
             self.room.take_disk(request.job, &nodes);
         }
-        self.plan.starts.push(start);
+        self.allowance.started(request.job, self.room.partition(pool), start);
     }
 
     /// Keeps a place for the job in the future, where it can start first.

@@ -88,6 +88,7 @@ fn set(world: &mut World, level: &str, field: Field, value: &str) {
         world,
         match level {
             "qos" => Change::ModifyQos { filter: filter("q1"), edits },
+            "pq" => Change::ModifyQos { filter: filter("pq"), edits },
             "user" => Change::ModifyUsers { filter: filter("ann"), edits },
             account => Change::ModifyAccounts { filter: filter(account), edits },
         },
@@ -500,7 +501,7 @@ fn what_running_jobs_may_still_use_gets_less_with_time() {
 }
 
 fn arbitrary_limit() -> impl Strategy<Value = (usize, usize, u64)> {
-    (0..4usize, 0..18usize, 1..9u64)
+    (0..5usize, 0..25usize, 1..9u64)
 }
 
 fn arbitrary_job() -> impl Strategy<Value = (u32, u32, u64, bool, bool)> {
@@ -513,12 +514,12 @@ fn arbitrary_owner() -> impl Strategy<Value = (bool, Option<u32>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// However jobs come and go, the counts are their sum (asked after every entry), and no plan breaks a limit of jobs or CPUs.
     #[test]
     fn plans_keep_to_limits(
-        limits in proptest::collection::vec(arbitrary_limit(), 0..6),
+        limits in proptest::collection::vec(arbitrary_limit(), 0..8),
         jobs in proptest::collection::vec((arbitrary_job(), arbitrary_owner()), 1..24),
         is_safe in any::<bool>(),
     ) {
@@ -530,7 +531,8 @@ proptest! {
         }
         let mut grp_cpus: Vec<(String, u64)> = Vec::new();
         for (level, kind, amount) in limits {
-            let level = ["qos", "user", "a11", "a1"][level];
+            let level = ["qos", "user", "a11", "a1", "pq"][level];
+            let is_qos = matches!(level, "qos" | "pq");
             let (field, value) = match kind {
                 0 => (Field::GrpJobs, amount.to_string()),
                 1 => (Field::MaxJobs, amount.to_string()),
@@ -547,21 +549,30 @@ proptest! {
                 12 => (Field::MaxTres, format!("mem={}", amount * 100)),
                 13 => (Field::MaxTres, format!("node={}", 1 + amount % 2)),
                 14 => (Field::MaxTresPerNode, format!("cpu={amount}")),
-                15 if level != "qos" => (Field::MaxTresRunMins, format!("cpu={}", amount * 10)),
+                18 if is_qos => (Field::MaxTresUser, format!("cpu={amount}")),
+                19 if is_qos => (Field::MaxTresUser, format!("node={}", 1 + amount % 4)),
+                20 if is_qos => (Field::MaxTresAccount, format!("mem={}", amount * 100)),
+                21 if is_qos => (Field::MaxJobsAccount, amount.to_string()),
+                22 if is_qos => (Field::MaxTresRunMinsUser, format!("cpu={}", amount * 10)),
+                23 if is_qos => (Field::UsageFactor, (amount * 500).to_string()),
+                24 if is_qos => (Field::MinTres, format!("cpu={}", amount % 3)),
+                15 if !is_qos => (Field::MaxTresRunMins, format!("cpu={}", amount * 10)),
                 16 => (Field::GrpTres, format!("billing={amount}")),
                 _ => (Field::GrpTres, format!("cpu={amount}")),
             };
-            if field == Field::GrpTres && value.starts_with("cpu") && level != "qos" {
+            if field == Field::GrpTres && value.starts_with("cpu") && !is_qos {
                 grp_cpus.retain(|(known, _)| known != level);
                 grp_cpus.push((level.to_string(), amount));
             }
             set(&mut world, level, field, &value);
         }
-        let qos_decides = world.cluster.accounts().qos["q1"].limits.grp_tres.get("cpu").is_some();
+        let decides = |qos: &str| world.cluster.accounts().qos[qos].limits.grp_tres.get("cpu").is_some();
+        let qos_decides = decides("q1") || decides("pq");
         let mut running: Vec<JobId> = Vec::new();
         for ((n_tasks, n_nodes, minutes, in_qos, ends), (is_bobs, memory_mb)) in jobs {
             let memory = memory_mb.map(|megabytes| format!(" -m{megabytes}")).unwrap_or_default();
-            let text = format!("-n{} -N{n_nodes} -t{minutes}{memory}", n_tasks.max(n_nodes));
+            let partition = if minutes % 3 == 0 { " -pshort" } else { "" };
+            let text = format!("-n{} -N{n_nodes} -t{minutes}{memory}{partition}", n_tasks.max(n_nodes));
             let mut spec = spec(&text, if in_qos { "q1" } else { "" });
             if is_bobs {
                 spec.user = "bob".into();

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::{Accounts, AssociationId, Limits};
+use super::{Accounts, AssociationId, EachJob, Together};
 
 type Places = BTreeMap<String, BTreeMap<String, Vec<AssociationId>>>;
 
@@ -12,31 +12,22 @@ pub struct Index {
     places: OnceLock<Places>,
     most_priority: OnceLock<u32>,
     /// By number.
-    terse: OnceLock<Vec<Terse>>,
+    terse: OnceLock<(Vec<Terse>, Vec<EachJob>)>,
 }
 
 /// What most associations come to: the scheduler looks at thousands of them, and whole ones are large.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terse {
+    pub together: Together,
     pub parent: AssociationId,
-    pub is_users: bool,
+    /// Which of `eachs` it says; the first says nothing.
+    pub each: u32,
     pub max_jobs: Option<u32>,
-    /// It limits what may start in other ways besides `max_jobs`; or there is none of that number.
-    pub says_more: bool,
-}
-
-/// Of those that concern a start; how many jobs wait, and how important they are, is asked elsewhere.
-fn says_more(limits: &Limits) -> bool {
-    let others = Limits {
-        max_jobs: None,
-        grp_submit: None,
-        max_submit: None,
-        grp_jobs_accrue: None,
-        max_jobs_accrue: None,
-        priority: None,
-        ..limits.clone()
-    };
-    others != Limits::default()
+    /// A number for the user, and one for the account: the same in all their associations. 0: none.
+    pub user: u32,
+    pub account: u32,
+    /// Of this cluster.
+    pub is_here: bool,
 }
 
 /// Whoever changes a copy finds nothing old in it.
@@ -52,22 +43,62 @@ impl PartialEq for Index {
     }
 }
 
+/// From 1, as they come.
+fn number<'n>(known: &mut BTreeMap<&'n str, u32>, name: &'n str) -> u32 {
+    let next = known.len() as u32 + 1;
+    *known.entry(name).or_insert(next)
+}
+
 impl Accounts {
-    /// What the association comes to. For accounts that are not being changed.
+    /// What the association comes to; None if there is none. For accounts that are not being changed.
     pub fn terse(&self, id: AssociationId) -> Option<&Terse> {
+        self.all_terse().0.get(id as usize).filter(|terse| terse.is_here)
+    }
+
+    /// What associations say of each of their jobs. For accounts that are not being changed.
+    pub fn eachs(&self) -> &[EachJob] {
+        &self.all_terse().1
+    }
+
+    fn all_terse(&self) -> &(Vec<Terse>, Vec<EachJob>) {
         let make = || {
-            let absent = Terse { says_more: true, ..Terse::default() };
+            let absent = Terse {
+                together: Together::default(),
+                parent: 0,
+                each: 0,
+                max_jobs: None,
+                user: 0,
+                account: 0,
+                is_here: false,
+            };
             let mut all = vec![absent; self.last_association as usize + 1];
-            for one in self.associations.values() {
-                let max_jobs = one.limits.max_jobs;
-                let (is_users, says_more) = (!one.user.is_empty(), says_more(&one.limits));
-                if let Some(terse) = all.get_mut(one.id as usize) {
-                    *terse = Terse { parent: one.parent, is_users, max_jobs, says_more };
+            let (mut users, mut accounts) = (BTreeMap::new(), BTreeMap::new());
+            let mut eachs = BTreeMap::from([(EachJob::default(), 0)]);
+            for one in self.associations.values().filter(|one| one.is_here()) {
+                // How many jobs a user may run stands beside: few say more.
+                let mut each = EachJob::of(&one.limits);
+                if !one.user.is_empty() {
+                    each.max_jobs = None;
+                }
+                let n_eachs = eachs.len() as u32;
+                let terse = Terse {
+                    together: Together::of(&one.limits),
+                    parent: one.parent,
+                    each: *eachs.entry(each).or_insert(n_eachs),
+                    max_jobs: one.limits.max_jobs,
+                    user: if one.user.is_empty() { 0 } else { number(&mut users, &one.user) },
+                    account: number(&mut accounts, &one.account),
+                    is_here: true,
+                };
+                if let Some(place) = all.get_mut(one.id as usize) {
+                    *place = terse;
                 }
             }
-            all
+            let mut list = vec![EachJob::default(); eachs.len()];
+            eachs.into_iter().for_each(|(each, at)| list[at as usize] = each);
+            (all, list)
         };
-        self.index.terse.get_or_init(make).get(id as usize)
+        self.index.terse.get_or_init(make)
     }
 
     /// Associations of the user in the account, in this cluster. For accounts that are not being changed.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 mod amounts;
+mod brief;
 mod change;
 mod clusters;
 mod index;
@@ -16,6 +17,7 @@ mod standing;
 pub mod tres;
 
 pub use amounts::Amounts;
+pub use brief::{EachJob, Others, PerName, Together};
 pub use change::{Change, Edit, EntityFilter, Field, NamedValue, Value};
 pub use clusters::OtherCluster;
 pub use index::{Index, Terse};

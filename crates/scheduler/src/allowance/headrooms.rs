@@ -4,10 +4,14 @@
 //! association ──own──▶ level ──above──▶ level ──above──▶ nothing
 //! ```
 //! Only who limits something has a level: most users are found in a table of a few bytes each, and share the level of their account.
-use model::accounts::AssociationId;
+use std::collections::BTreeMap;
+
+use model::accounts::{AssociationId, EachJob, Terse};
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{self, Each, Headroom, Verdict, Want};
+use state::limits::{Headroom, Verdict, Want, each};
+
+use super::qualities::{Asker, Qualities, Terms};
 
 pub(super) struct Headrooms<'a> {
     cluster: &'a Cluster,
@@ -15,12 +19,11 @@ pub(super) struct Headrooms<'a> {
     own: Vec<Own>,
     /// The first limits nothing.
     levels: Vec<Level>,
-    /// All that is said of each job, in some words or others; the first says nothing.
-    eachs: Vec<Each>,
-    /// Every quality of service leaves it to associations.
-    qos_is_plain: bool,
-    /// Qualities of service, with those of partitions, and whether they leave it to associations.
-    qos: Vec<(&'a str, &'a str, bool)>,
+    /// What is said of each job below a level; the first says nothing.
+    eachs: Vec<Said>,
+    /// Which of these an association's own word and the one above it come to.
+    merged: BTreeMap<(u32, u32), u32>,
+    qualities: Qualities<'a>,
     /// What was left before what is only supposed.
     before: Option<Before>,
 }
@@ -30,10 +33,12 @@ struct Own {
     level: u32,
     /// How many more of its own jobs may run; `u32::MAX`: any number.
     jobs: u32,
+    asker: Asker,
 }
 
 /// It has not been looked up.
-const UNKNOWN: Own = Own { level: u32::MAX, jobs: 0 };
+const UNKNOWN: Own = Own { level: u32::MAX, jobs: 0, asker: NOBODY };
+const NOBODY: Asker = Asker { user: 0, account: 0 };
 
 #[derive(Clone, Copy)]
 struct Level {
@@ -42,10 +47,16 @@ struct Level {
     each: u32,
 }
 
+struct Said {
+    each: EachJob,
+    lets_any: bool,
+}
+
 #[derive(Default)]
 struct Before {
     own: Vec<(usize, Own)>,
     levels: Vec<(usize, Level)>,
+    qualities: Vec<(usize, Headroom)>,
 }
 
 impl<'a> Headrooms<'a> {
@@ -54,59 +65,79 @@ impl<'a> Headrooms<'a> {
             cluster,
             own: Vec::new(),
             levels: vec![Level { headroom: Headroom::ALL, above: 0, each: 0 }],
-            eachs: vec![Each::default()],
-            qos_is_plain: cluster.accounts().qos.values().all(limits::leaves_it_to_associations),
-            qos: Vec::new(),
+            eachs: vec![Said { each: EachJob::default(), lets_any: true }],
+            merged: BTreeMap::new(),
+            qualities: Qualities::new(cluster),
             before: None,
         }
     }
 
     /// Whether a limit keeps the job from having that, as far as it is known here.
     pub fn verdict<'j>(&mut self, job: &'a Job, partition: &'a Partition, want: impl FnOnce() -> Want<'j>) -> Verdict {
-        if !self.suffice_for(job, partition) {
-            return Verdict::Unsaid;
-        }
-        if job.association == 0 {
-            return Verdict::Passes;
-        }
-        let Some(own) = self.own(job.association) else { return Verdict::Unsaid };
-        let own_jobs = match own.jobs {
-            0 => Verdict::Refused(Reason::AssocMaxJobsLimit),
-            _ => Verdict::Passes,
+        let Some(terms) = self.qualities.terms(job, partition) else { return Verdict::Unsaid };
+        let own = match job.association {
+            0 => Own { level: 0, jobs: u32::MAX, asker: NOBODY },
+            id => match self.own(id) {
+                Some(own) => own,
+                None => return Verdict::Unsaid,
+            },
         };
-        if own.level == 0 {
-            return own_jobs;
+        if self.qualities.are_plain && own.level == 0 {
+            return jobs_left(&own, &terms);
         }
         let want = want();
+        match self.qualities.verdict(&terms, job, own.asker, &want) {
+            Verdict::Passes => (),
+            other => return other,
+        }
+        match self.of_association(&own, &terms, &want) {
+            // What it says may be what is not asked.
+            Verdict::Refused(_) if terms.decides_more => Verdict::Unsaid,
+            verdict => verdict,
+        }
+    }
+
+    /// In the order of the rules.
+    fn of_association(&self, own: &Own, terms: &Terms, want: &Want) -> Verdict {
         for level in self.lineage(own.level) {
-            match level.headroom.verdict(&want) {
+            match level.headroom.verdict(want) {
                 Verdict::Passes => (),
                 other => return other,
             }
         }
-        let each = &self.eachs[self.levels[own.level as usize].each as usize];
-        match own_jobs {
-            Verdict::Passes if !each.lets_any() => each.verdict(&want),
+        let said = &self.eachs[self.levels[own.level as usize].each as usize];
+        match jobs_left(own, terms) {
+            Verdict::Passes if !said.lets_any => each::verdict(&said.each, want),
             other => other,
         }
     }
 
     /// The priority below which no place is kept for the job; None: others have a word in it.
     pub fn min_priority(&mut self, job: &'a Job, partition: &'a Partition) -> Option<u32> {
-        if !self.suffice_for(job, partition) {
-            return None;
-        }
-        if job.association == 0 {
-            return Some(0);
-        }
-        let own = self.own(job.association)?;
-        Some(self.eachs[self.levels[own.level as usize].each as usize].min_priority())
+        let terms = self.qualities.terms(job, partition)?;
+        let of_association = match job.association {
+            0 => None,
+            id => {
+                let own = self.own(id)?;
+                self.eachs[self.levels[own.level as usize].each as usize].each.min_priority
+            }
+        };
+        Some(terms.min_priority.or(of_association).unwrap_or(0))
     }
 
     /// The job starts and has that.
     pub fn take(&mut self, job: &'a Job, partition: &'a Partition, want: Want<'a>) {
-        let want = if self.suffice_for(job, partition) { want } else { want.weighed() };
-        let Some(own) = self.own(job.association) else { return };
+        let is_plain = self.qualities.terms(job, partition).is_some_and(|terms| !terms.is_weighed);
+        let want = if is_plain { want } else { want.weighed() };
+        let own = self.own(job.association);
+        let before = &mut self.before;
+        let note = |at: usize, room: &Headroom| {
+            if let Some(before) = before {
+                before.qualities.push((at, *room));
+            }
+        };
+        self.qualities.take(job, partition, own.map_or(NOBODY, |own| own.asker), &want, note);
+        let Some(own) = own else { return };
         if own.jobs != u32::MAX {
             let at = job.association as usize;
             if let Some(before) = &mut self.before {
@@ -130,24 +161,10 @@ impl<'a> Headrooms<'a> {
     }
 
     pub fn forget_what_was_supposed(&mut self) {
-        let Some(Before { own, levels }) = self.before.take() else { return };
+        let Some(Before { own, levels, qualities }) = self.before.take() else { return };
+        qualities.into_iter().rev().for_each(|(at, before)| self.qualities.put_back(at, before));
         own.into_iter().rev().for_each(|(at, before)| self.own[at] = before);
         levels.into_iter().rev().for_each(|(at, before)| self.levels[at] = before);
-    }
-
-    fn suffice_for(&mut self, job: &'a Job, partition: &'a Partition) -> bool {
-        if self.qos_is_plain {
-            return true;
-        }
-        let (own, of_partition) = (job.spec.qos.as_str(), partition.qos.as_str());
-        let is_same = |known: &&(&str, &str, bool)| known.0 == own && known.1 == of_partition;
-        if let Some((.., suffices)) = self.qos.iter().find(is_same) {
-            return *suffices;
-        }
-        let named = [own, of_partition].into_iter().filter_map(|name| self.cluster.accounts().qos.get(name));
-        let suffices = named.into_iter().all(limits::leaves_it_to_associations);
-        self.qos.push((own, of_partition, suffices));
-        suffices
     }
 
     fn lineage(&self, from: u32) -> impl Iterator<Item = &Level> {
@@ -163,39 +180,50 @@ impl<'a> Headrooms<'a> {
     }
 
     fn look_up(&mut self, id: AssociationId) -> Option<Own> {
-        let terse = *self.cluster.accounts().terse(id)?;
+        let terse = self.cluster.accounts().terse(id)?;
         let above = if terse.parent == 0 { 0 } else { self.own(terse.parent)?.level };
-        // What an account says of each job, those below it say too.
-        let speaks = terse.says_more || (!terse.is_users && terse.max_jobs.is_some());
-        let level = if speaks { self.level_of(id, above)? } else { above };
-        let each = &self.eachs[self.levels[level as usize].each as usize];
-        let jobs = match terse.max_jobs.or(each.max_jobs()) {
+        let level = match terse.together.is_none() && terse.each == 0 {
+            true => above,
+            false => self.level_of(id, terse, above)?,
+        };
+        let said = &self.eachs[self.levels[level as usize].each as usize].each;
+        let jobs = match terse.max_jobs.or(said.max_jobs) {
             Some(most) => most.saturating_sub(self.cluster.tally().n_running(id)),
             None => u32::MAX,
         };
         if self.own.is_empty() {
             self.own.resize(self.cluster.accounts().last_association as usize + 1, UNKNOWN);
         }
-        let own = Own { level, jobs };
+        let own = Own { level, jobs, asker: Asker { user: terse.user, account: terse.account } };
         *self.own.get_mut(id as usize)? = own;
         Some(own)
     }
 
-    /// That of the one above, if it says nothing else.
-    fn level_of(&mut self, id: AssociationId, above: u32) -> Option<u32> {
-        let each_above = self.levels[above as usize].each;
-        let (headroom, each) = Headroom::of(self.cluster, id, &self.eachs[each_above as usize])?;
-        // Most say what the one above said, or the last one.
-        let last = self.eachs.len() as u32 - 1;
-        let known = [each_above, last].into_iter().find(|at| self.eachs[*at as usize] == each);
-        let each = known.unwrap_or_else(|| {
-            self.eachs.push(each);
-            last + 1
-        });
-        if headroom == Headroom::ALL && each == each_above {
-            return Some(above);
-        }
+    fn level_of(&mut self, id: AssociationId, terse: &Terse, above: u32) -> Option<u32> {
+        let headroom = Headroom::of(self.cluster, id, terse)?;
+        let each = self.merged(terse.each, self.levels[above as usize].each);
         self.levels.push(Level { headroom, above, each });
         Some(self.levels.len() as u32 - 1)
+    }
+
+    /// What is said of each job by one that says this, below one that says that.
+    fn merged(&mut self, own: u32, above: u32) -> u32 {
+        if own == 0 {
+            return above;
+        }
+        let (eachs, said) = (&mut self.eachs, self.cluster.accounts().eachs());
+        *self.merged.entry((own, above)).or_insert_with(|| {
+            let each = said[own as usize].or(&eachs[above as usize].each);
+            eachs.push(Said { each, lets_any: each::lets_any(&each) });
+            eachs.len() as u32 - 1
+        })
+    }
+}
+
+/// Whether another job of the association's own may run.
+fn jobs_left(own: &Own, terms: &Terms) -> Verdict {
+    match own.jobs {
+        0 if !terms.decides_jobs => Verdict::Refused(Reason::AssocMaxJobsLimit),
+        _ => Verdict::Passes,
     }
 }

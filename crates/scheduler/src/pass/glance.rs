@@ -8,6 +8,10 @@ use crate::room::PoolId;
 impl<'a> Pass<'a> {
     /// A closer look would neither start the job, nor keep a place for it, nor find another reason for it to wait.
     pub(super) fn stays_as_it_is(&mut self, job: &'a Job) -> bool {
+        if self.is_kept_by_the_same_limit(job) {
+            self.waits_for_a_limit();
+            return true;
+        }
         let waits_its_turn = job.reason == Some(Reason::Priority) && job.reason_text.is_empty();
         if !waits_its_turn || job.expected_start.is_some() || self.depth.may_promise() {
             return false;
@@ -32,5 +36,16 @@ impl<'a> Pass<'a> {
                 && self.allowance.lets(job, self.room.partition(*pool))
         };
         !pools.is_empty() && pools.iter().all(waits_there)
+    }
+
+    /// The limit that kept the job from its only partition keeps it still; of the future nothing was promised to it.
+    fn is_kept_by_the_same_limit(&mut self, job: &'a Job) -> bool {
+        let (Some(reason), [partition]) = (job.reason, job.spec.partitions.as_slice()) else { return false };
+        if !reason.is_limit() || !job.reason_text.is_empty() || job.expected_start.is_some() || job.het.is_some() {
+            return false;
+        }
+        let Some(partition) = self.cluster.config().partition(partition) else { return false };
+        state::partition_refusal(self.cluster, partition, job).is_none()
+            && self.allowance.refusal(job, partition) == Some(reason)
     }
 }

@@ -125,7 +125,7 @@ impl<'a> Pass<'a> {
     pub(super) fn looked_at_claimant(&mut self, job: &'a Job) {
         self.preemptees.load(self.cluster);
         let leader = job.het.as_ref().map_or(job.id, |het| het.leader);
-        let is_started = self.plan.starts.iter().any(|start| start.job == job.id);
+        let is_started = self.allowance.starts().iter().any(|start| start.job == job.id);
         if !is_started && !self.preemptees.makes_room_for(leader) {
             self.plan.forfeits.push(job.id);
         }

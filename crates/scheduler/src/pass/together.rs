@@ -157,7 +157,7 @@ impl<'a> Pass<'a> {
             }
             let (job, nodes) = (request.job.id, grants.clone());
             let start = Start { job, partition: partition.name.clone(), nodes, ..Default::default() };
-            self.allowance.started(request.job, partition, &start);
+            self.allowance.started(request.job, partition, start);
         }
         self.allowance.forget_what_was_supposed();
         refusal

@@ -1,13 +1,14 @@
-//! What is left of an association's limits. Enough to say of most jobs, one after the other, whether a limit keeps them and which, without
-//! putting their rules together. What is said is what the rules would say; where that would take a closer look, nothing is.
-use model::accounts::{Limits, Qos, QosLimits, Tres};
+//! What is left of the limits of an association, or of somebody in a quality of service. Enough to say of most jobs, one after the other,
+//! whether a limit keeps them and which, without putting their rules together. What is said is what the rules would say; where that would
+//! take a closer look, nothing is.
+use model::accounts::{Limits, Others, PerName, Terse, Together, Tres};
 use model::{Reason, Timestamp};
 
-use super::each::{Each, Others};
+use super::each::concern;
 use super::rules::NOTHING;
 use super::want::Want;
 use super::words::{Form, reason};
-use super::{Count, Decay, Party};
+use super::{Count, Party};
 use crate::Cluster;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub enum Verdict {
     Unsaid,
 }
 
-const NO_LIMIT: u64 = u64::MAX;
+const NO_LIMIT: u64 = PerName::NO_LIMIT;
 
 /// What is left for jobs of an association and of all below it; `NO_LIMIT` of what is not limited. There are thousands: each is no more
 /// than a line of a cache.
@@ -55,26 +56,46 @@ impl Headroom {
         is_unsure: false,
     };
 
-    /// In the order of the rules.
+    /// Of an association, in the order of the rules.
     pub fn verdict(&self, want: &Want) -> Verdict {
         if self.jobs == 0 {
             return Verdict::Refused(Reason::AssocGrpJobsLimit);
         }
-        if self.wall_mins != u32::MAX && want.limit_secs() / 60 > u64::from(self.wall_mins) {
+        if self.is_too_long(want) {
             return Verdict::Refused(Reason::AssocGrpWallLimit);
         }
         if let Some(reason) = self.closed {
             return Verdict::Refused(reason);
         }
-        if self.others.concern(want) || (self.cpu_minutes != NO_LIMIT && want.cpu_minutes() >= self.cpu_minutes) {
+        self.of_resources(want, [Reason::AssocGrpCpuLimit, Reason::AssocGrpMemLimit])
+    }
+
+    pub(super) fn has_jobs_left(&self) -> bool {
+        self.jobs > 0
+    }
+
+    pub(super) fn is_too_long(&self, want: &Want) -> bool {
+        self.wall_mins != u32::MAX && want.limit_secs() / 60 > u64::from(self.wall_mins)
+    }
+
+    pub(super) fn closed(&self) -> Option<Reason> {
+        self.closed
+    }
+
+    pub(super) fn needs_a_closer_look(&self, want: &Want) -> bool {
+        concern(self.others, want) || (self.cpu_minutes != NO_LIMIT && want.cpu_minutes() >= self.cpu_minutes)
+    }
+
+    pub(super) fn of_resources(&self, want: &Want, [of_cpus, of_memory]: [Reason; 2]) -> Verdict {
+        if self.needs_a_closer_look(want) {
             return Verdict::Unsaid;
         }
         if want.cpus > self.cpus {
-            return Verdict::Refused(Reason::AssocGrpCpuLimit);
+            return Verdict::Refused(of_cpus);
         }
         let memory = want.memory_mb.filter(|_| !self.is_unsure);
         if self.memory_mb != NO_LIMIT && memory.is_none_or(|wanted| wanted > self.memory_mb) {
-            return if memory.is_some() { Verdict::Refused(Reason::AssocGrpMemLimit) } else { Verdict::Unsaid };
+            return if memory.is_some() { Verdict::Refused(of_memory) } else { Verdict::Unsaid };
         }
         if want.nodes > self.nodes { Verdict::Unsaid } else { Verdict::Passes }
     }
@@ -102,97 +123,92 @@ impl Headroom {
         }
     }
 
-    /// Of an association below one that says this of each job; and what it says itself.
-    pub fn of(cluster: &Cluster, id: u32, above: &Each) -> Option<(Headroom, Each)> {
-        let one = cluster.accounts.associations.get(&id)?;
-        let limits = &one.limits;
+    /// Of an association.
+    pub fn of(cluster: &Cluster, id: u32, terse: &Terse) -> Option<Headroom> {
+        let together = &terse.together;
         // Whoever runs nothing has nothing, but for what was used before, and for buffers that stand by themselves.
-        let is_metered = limits.grp_wall.is_some() || !limits.grp_tres_mins.is_empty();
-        let may_have = is_metered || cluster.tally.n_running(id) > 0 || cluster.tally.has_standing();
-        let count = if may_have { cluster.tally.count(&Party::Association(id)) } else { None };
-        let counted = Counted {
-            count: count.unwrap_or(&NOTHING),
-            decay: cluster.decay(),
-            now: cluster.now,
-            is_safe: cluster.config.accounting.enforce.safe,
-        };
-        Some((counted.headroom(limits), Each::of(limits, above)))
+        let may_have = together.is_metered || cluster.tally.n_running(id) > 0 || cluster.tally.has_standing();
+        let party = Party::Association(id);
+        let mut headroom = Headroom::left_to(cluster, &party, together, may_have);
+        if together.is_metered {
+            let Limits { grp_wall, grp_tres_mins, .. } = &cluster.accounts.associations.get(&id)?.limits;
+            headroom.lower_by_meters(cluster, &party, (*grp_wall, grp_tres_mins));
+        }
+        Some(headroom)
     }
-}
 
-struct Counted<'c> {
-    count: &'c Count,
-    decay: Decay<'c>,
-    now: Timestamp,
-    is_safe: bool,
-}
+    /// Of a party; who may not have anything is not looked up.
+    pub(super) fn left_to(cluster: &Cluster, party: &Party, together: &Together, may_have: bool) -> Headroom {
+        let count = if may_have { cluster.tally.count(party) } else { None };
+        match count {
+            Some(count) => Headroom::untouched(together).without(count, cluster.now),
+            None => Headroom::untouched(together),
+        }
+    }
 
-impl Counted<'_> {
-    fn headroom(&self, limits: &Limits) -> Headroom {
-        let count = self.count;
-        let left =
-            |name: &str| limits.grp_tres.get(name).map_or(NO_LIMIT, |most| most.saturating_sub(count.held_of(name)));
-        let jobs = |most: u32| u64::from(most).saturating_sub(count.jobs) as u32;
-        let mut headroom = Headroom {
-            cpus: left("cpu"),
-            memory_mb: left("mem"),
-            nodes: left("node"),
-            jobs: limits.grp_jobs.map_or(u32::MAX, jobs),
-            others: others(&limits.grp_tres),
+    /// Of a party that has nothing.
+    pub(super) fn untouched(together: &Together) -> Headroom {
+        Headroom {
+            cpus: together.held.cpu,
+            memory_mb: together.held.memory_mb,
+            nodes: together.held.node,
+            cpu_minutes: together.run_minutes,
+            jobs: together.jobs.unwrap_or(u32::MAX),
+            others: together.held.others,
             ..Headroom::ALL
+        }
+    }
+
+    /// Without what is counted.
+    fn without(self, count: &Count, now: Timestamp) -> Headroom {
+        let left = |most: u64, has: u64| if most == NO_LIMIT { NO_LIMIT } else { most.saturating_sub(has) };
+        let has_minutes = self.cpu_minutes != NO_LIMIT;
+        let jobs = u64::from(self.jobs).saturating_sub(count.jobs) as u32;
+        Headroom {
+            cpus: left(self.cpus, count.held.cpu),
+            memory_mb: left(self.memory_mb, count.held.mem),
+            nodes: left(self.nodes, if self.nodes == NO_LIMIT { 0 } else { count.held_of("node") }),
+            cpu_minutes: left(self.cpu_minutes, if has_minutes { run_mins(count, now) } else { 0 }),
+            jobs: if self.jobs == u32::MAX { u32::MAX } else { jobs },
+            ..self
+        }
+    }
+
+    pub(super) fn lower_by_meters(&mut self, cluster: &Cluster, party: &Party, (wall, minutes): (Option<u32>, &Tres)) {
+        let (now, is_safe) = (cluster.now, cluster.config.accounting.enforce.safe);
+        let half_life = cluster.decay().of(party);
+        let count = cluster.tally.count(party).unwrap_or(&NOTHING);
+        let (form, of_wall) = match party {
+            Party::Association(_) => (Form::GroupMinutes, Reason::AssocGrpWallLimit),
+            Party::Qos(_) | Party::QosUser(..) | Party::QosAccount(..) => {
+                (Form::QosGroupMinutes, Reason::QOSGrpWallLimit)
+            }
         };
-        for (name, most) in &limits.grp_tres_run_mins.0 {
-            match name.as_str() {
-                "cpu" => headroom.cpu_minutes = most.saturating_sub(self.run_mins()),
-                _ => headroom.others = Others::Everybody,
-            }
-        }
-        if limits.grp_wall.is_some() || !limits.grp_tres_mins.is_empty() {
-            self.lower_by_meters(limits, &mut headroom);
-        }
-        headroom
-    }
-
-    fn run_mins(&self) -> u64 {
-        self.count.run_secs("cpu", self.now) / 60
-    }
-
-    fn lower_by_meters(&self, limits: &Limits, headroom: &mut Headroom) {
-        let half_life = self.decay.of_associations();
-        if let Some(most) = limits.grp_wall {
-            let spent = (self.count.wall_at(self.now, half_life) / 60.0) as u64;
+        if let Some(most) = wall {
+            let spent = (count.wall_at(now, half_life) / 60.0) as u64;
             match spent >= u64::from(most) {
-                true => headroom.closed = Some(Reason::AssocGrpWallLimit),
-                false => headroom.wall_mins = most,
+                true => self.closed = Some(of_wall),
+                false => self.wall_mins = most,
             }
         }
-        let used = self.count.used_at(self.now, half_life);
-        for (name, most) in &limits.grp_tres_mins.0 {
+        let used = count.used_at(now, half_life);
+        for (name, most) in &minutes.0 {
             let spent = (used.get(name) / 60.0) as u64;
-            match (self.is_safe, name.as_str()) {
+            match (is_safe, name.as_str()) {
                 (false, _) if spent >= *most => {
-                    headroom.closed = headroom.closed.or_else(|| Some(reason(Form::GroupMinutes, name)));
+                    self.closed = self.closed.or_else(|| Some(reason(form, name)));
                 }
                 (false, _) => (),
                 (true, "cpu") => {
-                    let left = most.saturating_sub(spent).saturating_sub(self.run_mins());
-                    headroom.cpu_minutes = headroom.cpu_minutes.min(left);
+                    let left = most.saturating_sub(spent).saturating_sub(run_mins(count, now));
+                    self.cpu_minutes = self.cpu_minutes.min(left);
                 }
-                (true, _) => headroom.others = Others::Everybody,
+                (true, _) => self.others = Others::Everybody,
             }
         }
     }
 }
 
-fn others(tres: &Tres) -> Others {
-    let others = tres.0.keys().filter(|name| !matches!(name.as_str(), "cpu" | "mem" | "node"));
-    others.map(|name| Others::of(name)).max().unwrap_or_default()
-}
-
-/// Jobs in this quality of service are bound by their associations alone, as those are written.
-pub fn leaves_it_to_associations(qos: &Qos) -> bool {
-    qos.limits == QosLimits::default()
-        && qos.limit_factor_thousandths.is_none()
-        && qos.usage_factor_thousandths.is_none_or(|thousandths| thousandths == 1000)
-        && !["NoReserve", "EnforceUsageThreshold", "UsageFactorSafe"].iter().any(|flag| qos.has_flag(flag))
+fn run_mins(count: &Count, now: Timestamp) -> u64 {
+    count.run_secs("cpu", now) / 60
 }

@@ -8,7 +8,7 @@ use model::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::charge::has_node_limit;
-use super::running::Running;
+use super::running::{InQos, Running};
 use super::{Charge, Count, Decay, Party};
 use crate::Cluster;
 
@@ -26,6 +26,8 @@ pub struct Tally {
     /// Of the counts of associations: their jobs.
     #[serde(skip)]
     running: Running,
+    #[serde(skip)]
+    in_qos: InQos,
 }
 
 /// A tally as it is written down.
@@ -43,7 +45,7 @@ impl From<Stored> for Tally {
         let Stored { edition, counts, charges, standing } = stored;
         let mut tally = Tally { edition, charges, standing, ..Tally::default() };
         for (party, count) in &counts {
-            tally.note_running(party, count.jobs);
+            tally.note_running(party, 0, count.jobs);
         }
         Tally { counts, ..tally }
     }
@@ -63,6 +65,7 @@ impl Default for Tally {
             charges: OrdMap::new(),
             standing: OrdMap::new(),
             running: Running::default(),
+            in_qos: InQos::default(),
         }
     }
 }
@@ -75,6 +78,11 @@ impl Tally {
     /// How many jobs of the association, and of all below it, run.
     pub fn n_running(&self, id: AssociationId) -> u32 {
         self.running.get(id)
+    }
+
+    /// Whether the user may have jobs that run in this quality of service; no: certainly not.
+    pub fn may_run_in(&self, qos: &str, user: &str) -> bool {
+        self.in_qos.may_run(qos, user)
     }
 
     /// Something is held by persistent buffers.
@@ -101,6 +109,7 @@ impl Tally {
         for party in charge.parties(accounts) {
             let half_life = decay.of(&party);
             let count = Arc::make_mut(self.counts.entry(party.clone()).or_default());
+            let before = count.jobs;
             count.settle(now, half_life);
             change(count, charge);
             if has_node_limit(accounts, &party) {
@@ -110,13 +119,15 @@ impl Tally {
             if count.is_idle() {
                 self.counts.remove(&party);
             }
-            self.note_running(&party, n_running);
+            self.note_running(&party, before, n_running);
         }
     }
 
-    fn note_running(&mut self, party: &Party, n_running: u64) {
-        if let Party::Association(id) = party {
-            self.running.set(*id, n_running);
+    fn note_running(&mut self, party: &Party, before: u64, n_running: u64) {
+        match party {
+            Party::Association(id) => self.running.set(*id, n_running),
+            Party::QosUser(qos, user) => self.in_qos.change((qos, user), before, n_running),
+            Party::Qos(_) | Party::QosAccount(..) => (),
         }
     }
 }
@@ -321,6 +332,15 @@ pub(crate) fn check(cluster: &Cluster) -> Result<(), String> {
         if !(is_sound(count.wall) && count.used.iter().all(|(_, amount)| is_sound(amount))) {
             return Err(format!("{party:?} has used {:?} in {} s", count.used, count.wall));
         }
+    }
+    let mut in_qos = InQos::default();
+    for (party, count) in cluster.tally.counts() {
+        if let Party::QosUser(qos, user) = party {
+            in_qos.change((qos, user), 0, count.jobs);
+        }
+    }
+    if in_qos != cluster.tally.in_qos {
+        return Err("users are told to run jobs in a QOS, or not to, that are counted otherwise".into());
     }
     for (id, n_running) in cluster.tally.running.iter() {
         if cluster.tally.count(&Party::Association(id)).is_none() {
