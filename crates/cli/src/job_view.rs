@@ -200,15 +200,17 @@ impl<'a> JobView<'a> {
         self.amount().tres()
     }
 
-    /// `gres:gpu:2`, empty when nothing was asked for.
-    /// `gres:gpu:2`, or nothing.
+    /// `gres:gpu:2`, `gpu:2` where the cluster decided it, or nothing.
     pub fn cpus_per_tres(&self) -> String {
-        self.spec().size.cpus_per_gpu.map_or(String::new(), |cpus| format!("gres:gpu:{cpus}"))
+        self.spec()
+            .size
+            .cpus_per_gpu
+            .map_or(String::new(), |cpus| of_each_gpu(cpus.into(), self.spec().tres_words.cpus_by_default))
     }
 
     pub fn memory_per_tres(&self) -> String {
         match self.spec().size.memory {
-            Memory::PerGpuMb(megabytes) => format!("gres:gpu:{megabytes}"),
+            Memory::PerGpuMb(megabytes) => of_each_gpu(megabytes, self.spec().tres_words.memory_by_default),
             _ => String::new(),
         }
     }
@@ -417,6 +419,10 @@ impl<'a> JobView<'a> {
 /// Appends anything that can be shown; a String takes everything.
 pub fn put(out: &mut String, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("a String takes everything");
+}
+
+fn of_each_gpu(count: u64, is_by_default: bool) -> String {
+    if is_by_default { format!("gpu:{count}") } else { format!("gres:gpu:{count}") }
 }
 
 fn of_gpus(words: &str) -> String {

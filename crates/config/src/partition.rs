@@ -196,6 +196,6 @@ fn sharing(section: &mut Section, partition: &mut Partition) {
     });
 }
 
-fn count(section: &mut Section, key: &'static str) -> Option<u32> {
+pub(crate) fn count(section: &mut Section, key: &'static str) -> Option<u32> {
     section.read(key, "a whole number from 1", |item| u32::try_from(item.as_integer()?).ok().filter(|count| *count > 0))
 }

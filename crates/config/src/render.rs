@@ -135,6 +135,8 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("tracks_memory", scheduler.tracks_memory);
     text.optional("default_memory_per_node_mb", scheduler.default_memory_per_node_mb);
     text.optional("default_memory_per_cpu_mb", scheduler.default_memory_per_cpu_mb);
+    text.optional("default_memory_per_gpu_mb", scheduler.default_memory_per_gpu_mb);
+    text.optional("default_cpus_per_gpu", scheduler.default_cpus_per_gpu);
     text.value("requeues", scheduler.requeues);
     text.value("kill_on_invalid_dependency", scheduler.kill_on_invalid_dependency);
     text.value("allow_owner_suspend", scheduler.allow_owner_suspend);

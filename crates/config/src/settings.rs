@@ -109,6 +109,8 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
         let at = section.take("default_memory_per_cpu_mb").map_or(section.at, |found| found.key_at);
         section.notes.add(at, "give `default_memory_per_node_mb` or `default_memory_per_cpu_mb`, not both");
     }
+    scheduler.default_memory_per_gpu_mb = section.megabytes("default_memory_per_gpu_mb");
+    scheduler.default_cpus_per_gpu = crate::partition::count(&mut section, "default_cpus_per_gpu");
     section.flag("requeues", &mut scheduler.requeues);
     section.flag("kill_on_invalid_dependency", &mut scheduler.kill_on_invalid_dependency);
     let suspend_cpus = section.read("suspend_cpus", "\"retain\" or \"release\"", |item| suspend_cpus(item.as_str()?));

@@ -61,6 +61,8 @@ fn each_setting_lands_where_it_belongs() {
         ("ReturnToService=1", |c| c.controller.return_to_service.to_string(), "true"),
         ("DefMemPerCPU=100", |c| format!("{:?}", c.scheduler.default_memory_per_cpu_mb), "Some(100)"),
         ("DefMemPerNode=0", |c| format!("{:?}", c.scheduler.default_memory_per_node_mb), "None"),
+        ("DefCpuPerGPU=2", |c| format!("{:?}", c.scheduler.default_cpus_per_gpu), "Some(2)"),
+        ("DefMemPerGPU=100", |c| format!("{:?}", c.scheduler.default_memory_per_gpu_mb), "Some(100)"),
         ("JobRequeue=0", |c| c.scheduler.requeues.to_string(), "false"),
         ("DependencyParameters=kill_invalid_depend", |c| c.scheduler.kill_on_invalid_dependency.to_string(), "true"),
         ("", |c| c.scheduler.tracks_memory.to_string(), "true"),

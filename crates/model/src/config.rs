@@ -218,6 +218,9 @@ pub struct SchedulerConfig {
     pub tracks_memory: bool,
     pub default_memory_per_node_mb: Option<u64>,
     pub default_memory_per_cpu_mb: Option<u64>,
+    /// For jobs with GPUs that say neither `--mem…` nor, of CPUs, `-c` or `--cpus-per-gpu`.
+    pub default_memory_per_gpu_mb: Option<u64>,
+    pub default_cpus_per_gpu: Option<u32>,
     /// Batch jobs are requeued after a node failure unless they say otherwise.
     pub requeues: bool,
     pub kill_on_invalid_dependency: bool,
@@ -460,6 +463,8 @@ impl Default for SchedulerConfig {
             tracks_memory: true,
             default_memory_per_node_mb: None,
             default_memory_per_cpu_mb: None,
+            default_memory_per_gpu_mb: None,
+            default_cpus_per_gpu: None,
             requeues: true,
             kill_on_invalid_dependency: false,
             suspend_cpus: SuspendCpus::Retain,

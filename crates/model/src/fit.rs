@@ -145,6 +145,10 @@ impl Size {
         self.gres.iter().cloned().chain(for_tasks).collect()
     }
 
+    pub fn asks_for_gpus(&self) -> bool {
+        self.gres.iter().chain(&self.gres_per_task).chain(&self.gres_total).any(|unit| unit.name == "gpu")
+    }
+
     fn n_gpus_for(&self, n_tasks: u32) -> u32 {
         let count = |units: &[GresRequest]| -> u32 {
             units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum()

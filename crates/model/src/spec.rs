@@ -179,6 +179,9 @@ record! {
         pub per_node: String,
         pub per_socket: String,
         pub per_task: String,
+        /// What a GPU brings along is the cluster's word, not the job's.
+        pub cpus_by_default: bool,
+        pub memory_by_default: bool,
     }
 
     /// `--signal=[B:]USR1@60`

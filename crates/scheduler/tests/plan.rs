@@ -65,6 +65,47 @@ fn gpus_for_each_task_may_differ_by_node() {
     assert_eq!(world.reason(waits).0, Some(Reason::Resources));
 }
 
+/// As a 22.05 with DefCpuPerGPU=2 DefMemPerGPU=100 in the partition and DefMemPerCPU=7 gave them.
+#[test]
+fn gpus_bring_cpus_and_memory_along_for_who_asks_for_none() {
+    use model::gres::{self, Gres};
+    let node = NodeConfig {
+        cpus: 8,
+        memory_mb: 64_000,
+        gres: vec![Gres { name: "gpu".into(), count: 4, ..Default::default() }],
+        ..Default::default()
+    };
+    let mut world = World::new(vec![("n1", node.clone()), ("n2", node)], Vec::new());
+    let mut config = (**world.cluster.config()).clone();
+    config.scheduler.default_memory_per_cpu_mb = Some(7);
+    config.scheduler.default_memory_per_gpu_mb = Some(9);
+    config.scheduler.default_cpus_per_gpu = Some(2);
+    config.partitions[0].default_memory_per_gpu_mb = Some(100);
+    world.apply(Command::Reconfigure { config: Box::new(config) });
+    let gpus = |words| Size { gres: gres::parse_list(words).unwrap(), ..Default::default() };
+    let per_task = Size { gres_per_task: gpus("gpu:1").gres, n_tasks: Some(3), ..Default::default() };
+    let cases = [
+        (gpus("gpu:1"), (2, 100)),
+        (gpus("gpu:2"), (4, 200)),
+        (per_task, (6, 300)),
+        (Size { gres: Vec::new(), gres_total: gpus("gpu:3").gres, ..Default::default() }, (6, 300)),
+        (Size { cpus_per_task: Some(1), ..gpus("gpu:2") }, (1, 200)),
+        (Size { cpus_per_gpu: Some(1), ..gpus("gpu:2") }, (2, 200)),
+        (Size { memory: Memory::PerNodeMb(500), ..gpus("gpu:2") }, (4, 500)),
+        (Size { memory: Memory::PerGpuMb(50), ..gpus("gpu:2") }, (4, 100)),
+        (Size { sharing: Sharing::WholeNodes, ..gpus("gpu:4") }, (8, 400)),
+        (Size::default(), (1, 7)),
+        (Size { n_tasks: Some(6), ..gpus("gpu:1") }, (6, 100)),
+    ];
+    for (size, expected) in cases {
+        let job = world.submit(size.clone());
+        world.schedule();
+        let held = world.cluster.job(job).unwrap().allocation.nodes[0].clone();
+        assert_eq!((held.cpus.len(), held.memory_mb), expected, "{size:?}");
+        world.finish(job);
+    }
+}
+
 #[test]
 fn a_user_who_wants_to_be_alone_is_alone() {
     let mut world = World::alike(2, 4, 1000);

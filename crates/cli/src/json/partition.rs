@@ -91,7 +91,10 @@ pub fn write_newer(partition: &Partition, nodes: &[NodeView], cluster: &str, jso
         json.number("partition_memory_per_cpu", partition.default_memory_per_cpu_mb.map(|size| size as i64));
         json.number("partition_memory_per_node", partition.default_memory_per_node_mb.map(|size| size as i64));
         json.limit("time", minutes(partition.default_time), false);
-        json.field("job", &crate::scontrol::job_defaults(partition));
+        json.field(
+            "job",
+            &crate::scontrol::job_defaults(partition.default_cpus_per_gpu, partition.default_memory_per_gpu_mb),
+        );
     });
     json.field("grace_time", partition.grace_time.secs());
     json.object_field("maximums", |json| {

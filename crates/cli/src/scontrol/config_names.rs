@@ -82,7 +82,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("JobContainerType", Fixed("job_container/none")),
     ("JobCredentialPrivateKey", Given("(null)", "")),
     ("JobCredentialPublicCertificate", Given("(null)", "")),
-    ("JobDefaults", Given("(null)", "")),
+    ("JobDefaults", Effective),
     ("JobFileAppend", Given("0", "")),
     ("JobRequeue", Effective),
     ("JobSubmitPlugins", Fixed("(null)")),

@@ -85,6 +85,9 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "GresTypes" => or_null(&gres_names(config).into_iter().collect::<Vec<_>>().join(",")),
         "HASH_VAL" => word("Match"),
         "JobAcctGatherType" => word("jobacct_gather/linux"),
+        "JobDefaults" => {
+            or_null(&super::job_defaults(scheduler.default_cpus_per_gpu, scheduler.default_memory_per_gpu_mb))
+        }
         "JobRequeue" => u8::from(scheduler.requeues).to_string(),
         "KillWait" => secs(agent.kill_wait.secs()),
         "Licenses" => {

@@ -183,7 +183,10 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
             partition.preempt_mode.map_or_else(|| config.scheduler.preemption.mode_text(), |mode| mode.word().into())
         ),
         format!("State={} TotalCPUs={n_cpus} TotalNodes={n_nodes} SelectTypeParameters=NONE", partition.state.word(),),
-        format!("JobDefaults={}", or_null(&job_defaults(partition))),
+        format!(
+            "JobDefaults={}",
+            or_null(&job_defaults(partition.default_cpus_per_gpu, partition.default_memory_per_gpu_mb))
+        ),
         format!("{default_memory} {max_memory}"),
         format!("TRES=cpu={n_cpus},mem={},node={n_nodes},billing={n_cpus}", size::show_megabytes(memory_mb),),
     ];
@@ -197,9 +200,9 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
 }
 
 /// `DefCpuPerGPU=2,DefMemPerGPU=100`
-pub fn job_defaults(partition: &Partition) -> String {
-    let cpus = partition.default_cpus_per_gpu.map(|count| format!("DefCpuPerGPU={count}"));
-    let memory = partition.default_memory_per_gpu_mb.map(|size| format!("DefMemPerGPU={size}"));
+pub fn job_defaults(cpus_per_gpu: Option<u32>, memory_per_gpu_mb: Option<u64>) -> String {
+    let cpus = cpus_per_gpu.map(|count| format!("DefCpuPerGPU={count}"));
+    let memory = memory_per_gpu_mb.map(|size| format!("DefMemPerGPU={size}"));
     cpus.into_iter().chain(memory).collect::<Vec<_>>().join(",")
 }
 

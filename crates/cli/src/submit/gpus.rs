@@ -65,6 +65,7 @@ pub fn words(request: &Request) -> TresWords {
         per_node: words(&[&gpus.per_node, &gpus.gres]),
         per_socket: words(&[&gpus.per_socket]),
         per_task: words(&[&gpus.per_task]),
+        ..TresWords::default()
     }
 }
 

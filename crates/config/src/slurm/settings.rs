@@ -131,6 +131,8 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
     {
         notes.wrong(&pair.at, "give `DefMemPerCPU` or `DefMemPerNode`, not both");
     }
+    scheduler.default_memory_per_gpu_mb = values.megabytes_limit("DefMemPerGPU", notes);
+    scheduler.default_cpus_per_gpu = values.number("DefCpuPerGPU", 0..=u32::MAX, notes).filter(|count| *count > 0);
     scheduler.requeues = values.number("JobRequeue", 0..=1, notes).unwrap_or(1) == 1;
     if let Some(pair) = values.get("DependencyParameters") {
         for word in pair.value.split(',').filter(|word| !word.is_empty()) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use model::accounts::{ROOT, Wckey};
 use model::command::Blob;
-use model::config::PartitionLimits;
+use model::config::{PartitionLimits, SchedulerConfig};
 use model::dependency::{Dependency, Term};
 use model::fit::Candidate;
 use model::job::ArrayPlace;
@@ -151,6 +151,9 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
             spec.size.network.owns_units = true;
             spec.size.sharing = Sharing::WholeNodes;
         }
+        if spec.size.asks_for_gpus() {
+            bring_with_gpus(&cluster.config.scheduler, partition, &mut spec);
+        }
         if spec.size.memory == Memory::Default {
             spec.size.memory = default_memory(cluster, partition);
         }
@@ -165,6 +168,19 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
         spec.size.sharing = Sharing::OneUser;
     }
     spec
+}
+
+/// CPUs and memory that come with each GPU, for who asks for none; these go before what every job gets.
+fn bring_with_gpus(scheduler: &SchedulerConfig, partition: &Partition, spec: &mut JobSpec) {
+    let (size, words) = (&mut spec.size, &mut spec.tres_words);
+    let cpus = partition.default_cpus_per_gpu.or(scheduler.default_cpus_per_gpu);
+    if size.cpus_per_gpu.is_none() && size.cpus_per_task.is_none() && cpus.is_some() {
+        (size.cpus_per_gpu, words.cpus_by_default) = (cpus, true);
+    }
+    let memory_mb = partition.default_memory_per_gpu_mb.or(scheduler.default_memory_per_gpu_mb);
+    if let (Memory::Default, Some(memory_mb)) = (size.memory, memory_mb) {
+        (size.memory, words.memory_by_default) = (Memory::PerGpuMb(memory_mb), true);
+    }
 }
 
 fn default_memory(cluster: &Cluster, partition: &Partition) -> Memory {
