@@ -157,3 +157,12 @@ fn a_new_node_begins_as_its_configuration_says_and_is_then_the_administrators() 
     lab.ok(ROOT, Command::Reconfigure { config: Box::new(larger) });
     assert!(lab.node("n4").is_usable() && lab.node("n5").is_usable());
 }
+
+/// `slurmctld -c` forgets the jobs; agents may still have something of them to tell.
+#[test]
+fn ids_that_a_node_has_something_of_are_not_given_again() {
+    let mut lab = Lab::new();
+    let first = lab.submit(batch());
+    lab.register("n1", &[Run { job: JobId(first.0 + 7), attempt: 0 }]);
+    assert_eq!(lab.submit(batch()), JobId(first.0 + 8));
+}
