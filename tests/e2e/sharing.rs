@@ -130,3 +130,17 @@ fn steps_share_the_gpus_of_their_job() {
     let refused = cluster.run("salloc -Q -n1 --gres=gpu:1 srun --gres=gpu:2 true");
     assert!(refused.err.contains("Invalid generic resource (gres) specification"), "{refused:?}");
 }
+
+/// A job waits for its turn until the scheduler has looked; who wants to start at once waits for that look.
+#[test]
+fn who_wants_to_start_at_once_starts_where_there_is_room() {
+    let cluster = Cluster::up("--nodes 2 --cpus 64");
+    for round in 0..20 {
+        let said = cluster.run("salloc -Q --immediate true");
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "round {round}: {said:?}");
+    }
+    let said = cluster.run("salloc -Q -N2 --exclusive salloc -Q --immediate true");
+    assert!(said.err.contains("Requested nodes are busy"), "{said:?}");
+    let said = cluster.run("scancel -M other 1");
+    assert!(said.code == 1 && said.err.contains("'other' can't be reached now"), "{said:?}");
+}

@@ -85,7 +85,7 @@ pub async fn obtain(
                     return Ok(Granted { job: now, page, watch, waited: begun.elapsed() });
                 }
                 // Whoever wants to start at once is told at once that waiting would not help.
-                if at_once && now.phase == Phase::Pending && now.reason.is_some() {
+                if at_once && now.phase == Phase::Pending && is_judged(&now) {
                     withdraw(&mut controller, id).await;
                     return Err(not_at_once(program, &now, behaviour));
                 }
@@ -184,6 +184,15 @@ fn gone(program: Program) -> Failed {
 /// One second is no time to wait: it starts now, or not at all.
 fn is_at_once(behaviour: &Behaviour) -> bool {
     behaviour.immediate.is_some_and(|time| time <= Duration::from_secs(1))
+}
+
+/// A job that waits for its turn has a reason before the scheduler has looked at it; only what was found then is a word.
+fn is_judged(job: &Job) -> bool {
+    match job.reason {
+        None => false,
+        Some(Reason::Priority) => job.last_evaluated.is_some(),
+        Some(_) => true,
+    }
 }
 
 fn not_at_once(program: Program, job: &Job, behaviour: &Behaviour) -> Failed {

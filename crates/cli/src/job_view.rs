@@ -238,9 +238,9 @@ impl<'a> JobView<'a> {
 
     /// As it was asked for; where that is not known, as it is held.
     fn tres_words(&self, words: impl Fn(&TresWords) -> &String, units: &[GresRequest]) -> String {
-        let spec = self.spec();
-        if spec.tres_words != TresWords::default() {
-            return words(&spec.tres_words).clone();
+        let said = &self.spec().tres_words;
+        if [&said.per_job, &said.per_node, &said.per_socket, &said.per_task].iter().any(|words| !words.is_empty()) {
+            return words(said).clone();
         }
         units.iter().map(|gres| format!("gres:{gres}")).collect::<Vec<_>>().join(",")
     }

@@ -55,6 +55,8 @@ pub struct Plan {
     pub hurry: bool,
     pub verbosity: u32,
     pub is_quiet: bool,
+    /// Empty: the one that is configured.
+    pub clusters: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +180,8 @@ pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option
             }
             "verbose" => plan.verbosity += 1,
             "wckey" => plan.filter.wckey = owned(),
-            "clusters" | "sibling" => return Err(error(format!("--{long} is not supported by this version of Spur"))),
+            "clusters" => plan.clusters = value.split(',').map(str::to_string).collect(),
+            "sibling" => return Err(error(format!("--{long} is not supported by this version of Spur"))),
             "hurry" => plan.hurry = true,
             // Requests always go through the controller.
             "ctld" => {}
@@ -225,6 +228,9 @@ pub fn run(arguments: &[String]) -> i32 {
         }
         Ok(Built::Plan(mut plan)) => {
             plan.hurry |= std::env::var_os("SCANCEL_HURRY").is_some();
+            if let Some(names) = std::env::var("SLURM_CLUSTERS").ok().filter(|_| plan.clusters.is_empty()) {
+                plan.clusters = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
+            }
             plan
         }
         Err(Mistake(text)) => {
@@ -240,6 +246,12 @@ pub fn run(arguments: &[String]) -> i32 {
 
 async fn carry_out(mut plan: Plan) -> Result<i32, String> {
     let cluster = context::cluster()?;
+    if let Some(other) = plan.clusters.iter().find(|name| **name != cluster.cluster_name && *name != "all") {
+        return Err(format!(
+            "'{other}' can't be reached now, or it is an invalid entry for --cluster.  \
+             Use 'sacctmgr list clusters' to see available clusters."
+        ));
+    }
     let mut controller = context::controller(&cluster).await?;
     if !plan.filter.is_empty() || plan.asks {
         plan.targets = chosen(&mut controller, &plan).await?;
@@ -536,6 +548,7 @@ mod tests {
     #[test]
     fn jobs_are_named_in_every_form() {
         check("12 13", Ok("12 13"));
+        check("-M here,there 12", Ok("12"));
         check("1,2", Ok("1 2"));
         check("12_3 12.0", Ok("12_3 12.0"));
         check("-u root", Ok(""));

@@ -64,6 +64,7 @@ impl Node {
             && !size.excluded.contains(&self.name)
             && (size.network.among.is_empty() || size.network.among.contains(&self.name))
             && size.tmp_disk_mb <= self.config.tmp_disk_mb
+            && size.node_memory_mb <= self.config.memory_mb
             && size.constraint.as_ref().is_none_or(|constraint| constraint.is_met_by(self.features()))
             && size.feature_sets.may_have(self.features())
             && self.config.has_gres(&size.gres_for(size.n_tasks_each().unwrap_or(1)))
@@ -100,6 +101,7 @@ impl Size {
         self.excluded.is_empty()
             && self.network.among.is_empty()
             && self.tmp_disk_mb == 0
+            && self.node_memory_mb == 0
             && self.constraint.is_none()
             && self.feature_sets.is_empty()
             && self.preference.is_none()

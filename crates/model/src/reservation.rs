@@ -64,6 +64,8 @@ macro_rules! flags {
 
             /// The flag that a word names, whole or cut short.
             pub fn parse(word: &str) -> Option<Flag> {
+                // Written in one way and shown in another.
+                let word = if word.eq_ignore_ascii_case("STATIC_ALLOC") { "STATIC" } else { word };
                 let is_short = |whole: &str, least: usize| {
                     word.len() >= least && whole.len() >= word.len()
                         && whole.as_bytes()[..word.len()].eq_ignore_ascii_case(word.as_bytes())
@@ -245,6 +247,11 @@ mod tests {
     fn reservation(start: &str, minutes: u64, flags: &[Flag]) -> Reservation {
         let end = at(start) + Span::from_secs(minutes * 60);
         Reservation { start: at(start), end, flags: flags.iter().copied().collect(), ..Default::default() }
+    }
+
+    #[test]
+    fn what_does_not_change_is_written_in_two_ways() {
+        assert_eq!(["static", "STATIC_ALLOC", "st"].map(Flag::parse), [Some(Flag::StaticAlloc); 3]);
     }
 
     #[test]

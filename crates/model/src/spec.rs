@@ -84,6 +84,8 @@ record! {
         pub gpu_bind_words: String,
         pub gpu_freq_words: String,
         pub tres_words: TresWords,
+        /// How long it would wait for nodes that need no reboot; for display.
+        pub delay_boot: Span,
     }
 
     /// How much, and where.
@@ -97,6 +99,8 @@ record! {
         pub min_cpus_per_node: Option<u32>,
         pub memory: Memory,
         pub tmp_disk_mb: u64,
+        /// No node with less memory serves, though none is handed out.
+        pub node_memory_mb: u64,
         /// On each node.
         pub gres: Vec<GresRequest>,
         /// For each task on a node, besides `gres`.

@@ -55,7 +55,7 @@ impl<'a> Reasons<'a> {
             true => (Reason::Licenses, String::new()),
             false => self.reason(room, clock, request, pools),
         };
-        if job.reason != Some(reason) || job.reason_text != text {
+        if job.reason != Some(reason) || job.reason_text != text || job.last_evaluated.is_none() {
             plan.reasons.push(WaitReason { job: job.id, reason: Some(reason), text, expected_start: None });
         }
     }

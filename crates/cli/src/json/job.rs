@@ -49,7 +49,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("cpu_frequency_governor", None::<u32>);
     json.field("cpus_per_tres", &view.cpus_per_tres());
     json.field("deadline", secs(spec.deadline));
-    json.field("delay_boot", 0_u32);
+    json.field("delay_boot", view.spec().delay_boot.secs());
     json.field("dependency", &view.dependency());
     json.field("derived_exit_code", job.derived_exit.to_wait_status());
     json.field("eligible_time", secs(job.eligible));

@@ -75,6 +75,14 @@ fn of_wckeys_only_the_new_are_told_and_those_named_go() {
 }
 
 #[test]
+fn wckeys_are_chosen_by_either_name() {
+    for condition in ["names=one", "wckeys=one", "one"] {
+        let words = read(Entity::Wckey, condition, Begin::Conditions).unwrap();
+        assert_eq!(words.filter.names.into_iter().collect::<Vec<_>>(), ["one"], "{condition}");
+    }
+}
+
+#[test]
 fn users_who_take_over_a_limit_are_told_too() {
     let mut all = Accounts::default();
     let account = |id, parent, name: &str, user: &str| Association {

@@ -210,6 +210,9 @@ fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(),
             unquoted(value).split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
         return Ok(());
     }
+    if entity == Entity::Wckey && is_begin(key, "wckeys", 1) {
+        return add_condition(entity, Condition::Names, value, read);
+    }
     let is_value = |field: &Field| begin == Begin::Values || !chooses(entity, *field);
     let settable = VALUES
         .iter()

@@ -159,7 +159,8 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
             Some(value) => value.to_uppercase(),
             None => word(if scheduler.tracks_memory { "CR_CPU_MEMORY" } else { "CR_CPU" }),
         },
-        "SlurmUser" | "SlurmdUser" => around.owner.clone(),
+        "SlurmUser" => around.owner.clone(),
+        "SlurmdUser" => agents_user(config, around),
         "SlurmctldHost[0]" => controller.host.clone(),
         "SlurmctldLogFile" => or_null(&controller.log_file),
         "SlurmctldPidFile" => or_null(&controller.pid_file),
@@ -238,4 +239,15 @@ fn topology_params(config: &Config) -> String {
     words.extend(rules.dragonfly.then(|| "Dragonfly".into()));
     words.extend((rules.max_size_unroll > 0).then(|| format!("TopoMaxSizeUnroll={}", rules.max_size_unroll)));
     words.join(",")
+}
+
+/// A slurm.conf names whom agents run as, or it is root; others' agents are their owner's.
+fn agents_user(config: &Config, around: &Around) -> String {
+    let name = match config.as_given.get("SlurmdUser") {
+        Some(name) => name.as_str(),
+        None if config.as_given.contains_key("SlurmUser") => "root",
+        None => return around.owner.clone(),
+    };
+    let uid = crate::users::uid_of(name).or_else(|| name.parse().ok()).unwrap_or(0);
+    format!("{}({uid})", crate::users::Names::default().user(uid))
 }

@@ -177,7 +177,11 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         view.min_cpus_per_node(),
         size::show_megabytes(size.tmp_disk_mb),
     ));
-    lines.push(format!("Features={} DelayBoot=00:00:00", or_null(&size.features)));
+    lines.push(format!(
+        "Features={} DelayBoot={}",
+        or_null(&size.features),
+        duration::show(view.spec().delay_boot.secs())
+    ));
     let asked = [("Prefer", size.preferred.clone()), ("Reservation", view.reservation())];
     for (what, words) in asked.into_iter().filter(|(_, words)| !words.is_empty()) {
         lines.push(format!("{what}={words}"));

@@ -193,6 +193,9 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
     if !partition.alternate.is_empty() {
         lines[2].push_str(&format!(" Alternate={}", partition.alternate));
     }
+    if !partition.billing_weights.is_empty() {
+        lines.push(format!("TRESBillingWeights={}", partition.billing_weights));
+    }
     if !partition.topology.is_empty() {
         lines.push(format!("Topology={}", partition.topology));
     }

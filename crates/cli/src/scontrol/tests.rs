@@ -118,6 +118,10 @@ fn nodes_and_partitions_are_shown_as_slurm_shows_them() {
 
 "
     );
+    let mut weighed = fixture::config();
+    weighed.partitions.iter_mut().for_each(|partition| partition.billing_weights = "cpu=1.0,mem=0.25G".into());
+    let shown = show::partitions(Some("short"), &nodes, &weighed, LINES, false, None).out;
+    assert!(shown.ends_with("   TRESBillingWeights=cpu=1.0,mem=0.25G\n\n"), "{shown}");
     let unknown = show::partitions(Some("x"), &nodes, &fixture::config(), LINES, false, None);
     assert_eq!(unknown, Reply { code: 1, ..Reply::text("Partition x not found\n".into()) });
 }

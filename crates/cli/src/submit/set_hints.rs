@@ -1,6 +1,7 @@
 //! Options that tune what this cluster does not have, and which Slurm without the plugins for them lets pass as well: read,
 //! checked, and without effect; and `--tres-per-task`, which says in one what other options say apart.
-use model::gres;
+use model::time::Span;
+use model::{duration, gres};
 
 use super::set::{Argument, Done};
 use super::{Problem, Request};
@@ -78,5 +79,12 @@ pub fn tres_per_task(request: &mut Request, given: &Argument) -> Done {
     if !units.is_empty() {
         request.gpus.per_task = Some(units);
     }
+    Ok(())
+}
+
+/// Nodes are never rebooted to have a feature, so nothing waits for it.
+pub fn delay_boot(request: &mut Request, given: &Argument) -> Done {
+    let wait = duration::parse_limit(given.text()).and_then(duration::Limit::seconds);
+    request.spec.delay_boot = Span::from_secs(wait.ok_or_else(|| given.invalid())?);
     Ok(())
 }

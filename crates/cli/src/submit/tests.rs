@@ -271,6 +271,7 @@ fn every_variable_goes_through_the_option_of_its_table_line() {
 #[test]
 fn options_about_cores_and_gpus_fill_the_spec() {
     use model::spec::{Distribution, Memory};
+    assert_eq!(spec("--delay-boot=5").delay_boot.secs(), 300);
     assert_eq!(spec("--hint=nomultithread").size.threads_per_core, Some(1));
     assert_eq!(spec("--hint=multithread").size.threads_per_core, None);
     let size = spec("-B 2:4:*").size;

@@ -191,7 +191,9 @@ fn settings(values: &Values, notes: &Notes) -> (NodeConfig, bool) {
     let fits = config.cpus == product || config.cpus * config.threads_per_core.max(1) == product;
     if config.sockets > 0 && config.cores_per_socket + config.threads_per_core > 0 && !fits {
         let at = &values.get("CPUs").or(values.get("NodeName")).expect("every line has its name").at;
-        notes.wrong(at, format!("`CPUs` is {}, but sockets × cores × threads is {product}", config.cpus));
+        let text = format!("`CPUs` is {}, but sockets × cores × threads is {product}, which counts", config.cpus);
+        notes.warn(at, text);
+        config.cpus = product;
     }
     config.memory_mb = values.megabytes("RealMemory", notes).unwrap_or(1);
     config.tmp_disk_mb = values.megabytes("TmpDisk", notes).unwrap_or(0);

@@ -32,6 +32,7 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     let names_no_time = spec.time_limit.is_none();
     let mut spec = network::with_units(cluster, completed(cluster, spec))?;
     let association = place_in_accounts(cluster, &mut spec)?;
+    leave_out_closed_partitions(cluster, &mut spec);
     if names_no_time {
         within_max_wall(cluster, &mut spec, association);
     }
@@ -133,6 +134,20 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
     Ok(association.id)
 }
 
+/// Of several partitions those count that are for the job's account and QOS, unless the site wants all of them to be.
+fn leave_out_closed_partitions(cluster: &Cluster, spec: &mut JobSpec) {
+    if spec.partitions.len() < 2 || cluster.config.scheduler.partition_limits == PartitionLimits::All {
+        return;
+    }
+    let is_open = |name: &&String| {
+        cluster.config.partition(name).is_none_or(|partition| access::by_account(partition, spec).is_none())
+    };
+    let open: Vec<String> = spec.partitions.iter().filter(is_open).cloned().collect();
+    if !open.is_empty() {
+        spec.partitions = open;
+    }
+}
+
 /// Fills in what the cluster decides for those who do not say.
 fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
     let mut spec = spec.clone();
@@ -167,7 +182,13 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
     } else if partitions().any(|partition| partition.exclusive_user) && spec.size.sharing != Sharing::WholeNodes {
         spec.size.sharing = Sharing::OneUser;
     }
+    ask_for_nodes_with_memory(cluster, &mut spec.size);
     spec
+}
+
+/// Where memory is not handed out, a node must still have as much as the job says it needs.
+pub(crate) fn ask_for_nodes_with_memory(cluster: &Cluster, size: &mut Size) {
+    size.node_memory_mb = if cluster.config.scheduler.tracks_memory { 0 } else { size.least_memory_mb() };
 }
 
 /// CPUs and memory that come with each GPU, for who asks for none; these go before what every job gets.
@@ -290,6 +311,9 @@ fn lacking(cluster: &Cluster, size: &Size) -> Option<Lack> {
     }
     let needs_memory = cluster.config.scheduler.tracks_memory;
     if needs_memory && nobody(&|node| size.part_of(&node.config, n_tasks).memory_mb <= node.config.memory_mb) {
+        return Some(Lack::Memory);
+    }
+    if nobody(&|node| size.node_memory_mb <= node.config.memory_mb) {
         return Some(Lack::Memory);
     }
     nobody(&|node| size.tmp_disk_mb <= node.config.tmp_disk_mb).then_some(Lack::TmpDisk)

@@ -42,6 +42,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if changes.nodes.is_some() || changes.segment.is_some() || changes.min_nodes.is_some() {
             network::settle_named(cluster, &mut spec);
         }
+        if changes.memory.is_some() {
+            submit::ask_for_nodes_with_memory(cluster, &mut spec.size);
+        }
         let association = charged_to(cluster, job, changes, &mut spec)?;
         if needs_pending(changes) {
             pending_only(job)?;

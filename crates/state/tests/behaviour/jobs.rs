@@ -278,3 +278,50 @@ fn an_owner_does_not_put_a_job_before_others() {
     assert_eq!(lab.apply(ALICE, submit()), Err(Reject::BadNice));
     assert!(lab.apply(ROOT, submit()) != Err(Reject::BadNice));
 }
+
+/// As a 22.05 takes them off the list; with EnforcePartLimits=ALL it refuses the job.
+#[test]
+fn partitions_that_are_not_for_the_account_are_left_out() {
+    use model::config::PartitionLimits;
+    let mut lab = Lab::new();
+    let mut config = crate::lab::config();
+    let closed = model::Partition {
+        name: "closed".into(),
+        allow_accounts: vec!["staff".into()],
+        ..config.partitions[0].clone()
+    };
+    config.partitions.push(closed);
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config.clone()) });
+    let open = config.partitions[0].name.clone();
+    let both = JobSpec { partitions: vec!["closed".into(), open.clone()], ..batch() };
+    let job = lab.submit(both.clone());
+    assert_eq!((&lab.job(job).spec.partitions, &lab.job(job).partition), (&vec![open.clone()], &open));
+    let only = JobSpec { partitions: vec!["closed".into()], ..batch() };
+    let submit = |spec: &JobSpec| Command::Submit { spec: Box::new(spec.clone()), blobs: Vec::new() };
+    assert_eq!(lab.apply(ALICE, submit(&only)), Err(Reject::InvalidAccount));
+    config.scheduler.partition_limits = PartitionLimits::All;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    assert_eq!(lab.apply(ALICE, submit(&both)), Err(Reject::InvalidAccount));
+}
+
+/// As a 22.05 with CR_CPU: memory is not handed out, and no node has more than it has.
+#[test]
+fn no_job_gets_a_node_with_less_memory_than_it_asks_for() {
+    use model::spec::{Memory, Size};
+    let mut lab = Lab::new();
+    let mut config = config();
+    config.scheduler.tracks_memory = false;
+    let most = config.nodes.iter().map(|node| node.config.memory_mb).max().expect("there are nodes");
+    config.nodes[0].config.memory_mb = most * 2;
+    let roomy = config.nodes[0].name.to_string();
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config.clone()) });
+    let asks = |memory| JobSpec { size: Size { memory, ..Size::default() }, ..batch() };
+    let submit = |spec: JobSpec| Command::Submit { spec: Box::new(spec), blobs: Vec::new() };
+    for memory in [Memory::PerNodeMb(most * 2 + 1), Memory::PerCpuMb(most * 2 + 1)] {
+        let refused = lab.apply(ALICE, submit(asks(memory)));
+        assert!(matches!(refused, Err(Reject::NoNodeHas(model::reject::Lack::Memory))), "{refused:?}");
+    }
+    let job = lab.submit(asks(Memory::PerNodeMb(most * 2)));
+    let small = config.nodes[1].name.to_string();
+    assert!(!lab.place(job, None, &small) && lab.place(job, None, &roomy));
+}
