@@ -56,6 +56,18 @@ fn a_job_is_shown_line_by_line() {
 }
 
 #[test]
+fn what_comes_with_a_gpu_by_default_is_shown_beside_what_was_asked_for() {
+    let mut page = page();
+    page.jobs.truncate(1);
+    let mut spec = (*page.jobs[0].spec).clone();
+    spec.size.gres = model::gres::parse_list("gpu:2").unwrap();
+    (spec.size.cpus_per_gpu, spec.tres_words.cpus_by_default) = (Some(3), true);
+    page.jobs[0].spec = std::sync::Arc::new(spec);
+    let shown = show::jobs(None, &page, &fixture::config(), &fixture::clock(), LINES, None).out;
+    assert!(shown.contains("CpusPerTres=gpu:3\n") && shown.contains("TresPerNode=gres:gpu:2\n"), "{shown}");
+}
+
+#[test]
 fn arrays_and_what_is_not_there() {
     let first = |id: &str| job(id, LINES).out.lines().next().map(str::to_string);
     assert_eq!(first("499").unwrap(), "JobId=499 ArrayJobId=499 ArrayTaskId=3-6%2 ArrayTaskThrottle=2 JobName=runarr");
