@@ -40,6 +40,9 @@ fn main() {
     let n_turns = if moment.is_some() { 0 } else { N_TURNS };
     let n_accounts = (n_associations / (USERS_IN_AN_ACCOUNT + 1)).max(1);
     println!("{n_associations} associations, {n_jobs} jobs, {n_nodes} nodes of 64 CPUs");
+    if moment.is_none() {
+        count(n_nodes, n_accounts);
+    }
     let mut full = filled(n_nodes, n_jobs, n_accounts);
     let mut plain = full.clone();
     configure(&mut plain, Enforce::NOTHING, 0);
@@ -113,6 +116,37 @@ fn main() {
     });
     compare("after one job has ended", after.each_ref(), n_turns);
     repeat(&after, 2);
+}
+
+/// What counting costs the state: the same jobs submitted, started and ended where there are no accounts, and where there are.
+fn count(n_nodes: u32, n_accounts: u32) {
+    const N_JOBS: u32 = 20_000;
+    for has_accounts in [false, true] {
+        let mut cluster = cluster(n_nodes);
+        if has_accounts {
+            tree(&mut cluster, n_accounts);
+        } else {
+            configure(&mut cluster, Enforce::NOTHING, 0);
+        }
+        let begin = on_cpu();
+        fill(&mut cluster, N_JOBS, n_accounts);
+        let submitted = on_cpu();
+        let starts = scheduler::plan(&cluster).starts;
+        let n_starts = starts.len() as u32;
+        let ids: Vec<JobId> = starts.iter().map(|start| start.job).collect();
+        let planned = on_cpu();
+        run(&mut cluster, Command::AdoptPlan(Plan { starts, ..Default::default() }));
+        let started = on_cpu();
+        ids.into_iter().for_each(|id| end(&mut cluster, id));
+        let ended = on_cpu();
+        let what = if has_accounts { "with accounts" } else { "without" };
+        println!(
+            "{what:16} a submission {:.2?}, a start {:.2?}, an end (two entries) {:.2?}",
+            (submitted - begin) / N_JOBS,
+            (started - planned) / n_starts,
+            (ended - started) / n_starts,
+        );
+    }
 }
 
 /// All of them have been given another configuration once, so that what this makes anew lies alike.
