@@ -18,7 +18,7 @@ sbatch -W -a 1-3 -o /dev/null --wrap 'exit $SLURM_ARRAY_TASK_ID' > /dev/null
 sbatch -o 'o-%j-%x-%u-%N-%n-%t-%%' -J nm --wait --wrap true > out; ls | sed 's/-[0-9]\{1,\}-nm/-J-nm/' | grep '^o-'
 sbatch -a 3 -o 'o-%A_%a-%4a' --wait --wrap true > /dev/null; ls | sed -E 's/o-[0-9]+_/o-A_/' | grep '^o-'
 sbatch -o o --open-mode=append --wait --wrap 'echo a' > /dev/null; sbatch -o o --open-mode=append --wait --wrap 'echo b' > /dev/null; cat o
-sbatch -D /tmp -o /dev/null --wait --wrap 'pwd > $OLDPWD/x' > /dev/null; echo $?
+sbatch -D /tmp -o /dev/null --wait --wrap '[ "$PWD" = /tmp ]' > /dev/null; echo $?
 sbatch --export=A=1,B -o o --wait --wrap 'env | grep -E "^(A|B|HOME|PATH)=" | sort | sed s/=.*//' > /dev/null; cat o
 A=2 B=3 sbatch --export=B,A=1 -o o --wait --wrap 'echo $A $B' > /dev/null; cat o
 sbatch --export=NONE -o o --wait --wrap 'env | grep -c ^SLURM_' > /dev/null; [ $(cat o) -gt 10 ] && echo many
