@@ -28,8 +28,9 @@ pub(crate) fn register(cluster: &mut Cluster, name: &NodeName, machine: &Machine
     let was_lost = node.phase == NodePhase::Lost;
     let now = cluster.now;
     let stale: Vec<Run> = runs.iter().filter(|run| !is_current(cluster, name, run)).cloned().collect();
-    // A state that was begun anew must not give the ids again that a node still has something of.
-    cluster.last_job = stale.iter().map(|run| run.job).fold(cluster.last_job, JobId::max);
+    // A state that was begun anew must not give the ids again that a node still has something of; others were never given.
+    let most = JobId(cluster.config.controller.max_job_id);
+    cluster.last_job = stale.iter().map(|run| run.job).filter(|job| *job <= most).fold(cluster.last_job, JobId::max);
     let vanished = vanished_runs(cluster, name, runs);
     let rules = &cluster.config.controller;
     let stays_down = was_lost && !rules.return_to_service;

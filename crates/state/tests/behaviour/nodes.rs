@@ -164,5 +164,7 @@ fn ids_that_a_node_has_something_of_are_not_given_again() {
     let mut lab = Lab::new();
     let first = lab.submit(batch());
     lab.register("n1", &[Run { job: JobId(first.0 + 7), attempt: 0 }]);
+    // What nobody can have given counts for nothing.
+    lab.register("n2", &[Run { job: JobId(u32::MAX), attempt: 0 }]);
     assert_eq!(lab.submit(batch()), JobId(first.0 + 8));
 }
