@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use model::command::Exited;
-use model::{Duty, Event, JobId, Outcome, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
+use model::{Duty, Event, ExitStatus, JobId, Outcome, Owner, Step, StepId, StepPhase, StepSpec, Task, Wake};
 
 use crate::settle::wake;
 use crate::step_layout::Layout;
@@ -59,11 +59,14 @@ pub(crate) fn node_ended(cluster: &mut Cluster, exited: &Exited) {
         step.usage.get_or_insert_default().add(&usage.on(&exited.node));
     }
     step.out_of_memory |= exited.out_of_memory;
+    step.exit = step.exit.worse(exited.exit);
     if step.phase == StepPhase::Done {
-        // The nodes were said to be clear before this came; only what was measured is news.
+        // The nodes were said to be clear before this came; how it ended and what was measured is news.
+        if derive(cluster, job, exited.exit) {
+            cluster.tell(Event::JobUpdated { job, at });
+        }
         return cluster.tell(Event::StepChanged { job, step: id, to: StepPhase::Done, at });
     }
-    step.exit = step.exit.worse(exited.exit);
     if step.shares.iter().all(|share| step.ended_nodes.contains(&share.node)) {
         done(cluster, job, id);
     }
@@ -110,16 +113,23 @@ fn done(cluster: &mut Cluster, job: JobId, id: StepId) {
     step.ended = Some(now);
     let exit = step.exit;
     enter(cluster, job, id, StepPhase::Done);
+    derive(cluster, job, exit);
+    wake(cluster, Wake::JobMoved(job));
+}
+
+/// The worst end of a step is the job's derived exit; whether this one was.
+fn derive(cluster: &mut Cluster, job: JobId, exit: ExitStatus) -> bool {
     let record = cluster.job_mut(job);
     // What ends with its job because the job was ended says nothing of its own.
     let is_swept_away = matches!(
         record.outcome,
         Some(Outcome::Cancelled | Outcome::Timeout | Outcome::Preempted | Outcome::Deadline | Outcome::NodeFail)
     );
+    let before = record.derived_exit;
     if !is_swept_away {
-        record.derived_exit = record.derived_exit.worse(exit);
+        record.derived_exit = before.worse(exit);
     }
-    wake(cluster, Wake::JobMoved(job));
+    record.derived_exit != before
 }
 
 fn enter(cluster: &mut Cluster, job: JobId, id: StepId, phase: StepPhase) {

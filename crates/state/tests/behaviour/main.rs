@@ -17,6 +17,7 @@ mod priority;
 mod reboots;
 mod resize;
 mod revoke;
+mod steps;
 mod suspend;
 mod suspend_events;
 mod triggers;
