@@ -1,7 +1,7 @@
 //! The bytes themselves, from one descriptor to another.
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::fs::{self, Advice, SeekFrom, Stat};
+use rustix::fs::{self, Advice, FallocateFlags, SeekFrom, Stat};
 use rustix::io::{self, Errno};
 
 use super::Work;
@@ -9,9 +9,9 @@ use crate::hash::{self, ChunkHash};
 
 /// What a worker reads at once where every call may go to a server.
 pub const BLOCK_BYTES: usize = 512 << 10;
-/// Where the kernel keeps the pages, larger writes ask it for larger stretches of memory, and on a machine that has been up for a
-/// while it spends more time on finding those than on copying.
-const LOCAL_BLOCK_BYTES: usize = 32 << 10;
+/// Where the kernel keeps the pages, larger writes ask it for larger stretches of memory: fewer steps up to here, but on a machine
+/// that has been up for a while it soon spends more time on finding those than on copying.
+const LOCAL_BLOCK_BYTES: usize = 128 << 10;
 
 /// What stopped a copy, and on which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub struct Copy<'a> {
     pub target: BorrowedFd<'a>,
     /// Holes are looked for.
     is_sparse: bool,
+    is_local: bool,
     block_bytes: usize,
     /// Bytes that have been added to the progress, to be taken back when the file is tried again.
     pub counted: u64,
@@ -37,22 +38,43 @@ pub struct Copy<'a> {
 impl<'a> Copy<'a> {
     pub fn new(work: &'a Work<'a>, source: BorrowedFd<'a>, target: BorrowedFd<'a>, stat: &Stat) -> Self {
         let size_bytes = stat.st_size as u64;
-        let is_sparse = (stat.st_blocks as u64).saturating_mul(512) < size_bytes;
-        let block_bytes = match size_bytes > LOCAL_BLOCK_BYTES as u64 && is_local(target) {
-            true => LOCAL_BLOCK_BYTES,
-            false => BLOCK_BYTES,
-        };
-        Copy { work, source, target, is_sparse, block_bytes, counted: 0 }
+        let is_sparse = has_holes(stat);
+        let is_local = size_bytes > LOCAL_BLOCK_BYTES as u64 && is_local(target);
+        let block_bytes = if is_local { LOCAL_BLOCK_BYTES } else { BLOCK_BYTES };
+        Copy { work, source, target, is_sparse, is_local, block_bytes, counted: 0 }
     }
 }
 
+/// Less is stored than the file is long.
+fn has_holes(stat: &Stat) -> bool {
+    (stat.st_blocks as u64).saturating_mul(512) < stat.st_size as u64
+}
+
+const EXT4: u64 = 0xef53;
+const XFS: u64 = 0x5846_5342;
+const BTRFS: u64 = 0x9123_683e;
+const TMPFS: u64 = 0x0102_1994;
+
 /// A file system of this machine's, as far as they are known.
 fn is_local(fd: BorrowedFd) -> bool {
-    const EXT4: u64 = 0xef53;
-    const XFS: u64 = 0x5846_5342;
-    const BTRFS: u64 = 0x9123_683e;
-    const TMPFS: u64 = 0x0102_1994;
-    fs::fstatfs(fd).is_ok_and(|stat| [EXT4, XFS, BTRFS, TMPFS].contains(&(stat.f_type as u64)))
+    is_one_of(fd, &[EXT4, XFS, BTRFS, TMPFS])
+}
+
+fn is_one_of(fd: BorrowedFd, kinds: &[u64]) -> bool {
+    fs::fstatfs(fd).is_ok_and(|stat| kinds.contains(&(stat.f_type as u64)))
+}
+
+/// Gives a file its length. Where blocks that are found beforehand make each write cheaper they are, and a disk that is too small
+/// is noticed before anything was copied.
+pub fn lengthen(target: BorrowedFd, source: &Stat) -> io::Result<()> {
+    let size_bytes = source.st_size as u64;
+    if size_bytes > 0 && !has_holes(source) && is_one_of(target, &[EXT4, XFS]) {
+        match fs::fallocate(target, FallocateFlags::empty(), 0, size_bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => {}
+            done => return done,
+        }
+    }
+    fs::ftruncate(target, size_bytes)
 }
 
 impl Copy<'_> {
@@ -156,13 +178,13 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Inside the kernel where it can; nobody looks at the bytes.
+    /// Inside the kernel, or on the server, where that is faster; nobody looks at the bytes.
     fn plain(&mut self, start: u64, end: u64, buffer: &mut [u8]) -> Result<(), Fault> {
         use std::sync::atomic::Ordering::Relaxed;
         const PIECE_BYTES: u64 = 8 << 20;
         let (mut from, mut to) = (start, start);
-        // For a small file the detour over the kernel's pipe is dearer than two calls.
-        let is_worth_it = end - start > buffer.len() as u64;
+        // The detour over the kernel's pipe is dearer than two calls for a small file, and holds up other writers of a local one.
+        let is_worth_it = !self.is_local && end - start > buffer.len() as u64;
         while from < end && is_worth_it && self.work.ranges_work.load(Relaxed) {
             if self.work.stop.is_set() {
                 return Err(Fault::Cancelled);

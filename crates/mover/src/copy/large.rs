@@ -7,7 +7,7 @@ use rustix::fs::{self, Stat};
 
 use super::Work;
 use super::batch::{self, Sides, fail, fault_trouble, mismatch, target_trouble, version_of};
-use super::bytes::{Copy, Fault, read_back};
+use super::bytes::{Copy, Fault, lengthen, read_back};
 use super::target::Target;
 use crate::hash;
 use crate::journal::{self, DoneFile};
@@ -65,7 +65,7 @@ fn start(work: &Work, batch: &Batch, n_tries: u32, buffer: &mut [u8]) -> Result<
             Err(_) => work.clones_work.store(false, Relaxed),
         }
     }
-    fs::ftruncate(&target.fd, size_bytes).map_err(target_trouble)?;
+    lengthen(target.fd.as_fd(), &before).map_err(target_trouble)?;
     let part = target.fd.try_clone().map_err(|error| Trouble::new(Class::Transient, error.to_string()))?;
     let large = Arc::new(Large {
         batch: batch.clone(),
