@@ -15,6 +15,7 @@ mod health;
 mod het;
 mod history;
 mod hostile;
+mod job_submit;
 mod kill;
 mod limits;
 mod lua;

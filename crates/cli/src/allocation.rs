@@ -50,7 +50,11 @@ pub async fn obtain(
     };
     let mut signals = Interruptions::new();
     let id = match controller.submit_together(specs, blobs).await {
-        Ok(id) => id,
+        Ok(submitted) => {
+            let told = Some(&submitted.told).filter(|_| !behaviour.is_quiet);
+            told.iter().flat_map(|told| told.lines()).for_each(|line| eprintln!("{}: {line}", program.name()));
+            submitted.job
+        }
         Err(error) => return Err(refused(program, specs, &error)),
     };
     // An allocation may see thousands of steps; only whoever waits for its own wants to hear of them.
@@ -158,6 +162,13 @@ fn obstacle(reason: Option<Reason>) -> Option<&'static str> {
             Some("Requested partition configuration not available now")
         }
         _ => None,
+    }
+}
+
+/// What the site's own script gives as its reason.
+pub fn site_says(program: Program, error: &CallError) {
+    if let CallError::Refused(reject @ Reject::BySite { .. }) = error {
+        reject.details().lines().for_each(|line| eprintln!("{}: error: {line}", program.name()));
     }
 }
 

@@ -10,12 +10,12 @@ use model::spec::Memory;
 use model::{Command, ExitStatus, Job, JobKind, JobSpec, hostlist};
 use tokio::process::Child;
 use wire::Controller;
+use wire::blobs::blob;
 
 use crate::allocation::{self, Failed, Granted};
 use crate::data_back;
 use crate::output::print;
 use crate::sbatch::{error_code, question};
-use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Bell};
 use crate::submit::spec::finish;
 use crate::submit::{Caller, Problem, Program, components, export, help};

@@ -7,12 +7,12 @@ use model::command::Blob;
 use model::request::JobFilter;
 use model::{Job, JobId, JobKind, JobSpec, Outcome, Reject};
 use wire::CallError;
+use wire::blobs::blob;
 
 use crate::context;
 use crate::data_back;
 use crate::getopt::Parsed;
 use crate::output::print;
-use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Question};
 use crate::submit::spec::finish;
 use crate::submit::{Caller, Problem, Program, Request, components, directives, export, help};
@@ -266,21 +266,24 @@ async fn submit(cluster: &config::Client, submission: &Submission) -> i32 {
     };
     if behaviour.is_test {
         return match controller.test_submit(&specs, blobs).await {
-            Ok(text) => {
-                eprintln!("sbatch: {text}");
+            Ok(submitted) => {
+                submitted.told.lines().chain([submitted.text.as_str()]).for_each(|line| eprintln!("sbatch: {line}"));
                 0
             }
             Err(error) => {
+                crate::allocation::site_says(PROGRAM, &error);
                 eprintln!("allocation failure: {error}");
                 error_code(1)
             }
         };
     }
-    let job = match controller.submit_together(&specs, blobs).await {
-        Ok(job) => job,
+    let submitted = match controller.submit_together(&specs, blobs).await {
+        Ok(submitted) => submitted,
         Err(error) => return refused(&specs, &error),
     };
+    let job = submitted.job;
     if !behaviour.is_quiet {
+        submitted.told.lines().for_each(|line| eprintln!("sbatch: {line}"));
         print(&announcement(job, submission, &cluster.cluster_name));
     }
     if !behaviour.waits {

@@ -144,11 +144,16 @@ fn error(text: impl std::fmt::Display) -> Mistake {
     Mistake(format!("scancel: error: {text}\n"))
 }
 
-/// Everything up to the first call. `uid_of` knows the users.
-pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option<u32>) -> Result<Built, Mistake> {
+/// Everything up to the first call. `variable` knows the caller's environment, `uid_of` the users.
+pub fn build(
+    arguments: &[String],
+    variable: impl Fn(&str) -> Option<String>,
+    own_uid: u32,
+    uid_of: impl Fn(&str) -> Option<u32>,
+) -> Result<Built, Mistake> {
     let parsed = getopt::parse(FLAGS, Operands::Mixed, arguments)
         .map_err(|text| Mistake(format!("scancel: {text}\nTry \"scancel --help\" for more information\n")))?;
-    let mut plan = Plan::default();
+    let mut plan = by_environment(variable, &uid_of)?;
     for (long, value) in &parsed.options {
         let value = value.as_deref().unwrap_or_default();
         let owned = || Some(value.to_string());
@@ -200,6 +205,45 @@ pub fn build(arguments: &[String], own_uid: u32, uid_of: impl Fn(&str) -> Option
     Ok(Built::Plan(Box::new(plan)))
 }
 
+/// What `SCANCEL_…` variables ask for; options go before them.
+fn by_environment(
+    variable: impl Fn(&str) -> Option<String>,
+    uid_of: impl Fn(&str) -> Option<u32>,
+) -> Result<Plan, Mistake> {
+    let is_on = |name: &str| {
+        let value = variable(name)?;
+        match value.chars().next() {
+            Some('t' | 'T') => Some(Ok(true)),
+            Some('f' | 'F') => Some(Ok(false)),
+            _ => Some(Err(error(format!("Unrecognized {name} value: {value}")))),
+        }
+    };
+    let flag = |name: &str| is_on(name).transpose().map(|flag| flag == Some(true));
+    let mut plan = Plan { hurry: variable("SCANCEL_HURRY").is_some(), ..Plan::default() };
+    plan.filter.account = variable("SCANCEL_ACCOUNT");
+    plan.filter.name = variable("SCANCEL_NAME");
+    plan.filter.partition = variable("SCANCEL_PARTITION");
+    plan.filter.qos = variable("SCANCEL_QOS");
+    plan.filter.wckey = variable("SCANCEL_WCKEY");
+    if flag("SCANCEL_BATCH")? {
+        plan.scope = Scope::BatchShell;
+    }
+    if flag("SCANCEL_FULL")? {
+        plan.scope = Scope::Everything;
+    }
+    plan.asks = flag("SCANCEL_INTERACTIVE")?;
+    plan.verbosity = flag("SCANCEL_VERBOSE")?.into();
+    if let Some(text) = variable("SCANCEL_STATE") {
+        let valid = "Valid job states are PENDING, RUNNING, and SUSPENDED";
+        let wrong = |_| Mistake(format!("Unrecognized SCANCEL_STATE value: {text}\n{valid}\n"));
+        plan.filter.state = Some(state(&text).map_err(wrong)?);
+    }
+    if let Some(name) = variable("SCANCEL_USER") {
+        plan.filter.uid = Some(uid_of(&name).ok_or_else(|| error(format!("Invalid user name: {name}")))?);
+    }
+    Ok(plan)
+}
+
 /// An operand may be a list; an empty one is no id either.
 fn words(operand: &str) -> Vec<&str> {
     match job_ids::split_list(operand) {
@@ -221,13 +265,12 @@ fn state(text: &str) -> Result<JobState, Mistake> {
 
 pub fn run(arguments: &[String]) -> i32 {
     let own_uid = users::own_uid();
-    let plan = match build(arguments, own_uid, uid_of) {
+    let plan = match build(arguments, |name| std::env::var(name).ok(), own_uid, uid_of) {
         Ok(Built::Answer(text)) => {
             let _ = std::io::stdout().write_all(text.as_bytes());
             return 0;
         }
         Ok(Built::Plan(mut plan)) => {
-            plan.hurry |= std::env::var_os("SCANCEL_HURRY").is_some();
             if let Some(names) = std::env::var("SLURM_CLUSTERS").ok().filter(|_| plan.clusters.is_empty()) {
                 plan.clusters = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
             }
@@ -531,7 +574,7 @@ mod tests {
     fn check(line: &str, expected: Result<&str, &str>) {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
         let known = |name: &str| (name == "root").then_some(0);
-        let shown = match build(&arguments, 7, known) {
+        let shown = match build(&arguments, |_| None, 7, known) {
             Ok(Built::Answer(text)) => Ok(text),
             Ok(Built::Plan(plan)) => {
                 let target = |target: &Target| match target.step {
@@ -543,6 +586,32 @@ mod tests {
             Err(Mistake(text)) => Err(text),
         };
         assert_eq!(shown.as_ref().map(String::as_str).map_err(String::as_str), expected, "{line}");
+    }
+
+    #[test]
+    fn variables_ask_for_what_options_leave_open() {
+        let planned = |line: &str, environment: &[(&str, &str)]| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+            let variable = |name: &str| {
+                environment
+                    .iter()
+                    .find(|(known, _)| name == format!("SCANCEL_{known}"))
+                    .map(|(_, value)| value.to_string())
+            };
+            match build(&arguments, variable, 7, |name| (name == "root").then_some(0)) {
+                Ok(Built::Plan(plan)) => Ok(*plan),
+                Ok(Built::Answer(text)) | Err(Mistake(text)) => Err(text),
+            }
+        };
+        let plan = planned("", &[("STATE", "PENDING"), ("USER", "root"), ("NAME", "x"), ("VERBOSE", "true")]).unwrap();
+        let filter = &plan.filter;
+        assert_eq!((filter.state, filter.uid, filter.name.as_deref()), (Some(JobState::Pending), Some(0), Some("x")));
+        assert_eq!(plan.verbosity, 1);
+        let plan = planned("-t RUNNING 5", &[("STATE", "PENDING"), ("BATCH", "t"), ("FULL", "f")]).unwrap();
+        assert_eq!((plan.filter.state, plan.scope), (Some(JobState::Running), Scope::BatchShell));
+        let wrong = planned("5", &[("BATCH", "1")]).unwrap_err();
+        assert_eq!(wrong, "scancel: error: Unrecognized SCANCEL_BATCH value: 1\n");
+        assert!(planned("5", &[("STATE", "x")]).unwrap_err().starts_with("Unrecognized SCANCEL_STATE value: x\n"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `[hooks]`: the programs that the site runs around jobs.
 use model::config::Config;
-use model::hooks::HookFlags;
+use model::hooks::{HookFlags, HooksConfig};
 use model::time::Span;
 
 use crate::section::Section;
@@ -37,8 +37,18 @@ pub(crate) fn read(mut section: Section, config: &mut Config) {
         let (_, flag) = FLAGS.iter().find(|(name, _)| *name == word).expect("all words are known");
         *flag(&mut hooks.flags) = true;
     }
-    for (key, timeout) in [("prolog_timeout", &mut hooks.prolog_timeout), ("epilog_timeout", &mut hooks.epilog_timeout)]
-    {
+    let expected = "a list of \"all_partitions\", \"require_timelimit\" and absolute paths of scripts";
+    let asked = section.read("job_submit", expected, |item| {
+        let words = item.as_array()?.iter().map(|one| one.as_str().map(String::from)).collect::<Option<Vec<_>>>()?;
+        let is_known = |word: &String| word.starts_with('/') || HooksConfig::JOB_SUBMIT.contains(&word.as_str());
+        words.iter().all(is_known).then_some(words)
+    });
+    hooks.job_submit = asked.unwrap_or_default();
+    for (key, timeout) in [
+        ("prolog_timeout", &mut hooks.prolog_timeout),
+        ("epilog_timeout", &mut hooks.epilog_timeout),
+        ("job_submit_timeout", &mut hooks.job_submit_timeout),
+    ] {
         let mut span = Span(0);
         section.seconds(key, &mut span);
         *timeout = (span.0 > 0).then_some(span);

@@ -157,7 +157,7 @@ fn what_slurm_conf_says_is_kept_to_be_shown_but_for_passwords() {
 fn what_is_rendered_reads_the_same() {
     let text = format!(
         "cluster_name = \"ant\"\nsrun_prolog = \"/p\"\nmpi_default = \"pmi2\"\n[controller]\nlog_level = \"debug\"\ndebug_flags = [\"TraceJobs\"]\nsocket = \"/a \\\"b\\\"/c.sock\"\nmin_job_age = 2.5\nadmins = \"ann,bob\"\n\
-         [hooks]\nprolog = \"/etc/p.d/*\"\nepilog = [\"/e\", \"/f\"]\ntask_prolog = \"/t\"\nflags = [\"contain\"]\nprolog_timeout = 5\n\
+         [hooks]\nprolog = \"/etc/p.d/*\"\nepilog = [\"/e\", \"/f\"]\ntask_prolog = \"/t\"\nflags = [\"contain\"]\nprolog_timeout = 5\njob_submit = [\"require_timelimit\", \"/etc/job_submit.lua\"]\njob_submit_timeout = 3\n\
          [accounting]\npurge_jobs_after = \"12months\"\npurge_steps_after = \"2 days\"\n\
          [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nrequeues = false\n\
          default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:1,gpu:h100:1,fpga:1\"\n\

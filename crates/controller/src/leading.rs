@@ -112,6 +112,7 @@ impl Leading {
             runner,
             stager,
             plugin,
+            screen: Default::default(),
             progress: Default::default(),
             config_file: ground.config_file.clone(),
             names: ground.names.clone(),

@@ -17,6 +17,7 @@ mod counted;
 mod door;
 mod foreign;
 mod history;
+mod job_submit;
 mod leader;
 mod leading;
 pub mod loudness;

@@ -14,8 +14,8 @@ mod lua;
 mod run;
 mod worker;
 
-pub use call::{Call, FUNCTIONS};
-pub use run::{Answer, Stop, check, run};
+pub use call::{Call, Edit, Edited, FUNCTIONS, SUBMIT_FUNCTIONS};
+pub use run::{Answer, Stop, check, check_in_time, run};
 pub use worker::work;
 
 /// What the executable must be called to be a worker.

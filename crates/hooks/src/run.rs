@@ -38,7 +38,7 @@ pub type Stop = watch::Receiver<bool>;
 
 /// Runs the call for at most `limit`. When this returns, nothing of the hook is left.
 pub async fn run(call: &Call, limit: Duration, stop: &mut Stop) -> Answer {
-    let mut child = match start() {
+    let mut child = match start(call.context()) {
         Ok(child) => child,
         Err(error) => return Answer::NotStarted(format!("no worker could be started: {error}")),
     };
@@ -98,12 +98,18 @@ pub async fn run(call: &Call, limit: Duration, stop: &mut Stop) -> Answer {
 }
 
 /// As [`run`], for daemons that have not begun yet: says what is wrong with a script.
-pub fn check(script: &str) -> Result<(), String> {
-    const LIMIT: Duration = Duration::from_secs(10);
+pub fn check(script: &str, functions: &[&str]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(check_in_time(script, functions))
+}
+
+/// Whether the script loads and has these functions.
+pub async fn check_in_time(script: &str, functions: &[&str]) -> Result<(), String> {
+    const LIMIT: Duration = Duration::from_secs(10);
     let (_keep, mut never) = watch::channel(false);
-    match runtime.block_on(run(&Call::Check { script: script.into() }, LIMIT, &mut never)) {
+    let functions = functions.iter().map(|name| name.to_string()).collect();
+    match run(&Call::Check { script: script.into(), functions }, LIMIT, &mut never).await {
         Answer::Ended { is_success: true, .. } => Ok(()),
         Answer::Ended { message, .. } => Err(message),
         Answer::TimedOut { .. } => Err(format!("{script}: loading it took longer than {} seconds", LIMIT.as_secs())),
@@ -112,9 +118,9 @@ pub fn check(script: &str) -> Result<(), String> {
     }
 }
 
-fn start() -> std::io::Result<Child> {
+fn start(context: &str) -> std::io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0(crate::WORKER_NAME).env("SLURM_SCRIPT_CONTEXT", "burst_buffer.lua");
+    command.arg0(crate::WORKER_NAME).env("SLURM_SCRIPT_CONTEXT", context);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0);
     command.spawn()

@@ -21,12 +21,16 @@ pub fn work() -> i32 {
     std::thread::spawn(move || die_with_daemon(&mut input));
     let Some(mut answer) = take_standard_output() else { return 1 };
     let (is_success, message) = match call {
-        Call::Check { script } => match lua::check(&script) {
+        Call::Check { script, functions } => match lua::check(&script, &functions) {
             Ok(()) => (true, String::new()),
             Err(why) => (false, why),
         },
         Call::Lua { script, function, arguments, job_info, cluster_name } => {
             lua::call(&script, &function, &arguments, job_info.as_ref(), &cluster_name)
+        }
+        Call::Edit(edit) => {
+            let edited = lua::edit(&edit);
+            (true, serde_json::to_string(&edited).unwrap_or_default())
         }
         Call::Program { path, name, arguments } => return program(&path, &name, &arguments, answer),
     };

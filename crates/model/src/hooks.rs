@@ -21,6 +21,11 @@ pub struct HooksConfig {
     /// Around each step, by `srun` itself.
     pub srun_prolog: String,
     pub srun_epilog: String,
+    /// What looks at submissions before they are taken, in this order: `all_partitions`, `require_timelimit`, or the path of
+    /// a job_submit.lua.
+    pub job_submit: Vec<String>,
+    /// How long a job_submit.lua may take; none: as long as usual.
+    pub job_submit_timeout: Option<Span>,
     pub flags: HookFlags,
     /// None: for ever.
     pub prolog_timeout: Option<Span>,
@@ -59,6 +64,14 @@ record! {
 }
 
 impl HooksConfig {
+    /// What can be asked of submissions without a script.
+    pub const JOB_SUBMIT: [&str; 2] = ["all_partitions", "require_timelimit"];
+
+    /// The site's scripts among what looks at submissions.
+    pub fn job_submit_scripts(&self) -> impl Iterator<Item = &String> {
+        self.job_submit.iter().filter(|word| word.starts_with('/'))
+    }
+
     /// Something is run on nodes before or after jobs.
     pub fn on_nodes(&self) -> bool {
         !self.prolog.is_empty() || !self.epilog.is_empty()

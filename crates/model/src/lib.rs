@@ -25,6 +25,7 @@ pub mod diagnosis;
 pub mod directive;
 pub mod duration;
 pub mod duty;
+pub mod error_texts;
 pub mod event;
 pub mod exit;
 pub mod feature_sets;

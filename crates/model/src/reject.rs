@@ -105,6 +105,11 @@ pub enum Reject {
     BadNice,
     /// A job that is held is not weighed.
     JobHeld,
+    /// The site's own script refuses it: one of Slurm's error numbers, and what the script says.
+    BySite {
+        code: u32,
+        told: String,
+    },
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -204,6 +209,7 @@ impl fmt::Display for Reject {
             Reject::ScriptTooLong => "Pathname of a file, directory or other parameter too long",
             Reject::BadNice => "Invalid --nice value",
             Reject::JobHeld => "Job is in held state, pending scheduler release",
+            Reject::BySite { code, .. } => return out.write_str(&crate::error_texts::text(*code)),
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
         out.write_str(text)
@@ -215,6 +221,7 @@ impl Reject {
     pub fn details(&self) -> String {
         match self {
             Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details.clone(),
+            Reject::BySite { told, .. } => told.clone(),
             Reject::UnknownPartition(name) => format!("invalid partition specified: {name}"),
             Reject::NoNodeHas(lack) => lack.words().to_string(),
             Reject::Limit(reason) => reason.word().to_string(),

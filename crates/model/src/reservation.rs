@@ -42,6 +42,8 @@ record! {
         pub made_by: u32,
         /// It has begun at least once.
         pub has_begun: bool,
+        /// Some of its nodes went out of service, and others are looked for.
+        pub lacks_nodes: bool,
     }
 
     /// Who may use it: those listed, or everybody but them. An empty list says nothing.
@@ -134,6 +136,13 @@ impl Reservation {
     /// Nobody else may have anything of that node.
     pub fn has_whole(&self, node: &NodeName) -> bool {
         self.cpus.is_empty() && self.nodes.contains(node)
+    }
+
+    /// Its nodes were counted, not named: those that go out of service are replaced, before its time and in it.
+    pub fn keeps_count(&self) -> bool {
+        let of_itself =
+            [Flag::SpecNodes, Flag::AllNodes, Flag::PartNodes, Flag::AnyNodes, Flag::StaticAlloc, Flag::Maint];
+        self.cpus.is_empty() && !of_itself.iter().any(|flag| self.has(*flag))
     }
 
     /// Its nodes are exchanged for others when they cannot be used, or are.

@@ -26,6 +26,9 @@ record! {
         /// How often its usage is to be looked at (`--acctg-freq`), in seconds; the site may refuse it.
         pub accounting_secs: Option<u32>,
         pub comment: String,
+        /// Given by the site's job_submit.lua, like the factor.
+        pub admin_comment: String,
+        pub site_factor: i32,
         /// In the order of preference; empty until admission fills in the default.
         pub partitions: Vec<String>,
         pub kind: JobKind,

@@ -75,6 +75,11 @@ record! {
         pub step_limit: Option<StepLimit>,
         /// All CPUs of a waiting job.
         pub n_cpus: Option<u32>,
+        /// A node must have at least so many.
+        pub sockets_per_node: Option<u32>,
+        pub cores_per_socket: Option<u32>,
+        pub threads_per_core: Option<u32>,
+        pub delay_boot_secs: Option<u64>,
     }
 
     /// `scontrol update StepId=12.0 TimeLimit=5`

@@ -45,7 +45,7 @@ pub use cluster::Cluster;
 pub use features::partition_refusal;
 pub use network::{network_ask, shape_for, spares_units};
 pub use on::step::need_not_wait;
-pub use on::submit::admissible;
+pub use on::submit::{admissible, fits_its_reservations};
 pub use queue::QueueKey;
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.

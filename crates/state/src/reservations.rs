@@ -140,8 +140,24 @@ fn deadline(reservation: &Reservation) -> Option<Timestamp> {
     }
     let change = if reservation.has_begun { reservation.end } else { reservation.start };
     let purge = reservation.purge_after.and_then(|after| reservation.idle_since.map(|since| since + after));
-    let look = (reservation.replaces() && reservation.has_begun).then(|| reservation.looked_at + LOOK_EVERY);
+    let look = is_to_replace(reservation).then(|| reservation.looked_at + LOOK_EVERY);
     Some(purge.into_iter().chain(look).fold(change, |first, other| first.min(other)))
+}
+
+fn is_to_replace(reservation: &Reservation) -> bool {
+    reservation.lacks_nodes || (reservation.replaces() && reservation.has_begun)
+}
+
+/// A node that is out of service is looked for a successor of in those reservations that keep their number of nodes.
+pub(crate) fn node_changed(cluster: &mut Cluster, name: &NodeName) {
+    if cluster.reservations.is_empty() || cluster.nodes.get(name).is_some_and(|node| node.is_usable()) {
+        return;
+    }
+    let lacks = |one: &&Arc<Reservation>| one.nodes.contains(name) && one.keeps_count() && !one.lacks_nodes;
+    let names: Vec<String> = cluster.reservations.values().filter(lacks).map(|one| one.name.clone()).collect();
+    for name in names {
+        cluster.reservation_mut(&name).lacks_nodes = true;
+    }
 }
 
 /// Time has passed: reservations begin, end, come again, or go because nobody uses them.
@@ -172,7 +188,7 @@ fn advance(cluster: &mut Cluster, name: &str) {
         reservation.has_begun = true;
         reservation.idle_since = reservation.has(Flag::PurgeComp).then_some(now);
     }
-    if cluster.reservations[name].replaces() && cluster.reservations[name].has_begun {
+    if is_to_replace(&cluster.reservations[name]) {
         replace(cluster, name);
     }
     let reservation = cluster.reservation_mut(name);
@@ -211,11 +227,13 @@ fn replace(cluster: &mut Cluster, name: &str) {
     };
     let old: Vec<NodeName> = reservation.nodes.iter().filter(|node| gives_way(node)).cloned().collect();
     let new = on::reservation::idle_nodes_for(cluster, &reservation, old.len());
+    let lacks_nodes = reservation.keeps_count() && new.len() < old.len();
     let cpus_of = |node: &NodeName| cluster.nodes.get(node).map_or(0, |node| node.config.cpus);
     let new: Vec<(NodeName, u32)> = new.into_iter().map(|node| (node.clone(), cpus_of(&node))).collect();
     let now = cluster.now;
     let changed = cluster.reservation_mut(name);
     changed.looked_at = now;
+    changed.lacks_nodes = lacks_nodes;
     for (old, (new, n_cpus)) in old.into_iter().zip(new) {
         changed.nodes.remove(&old);
         // What was kept there is kept here, as far as there is as much.

@@ -48,6 +48,15 @@ pub struct Configuration {
     pub loudness: model::loudness::Loudness,
 }
 
+/// What a submission came to.
+pub struct Submitted {
+    pub job: JobId,
+    /// Of a test: what would happen.
+    pub text: String,
+    /// What the site says to the user.
+    pub told: String,
+}
+
 impl Controller {
     /// One socket, or all those where a controller may be asked. Outside an event loop, and where [`Sockets::is_lone`], calls block.
     pub async fn connect(sockets: impl Into<Sockets>) -> Result<Self, CallError> {
@@ -91,18 +100,19 @@ impl Controller {
     }
 
     pub async fn submit(&mut self, spec: &JobSpec, blobs: &[Blob]) -> Result<JobId, CallError> {
-        self.submit_together(std::slice::from_ref(spec), blobs).await
+        Ok(self.submit_together(std::slice::from_ref(spec), blobs).await?.job)
     }
 
     /// The components of a heterogeneous job, or the one job; the id names the whole.
-    pub async fn submit_together(&mut self, specs: &[JobSpec], blobs: &[Blob]) -> Result<JobId, CallError> {
+    pub async fn submit_together(&mut self, specs: &[JobSpec], blobs: &[Blob]) -> Result<Submitted, CallError> {
         let reply = self.client.submit(submission(specs, blobs, false)).await?.into_inner();
-        Ok(JobId(reply.job))
+        Ok(Submitted { job: JobId(reply.job), text: reply.text, told: reply.told })
     }
 
     /// Says what would happen, submits nothing.
-    pub async fn test_submit(&mut self, specs: &[JobSpec], blobs: &[Blob]) -> Result<String, CallError> {
-        Ok(self.client.submit(submission(specs, blobs, true)).await?.into_inner().text)
+    pub async fn test_submit(&mut self, specs: &[JobSpec], blobs: &[Blob]) -> Result<Submitted, CallError> {
+        let reply = self.client.submit(submission(specs, blobs, true)).await?.into_inner();
+        Ok(Submitted { job: JobId(reply.job), text: reply.text, told: reply.told })
     }
 
     /// Gives one command of the log; each kind has its own call on the wire.

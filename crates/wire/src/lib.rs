@@ -9,6 +9,7 @@ pub mod proto {
 
 pub mod accounts;
 pub mod bearer;
+pub mod blobs;
 pub mod brief;
 pub mod channel;
 pub mod client;

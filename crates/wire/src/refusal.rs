@@ -80,6 +80,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::StepMemory
         | Reject::StepGres
         | Reject::ReasonRequired
+        | Reject::BySite { .. }
         | Reject::InvalidNodeState
         | Reject::Accounts(_)
         | Reject::BadAccount

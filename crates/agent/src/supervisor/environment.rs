@@ -483,6 +483,7 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     if let Some(share) = launch.step_shares.get(launch.node_index as usize) {
         let gpus = gpus(share);
         if !gpus.is_empty() {
+            own.replace("GPUS_ON_NODE", gpus.len());
             own.set("STEP_GPUS", joined(gpus.into_iter()));
         }
     }
@@ -536,10 +537,9 @@ mod tests {
         assert_eq!(repeated([3].into_iter()), "3");
     }
 
-    #[test]
-    fn the_process_id_is_written_in_place() {
-        let start = Start {
-            launch: Launch { environment: b"A=1\0SLURM_NTASKS=9\0FOO=b=c\0".to_vec(), ..Launch::default() },
+    fn started(launch: Launch) -> Start {
+        Start {
+            launch,
             node: "n1".into(),
             spool_dir: "/".into(),
             cgroup: None,
@@ -547,7 +547,36 @@ mod tests {
             slot: 0,
             config_file: None,
             tag: "x".into(),
+        }
+    }
+
+    #[test]
+    fn a_step_counts_its_own_gpus() {
+        let share = |units: &[u32]| NodeShare {
+            node: "n1".into(),
+            gres: vec![model::gres::GresUnits {
+                name: "gpu".into(),
+                units: units.iter().copied().collect(),
+                ..Default::default()
+            }],
+            ..NodeShare::default()
         };
+        let launch = Launch {
+            step: StepId::Number(0),
+            job_shares: vec![share(&[0, 1])],
+            step_shares: vec![share(&[1])],
+            ..Launch::default()
+        };
+        let block = build(&started(launch), &Identity::default(), 0);
+        let value = |name: &str| String::from_utf8(block.value(name).unwrap_or_default().to_vec()).unwrap();
+        assert_eq!(value("SLURM_GPUS_ON_NODE") + "/" + &value("SLURM_JOB_GPUS"), "1/0,1");
+        assert_eq!(value("SLURM_STEP_GPUS"), "1");
+    }
+
+    #[test]
+    fn the_process_id_is_written_in_place() {
+        let environment = b"A=1\0SLURM_NTASKS=9\0FOO=b=c\0".to_vec();
+        let start = started(Launch { environment, ..Launch::default() });
         let mut block = build(&start, &Identity::default(), 0);
         block.set_pid(4_123_456_789);
         assert_eq!(block.value("SLURM_TASK_PID"), Some(&b"4123456789"[..]));

@@ -85,7 +85,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("JobDefaults", Effective),
     ("JobFileAppend", Given("0", "")),
     ("JobRequeue", Effective),
-    ("JobSubmitPlugins", Fixed("(null)")),
+    ("JobSubmitPlugins", Effective),
     ("KillOnBadExit", Given("0", "")),
     ("KillWait", Effective),
     ("LaunchParameters", Given("(null)", "")),

@@ -17,7 +17,6 @@ use crate::zone::Clock;
 mod bbstat;
 mod config_names;
 pub mod create;
-mod error_texts;
 mod help;
 mod hosts;
 mod jobs;
@@ -169,7 +168,7 @@ pub fn run(arguments: &[String]) -> i32 {
     let mut mode = Mode {
         shape,
         style: Style { one_line: parsed.has("oneliner"), details: parsed.has("details") },
-        all: parsed.has("all") && !parsed.has("hide"),
+        all: (parsed.has("all") || std::env::var_os("SCONTROL_ALL").is_some()) && !parsed.has("hide"),
         quiet: parsed.has("quiet"),
         verbose: parsed.has("verbose"),
         json: parsed.has("json") || parsed.has("yaml"),
@@ -452,7 +451,7 @@ fn error_text(rest: &[String]) -> Reply {
     match rest {
         [] => Reply::failed("one arguments required for keyword:errnumstr"),
         [number] => match number.parse() {
-            Ok(number) => Reply::text(format!("{}\n", error_texts::text(number))),
+            Ok(number) => Reply::text(format!("{}\n", model::error_texts::text(number))),
             Err(_) => Reply::failed("numeric arguments required for keyword:errnumstr"),
         },
         _ => Reply::failed("too many arguments for keyword:errnumstr"),

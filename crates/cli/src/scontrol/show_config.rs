@@ -88,6 +88,10 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "JobDefaults" => {
             or_null(&super::job_defaults(scheduler.default_cpus_per_gpu, scheduler.default_memory_per_gpu_mb))
         }
+        "JobSubmitPlugins" => {
+            let plugin = |word: &String| if word.starts_with('/') { "lua".into() } else { word.clone() };
+            or_null(&config.hooks.job_submit.iter().map(plugin).collect::<Vec<_>>().join(","))
+        }
         "JobRequeue" => u8::from(scheduler.requeues).to_string(),
         "KillWait" => secs(agent.kill_wait.secs()),
         "Licenses" => {

@@ -60,6 +60,11 @@ const KEYS: &[(&str, usize, Apply)] = &[
         changes.deadline = Some(moment(value, now)?);
         Ok(())
     }),
+    ("DelayBoot", 5, |changes, value, _| {
+        let wait = duration::parse(value).and_then(Limit::seconds);
+        changes.delay_boot_secs = Some(wait.ok_or_else(|| format!("Invalid DelayBoot value: {value}"))?);
+        Ok(())
+    }),
     ("Dependency", 3, |changes, value, _| {
         changes.dependency = Some(match value {
             "" => Default::default(),
@@ -171,6 +176,18 @@ const KEYS: &[(&str, usize, Apply)] = &[
     }),
     ("QOS", 1, |changes, value, _| {
         changes.qos = Some(value.to_lowercase());
+        Ok(())
+    }),
+    ("ReqCores", 4, |changes, value, _| {
+        changes.cores_per_socket = Some(number(value, "ReqCores")?);
+        Ok(())
+    }),
+    ("ReqSockets", 4, |changes, value, _| {
+        changes.sockets_per_node = Some(number(value, "ReqSockets")?);
+        Ok(())
+    }),
+    ("ReqThreads", 4, |changes, value, _| {
+        changes.threads_per_core = Some(number(value, "ReqThreads")?);
         Ok(())
     }),
     ("ReqNodeList", 8, set_nodes),
@@ -418,6 +435,10 @@ mod tests {
         check("MailType=END,TIME_LIMIT_80", "mail_kinds: Some([End, TimeLimit80])");
         check("mailtype=x", "scontrol: error: Invalid MailType value: x");
         check("TimeMin=10", "time_min: Some(Secs(600))");
+        check("ReqSockets=2", "sockets_per_node: Some(2)");
+        check("ReqCores=4", "cores_per_socket: Some(4)");
+        check("ReqThreads=1", "threads_per_core: Some(1)");
+        check("DelayBoot=5", "delay_boot_secs: Some(300)");
         check("foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
         check("state=x", "Update of this parameter is not supported: state=x / Request aborted");
     }

@@ -16,7 +16,8 @@ pub fn write(name: Option<&String>) -> Reply {
         let around = show_config::Around { file: &file, owner: owner(&configuration), clock: &clock };
         let text = of(&show_config::text(&configuration, &around), &configuration.config);
         let day: String = clock.show(configuration.now).chars().filter(char::is_ascii_digit).take(14).collect();
-        let path = name.map_or_else(|| PathBuf::from(format!("{file}.{day}")), PathBuf::from);
+        let asked = name.map(PathBuf::from).or_else(|| std::env::var_os("SLURM_CONF_OUT").map(PathBuf::from));
+        let path = asked.unwrap_or_else(|| PathBuf::from(format!("{file}.{day}")));
         Ok(match std::fs::write(&path, text) {
             Ok(()) => Reply::text(format!("Slurm config saved to {}\n", path.display())),
             Err(error) => Reply::failed(&format!("scontrol: error: Could not create file {}: {error}", path.display())),

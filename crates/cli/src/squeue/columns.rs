@@ -118,9 +118,8 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('p', "priority", "PRIORITY", |view, out| {
         put(out, format_args!("{:.14}", f64::from(view.priority()) / f64::from(u32::MAX)))
     })
-    .sorted_by(|view| number(view.priority())),
-    column('Q', "prioritylong", "PRIORITY", |view, out| put(out, view.priority()))
-        .sorted_by(|view| number(view.priority())),
+    .sorted_by(by_priority),
+    column('Q', "prioritylong", "PRIORITY", |view, out| put(out, view.priority())).sorted_by(by_priority),
     column('y', "nice", "NICE", |view, out| put(out, view.spec().nice))
         .sorted_by(|view| Key::Number(i64::from(view.spec().nice))),
     column('a', "account", "ACCOUNT", |view, out| or_null(&view.spec().account, out)),
@@ -257,6 +256,13 @@ fn id_key<'r>(view: &'r JobView) -> Key<'r> {
 
 fn text(text: &str) -> Key<'_> {
     Key::Text(Cow::Borrowed(text))
+}
+
+/// Rows that stand for one partition go by its tier first (`-P`).
+fn by_priority<'r>(view: &'r JobView<'_>) -> Key<'r> {
+    let partition = view.partition.and_then(|name| view.scene.config.partition(name));
+    let tier = partition.map_or(0, |partition| partition.priority_tier);
+    Key::Number((i64::from(tier) << 32) | i64::from(view.priority()))
 }
 
 fn number(number: u32) -> Key<'static> {

@@ -126,6 +126,8 @@ fn push_partitions<'a>(options: &Options, view: JobView<'a>, rows: &mut Vec<JobV
     let partitions = &view.job.spec.partitions;
     if options.per_partition && view.job.phase == Phase::Pending && partitions.len() > 1 {
         rows.extend(partitions.iter().map(|name| JobView { partition: Some(name), ..view }));
+    } else if options.per_partition {
+        rows.push(JobView { partition: Some(&view.job.partition), ..view });
     } else {
         rows.push(view);
     }

@@ -282,3 +282,29 @@ fn every_column_of_slurm_is_here_under_its_heading() {
     }
     assert!(n_rows > 40 && wrong.is_empty(), "{n_rows} rows, wrong:\n{}", wrong.join("\n"));
 }
+
+#[test]
+fn the_rows_of_each_partition_go_by_its_tier() {
+    let listed = |tiers: (u32, u32), line: &str| {
+        let mut config = fixture::config();
+        for partition in &mut config.partitions {
+            match partition.name.as_str() {
+                "debug" => partition.priority_tier = tiers.0,
+                "short" => partition.priority_tier = tiers.1,
+                _ => (),
+            }
+        }
+        let mut waiting = fixture::pending(7, "both", "debug", model::Reason::Priority);
+        std::sync::Arc::make_mut(&mut waiting.spec).partitions = vec!["debug".into(), "short".into()];
+        let mut running = fixture::running(8, "runs", &[("n1", 1)]);
+        std::sync::Arc::make_mut(&mut running.spec).partitions = vec!["debug".into(), "short".into()];
+        let page = JobsPage { jobs: vec![waiting, running], now: fixture::clock().now(), ..JobsPage::default() };
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        let Ok(Asked::Show(options)) = parse(&arguments, &|_| None) else { panic!("{line}") };
+        render(&options, &page, &config, &fixture::clock()).text.replace('\n', " ")
+    };
+    assert_eq!(listed((1, 2), "-P -h -S p,i -t PD -o %i:%P"), "7:debug 7:short ");
+    assert_eq!(listed((2, 1), "-P -h -S p,i -t PD -o %i:%P"), "7:short 7:debug ");
+    assert_eq!(listed((2, 1), "-P -h -t R -o %i:%P"), "8:debug ", "one that runs has one partition");
+    assert_eq!(listed((2, 1), "-h -t PD -o %i:%P"), "7:debug,short ");
+}

@@ -2,7 +2,7 @@
 use model::gres::GresRequest;
 use model::step::GpuBind;
 
-use crate::submit::Request;
+use crate::submit::{Caller, Problem, Request};
 
 #[derive(Debug, Default, PartialEq)]
 pub struct StepGres {
@@ -11,6 +11,12 @@ pub struct StepGres {
     pub per_task: Vec<GresRequest>,
     pub total: Vec<GresRequest>,
     pub bind: GpuBind,
+}
+
+/// `SLURM_STEP_GRES`: as `--gres`, for steps alone; `none` is none of the job's.
+pub fn by_environment(caller: &Caller) -> Result<Option<Vec<GresRequest>>, Problem> {
+    let list = caller.variable("SLURM_STEP_GRES").map(model::gres::parse_list);
+    list.transpose().map_err(|_| Problem::error("Invalid generic resource (gres) specification"))
 }
 
 /// In a job of its own, the step has what the job asked for. In an allocation the variables name what the whole job has,

@@ -126,11 +126,12 @@ async fn test(cluster: &Client, spec: &model::JobSpec, plan: &Plan) -> i32 {
         Err(error) => return fail(&error.to_string()).0,
     };
     match controller.test_submit(&specs, &plan.blobs).await {
-        Ok(text) => {
-            eprintln!("srun: {text}");
+        Ok(submitted) => {
+            submitted.told.lines().chain([submitted.text.as_str()]).for_each(|line| eprintln!("srun: {line}"));
             0
         }
         Err(error) => {
+            allocation::site_says(PROGRAM, &error);
             eprintln!("allocation failure: {error}");
             error_code(1)
         }

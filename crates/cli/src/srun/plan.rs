@@ -3,12 +3,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use model::command::Blob;
 use model::spec::OpenMode;
-use model::step::{StepStream, TerminalSize};
+use model::step::{CpuBind, StepStream, TerminalSize};
 use model::{JobId, JobKind, JobSpec, StepSpec, pattern};
+use wire::blobs::blob;
 
 use super::{gres, hosts, parts, programs};
 use crate::sbatch::question;
-use crate::submit::blobs::blob;
 use crate::submit::request::{Behaviour, Source, StepRequest};
 use crate::submit::set_step::mpi_named;
 use crate::submit::spec::finish;
@@ -99,16 +99,23 @@ fn build_part(
 ) -> Result<Plan, Problem> {
     as_the_site_has_it(&mut request, caller);
     let program = &command[0];
+    if !request.step.has_programs {
+        check_program(program, caller)?;
+    }
     let finished = finish(PROGRAM, &request, caller)?;
     let mut spec = finished.spec;
     let (step_streams, streams) = streams(&request);
-    let environment = blob(export::environment(PROGRAM, request.export.as_deref(), caller));
+    let told = caller.clone().telling(own_words(&request, spec.umask.unwrap_or(caller.umask)));
+    let environment = blob(export::environment(PROGRAM, request.export.as_deref(), &told));
     let basename = program.rsplit('/').next().unwrap_or(program).to_string();
     let is_inside = request.step.job.is_some();
     let is_named = !spec.name.is_empty()
         && (!is_inside || request.given.get("job-name").is_some_and(|given| given.source == Source::Arguments));
     let name = if is_named { spec.name.clone() } else { basename };
-    let gres = gres::of_step(&request);
+    let mut gres = gres::of_step(&request);
+    if is_inside && !request.is_argument("gres") {
+        gres.per_node = gres::by_environment(caller)?.or(gres.per_node);
+    }
     let hosts = hosts::listed(&request, caller)?;
     if !hosts.is_empty() && !is_inside {
         hosts::ask_for(&hosts, &mut spec.size);
@@ -271,14 +278,11 @@ fn with_path(command: &[String], work_dir: &str, is_brought: bool, caller: &Call
     let Some(program) = words.first_mut() else { return words };
     if program.starts_with('.') {
         *program = format!("{work_dir}/{program}");
-    } else if is_brought && !program.contains('/') {
-        let is_program = |path: &String| {
-            std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        };
-        let mut places = caller.variable("PATH").unwrap_or_default().split(':').filter(|place| !place.is_empty());
-        if let Some(path) = places.find_map(|place| Some(format!("{place}/{program}")).filter(is_program)) {
-            *program = path;
-        }
+    } else if is_brought
+        && !program.contains('/')
+        && let Some(path) = in_path(program, caller)
+    {
+        *program = path;
     }
     words
 }
@@ -289,6 +293,43 @@ fn as_the_site_has_it(request: &mut Request, caller: &Caller) {
     if !request.is_given("wait") {
         request.step.wait = caller.wait;
     }
+}
+
+/// With SLURM_TEST_EXEC a program that is not here either is not tried elsewhere.
+fn check_program(program: &str, caller: &Caller) -> Result<(), Problem> {
+    let is_here = program.contains('/') && is_program(&caller.absolute(program)) || in_path(program, caller).is_some();
+    match caller.variable("SLURM_TEST_EXEC").is_none() || is_here {
+        true => Ok(()),
+        false => Err(Problem::fatal(format!("Can not execute {program}"))),
+    }
+}
+
+fn is_program(path: &String) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn in_path(program: &str, caller: &Caller) -> Option<String> {
+    let mut places = caller.variable("PATH").unwrap_or_default().split(':').filter(|place| !place.is_empty());
+    places.find_map(|place| Some(format!("{place}/{program}")).filter(is_program))
+}
+
+/// What srun tells its tasks of its own options, and of itself.
+fn own_words(request: &Request, umask: u32) -> Vec<(&'static str, String)> {
+    let mut words = vec![("SLURM_UMASK", format!("{umask:04o}"))];
+    if request.step.labels {
+        words.push(("SLURM_LABELIO", "1".into()));
+    }
+    // Other bindings are told where they are made.
+    if request.is_given("cpu-bind") && request.step.cpu_bind == CpuBind::None {
+        let loudness = if request.step.tells_binding { "verbose" } else { "quiet" };
+        words.extend([
+            ("SLURM_CPU_BIND", format!("{loudness},none")),
+            ("SLURM_CPU_BIND_LIST", String::new()),
+            ("SLURM_CPU_BIND_TYPE", "none".into()),
+            ("SLURM_CPU_BIND_VERBOSE", loudness.into()),
+        ]);
+    }
+    words
 }
 
 #[cfg(test)]
@@ -353,6 +394,36 @@ mod tests {
         assert_eq!(plan("-J x true", &environment).unwrap().step.name, "x");
         let Place::Alone(spec) = plan("-n2 true", &[]).unwrap().place else { panic!("no job to be in") };
         assert_eq!((spec.name.as_str(), spec.size.n_tasks), ("true", Some(2)));
+    }
+
+    #[test]
+    fn variables_of_srun_alone_count() {
+        let inside = |line: &str, gres: &str| {
+            let plan = plan(line, &[("SLURM_JOB_ID", "17"), ("SLURM_STEP_GRES", gres)]).unwrap();
+            plan.step.gres.map(|units| units.iter().map(|unit| unit.to_string()).collect::<Vec<_>>().join(","))
+        };
+        assert_eq!(inside("true", "gpu:2"), Some("gpu:2".into()));
+        assert_eq!(inside("true", "none"), Some(String::new()));
+        assert_eq!(inside("--gres=gpu:1 true", "gpu:2"), Some("gpu:1".into()));
+        let found = |program: &str| plan(program, &[("SLURM_TEST_EXEC", "1"), ("PATH", "/usr/bin:/bin")]).map(|_| ());
+        assert_eq!(found("sh"), Ok(()));
+        assert_eq!(found("nosuchprogram"), Err("srun: fatal: Can not execute nosuchprogram\n=1".into()));
+        let plane = plan("-m plane -n4 true", &[("SLURM_DIST_PLANESIZE", "2")]).unwrap();
+        assert_eq!(plane.step.distribution, model::spec::Distribution::Plane(2));
+    }
+
+    #[test]
+    fn tasks_are_told_of_srun_itself() {
+        let told = |line: &str| {
+            let plan = plan(line, &[("SLURM_LABELIO", "0"), ("SLURM_UMASK", "0027")]).unwrap();
+            let text = String::from_utf8(plan.blobs[0].content.clone()).unwrap();
+            text.split_terminator('\0').collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told("true"), "SLURM_LABELIO=0 SLURM_UMASK=0027");
+        assert_eq!(told("-l true"), "SLURM_UMASK=0027 SLURM_LABELIO=1");
+        assert!(told("--cpu-bind=none true").ends_with(
+            "SLURM_CPU_BIND=quiet,none SLURM_CPU_BIND_LIST= SLURM_CPU_BIND_TYPE=none SLURM_CPU_BIND_VERBOSE=quiet"
+        ));
     }
 
     #[test]

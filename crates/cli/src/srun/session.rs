@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             plan,
             part,
             name: format!("{}.{}", step.job, step.id),
-            tasks: Tasks::new(step.n_tasks),
+            tasks: Tasks::new(step.n_tasks).brief(is_set("SLURM_SRUN_REDUCE_TASK_EXIT_MSG")),
             fence: Fence::new(step.shares.len()),
             meetings: BTreeMap::new(),
             step,
@@ -606,4 +606,9 @@ async fn broken(word: &mut Option<oneshot::Receiver<()>>) {
         },
         None => std::future::pending().await,
     }
+}
+
+/// There, and not 0.
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| value.trim().parse() != Ok(0))
 }

@@ -17,6 +17,9 @@ pub struct Tasks {
     /// Ends that have not been told yet, by node.
     untold: Vec<Untold>,
     first_end: Option<Instant>,
+    /// The same end again is not worth another word.
+    is_brief: bool,
+    told: Option<ExitStatus>,
 }
 
 #[derive(Debug)]
@@ -30,6 +33,11 @@ struct Untold {
 impl Tasks {
     pub fn new(n_tasks: u32) -> Self {
         Tasks { ends: vec![None; n_tasks as usize], ..Tasks::default() }
+    }
+
+    /// With SLURM_SRUN_REDUCE_TASK_EXIT_MSG, ends alike that follow each other are told once.
+    pub fn brief(self, is_brief: bool) -> Self {
+        Tasks { is_brief, ..self }
     }
 
     /// A task has ended. False if that was known.
@@ -73,11 +81,23 @@ impl Tasks {
         let (due, later): (Vec<Untold>, Vec<Untold>) =
             std::mem::take(&mut self.untold).into_iter().partition(|untold| untold.since + GATHER <= until);
         self.untold = later;
-        due.iter().map(Untold::line).collect()
+        self.lines(&due)
     }
 
     pub fn tell_all(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.untold).iter().map(Untold::line).collect()
+        let due = std::mem::take(&mut self.untold);
+        self.lines(&due)
+    }
+
+    fn lines(&mut self, due: &[Untold]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for untold in due {
+            let before = self.told.replace(untold.exit);
+            if !self.is_brief || before != Some(untold.exit) {
+                lines.push(untold.line());
+            }
+        }
+        lines
     }
 
     /// Forgets what has not been told: the user wanted these ends.
@@ -160,5 +180,18 @@ mod tests {
         assert_eq!(told, expected);
         assert!(tasks.any_forced() && !tasks.all_ended());
         assert_eq!(tasks.code(), 137);
+    }
+
+    #[test]
+    fn ends_alike_may_be_told_once() {
+        let now = Instant::now();
+        let mut tasks = Tasks::new(4).brief(true);
+        for (node, rank, code) in [("n1", 0, 3), ("n2", 1, 3), ("n3", 2, 4)] {
+            tasks.ended(node, rank, ExitStatus::exited(code), now);
+        }
+        let expected = ["n1: task 0: Exited with exit code 3", "n3: task 2: Exited with exit code 4"];
+        assert_eq!(tasks.tell_all(), expected);
+        tasks.ended("n4", 3, ExitStatus::exited(4), now);
+        assert!(tasks.tell_all().is_empty());
     }
 }

@@ -133,6 +133,13 @@ impl Caller {
         entries
     }
 
+    /// With these in the place of what its environment says.
+    pub fn telling(mut self, words: Vec<(&str, String)>) -> Caller {
+        self.environment.retain(|(name, _)| !words.iter().any(|(told, _)| name == told));
+        self.environment.extend(words.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
     /// An environment that holds nothing but these; for tests.
     pub fn with_environment(self, variables: &[(&str, &str)]) -> Caller {
         let own = |text: &str| OsString::from_vec(text.as_bytes().to_vec());

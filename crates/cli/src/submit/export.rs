@@ -2,7 +2,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::{Caller, Problem, Program, Request, login, table};
+use super::{Caller, Problem, Program, Request, login, spec, table};
 
 type Variables = Vec<(OsString, OsString)>;
 
@@ -27,9 +27,12 @@ const TOLD: [&str; 11] = [
 /// The variables that steps in the job read, and what this job's options say for each.
 pub fn told(request: &Request) -> impl Iterator<Item = (&'static str, Option<String>)> {
     let options = TOLD.iter().filter_map(|name| table::find(Program::Srun, name));
-    options.map(|option| {
-        let given = request.given.get(option.long);
-        (option.variables[Program::Srun as usize], given.map(|given| given.value.clone().unwrap_or_default()))
+    // What a hint comes to is told like the option that says it.
+    let hinted = request.hinted_threads.filter(|_| request.is_given("hint") && spec::hint_counts(request));
+    options.map(move |option| {
+        let given = request.given.get(option.long).map(|given| given.value.clone().unwrap_or_default());
+        let hinted = hinted.filter(|_| option.long == "threads-per-core").map(|count| count.to_string());
+        (option.variables[Program::Srun as usize], given.or(hinted))
     })
 }
 

@@ -5,7 +5,6 @@
 //! SBATCH_* etc.  ──►│ table │──► Request ──► JobSpec / StepSpec + blobs
 //! arguments      ──►└───────┘     (a later source wins)
 //! ```
-pub mod blobs;
 pub mod caller;
 pub mod components;
 pub mod directives;

@@ -19,6 +19,8 @@ pub struct Request {
     pub gpus: Gpus,
     /// So many threads of a core work (`--hint`).
     pub hinted_threads: Option<u32>,
+    /// Of each socket a node must have at least so many.
+    pub hinted_cores: Option<u32>,
     /// `--export`, as written.
     pub export: Option<String>,
     pub export_file: Option<String>,

@@ -23,7 +23,7 @@ pub fn hint(request: &mut Request, given: &Argument) -> Done {
     match given.text().to_ascii_lowercase().as_str() {
         "compute_bound" | "nomultithread" => request.hinted_threads = Some(1),
         "multithread" => request.hinted_threads = None,
-        "memory_bound" => return Err(Problem::unsupported("hint=memory_bound")),
+        "memory_bound" => (request.hinted_threads, request.hinted_cores) = (Some(1), Some(1)),
         "help" => return Err(Problem { lines: vec![Line::Bare(HINT_HELP.to_string())], code: 1 }),
         _ => {
             let text = given.text();
@@ -104,7 +104,10 @@ pub fn distribution(request: &mut Request, given: &Argument) -> Done {
             Ok(size) if size > 0 => Distribution::Plane(size),
             _ => return Err(no_plane(given)),
         },
-        None if over_nodes == "plane" => return Err(no_plane(given)),
+        None if over_nodes == "plane" => match given.caller.variable("SLURM_DIST_PLANESIZE").map(str::parse) {
+            Some(Ok(size)) if size > 0 => Distribution::Plane(size),
+            _ => return Err(no_plane(given)),
+        },
         None => match over_nodes {
             "block" | "*" | "unknown" => Distribution::Block,
             "" if packs.is_some() => Distribution::Block,

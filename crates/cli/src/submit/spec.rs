@@ -90,14 +90,9 @@ fn special_resources(request: &Request, warnings: &mut Vec<String>) -> Result<()
 /// A hint gives way to options that say the same more exactly.
 fn settle_hint(request: &Request, size: &mut Size, warnings: &mut Vec<String>) {
     let Some(hint) = request.given.get("hint") else { return };
-    let binds = |given: &Given| {
-        let is_talk = |word: &str| matches!(word, "" | "v" | "verbose" | "q" | "quiet");
-        !given.value.as_deref().unwrap_or_default().split(',').all(is_talk)
-    };
-    let is_told = ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| request.is_given(name))
-        || request.given.get("cpu-bind").is_some_and(binds);
-    if !is_told {
+    if hint_counts(request) {
         size.threads_per_core = request.hinted_threads.or(size.threads_per_core);
+        size.cores_per_socket = size.cores_per_socket.or(request.hinted_cores);
     } else if request.behaviour.verbosity > 0 && hint.source != Source::Environment {
         warnings.push(
             "Following options are mutually exclusive with --hint: --ntasks-per-core, --threads-per-core, -B and --cpu-bind \
@@ -105,6 +100,17 @@ fn settle_hint(request: &Request, size: &mut Size, warnings: &mut Vec<String>) {
                 .to_string(),
         );
     }
+}
+
+/// Nothing says more exactly what the hint only hints at.
+pub fn hint_counts(request: &Request) -> bool {
+    let binds = |given: &Given| {
+        let is_talk = |word: &str| matches!(word, "" | "v" | "verbose" | "q" | "quiet");
+        !given.value.as_deref().unwrap_or_default().split(',').all(is_talk)
+    };
+    let is_told = ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| request.is_given(name))
+        || request.given.get("cpu-bind").is_some_and(binds);
+    !is_told
 }
 
 /// `SLURM_UMASK` overrides what the process has.

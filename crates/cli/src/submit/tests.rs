@@ -349,6 +349,10 @@ fn a_job_finds_its_options_as_variables_and_not_those_of_an_outer_job() {
         entries.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(environment("--gpus=2", &[("A", "1"), ("SLURM_HINT", "multithread")]), "A=1 SLURM_GPUS=2");
+    let hinted = |hint: &str| environment(&format!("--hint={hint}"), &[]);
+    assert_eq!(hinted("memory_bound"), "SLURM_HINT=memory_bound SLURM_THREADS_PER_CORE=1");
+    assert_eq!(hinted("multithread"), "SLURM_HINT=multithread");
+    assert_eq!(hinted("nomultithread --ntasks-per-core=2"), "SLURM_HINT=nomultithread SLURM_NTASKS_PER_CORE=2");
     let file = std::env::temp_dir().join(format!("spur-export-{}", std::process::id()));
     std::fs::write(&file, "B=2\0C=x=y\0").unwrap();
     let from_file = environment(&format!("--export-file={}", file.display()), &[("A", "1")]);

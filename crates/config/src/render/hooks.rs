@@ -19,6 +19,8 @@ pub(super) fn render(text: &mut Text, config: &Config) {
     text.strings("controller_epilog", &hooks.controller_epilog);
     text.string("task_prolog", &hooks.task_prolog);
     text.string("task_epilog", &hooks.task_epilog);
+    text.strings("job_submit", &hooks.job_submit);
+    text.value("job_submit_timeout", seconds(hooks.job_submit_timeout.unwrap_or(Span(0))));
     let flags: Vec<String> =
         FLAGS.iter().filter(|(_, flag)| *flag(&mut hooks.flags)).map(|(name, _)| name.to_string()).collect();
     text.strings("flags", &flags);

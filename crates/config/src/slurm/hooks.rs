@@ -1,5 +1,8 @@
 //! What a slurm.conf says about prologs and epilogs.
+use std::path::Path;
+
 use model::config::Config;
+use model::hooks::HooksConfig;
 use model::step::Mpi;
 use model::time::Span;
 
@@ -51,6 +54,27 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     if let Err(why) = hooks::complete(&mut site.flags) {
         notes.wrong(&pair.at, why);
     }
+}
+
+/// `JobSubmitPlugins=require_timelimit,lua`; the script is the job_submit.lua beside the file.
+pub(crate) fn job_submit(values: &Values, config: &mut Config, folder: Option<&Path>, notes: &Notes) {
+    const ELSEWHERE: [&str; 6] = ["cray_aries", "defaults", "logging", "partition", "pbs", "throttle"];
+    let Some(pair) = values.get("JobSubmitPlugins") else { return };
+    for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let name = word.strip_prefix("job_submit/").unwrap_or(word);
+        match name {
+            "lua" => config.hooks.job_submit.extend(folder.map(script)),
+            name if HooksConfig::JOB_SUBMIT.contains(&name) => config.hooks.job_submit.push(name.into()),
+            name if ELSEWHERE.contains(&name) => {
+                notes.warn(&pair.at, format!("`JobSubmitPlugins`: {name} has no effect here"));
+            }
+            _ => notes.wrong(&pair.at, format!("`JobSubmitPlugins` does not know {word:?}")),
+        }
+    }
+}
+
+fn script(folder: &Path) -> String {
+    folder.join("job_submit.lua").display().to_string()
 }
 
 /// The default that we know by this name; Slurm's `openmpi` is none.

@@ -166,7 +166,7 @@ pub(crate) const TOP: &[Key] = &[
     text("JobCredentialPublicCertificate", &[]),
     text("JobDefaults", &[]),
     honoured("JobFileAppend"),
-    text("JobSubmitPlugins", &[]),
+    honoured("JobSubmitPlugins"),
     number("KeepAliveTime", &[]),
     honoured("KillOnBadExit"),
     text("LaunchParameters", &[]),

@@ -72,6 +72,7 @@ pub(crate) fn parse(text: &str, file_name: &str, folder: Option<&Path>) -> Resul
         notes.problems.borrow_mut().extend(crate::problem::Problems::of_file(file_name, problem).list);
     }
     burst::read(&content_top, &mut config, folder, &notes);
+    hooks::job_submit(&content_top, &mut config, folder, &notes);
     cgroup::read(&content_top, &mut config.agent, folder, &notes);
     let sorted = |mut list: Vec<Problem>| {
         list.sort();

@@ -69,6 +69,7 @@ pub struct Api {
     pub runner: runner::Handle,
     pub stager: stager::Handle,
     pub plugin: Arc<Site>,
+    pub screen: crate::job_submit::Screen,
     pub progress: Arc<ProgressTable>,
     pub config_file: PathBuf,
     pub started: Timestamp,
@@ -128,6 +129,26 @@ impl Api {
     }
 }
 
+impl Api {
+    /// With what the site's scripts make of a change.
+    async fn screened(
+        &self,
+        by: Caller,
+        mut request: Request<CommandRequest>,
+    ) -> Result<Request<CommandRequest>, Status> {
+        let cluster = self.published.now();
+        if cluster.config().hooks.job_submit_scripts().next().is_none() {
+            return Ok(request);
+        }
+        let mut command: Command = read(&request.get_ref().command)?;
+        if let Command::UpdateJob { job, changes } = &mut command {
+            self.screen.changes(&cluster, by, job, changes).await.map_err(|reject| to_status(&reject))?;
+            request.get_mut().command = codec::encode(&command).into();
+        }
+        Ok(request)
+    }
+}
+
 /// Who tried what is not theirs is for the log, too.
 fn note_denials(by: model::Caller, reply: &model::Reply) {
     let model::Reply::Each(results) = reply else { return };
@@ -184,7 +205,9 @@ impl Controller for Api {
     }
 
     async fn update_job(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
-        self.command(request, |command| matches!(command, Command::UpdateJob { .. })).await
+        let by = self.caller(&request)?;
+        let request = self.screened(by, request).await?;
+        self.command_by(by, request, |command| matches!(command, Command::UpdateJob { .. })).await
     }
 
     async fn complete(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {

@@ -25,16 +25,21 @@ pub async fn submit(
             return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
         }
     }
-    let blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    let mut blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    let screened = api.screen.submission(&api.published.now(), by, &mut specs, &mut blobs).await;
+    let told = screened.map_err(|reject| to_status(&reject))?;
     has_short_script(&api.published.now(), &specs, &blobs).map_err(|reject| to_status(&reject))?;
+    if !specs.iter().all(|spec| state::fits_its_reservations(&api.published.now(), spec)) {
+        return Err(to_status(&Reject::NeverFits));
+    }
     if request.test_only {
         let text =
             try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
-        return Ok(Response::new(SubmitReply { job: 0, text }));
+        return Ok(Response::new(SubmitReply { job: 0, text, told }));
     }
     api.plugin.validate(by, &specs, &blobs).await.map_err(|reject| to_status(&reject))?;
     match api.door.submit(by, specs, blobs, request_id).await {
-        Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new() })),
+        Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new(), told })),
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
         Err(refusal) => Err(refused(&refusal)),
     }
@@ -54,6 +59,8 @@ fn has_short_script(cluster: &Cluster, specs: &[JobSpec], blobs: &[Blob]) -> Res
 
 /// Nobody is believed because of a field in the request; only administrators may submit for others.
 fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
+    // Only the site itself has a say in these.
+    (spec.admin_comment, spec.site_factor) = (String::new(), 0);
     if !by.is_admin {
         spec.uid = by.uid;
         spec.gid = by.gid;

@@ -1,11 +1,11 @@
 //! What a script sees of a job: a table of Slurm's names, taken just before the call.
 use model::job_state::JobState;
-use model::spec::{MailKind, Memory, Sharing, TimeLimit};
+use model::spec::{Memory, Sharing, TimeLimit};
 use model::{Job, Timestamp, hostlist};
 use serde_json::{Map, Value, json};
 use state::Cluster;
 
-use super::job_wishes;
+use super::{job_wishes, mail};
 
 const NO_VALUE: u64 = 4_294_967_294;
 const NO_SHORT_VALUE: u64 = 65_534;
@@ -45,7 +45,7 @@ fn who(info: &mut Map<String, Value>, cluster: &Cluster, job: &Job) {
     set("state_reason", json!(job.reason.map_or(0, super::reason_codes::of)));
     set("exit_code", json!(wait_status(job.exit)));
     set("derived_ec", json!(wait_status(job.derived_exit)));
-    set("mail_type", json!(spec.mail.as_ref().map_or(0, |mail| mail.kinds.iter().map(|kind| mail_bit(*kind)).sum())));
+    set("mail_type", json!(spec.mail.as_ref().map_or(0, mail::bits)));
     set("burst_buffer_state", json!(job.buffer_state().map(|state| state.word())));
     let command = std::iter::once(&spec.command).chain(&spec.arguments).map(String::as_str).collect::<Vec<_>>();
     let remarks: Vec<&str> = job.remarks.iter().map(|remark| remark.text.as_str()).collect();
@@ -190,21 +190,6 @@ fn minutes(limit: Option<TimeLimit>) -> u64 {
 
 fn wait_status(exit: model::ExitStatus) -> u32 {
     (u32::from(exit.code) << 8) | u32::from(exit.signal)
-}
-
-fn mail_bit(kind: MailKind) -> u32 {
-    match kind {
-        MailKind::Begin => 1,
-        MailKind::End => 2,
-        MailKind::Fail => 4,
-        MailKind::Requeue => 8,
-        MailKind::TimeLimit => 16,
-        MailKind::TimeLimit50 => 128,
-        MailKind::TimeLimit80 => 64,
-        MailKind::TimeLimit90 => 32,
-        MailKind::StageOut => 256,
-        MailKind::InvalidDependency => 1024,
-    }
 }
 
 /// The base state, and the flags above it.

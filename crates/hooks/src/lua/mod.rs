@@ -1,4 +1,5 @@
-//! A site's burst_buffer.lua: loaded afresh for every call.
+//! A site's burst_buffer.lua or job_submit.lua: loaded afresh for every call.
+mod edit;
 mod errors;
 mod slurm_table;
 mod values;
@@ -6,16 +7,16 @@ mod values;
 use mlua::{Lua, MultiValue, Value};
 use serde_json::Value as Json;
 
-use crate::call::FUNCTIONS;
+pub use edit::edit;
 
 /// A script that needs more than this leaks.
 const MAX_MEMORY: usize = 512 << 20;
 
 /// Whether the script loads and has every function.
-pub fn check(script: &str) -> Result<(), String> {
+pub fn check(script: &str, functions: &[String]) -> Result<(), String> {
     let lua = load(script, "")?;
-    let missing: Vec<&str> =
-        FUNCTIONS.into_iter().filter(|name| lua.globals().get::<mlua::Function>(*name).is_err()).collect();
+    let is_missing = |name: &&str| lua.globals().get::<mlua::Function>(*name).is_err();
+    let missing: Vec<&str> = functions.iter().map(String::as_str).filter(is_missing).collect();
     match missing[..] {
         [] => Ok(()),
         [one] => Err(format!("{script}: the function {one} is missing")),
@@ -90,16 +91,28 @@ fn meaning(function: &str, returned: MultiValue) -> Result<(bool, String), Strin
 
 fn load(script: &str, cluster_name: &str) -> Result<Lua, String> {
     let text = std::fs::read(script).map_err(|error| format!("{script}: {error}"))?;
+    let lua = prepared(cluster_name)?;
+    begin(&lua, script, &text)?;
+    Ok(lua)
+}
+
+/// A state without a script.
+fn prepared(cluster_name: &str) -> Result<Lua, String> {
     // SAFETY: the script is the site's own, and has a process of its own to break.
     let lua = unsafe { Lua::unsafe_new() };
     let short = |error: mlua::Error| in_short(&error);
     lua.set_memory_limit(MAX_MEMORY).map_err(short)?;
     slurm_table::register(&lua, cluster_name).map_err(short)?;
-    let returned: MultiValue = lua.load(text).set_name(format!("@{script}")).call(()).map_err(short)?;
+    Ok(lua)
+}
+
+fn begin(lua: &Lua, script: &str, text: &[u8]) -> Result<(), String> {
+    let returned: MultiValue =
+        lua.load(text).set_name(format!("@{script}")).call(()).map_err(|error| in_short(&error))?;
     match returned.into_iter().next() {
         Some(Value::Integer(code)) if code != 0 => Err(format!("{script}: loading it returned {code}")),
         Some(Value::Number(code)) if code != 0.0 => Err(format!("{script}: loading it returned {code}")),
-        _ => Ok(lua),
+        _ => Ok(()),
     }
 }
 

@@ -25,7 +25,10 @@ pub fn controller(settings: &ControllerConfig, config: &Config) -> Result<(), St
     }
     own_parent(socket)?;
     if let Some(burst) = config.burst_buffer.as_ref().filter(|burst| burst.plugin == model::Plugin::Lua) {
-        hooks::check(&burst.script)?;
+        hooks::check(&burst.script, &hooks::FUNCTIONS)?;
+    }
+    for script in config.hooks.job_submit_scripts() {
+        hooks::check(script, &hooks::SUBMIT_FUNCTIONS)?;
     }
     parents([settings.pid_file.as_str(), settings.log_file.as_str()].map(Path::new))
 }

@@ -143,7 +143,7 @@ fn shown(shown: squeue::Shown) -> Said {
 }
 
 fn cancel(stage: &mut Stage, arguments: &[String]) -> Said {
-    let plan = match scancel::build(arguments, stage.user.uid, |_| None) {
+    let plan = match scancel::build(arguments, |_| None, stage.user.uid, |_| None) {
         Ok(scancel::Built::Plan(plan)) => plan,
         Ok(scancel::Built::Answer(text)) => return Said::ok(text),
         Err(scancel::Mistake(text)) => return Said::failed(text),

@@ -15,7 +15,7 @@ use model::{
 use super::{Answer, dynamic};
 use crate::buffers::life;
 use crate::network::Derived;
-use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, step_life};
+use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, reservations, step_life};
 
 const NOT_RESPONDING: &str = "Not responding";
 
@@ -422,6 +422,7 @@ fn set_duty(cluster: &mut Cluster, name: &NodeName) {
 pub(crate) fn changed(cluster: &mut Cluster, name: &NodeName) {
     let at = cluster.now;
     chronicle::note_node(cluster, name);
+    reservations::node_changed(cluster, name);
     cluster.tell(Event::NodeChanged { node: name.clone(), at });
 }
 

@@ -8,9 +8,10 @@ use model::dependency::{Dependency, Term};
 use model::fit::Candidate;
 use model::job::ArrayPlace;
 use model::reject::Lack;
+use model::reservation::Flag;
 use model::spec::{Memory, OpenMode, Sharing, Size, TimeLimit};
 use model::time::Span;
-use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, Partition, Reason, Reject, Reply};
+use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, NodeName, Partition, Reason, Reject, Reply};
 
 use super::Answer;
 use crate::features::partition_limit;
@@ -56,6 +57,8 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
         dependency: of_known_jobs(cluster, &spec.dependency),
         submitted: cluster.now,
         association,
+        admin_comment: spec.admin_comment.clone(),
+        site_factor: spec.site_factor,
         spec: Arc::new(spec),
         ..Default::default()
     };
@@ -279,7 +282,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     // A job that wants more nodes than there are may wait for them (PartitionConfig), as Slurm lets it.
     let n_nodes_in = |name: &String| cluster.config.partition(name).map_or(0, |partition| partition.nodes.len() as u32);
     let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
-    match waits_for_nodes || spec.partitions.iter().any(|name| could_fit(cluster, spec, name)) {
+    match waits_for_nodes || partitions_of(cluster, spec).any(|partition| could_fit(cluster, spec, partition)) {
         true => Ok(()),
         false if spec.size.network.segment > 0 && !spec.size.listed_nodes().is_empty() => Err(Reject::NoSuchTopology),
         false if names_unknown_gres(cluster, &spec.size) => Err(Reject::StepGres),
@@ -387,9 +390,40 @@ fn names_a_known_job(cluster: &Cluster, term: &Term) -> bool {
     cluster.named(&JobRef { job, tasks, component: None }).is_some() || cluster.arrays.contains_key(&job)
 }
 
+fn partitions_of<'c>(cluster: &'c Cluster, spec: &'c JobSpec) -> impl Iterator<Item = &'c Partition> {
+    spec.partitions.iter().filter_map(|name| cluster.config.partition(name))
+}
+
+/// A job that is to start in a reservation whose time it is could do so if nothing else ran there.
+/// Asked before a submission goes to the log, and not by `apply`, which must go on taking what is in it.
+pub fn fits_its_reservations(cluster: &Cluster, spec: &JobSpec) -> bool {
+    let is_to_wait = spec.held || spec.begin.is_some() || !spec.dependency.terms.is_empty();
+    if spec.reservations.is_empty() || is_to_wait {
+        return true;
+    }
+    let spec = &completed(cluster, spec);
+    spec.reservations.iter().any(|name| {
+        // Who asks for what is not there, or not theirs, is told so elsewhere.
+        let Some(reservation) = cluster.reservation(name).filter(|one| one.admits(spec)) else { return true };
+        let is_open = [Flag::Flex, Flag::AnyNodes].iter().any(|flag| reservation.has(*flag));
+        if is_open
+            || !reservation.is_active(cluster.now)
+            || reservation.nodes.is_empty()
+            || !reservation.cpus.is_empty()
+        {
+            return true;
+        }
+        let has = |name: &&NodeName| reservation.nodes.contains(*name);
+        spec.size.nodes.iter().all(|name| has(&name))
+            && partitions_of(cluster, spec).any(|partition| {
+                let nodes = partition.nodes.iter().filter(has).cloned().collect();
+                could_fit(cluster, spec, &Partition { nodes, ..partition.clone() })
+            })
+    })
+}
+
 /// With nothing else running, the partition's nodes would be enough.
-fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &str) -> bool {
-    let Some(partition) = cluster.config.partition(partition) else { return false };
+fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &Partition) -> bool {
     if spec.size.feature_sets.is_empty() {
         return could_fit_size(cluster, &spec.size, partition);
     }

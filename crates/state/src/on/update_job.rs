@@ -181,6 +181,10 @@ fn needs_pending(changes: &JobChanges) -> bool {
         || changes.dependency.is_some()
         || changes.min_nodes.is_some()
         || changes.n_cpus.is_some()
+        || changes.sockets_per_node.is_some()
+        || changes.cores_per_socket.is_some()
+        || changes.threads_per_core.is_some()
+        || changes.delay_boot_secs.is_some()
         || changes.max_nodes.is_some()
         || changes.n_tasks.is_some()
         || changes.cpus_per_task.is_some()
@@ -242,6 +246,10 @@ fn changed_spec(by: Caller, job: &Job, changes: &JobChanges, now: Timestamp) -> 
     set_some(&mut spec.size.max_nodes, &changes.max_nodes);
     set_some(&mut spec.size.n_tasks, &changes.n_tasks);
     set_some(&mut spec.size.cpus_per_task, &changes.cpus_per_task);
+    set_some(&mut spec.size.sockets_per_node, &changes.sockets_per_node);
+    set_some(&mut spec.size.cores_per_socket, &changes.cores_per_socket);
+    set_some(&mut spec.size.threads_per_core, &changes.threads_per_core);
+    set(&mut spec.delay_boot, &changes.delay_boot_secs.map(Span::from_secs));
     if let Some(n_cpus) = changes.n_cpus {
         spec.size.n_tasks = Some(n_cpus.div_ceil(spec.size.n_cpus_per_task()).max(1));
     }

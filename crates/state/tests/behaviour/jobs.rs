@@ -325,3 +325,17 @@ fn no_job_gets_a_node_with_less_memory_than_it_asks_for() {
     let small = config.nodes[1].name.to_string();
     assert!(!lab.place(job, None, &small) && lab.place(job, None, &roomy));
 }
+
+#[test]
+fn sockets_and_cores_of_a_waiting_job_may_be_changed() {
+    let mut lab = Lab::new();
+    let job = lab.submit(JobSpec { uid: ALICE.uid, held: true, ..batch() });
+    let change = |changes: JobChanges| Command::UpdateJob { job: job.into(), changes: Box::new(changes) };
+    let one = JobChanges { sockets_per_node: Some(1), delay_boot_secs: Some(60), ..Default::default() };
+    assert_eq!(lab.each(ALICE, change(one)), Ok(()));
+    let spec = &lab.job(job).spec;
+    assert_eq!((spec.size.sockets_per_node, spec.delay_boot.secs()), (Some(1), 60));
+    let many = JobChanges { sockets_per_node: Some(999), ..Default::default() };
+    let refused = lab.each(ALICE, change(many));
+    assert!(matches!(refused, Err(Reject::NoNodeHas(model::reject::Lack::Sockets))), "{refused:?}");
+}

@@ -1,7 +1,10 @@
-//! `scontrol errnumstr`: what Slurm says for its error numbers.
+//! What Slurm says for its error numbers.
 
 /// The text of a number: Slurm's own, or the system's.
 pub fn text(number: u32) -> String {
+    if number == UNSPECIFIED {
+        return "Unspecified error".into();
+    }
     match TEXTS.binary_search_by_key(&number, |(known, _)| *known) {
         Ok(at) => TEXTS[at].1.to_string(),
         Err(_) => {
@@ -10,6 +13,9 @@ pub fn text(number: u32) -> String {
         }
     }
 }
+
+/// What scripts call `slurm.ERROR`, -1.
+pub const UNSPECIFIED: u32 = u32::MAX;
 
 /// In the order of their numbers.
 const TEXTS: &[(u32, &str)] = &[
