@@ -352,6 +352,25 @@ fn the_partitions_qos_goes_before_the_jobs_own_unless_that_goes_over_it() {
 }
 
 #[test]
+fn a_qos_may_lift_what_the_partition_allows_of_nodes() {
+    let mut world = lab();
+    let mut config = (**world.cluster.config()).clone();
+    config.partitions.iter_mut().for_each(|partition| (partition.min_nodes, partition.max_nodes) = (2, Some(3)));
+    world.apply(Command::Reconfigure { config: Box::new(config) });
+    let mut free = World { cluster: world.cluster.clone(), now: world.now };
+    assert_eq!(outcome(&mut world, "q1", &["-N4", "-N2"]), "PartitionNodeLimit R");
+    let flags = Value::Names(NamedValue::Set(["PartitionMaxNodes", "PartitionMinNodes"].map(String::from).into()));
+    change(
+        &mut free,
+        Change::ModifyQos { filter: filter("q1"), edits: vec![Edit { field: Field::Flags, value: flags }] },
+    );
+    assert_eq!(outcome(&mut free, "q1", &["-N4 -n4"]), "R");
+    assert_eq!(outcome(&mut free, "q1", &["-N1 -n1"]), "R");
+    let last = free.cluster.jobs().last().expect("just submitted");
+    assert_eq!(last.allocation.nodes.len(), 1, "no more than it asks for");
+}
+
+#[test]
 fn a_limit_of_the_qos_stands_in_for_that_of_the_association() {
     let mut world = lab();
     set(&mut world, "user", Field::GrpTres, "cpu=1");

@@ -42,7 +42,7 @@ mod step_life;
 mod triggers;
 
 pub use cluster::Cluster;
-pub use features::partition_refusal;
+pub use features::{nodes_allowed, partition_refusal};
 pub use network::{network_ask, shape_for, spares_units};
 pub use on::step::need_not_wait;
 pub use on::submit::{admissible, fits_its_reservations};

@@ -13,7 +13,7 @@ impl<'a> Pass<'a> {
     pub(super) fn within_fewer(&mut self, pool: PoolId, request: &Request<'a>, found: &[Grant]) -> Option<Vec<Grant>> {
         request.size.max_nodes?;
         let partition = self.room.partition(pool);
-        let (mut least, _) = pick::bounds(partition, request.size)?;
+        let (mut least, _) = pick::bounds(&self.room, pool, request.job, request.size)?;
         let mut most = (found.len() as u32).saturating_sub(1);
         let until = self.clock.interval(Slot::NOW, request.length).until;
         let mut best = None;

@@ -2,12 +2,12 @@
 //!
 //! A choice sees an `Offer`, the nodes as they are during one interval, and nothing else: it is the same for a job that
 //! starts now and for one that is promised a place in the future.
-use model::Partition;
+use model::Job;
 use model::plan::Grant;
 use model::spec::Size;
 use topology::Unfit;
 
-use crate::room::SpotId;
+use crate::room::{PoolId, Room, SpotId};
 
 mod features;
 mod flat;
@@ -51,9 +51,10 @@ fn preferred(offer: &Offer) -> Option<Vec<Grant>> {
 }
 
 /// The fewest and the most nodes, as job and partition together allow.
-pub(crate) fn bounds(partition: &Partition, size: &Size) -> Option<(u32, u32)> {
+pub(crate) fn bounds(room: &Room, pool: PoolId, job: &Job, size: &Size) -> Option<(u32, u32)> {
     let (min, max) = size.node_bounds();
-    let bounds = (min.max(partition.min_nodes), max.min(partition.max_nodes.unwrap_or(u32::MAX)));
+    let (fewest, most) = state::nodes_allowed(room.cluster, room.partition(pool), &job.spec.qos);
+    let bounds = (min.max(fewest), max.min(most));
     (bounds.0 <= bounds.1).then_some(bounds)
 }
 

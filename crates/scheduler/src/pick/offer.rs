@@ -101,7 +101,7 @@ impl<'r, 'a> Offer<'r, 'a> {
 
     /// The fewest and the most nodes, as job and partition together allow.
     pub fn bounds(&self) -> Option<(u32, u32)> {
-        super::bounds(self.room.partition(self.pool), self.size)
+        super::bounds(self.room, self.pool, self.request.job, self.size)
     }
 
     /// The topology by which the job is placed here.

@@ -20,7 +20,7 @@ pub(crate) fn earliest(
     request: &Request,
     not_before: Slot,
 ) -> Option<(Slot, Vec<Grant>)> {
-    let bounds = pick::bounds(room.partition(pool), request.size)?;
+    let bounds = pick::bounds(room, pool, request.job, request.size)?;
     // The sums know nothing of the network, nor of kinds: where nodes are far apart or differ, more marks must be tried.
     let has_shape = Offer::of_spots(room, pool, clock.interval(Slot::NOW, request.length), request).shape().is_some();
     let is_picky = has_shape || !request.size.feature_sets.is_empty();

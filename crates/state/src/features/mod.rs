@@ -17,7 +17,7 @@ mod partition;
 mod preemption;
 pub(crate) use array_limit::slots as array_slots;
 pub(crate) use partition::limit as partition_limit;
-pub use partition::refusal as partition_refusal;
+pub use partition::{nodes_allowed, refusal as partition_refusal};
 pub(crate) use reservation::changes as reservation_changes;
 mod reservation;
 mod retention;

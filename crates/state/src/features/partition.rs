@@ -58,15 +58,24 @@ pub(crate) fn limit(cluster: &Cluster, partition: &Partition, spec: &JobSpec) ->
     if exceeds_memory(partition, &spec.size) {
         return Some(Reason::MaxMemPerLimit);
     }
-    let by_partition = partition.max_nodes.filter(|_| !lifts("PartitionMaxNodes"));
-    let too_many = by_partition.is_some_and(|most| min_nodes > most);
-    let is_below = |most: u32| most < partition.min_nodes;
-    let too_few = spec.size.max_nodes.is_some_and(is_below) && !lifts("PartitionMinNodes");
-    if too_many || too_few {
+    let (fewest, most) = nodes_allowed(cluster, partition, &spec.qos);
+    if min_nodes > most || spec.size.max_nodes.is_some_and(|wanted| wanted < fewest) {
         return Some(Reason::PartitionNodeLimit);
     }
     // It may, but there are not so many.
     (min_nodes > partition.nodes.len() as u32).then_some(Reason::PartitionConfig)
+}
+
+/// The fewest and the most nodes that jobs of that QOS may have in the partition: a QOS may lift its limits.
+pub fn nodes_allowed(cluster: &Cluster, partition: &Partition, qos: &str) -> (u32, u32) {
+    let (fewest, most) = (partition.min_nodes, partition.max_nodes.unwrap_or(u32::MAX));
+    if fewest <= 1 && most == u32::MAX {
+        return (fewest, most);
+    }
+    let qos = cluster.accounts.qos.get(qos);
+    let lifts = |flag: &str| qos.is_some_and(|qos| qos.has_flag(flag));
+    let fewest = if lifts("PartitionMinNodes") { 0 } else { fewest };
+    (fewest, if lifts("PartitionMaxNodes") { u32::MAX } else { most })
 }
 
 /// More memory than jobs of the partition may have. A limit for each CPU also bounds what is asked for a node, by its CPUs.
