@@ -190,3 +190,38 @@ mod tempdir {
         }
     }
 }
+
+/// `sacctmgr modify job`: of a job that the controller knows, of one that it has forgotten, and by whom.
+#[test]
+fn what_is_said_of_a_job_afterwards_is_kept() {
+    let cluster = Cluster::configured(
+        "[controller]\nmin_job_age = 0.1\n[accounting]\nenforce = \"nosteps\"\n[[nodes]]\nnames = \"n1\"\ncpus = 2\n[[partitions]]\nname = \"p\"\nnodes = \"n1\"\ndefault = true\n",
+    );
+    let amended =
+        |job: &str| cluster.ok(&format!("sacct -n -X -P -j {job} -o comment,admincomment,derivedexitcode,wckey"));
+    let old = cluster.sbatch("--comment=own --wrap=true");
+    cluster.wait_state(&old, "COMPLETED");
+    cluster.wait_until(&format!("scontrol show job {old}"), |said| said.code != 0);
+    assert_eq!(cluster.ok(&format!("sacct -n -P -j {old} -o jobid")), old, "no steps are recorded");
+    let told = cluster.ok(&format!("sacctmgr -i modify job jobid={old} set DerivedExitCode=512"));
+    assert!(told.starts_with(&format!(" Modified jobs...\n  {old} submitted at ")), "{told}");
+    assert_eq!(amended(&old), "own||2:0|");
+    cluster
+        .ok(&format!("sacctmgr -i modify job where jobid={old} set Comment='not mine' AdminComment=seen NewWCKey=w"));
+    assert_eq!(amended(&old), "not mine|seen|2:0|w");
+
+    // Its row is written again when it ends, and says it still.
+    let young = cluster.sbatch("--wrap='while ! test -e go; do sleep 0.1; done'");
+    cluster.wait_state(&young, "RUNNING");
+    cluster.ok(&format!("sacctmgr -i modify job where jobid={young} set Comment=watch"));
+    assert!(cluster.ok(&format!("scontrol show job {young}")).contains("Comment=watch"));
+    cluster.ok("touch go");
+    cluster.wait_until(&format!("scontrol show job {young}"), |said| said.code != 0);
+    assert_eq!(amended(&young), "watch||0:0|");
+
+    let refused = cluster.run("sacctmgr -i modify job where jobid=4000 set Comment=x");
+    assert_eq!((refused.code, refused.out.as_str()), (1, " Nothing modified\n"));
+    let discarded = cluster.ok(&format!("printf 'n\\n' | sacctmgr modify job where jobid={old} set Comment=x"));
+    assert!(discarded.ends_with("Changes Discarded"), "{discarded}");
+    assert_eq!(amended(&old), "not mine|seen|2:0|w");
+}

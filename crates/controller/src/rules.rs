@@ -76,6 +76,7 @@ pub const RULES: &[Rule] = &[
     asks("Jobs", USERS),
     asks("WatchJobs", USERS),
     asks("History", USERS),
+    does("AmendHistory", USERS),
     asks("Nodes", USERS),
     asks("Configuration", USERS),
     asks("Reservations", USERS),

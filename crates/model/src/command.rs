@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::Change;
 use crate::het::StepPart;
+use crate::history::{Amendment, RunName};
 use crate::node::{Machine, Run};
 use crate::pool::{Plugin, Pool, PoolReport};
 use crate::staging::{Access, StageResult};
@@ -109,6 +110,11 @@ pub enum Command {
     NoteStopped {
         jobs: Vec<JobId>,
         is_stopped: bool,
+    },
+    /// What is said of a run afterwards, while the state still knows of it.
+    AmendRun {
+        run: RunName,
+        amendment: Box<Amendment>,
     },
     UpdateJob {
         job: JobRef,

@@ -180,9 +180,46 @@ record! {
         pub environment: Vec<u8>,
     }
 
+    /// What names a run.
+    pub struct RunName {
+        pub job: JobId,
+        pub submitted: Timestamp,
+        pub attempt: u32,
+    }
+
+    /// What is said of runs afterwards (`sacctmgr modify job`); none: it stays as it is.
+    pub struct Amendment {
+        pub comment: Option<String>,
+        pub admin_comment: Option<String>,
+        pub system_comment: Option<String>,
+        pub wckey: Option<String>,
+        pub derived_exit: Option<ExitStatus>,
+    }
+
+    pub struct AmendRequest {
+        pub runs: Vec<RunName>,
+        pub amendment: Amendment,
+    }
+
     pub struct HistoryPage {
         pub runs: Vec<RunHistory>,
         pub now: Timestamp,
+    }
+}
+
+impl JobRecord {
+    pub fn run_name(&self) -> RunName {
+        RunName { job: self.job, submitted: self.submitted, attempt: self.attempt }
+    }
+
+    pub fn amend(&mut self, amendment: &Amendment) {
+        let Amendment { comment, admin_comment, system_comment, wckey, derived_exit } = amendment.clone();
+        let set = |field: &mut String, text: Option<String>| *field = text.unwrap_or_else(|| std::mem::take(field));
+        set(&mut self.comment, comment);
+        set(&mut self.admin_comment, admin_comment);
+        set(&mut self.system_comment, system_comment);
+        set(&mut self.wckey, wckey);
+        self.derived_exit = derived_exit.unwrap_or(self.derived_exit);
     }
 }
 

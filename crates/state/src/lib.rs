@@ -118,6 +118,7 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::Begin { config } => on::config::begin(cluster, config),
         Command::Reconfigure { config } => on::config::reconfigure(cluster, config),
         Command::ChangeAccounts { change, by_name } => on::accounts::change(cluster, by, by_name, change),
+        Command::AmendRun { run, amendment } => on::history::amend(cluster, run, amendment),
         Command::Recorded { up_to } => on::history::recorded(cluster, *up_to),
         Command::ContinueIds { after } => on::history::continue_ids(cluster, *after),
         Command::Tick => on::tick::tick(cluster),

@@ -4,7 +4,7 @@ use model::chronicle::Chronicle;
 use model::command::{Blob, JobResult};
 use model::config::Sockets;
 use model::diagnosis::Diagnosis;
-use model::history::HistoryQuery;
+use model::history::{AmendRequest, HistoryQuery};
 use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
 use model::trust::{JoinRequest, Joined, Role};
@@ -155,6 +155,7 @@ impl Controller {
             | Command::ChangeAccounts { .. }
             | Command::Reconfigure { .. }
             | Command::Recorded { .. }
+            | Command::AmendRun { .. }
             | Command::ContinueIds { .. }
             | Command::Begin { .. }
             | Command::PoolsReported { .. }
@@ -303,6 +304,13 @@ impl Controller {
     /// Runs of history, page by page, by job id.
     pub async fn history(&mut self, query: &HistoryQuery) -> Result<Pages, CallError> {
         Pages::ask(self.clone(), query).await
+    }
+
+    /// What is said of runs afterwards.
+    pub async fn amend_history(&mut self, wish: &AmendRequest) -> Result<(), CallError> {
+        let request = CommandRequest { command: codec::encode(wish).into() };
+        self.client.amend_history(request).await?;
+        Ok(())
     }
 
     pub async fn nodes(&mut self) -> Result<Vec<NodeView>, CallError> {

@@ -130,6 +130,7 @@ impl Controller for Post {
         members: Nothing => wire::proto::MembersReply,
         change_members: CommandRequest => Nothing,
         set_debug: CommandRequest => Nothing,
+        amend_history: CommandRequest => Nothing,
         set_trigger: CommandRequest => CommandReply,
         clear_triggers: CommandRequest => CommandReply,
         triggers: Nothing => wire::proto::TriggersReply,

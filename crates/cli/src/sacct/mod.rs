@@ -23,7 +23,7 @@ mod usage;
 
 pub use fields::FIELDS;
 pub use help::HELP;
-pub use options::{FLAGS, Options, parse};
+pub use options::{FLAGS, Options, choice, parse};
 
 const VIEWER: Viewer = Viewer { program: "sacct", call: "sacct: error:" };
 

@@ -236,7 +236,7 @@ fn jobs(parsed: &Parsed) -> Result<Vec<JobChoice>, Problem> {
     let mut choices = Vec::new();
     for text in given {
         for word in job_ids::split_list(text).into_iter().flat_map(str::split_whitespace) {
-            choices.push(job(word).ok_or_else(|| bad_job(word))?);
+            choices.push(choice(word).ok_or_else(|| bad_job(word))?);
         }
     }
     Ok(choices)
@@ -244,13 +244,13 @@ fn jobs(parsed: &Parsed) -> Result<Vec<JobChoice>, Problem> {
 
 fn bad_job(word: &str) -> Problem {
     match word.split_once('.') {
-        Some((number, _)) if job(number).is_some() => fatal(format!("Bad step specified: {number}")),
+        Some((number, _)) if choice(number).is_some() => fatal(format!("Bad step specified: {number}")),
         _ => fatal(format!("Bad job/step specified: {word}")),
     }
 }
 
 /// `12`, `12_3`, `12_[1-3]`, `12+1`, each with `.0`, `.batch` or `.extern`
-fn job(word: &str) -> Option<JobChoice> {
+pub fn choice(word: &str) -> Option<JobChoice> {
     let (job, step) = match word.split_once('.') {
         None => (word, None),
         Some((job, "batch")) => (job, Some(StepChoice::Step(StepId::Batch))),

@@ -15,15 +15,19 @@ pub async fn commit(
     text: &str,
     options: &Options,
 ) -> Result<i32, Trouble> {
-    // Of users and of their places it is told one after the other, as they are changed; whoever is asked first sees both.
-    let (first, rest) = if options.is_immediate { sections(text) } else { (text, "") };
+    // What is added is told before; what is changed or deleted when it is, unless somebody is to agree to it first.
+    let problem = problem_adding(&change);
+    let (first, rest) = match (options.is_immediate, problem) {
+        (true, None) => ("", text),
+        (true, Some(_)) | (false, _) => (text, ""),
+    };
     let tell = |text: &str| {
         if !options.is_quiet && !text.is_empty() {
             print(text);
         }
     };
     tell(first);
-    if !options.is_immediate && !agrees() {
+    if !options.is_immediate && !agrees("Would you like to commit changes?") {
         print(" Changes Discarded\n");
         return Ok(0);
     }
@@ -33,21 +37,38 @@ pub async fn commit(
             Ok(0)
         }
         Err(CallError::Refused(reject)) => {
-            eprintln!(" Error with request: {reject}");
+            eprintln!(" {}: {reject}", problem.unwrap_or("Error with request"));
             Ok(1)
         }
         Err(other) => Err(other.into()),
     }
 }
 
-/// What comes before the second heading, and the rest.
-fn sections(text: &str) -> (&str, &str) {
-    let second = text.match_indices("\n Modified ").map(|(at, _)| at + 1).next();
-    text.split_at(second.unwrap_or(text.len()))
+/// How it is said that what was to be added is not.
+fn problem_adding(change: &Change) -> Option<&'static str> {
+    match change.each().next()? {
+        Change::AddAccounts { .. } => Some("Problem adding accounts"),
+        Change::AddUsers { .. } => Some("Problem adding users"),
+        Change::AddQos { .. } => Some("Problem adding QOS"),
+        Change::AddClusters { .. } => Some("Problem adding clusters"),
+        Change::AddWckeys { .. } => Some("Problem adding WCKeys"),
+        Change::AddCoordinators { .. } => Some("Problem adding coordinator"),
+        Change::ModifyAccounts { .. }
+        | Change::ModifyUsers { .. }
+        | Change::ModifyQos { .. }
+        | Change::ModifyCluster { .. }
+        | Change::DeleteAccounts { .. }
+        | Change::DeleteUsers { .. }
+        | Change::DeleteQos { .. }
+        | Change::DeleteClusters { .. }
+        | Change::DeleteWckeys { .. }
+        | Change::DeleteCoordinators { .. }
+        | Change::Several(_) => None,
+    }
 }
 
-fn agrees() -> bool {
-    print("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ");
+pub fn agrees(question: &str) -> bool {
+    print(&format!("{question} (You have 30 seconds to decide)\n(N/y): "));
     let _ = std::io::stdout().flush();
     let is_terminal = std::io::stdin().is_terminal();
     let answer = if is_terminal { key() } else { line() };
@@ -86,16 +107,4 @@ fn answer_is_there() -> bool {
     let mut wait = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid descriptor.
     unsafe { libc::poll(&mut wait, 1, 30_000) == 1 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::sections;
-
-    #[test]
-    fn a_second_heading_comes_by_itself() {
-        let both = " Modified users...\n  ann\n Modified user associations...\n  C = c\n";
-        assert_eq!(sections(both), (" Modified users...\n  ann\n", " Modified user associations...\n  C = c\n"));
-        assert_eq!(sections(" Modified qos...\n  q\n"), (" Modified qos...\n  q\n", ""));
-    }
 }

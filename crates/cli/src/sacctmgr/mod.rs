@@ -6,6 +6,7 @@ mod differences;
 mod dump;
 mod entity;
 mod help;
+mod jobs;
 mod load;
 mod records;
 mod show;
@@ -123,8 +124,15 @@ fn one_command(words: &[String], options: &Options) -> i32 {
     if let (Some(record), None) = (record, entity) {
         return asked(async |controller, facts| records::show(controller, record, &words[2..], facts, options).await);
     }
+    if verb == Verb::Modify && !second.is_empty() && "job".starts_with(&second) {
+        if options.is_readonly {
+            eprintln!("sacctmgr: error: Can't run this command in readonly mode.");
+            return 1;
+        }
+        return asked(async |controller, facts| jobs::modify(controller, &facts.name, &words[2..], options).await);
+    }
     let Some(entity) = entity else {
-        let of_others = ["federation", "resource", "job", "reservation"];
+        let of_others = ["federation", "resource", "reservation"];
         if second.len() > 2 && of_others.iter().any(|known| known.starts_with(&second)) {
             eprintln!("sacctmgr: error: {first} {second}: not supported by this version");
         } else {
@@ -178,13 +186,14 @@ fn facts(config: &model::Config) -> ClusterFacts {
     let (cpus, memory) = (sum(|node| node.config.cpus.into()), sum(|node| node.config.memory_mb));
     let memory = model::size::show_megabytes(memory);
     let n_nodes = config.nodes.len();
+    let billing: u64 = model::capacity::billing_by_node(config).values().sum();
     ClusterFacts {
         name: config.cluster_name.clone(),
         host: config.controller.host.clone(),
         gres,
         nodes: model::hostlist::compress(config.nodes.iter().map(|node| node.name.as_str())),
         n_nodes,
-        tres: format!("cpu={cpus},mem={memory},node={n_nodes},billing={cpus}"),
+        tres: format!("cpu={cpus},mem={memory},node={n_nodes},billing={billing}"),
     }
 }
 

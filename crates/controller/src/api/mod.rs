@@ -451,6 +451,12 @@ impl Controller for Api {
         Ok(Response::new(self.history.read(query, self.door.now()).await?))
     }
 
+    async fn amend_history(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
+        let by = self.caller(&request)?;
+        self.history.amend(by, &read(&request.get_ref().command)?, &self.door).await?;
+        Ok(Response::new(Nothing {}))
+    }
+
     async fn nodes(&self, request: Request<Nothing>) -> Answer<NodesReply> {
         self.reader(&request)?.nodes()?;
         let cluster = self.published.now();
@@ -586,7 +592,7 @@ fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
     codec::decode(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
 }
 
-fn refused(refusal: &Refusal) -> Status {
+pub(crate) fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Rejected(reject) => to_status(reject),
         Refusal::NotWritten(why) => again(why.clone()),

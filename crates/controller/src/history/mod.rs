@@ -4,6 +4,7 @@
 //! snapshot ──▶ collect ──▶ Store::write ──▶ Command::Recorded{up_to} ──▶ the state forgets what it kept for history
 //!     ▲ numbered changes      (database)
 //! ```
+mod amend;
 mod collect;
 mod purge;
 mod recorder;
