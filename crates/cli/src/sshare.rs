@@ -1,10 +1,11 @@
 //! `sshare`: the shares of accounts and users, what they have used, and what that makes of their priority.
 use model::accounts::{Accounts, Amounts, Association, Place, Shares, Standing};
 
-use crate::getopt::{Flag, Parsed, Value, flag};
+use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::output::print;
 use crate::table::{Column, Table};
 use crate::trouble::{self, Trouble};
+use crate::viewer::unreachable;
 use crate::{accounting, context, sacctmgr, users};
 
 #[rustfmt::skip]
@@ -127,6 +128,10 @@ pub fn run(arguments: &[String]) -> i32 {
         let accounts = controller.accounts().await?;
         let standing = controller.standing().await?;
         let cluster = controller.configuration().await?.config.cluster_name;
+        let clusters = parsed.value("clusters").map(words).unwrap_or_default();
+        if let Some(complaint) = unreachable(&clusters, &cluster) {
+            return Ok(Err(complaint));
+        }
         Ok::<_, Trouble>(render(&accounts, &standing, &cluster, &parsed))
     });
     match shown {

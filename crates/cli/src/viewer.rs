@@ -183,13 +183,19 @@ impl Viewer {
         if is_verbose {
             eprintln!("{program}: cluster {} at {}", cluster.cluster_name, cluster.controller_socket.display());
         }
-        if let Some(other) = clusters.iter().find(|name| **name != cluster.cluster_name && *name != "all") {
-            eprintln!(
-                "{program}: error: '{other}' can't be reached now, or it is an invalid entry for --cluster.  \
-                 Use 'sacctmgr list clusters' to see available clusters."
-            );
+        if let Some(complaint) = unreachable(clusters, &cluster.cluster_name) {
+            eprintln!("{program}: error: {complaint}");
             return Ok(None);
         }
         Ok(Some((cluster, controller)))
     }
+}
+
+/// What is said of the first cluster that is not this one.
+pub fn unreachable(clusters: &[String], own_name: &str) -> Option<String> {
+    let other = clusters.iter().find(|name| *name != own_name && *name != "all")?;
+    Some(format!(
+        "'{other}' can't be reached now, or it is an invalid entry for --cluster.  \
+         Use 'sacctmgr list clusters' to see available clusters."
+    ))
 }

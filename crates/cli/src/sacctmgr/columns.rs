@@ -255,7 +255,7 @@ pub static FIELDS: &[Field] = &[
     field("MaxTRESRunMinsPA", "MaxTRESRunMinsPA", 15, |row| max_amounts(row, |_| None, |qos| &qos.limits.max_tres_run_mins_per_account)),
     field("MaxWall", "MaxWall", 11, |row| minutes(nearest(row, |limits| limits.max_wall, |qos| qos.limits.max_wall))),
     field("MaxWallDurationPerJob", "MaxWall", 11, |row| minutes(nearest(row, |limits| limits.max_wall, |qos| qos.limits.max_wall))),
-    field("MinPrioThresh", "MinPrioThresh", 13, |row| max(row, |limits| limits.min_priority, |qos| qos.limits.min_priority)),
+    field("MinPrioThresh", "MinPrioThres", 12, |row| max(row, |limits| limits.min_priority, |qos| qos.limits.min_priority)),
     field("MinTRESPerJob", "MinTRES", 13, |row| max_amounts(row, |_| None, |qos| &qos.limits.min_tres_per_job)),
     field("MinCPUsPerJob", "MinCPUs", 8, |row| max_one(row, "cpu", |limits| Some(&limits.max_tres), |qos| &qos.limits.min_tres_per_job)),
     field("Name", "Name", 10, |row| match (row.qos, row.user, row.account) {
@@ -329,7 +329,48 @@ pub fn chosen(format: &str, is_tree: bool) -> Result<Vec<(&'static Field, Column
     words_of_format(format).map(field).collect()
 }
 
+/// Other spellings of columns.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("Clusters", "Cluster"),
+    ("MaxJobsAccruePerAcct", "MaxJobsAccruePerAccount"),
+    ("MaxJobsPerAcct", "MaxJobsPA"),
+    ("MaxSubmitJobsPerAcct", "MaxSubmitPA"),
+    ("MaxSubmitJobsPA", "MaxSubmitPA"),
+    ("MaxSubmitJobsPU", "MaxSubmitPU"),
+    ("MaxTRESMinsPerJob", "MaxTRESMins"),
+    ("MaxTRESPerAcct", "MaxTRESPA"),
+    ("MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA"),
+    ("MaxTRESRunMinsPerAcct", "MaxTRESRunMinsPA"),
+    ("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU"),
+    ("MinPrioThreshold", "MinPrioThresh"),
+    ("WCKeys", "WCKey"),
+];
+
 fn find(name: &str) -> Option<&'static Field> {
-    let begins = |field: &&Field| begins(field.name, name) || begins(field.title, name);
-    FIELDS.iter().find(|field| field.name.eq_ignore_ascii_case(name)).or_else(|| FIELDS.iter().find(begins))
+    let spelled = |name: &str| FIELDS.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+    let by_beginning = || FIELDS.iter().find(|field| begins(field.name, name) || begins(field.title, name));
+    let other = || SPELLINGS.iter().find(|(other, _)| begins(other, name)).and_then(|(_, usual)| spelled(usual));
+    spelled(name).or_else(by_beginning).or_else(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_by_all_their_names() {
+        for (name, title) in [
+            ("clusters", "Cluster"),
+            ("cluster", "Cluster"),
+            ("MaxSubmitJobsPU", "MaxSubmitPU"),
+            ("maxsubmitjobsperuser", "MaxSubmitPU"),
+            ("MaxJobsPerAcct", "MaxJobsPA"),
+            ("maxtresminsperj", "MaxTRESMins"),
+            ("MinPrio", "MinPrioThres"),
+        ] {
+            assert_eq!(find(name).map(|field| field.title), Some(title), "{name}");
+        }
+        assert!(find("colour").is_none());
+        assert!(SPELLINGS.iter().all(|(other, _)| find(other).is_some()));
+    }
 }

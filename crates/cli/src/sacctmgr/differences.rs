@@ -68,7 +68,7 @@ fn altering(
             continue;
         }
         let Some((title, before, after)) = difference(all, one, &edit) else { continue };
-        lines.push(format!(" Changed {title:<20.20} for {kind:<7.7} {name:<10.10} {before:>8} -> {after}"));
+        lines.push(format!(" Changed {title:<21.21} for {kind:<7.7} {name:<10.10} {before:>8} -> {after}"));
         kept.push(edit);
     }
     kept
@@ -140,7 +140,7 @@ mod tests {
         ];
         let filter = model::accounts::EntityFilter { names: ["a".to_string()].into(), ..Default::default() };
         let (kept, lines) = news(&all, "", vec![Change::ModifyAccounts { filter: filter.clone(), edits }]);
-        assert_eq!(lines, [" Changed fairshare            for Account a                 2 -> 4"]);
+        assert_eq!(lines, [" Changed fairshare             for Account a                 2 -> 4"]);
         assert!(matches!(&kept[..], [Change::ModifyAccounts { edits, .. }] if edits.len() == 1));
         let same = vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(3)) }];
         assert_eq!(news(&all, "", vec![Change::ModifyAccounts { filter, edits: same }]), (Vec::new(), Vec::new()));

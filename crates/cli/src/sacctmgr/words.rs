@@ -115,6 +115,7 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("limitfactor", 2, Field::LimitFactor, Kind::Thousandths),
     ("maxcpuminsperjob", 7, Field::MaxTresMins, Kind::Single("cpu")),
     ("maxcpusperuser", 11, Field::MaxTresUser, Kind::Single("cpu")),
+    ("maxcpuspu", 9, Field::MaxTresUser, Kind::Single("cpu")),
     ("maxcpusperjob", 6, Field::MaxTres, Kind::Single("cpu")),
     ("maxjobsaccrueperuser", 12, Field::MaxJobsAccrue, Kind::Count),
     ("maxjobsaccrueperaccount", 16, Field::MaxJobsAccrueAccount, Kind::Count),
@@ -127,8 +128,11 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("maxjobspu", 9, Field::MaxJobs, Kind::Count),
     ("maxjobs", 4, Field::MaxJobs, Kind::Count),
     ("maxnodesperuser", 12, Field::MaxTresUser, Kind::Single("node")),
+    ("maxnodespu", 10, Field::MaxTresUser, Kind::Single("node")),
     ("maxnodesperjob", 4, Field::MaxTres, Kind::Single("node")),
     ("maxsubmitjobsperaccount", 17, Field::MaxSubmitAccount, Kind::Count),
+    ("maxsubmitjobspa", 15, Field::MaxSubmitAccount, Kind::Count),
+    ("maxsubmitjobspu", 15, Field::MaxSubmit, Kind::Count),
     ("maxsubmitpa", 11, Field::MaxSubmitAccount, Kind::Count),
     ("maxsubmitpu", 11, Field::MaxSubmit, Kind::Count),
     ("maxsubmitjobsperuser", 4, Field::MaxSubmit, Kind::Count),
@@ -202,7 +206,8 @@ fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(),
         return Ok(());
     };
     if is_begin(key, "format", 1) && key.len() >= 2 || key.eq_ignore_ascii_case("o") {
-        read.format = Some(value.to_string());
+        // Nothing is what is usual.
+        read.format = Some(value.to_string()).filter(|format| !format.is_empty());
         return Ok(());
     }
     if entity == Entity::User && is_begin(key, "wckeys", 1) {
@@ -553,6 +558,20 @@ mod tests {
                 };
                 assert!(is_there, "{entity:?} {word}");
             }
+        }
+    }
+
+    #[test]
+    fn limits_of_a_qos_have_short_names_too() {
+        for (word, field) in [
+            ("MaxSubmitJobsPU=1", Field::MaxSubmit),
+            ("MaxSubmitJobsPA=1", Field::MaxSubmitAccount),
+            ("MaxCPUsPU=1", Field::MaxTresUser),
+            ("MaxNodesPU=1", Field::MaxTresUser),
+            ("MaxNodes=1", Field::MaxTres),
+        ] {
+            let read = read(Entity::Qos, &[word.into()], Begin::Values).unwrap();
+            assert_eq!(read.edits.iter().map(|edit| edit.field).collect::<Vec<_>>(), [field], "{word}");
         }
     }
 

@@ -2,8 +2,9 @@
 use std::io::{BufRead, Write};
 
 use model::Timestamp;
+use model::accounts::Accounts;
 
-use crate::getopt::{Flag, Value, flag};
+use crate::getopt::{Flag, Value, flag, words};
 use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::zone::Clock;
@@ -64,6 +65,7 @@ pub fn run(arguments: &[String]) -> i32 {
     options.no_heading = parsed.has("noheader");
     options.parsable = parsed.has("parsable");
     options.parsable2 = parsed.has("parsable2");
+    options.clusters = parsed.value("cluster").map(words).unwrap_or_default();
     if let Some(text) = parsed.value("time") {
         match Unit::parse(text) {
             Some(unit) => options.unit = unit,
@@ -221,6 +223,13 @@ async fn make(report: Report, options: &Options, clock: &Clock) -> Result<Result
             parts.extend(usage::parts(&page.runs, period, page.now));
         }
     }
+    let accounts = if options.leave_out(&config.cluster_name) {
+        parts.clear();
+        reservations.clear();
+        Accounts::default()
+    } else {
+        accounts
+    };
     let scene = Scene {
         options,
         config: &config,

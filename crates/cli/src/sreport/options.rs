@@ -46,6 +46,8 @@ pub struct Options {
     pub format: Option<String>,
     pub start: Option<Timestamp>,
     pub end: Option<Timestamp>,
+    /// Empty: this one.
+    pub clusters: Vec<String>,
     pub accounts: Vec<String>,
     pub users: Vec<String>,
     pub wckeys: Vec<String>,
@@ -64,6 +66,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Others are asked for: of them nothing is known.
+    pub fn leave_out(&self, cluster: &str) -> bool {
+        !self.clusters.is_empty() && !self.clusters.iter().any(|name| name.eq_ignore_ascii_case(cluster))
+    }
+
     /// Takes one word after the report's name.
     pub fn word(&mut self, word: &str, clock: &Clock) {
         let (key, value) = match word.split_once('=') {
@@ -78,7 +85,7 @@ impl Options {
             _ if begins("all_clusters", 1) && !begins("accounts", 2) => (),
             _ if begins("accounts", 2) => self.accounts.extend(lower()),
             _ if begins("acctasparent", 3) => self.account_as_parent = true,
-            _ if begins("clusters", 1) => (),
+            _ if begins("clusters", 1) => self.clusters.extend(lower()),
             _ if begins("start", 1) => self.start = self.moment(&value, clock).or(self.start),
             _ if begins("end", 1) => self.end = self.moment(&value, clock).or(self.end),
             _ if begins("flatview", 2) => self.is_flat = true,

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use model::Timestamp;
 use model::amount::Amount;
+use model::capacity::billing_by_node;
 use model::config::Config;
 use model::history::{JobRecord, RunHistory};
 
@@ -72,7 +73,8 @@ fn part(job: &JobRecord, period: Period, now: Timestamp) -> Option<Part> {
 
 fn times(held: &Amount, secs: u64) -> Amounts {
     let cpus = u64::from(held.n_cpus);
-    let fixed = [("cpu", cpus), ("mem", held.memory_mb), ("node", u64::from(held.n_nodes)), ("billing", cpus)];
+    let fixed =
+        [("cpu", cpus), ("mem", held.memory_mb), ("node", u64::from(held.n_nodes)), ("billing", held.billing())];
     let fixed = fixed.into_iter().map(|(name, amount)| (name.to_string(), amount * secs));
     let gres = held.gres.iter().map(|(name, amount)| (format!("gres/{name}"), amount * secs));
     fixed.chain(gres).collect()
@@ -87,9 +89,10 @@ pub fn add(sum: &mut Amounts, more: &Amounts) {
 /// What the cluster has of each resource.
 pub fn capacity(config: &Config) -> Amounts {
     let mut all = Amounts::new();
+    let billing = billing_by_node(config);
     for node in &config.nodes {
         let cpus = u64::from(node.config.cpus);
-        let fixed = [("cpu", cpus), ("mem", node.config.memory_mb), ("node", 1), ("billing", cpus)];
+        let fixed = [("cpu", cpus), ("mem", node.config.memory_mb), ("node", 1), ("billing", billing[&node.name])];
         fixed.into_iter().for_each(|(name, amount)| *all.entry(name.to_string()).or_default() += amount);
         for gres in &node.config.gres {
             *all.entry(format!("gres/{}", gres.name)).or_default() += u64::from(gres.count);

@@ -1,5 +1,6 @@
 //! `sreport cluster utilization`: what the cluster did with its time.
 use model::Reservation;
+use model::capacity::billing_by_node;
 use model::chronicle::NodeEvent;
 use model::config::NamedNode;
 use model::reservation::Flag;
@@ -36,7 +37,9 @@ impl Scene<'_> {
                 ("reported", Cell::Secs(total, total.max(whole))),
             ]
         };
-        let rows: Vec<Row> = self.tres().iter().map(row).collect();
+        // Of a time when it was not there the cluster has nothing to report.
+        let is_there = |name: &&String| self.total(name) > 0 && !self.options.leave_out(&self.config.cluster_name);
+        let rows: Vec<Row> = self.tres().iter().filter(is_there).map(row).collect();
         let fields = fields(&[
             ("allocated", "Allocated", 8),
             ("cluster", "Cluster", 9),
@@ -75,8 +78,10 @@ impl Scene<'_> {
 
     /// What was kept for maintenance in the period, in seconds of the resource.
     fn maintained_secs(&self, name: &str) -> u64 {
+        let billing = billing_by_node(self.config);
         let amount = |node: &NamedNode| match name {
-            "cpu" | "billing" => u64::from(node.config.cpus),
+            "cpu" => u64::from(node.config.cpus),
+            "billing" => billing[&node.name],
             "mem" => node.config.memory_mb,
             "node" => 1,
             _ => 0,
@@ -134,6 +139,11 @@ mod tests {
         };
         assert_eq!((scene.down_secs("cpu"), scene.maintained_secs("cpu")), (40, 160));
         assert_eq!((scene.down_secs("node"), scene.maintained_secs("node")), (10, 40));
-        assert!(scene.utilization().is_ok());
+        assert_eq!(scene.utilization().unwrap().lines().count(), 1);
+        let later = Scene { began: Some(at(5000)), ..scene };
+        assert_eq!(later.utilization().unwrap(), "", "it was not there");
+        let elsewhere = Options { clusters: vec!["other".into()], ..options.clone() };
+        let scene = Scene { options: &elsewhere, began: None, ..later };
+        assert_eq!(scene.utilization().unwrap(), "");
     }
 }
