@@ -208,6 +208,14 @@ scontrol show assoc_mgr flags=qos qos=q2
 scontrol show assoc_mgr flags=assoc account=a12 users=root | grep -v UsageRaw
 scontrol show assoc_mgr flags=users users=root
 scontrol show assoc_mgr flags=nonsense
+# What is said of jobs afterwards.
+batch -n1 --comment=own; scancel $J; sleep 2; sacctmgr -i modify job where jobid=$J set comment=seen derivedexitcode=512 | alike; sacct -X -n -P -j $J -o comment,derivedexitcode
+batch -n1; scancel $J; sleep 2; sacctmgr -i modify job jobid=$J set admincomment='by us' newwckey=x | alike; sacct -X -n -P -j $J -o admincomment,wckey
+sacctmgr -i modify job where jobid=999999 set comment=x
+sacctmgr -i modify job where jobid=1
+sacctmgr -i modify job where colour=red set comment=x
+sacctmgr -i modify job where jobid=1 set comment
+sacctmgr -i modify job where jobid=none set comment=x
 # Reports: headings, words, refusals.
 sreport -P cluster utilization start=now-1hours end=now | head -5
 sreport cluster nonsense

@@ -68,13 +68,13 @@ pub fn job(config: &Config, job: &Job) -> JobRecord {
         pauses: job.pauses.clone(),
         time_limit: spec.time_limit,
         priority: if job.held.is_some() { 0 } else { job.priority },
-        asked: job.asked(),
+        asked: job.billed(config, job.asked()),
         memory: spec.size.memory,
-        held: job.held(),
+        held: job.billed(config, job.held()),
         nodes: if job.has_nodes() { hostlist::compress(job.allocation.names()) } else { String::new() },
         script,
         environment: (accounting.keeps_environments && spec.is_batch()).then_some(spec.environment),
-        has_extern: accounting.has_extern && job.has_nodes(),
+        has_extern: accounting.has_extern && !accounting.enforce.no_steps && job.has_nodes(),
         was_backfilled: false,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use model::amount::Amount;
+use model::capacity::Measures;
 use model::config::Config;
 use model::gres::GresRequest;
 use model::pattern::{self, PatternValues};
@@ -26,6 +27,8 @@ pub struct Scene<'a> {
     pub converts: bool,
     /// CPUs of the largest node of each partition, once somebody has asked.
     pub largest: OnceCell<BTreeMap<String, u32>>,
+    /// What sizes of jobs are compared with, once somebody has asked.
+    pub measures: OnceCell<Measures>,
 }
 
 impl Scene<'_> {
@@ -197,7 +200,11 @@ impl<'a> JobView<'a> {
 
     /// `cpu=1,mem=100M,node=1,billing=1,gres/gpu=1`
     pub fn tres(&self) -> String {
-        self.amount().tres()
+        self.job.billed(self.scene.config, self.amount()).tres()
+    }
+
+    pub fn billing(&self) -> u64 {
+        self.job.billed(self.scene.config, self.amount()).billing()
     }
 
     /// `gres:gpu:2`, `gpu:2` where the cluster decided it, or nothing.
@@ -332,7 +339,8 @@ impl<'a> JobView<'a> {
         }
         // Each partition of a waiting job weighs for itself.
         if let Some(partition) = self.partition.filter(|_| self.job.priority_grows) {
-            let factors = Factors::of(self.scene.config, self.job, partition, self.now());
+            let measures = self.scene.measures.get_or_init(|| Measures::of(self.scene.config));
+            let factors = Factors::of(self.scene.config, measures, self.job, partition, self.now());
             return model::priority::total(self.scene.config, self.job, &factors);
         }
         model::priority::shown(self.scene.config, self.job, self.now())

@@ -1,6 +1,7 @@
 //! A node as its viewers see it: what is derived from the record rather than stored in it.
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use model::capacity::{self, billing_by_node};
 use model::config::Config;
 use model::gres::Gres;
 use model::node_state::Base;
@@ -9,8 +10,11 @@ use model::request::NodeView;
 use model::size;
 use model::{NodeName, Partition};
 
-/// The partitions that nodes belong to, in configured order.
-pub struct Memberships<'a>(HashMap<&'a NodeName, Vec<&'a str>>);
+/// The partitions that nodes belong to, in configured order, and what nodes are billed as for it.
+pub struct Memberships<'a> {
+    partitions: HashMap<&'a NodeName, Vec<&'a str>>,
+    billing: BTreeMap<&'a NodeName, u64>,
+}
 
 impl<'a> Memberships<'a> {
     pub fn of(config: &'a Config) -> Self {
@@ -20,11 +24,11 @@ impl<'a> Memberships<'a> {
                 partitions.entry(node).or_default().push(&partition.name);
             }
         }
-        Memberships(partitions)
+        Memberships { partitions, billing: billing_by_node(config) }
     }
 
     pub fn partitions(&self, node: &NodeName) -> &[&'a str] {
-        self.0.get(node).map_or(&[], Vec::as_slice)
+        self.partitions.get(node).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -105,13 +109,21 @@ pub fn gres_used(node: &NodeView) -> String {
 }
 
 /// `cpu=8,mem=4000M,billing=8`
-pub fn configured_tres(node: &NodeView) -> String {
+pub fn configured_tres(node: &NodeView, memberships: &Memberships) -> String {
     let config = &node.node.config;
-    let mut text = format!("cpu={0},mem={1},billing={0}", config.cpus, size::show_megabytes(config.memory_mb));
+    let billing = memberships.billing.get(&node.node.name).copied().unwrap_or(config.cpus.into());
+    let mut text = format!("cpu={},mem={},billing={billing}", config.cpus, size::show_megabytes(config.memory_mb));
     for gres in &config.gres {
         text.push_str(&format!(",gres/{}={}", gres.name, gres.count));
     }
     text
+}
+
+/// `cpu=16,mem=8000M,node=2,billing=16`
+pub fn partition_tres(partition: &Partition, config: &Config) -> String {
+    let all = capacity::whole(config, Some(partition));
+    let memory = size::show_megabytes(all.mem);
+    format!("cpu={},mem={memory},node={},billing={}", all.cpu, all.node, all.billing)
 }
 
 /// `cpu=8,mem=800M`, empty when nothing is used.

@@ -160,6 +160,8 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("weight_job_size", priority.weight_job_size);
     text.value("weight_partition", priority.weight_partition);
     text.value("weight_qos", priority.weight_qos);
+    text.string("weight_tres", &priority.weight_tres);
+    text.string("priority_flags", &priority.flags());
     text.value("priority_max_age", seconds(priority.max_age));
     text.value("priority_favors_small", priority.favors_small);
     text.value("priority_half_life", seconds(priority.half_life));

@@ -2,6 +2,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use model::accounts::tres::is_counted;
+use model::billing::Weights;
 use model::config::{
     AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, Enforce, PartitionLimits, SchedulerConfig,
     SuspendCpus,
@@ -212,6 +214,12 @@ fn backfill(section: &mut Section, backfill: &mut BackfillConfig) {
     backfill.max_jobs_per_partition = section.read("backfill_jobs_per_partition", expected, count);
 }
 
+/// `gres/gpu=3000`: jobs are counted with such a resource, and it is known how much of it a partition has.
+pub(crate) fn weight_counts(word: &str) -> bool {
+    let weighed = |weights: Weights| weights.iter().all(|(name, _)| is_counted(name) && !name.starts_with("bb/"));
+    Weights::parse(word).is_ok_and(weighed)
+}
+
 fn priority(section: &mut Section, priority: &mut PriorityConfig) {
     let kind = section.read("priority", "\"basic\" or \"multifactor\"", |item| match item.as_str()? {
         "basic" => Some(PriorityKind::Basic),
@@ -225,6 +233,19 @@ fn priority(section: &mut Section, priority: &mut PriorityConfig) {
     section.number("weight_job_size", 0..=u32::MAX, &mut priority.weight_job_size);
     section.number("weight_partition", 0..=u32::MAX, &mut priority.weight_partition);
     section.number("weight_qos", 0..=u32::MAX, &mut priority.weight_qos);
+    let expected = "weights of resources that are counted, like \"cpu=1000,gres/gpu=3000\"";
+    let weights = section.read("weight_tres", expected, |item| {
+        let text = item.as_str()?;
+        weight_counts(text).then(|| text.to_string())
+    });
+    set(&mut priority.weight_tres, weights);
+    let expected = "words such as \"NO_NORMAL_TRES,INCR_ONLY\"";
+    let flags = section.read("priority_flags", expected, |item| {
+        let mut words = item.as_str()?.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let mut with = priority.clone();
+        words.all(|word| with.set_flag(word)).then_some(with)
+    });
+    set(priority, flags);
     section.seconds("priority_max_age", &mut priority.max_age);
     section.flag("priority_favors_small", &mut priority.favors_small);
     section.seconds("priority_half_life", &mut priority.half_life);

@@ -160,6 +160,7 @@ fn what_is_rendered_reads_the_same() {
          [hooks]\nprolog = \"/etc/p.d/*\"\nepilog = [\"/e\", \"/f\"]\ntask_prolog = \"/t\"\nflags = [\"contain\"]\nprolog_timeout = 5\njob_submit = [\"require_timelimit\", \"/etc/job_submit.lua\"]\njob_submit_timeout = 3\n\
          [accounting]\npurge_jobs_after = \"12months\"\npurge_steps_after = \"2 days\"\n\
          [agent]\nspool_dir = \"/s/%n\"\nkill_wait = 1\n[scheduler]\ndepth = 7\nrequeues = false\n\
+         weight_tres = \"cpu=1000,gres/gpu=3000\"\npriority_flags = \"MAX_TRES,NO_NORMAL_TRES,INCR_ONLY\"\n\
          default_memory_per_cpu_mb = \"1G\"\n{NODES}gres = \"gpu:a100:1,gpu:h100:1,fpga:1\"\n\
          gres_files = [\"gpu=/dev/nvidia[0-1]\"]\nfeatures = [\"fast\", \"ib\"]\n\
          [[nodes]]\nnames = \"m[01-02]\"\nsockets = 2\ncores_per_socket = 4\nthreads_per_core = 2\nweight = 5\n\

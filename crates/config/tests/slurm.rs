@@ -237,6 +237,15 @@ fn preemption_is_read_and_checked() {
 }
 
 #[test]
+fn weights_and_flags_of_priorities_are_read_or_named() {
+    warnings(
+        "PriorityFlags=CALCULATE_RUNNING,NO_NORMAL_ALL,FAIR_TREE\nPriorityWeightTRES=CPU=1000,energy=5,GRES/gpu=3",
+        &["c:5:1: CALCULATE_RUNNING has no effect here", "c:6:1: energy=5 has no effect here"],
+    );
+    check("PriorityWeightTRES=apples=1", &["c:5:1: PriorityWeightTRES: \"apples=1\" is no weight of a resource"]);
+}
+
+#[test]
 fn a_converted_file_reads_the_same() {
     let config = good(
         "ClusterName=ant\nSlurmctldHost=head\nSlurmUser=slurm\nStateSaveLocation=/s\nSlurmdSpoolDir=/d/%n\nSlurmdPidFile=/run/d.pid\n\

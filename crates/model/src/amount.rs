@@ -1,6 +1,10 @@
 //! How much of every countable resource: what a job asks for, what it holds, and Slurm's TRES spelling of it.
 use std::fmt::Write;
 
+use crate::accounts::Amounts;
+use crate::billing;
+use crate::config::Config;
+use crate::license::LicenseCount;
 use crate::spec::Memory;
 use crate::{Job, JobSpec, NodeShare, Phase, size};
 
@@ -14,6 +18,8 @@ record! {
         pub gres: Vec<(String, u64)>,
         /// `lua`, and how many MiB of its burst buffers.
         pub buffers: Vec<(String, u64)>,
+        /// What it is billed as; none: as its CPUs.
+        pub billed: Option<u64>,
     }
 }
 
@@ -22,14 +28,27 @@ impl Amount {
         *self == Amount::default()
     }
 
+    pub fn billing(&self) -> u64 {
+        self.billed.unwrap_or(self.n_cpus.into())
+    }
+
+    /// As the partition bills it.
+    pub fn billed_in(self, config: &Config, partition: &str, licenses: &[LicenseCount]) -> Amount {
+        let partition = config.partition(partition).filter(|partition| !partition.billing_weights.is_empty());
+        if partition.is_none() || self.is_nothing() {
+            return self;
+        }
+        let billing = billing::billed(config, partition, Amounts::new(&self, licenses)).billing;
+        Amount { billed: Some(billing), ..self }
+    }
+
     pub fn of_shares(shares: &[NodeShare]) -> Amount {
         let mut amount = Amount {
             n_nodes: shares.len() as u32,
             n_cpus: shares.iter().map(|share| share.cpus.len()).sum(),
             n_tasks: shares.iter().map(|share| share.n_tasks).sum(),
             memory_mb: shares.iter().map(|share| share.memory_mb).sum(),
-            gres: Vec::new(),
-            buffers: Vec::new(),
+            ..Amount::default()
         };
         for gres in shares.iter().flat_map(|share| &share.gres) {
             amount.add_gres(&gres.name, &gres.kind, u64::from(gres.units.len()));
@@ -65,7 +84,7 @@ impl Amount {
         if self.memory_mb > 0 {
             write!(text, ",mem={}", size::show_megabytes(self.memory_mb)).expect("a String takes everything");
         }
-        write!(text, ",node={},billing={}", self.n_nodes, self.n_cpus).expect("a String takes everything");
+        write!(text, ",node={},billing={}", self.n_nodes, self.billing()).expect("a String takes everything");
         for (name, megabytes) in &self.buffers {
             write!(text, ",bb/{name}={}", size::show_megabytes(*megabytes)).expect("a String takes everything");
         }
@@ -77,6 +96,15 @@ impl Amount {
 }
 
 impl Job {
+    /// What it holds, or asks for, as its partition bills it.
+    pub fn billed(&self, config: &Config, amount: Amount) -> Amount {
+        let (partition, licenses) = match self.has_nodes() {
+            true => (Some(&self.partition), &self.licenses[..]),
+            false => (self.spec.partitions.first(), self.spec.licenses.certain()),
+        };
+        amount.billed_in(config, partition.map_or("", String::as_str), licenses)
+    }
+
     pub fn has_nodes(&self) -> bool {
         self.phase != Phase::Pending && !self.allocation.nodes.is_empty()
     }

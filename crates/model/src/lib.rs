@@ -15,6 +15,7 @@ pub mod billing;
 pub mod buffer;
 pub mod bytes;
 pub mod calendar;
+pub mod capacity;
 pub mod chronicle;
 pub mod codec;
 pub mod command;

@@ -17,6 +17,13 @@ record! {
     }
 }
 
+impl LicenseRequest {
+    /// Those that the job will have whatever is free.
+    pub fn certain(&self) -> &[LicenseCount] {
+        if self.any_is_enough { &[] } else { &self.list }
+    }
+}
+
 /// Reads `--licenses`; none if it is no list of licences.
 pub fn parse(text: &str) -> Option<LicenseRequest> {
     let any_is_enough = text.contains('|');

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use model::accounts::Accounts;
+use model::capacity::Measures;
 use model::node::NodeConfig;
 use model::request::NodeView;
 use model::reservation::Flag;
@@ -14,12 +15,13 @@ use model::{
     Reservation, Step, StepId, Timestamp, Wake,
 };
 use serde::{Deserialize, Serialize};
+use topology::Network;
 
 use crate::blobs::StoredBlob;
+use crate::derived::Derived;
 use crate::fair_share::FairShare;
 use crate::history::{self, History};
 use crate::limits::Tally;
-use crate::network::Derived;
 use crate::queue::QueueKey;
 use crate::requests::Requests;
 use crate::{fair_share, gang, het, reboots, reservations, triggers};
@@ -115,7 +117,10 @@ pub struct Cluster {
     pub(crate) events: Vec<Event>,
     /// The topologies of the configuration, made ready when first asked for.
     #[serde(skip)]
-    pub(crate) network: Derived,
+    pub(crate) network: Derived<Network>,
+    /// What sizes of jobs are compared with, worked out when first asked for.
+    #[serde(skip)]
+    pub(crate) measures: Derived<Measures>,
 }
 
 impl Cluster {

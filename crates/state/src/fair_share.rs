@@ -40,19 +40,24 @@ impl Cluster {
     /// What accounts and QOS add to the job's priority.
     pub fn account_factors(&self, job: &Job) -> AccountFactors {
         let weights = &self.config.scheduler.priority;
-        let norm = |own: u32, most: u32| if most == 0 { 0.0 } else { f64::from(own) / f64::from(most) };
+        let norm = |own: u32, most: u32, is_raw: bool| match most {
+            _ if is_raw => f64::from(own),
+            0 => 0.0,
+            _ => f64::from(own) / f64::from(most),
+        };
         let mut factors = AccountFactors::default();
         if weights.weight_fair_share > 0 {
             factors.fair_share = self.fair_share.factor(job.association);
         }
         if weights.weight_qos > 0 {
             let most = self.accounts.qos.values().map(|qos| qos.priority).max().unwrap_or(0);
-            factors.qos = norm(self.accounts.qos.get(&job.spec.qos).map_or(0, |qos| qos.priority), most);
+            factors.qos =
+                norm(self.accounts.qos.get(&job.spec.qos).map_or(0, |qos| qos.priority), most, weights.raw_qos);
         }
         if weights.weight_association > 0 {
             let most = self.accounts.most_association_priority();
             let own = self.accounts.lineage(job.association).find_map(|one| one.limits.priority).unwrap_or(0);
-            factors.association = norm(own, most);
+            factors.association = norm(own, most, weights.raw_association);
         }
         factors
     }

@@ -18,6 +18,7 @@ pub mod buffers;
 pub mod check;
 mod chronicle;
 mod cluster;
+mod derived;
 mod fair_share;
 mod features;
 mod gang;

@@ -1,6 +1,5 @@
 //! What the network has to say about jobs: which topology places them, where they may be, and whom they keep away.
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
 
 use model::fit;
 use model::plan::Start;
@@ -11,20 +10,10 @@ use topology::{Ask, Candidate, Network, Shape};
 
 use crate::Cluster;
 
-/// The topologies made ready. Follows from the configuration and the nodes, so it is neither kept nor compared.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Derived(Arc<OnceLock<Network>>);
-
-impl PartialEq for Derived {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
 impl Cluster {
     /// The topologies of the cluster, over its nodes in the order of their ranks.
     pub fn network(&self) -> &Network {
-        self.network.0.get_or_init(|| {
+        self.network.get_or_init(|| {
             let place = |name: &NodeName| {
                 let node = self.nodes.get(name)?;
                 node.topology.clone().or_else(|| node.config.topology.clone())

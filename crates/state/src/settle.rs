@@ -145,7 +145,10 @@ pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
         return;
     }
     let grows = priority::grown_at(&config, job).is_some_and(|grown| now < grown);
-    let lasting = priority::without_age(&config, job);
+    let lasting = priority::without_age(&config, cluster.measures(), job);
+    // A base of 0 is none yet.
+    let keeps = config.scheduler.priority.only_rises && job.priority_base != 0;
+    let lasting = if keeps { lasting.max(job.priority_base) } else { lasting };
     let has_grown = priority::grown_at(&config, job).is_some() && !grows;
     let full_age = if has_grown { i64::from(config.scheduler.priority.weight_age) } else { 0 };
     let sum = priority::within_range(lasting + full_age);

@@ -42,7 +42,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("core_spec", None::<u32>);
     json.field("thread_spec", None::<u32>);
     json.field("cores_per_socket", size.cores_per_socket);
-    json.field("billable_tres", view.has_nodes().then(|| f64::from(view.n_cpus())));
+    json.field("billable_tres", view.has_nodes().then(|| view.billing() as f64));
     json.field("cpus_per_task", size.cpus_per_task);
     json.field("cpu_frequency_minimum", None::<u32>);
     json.field("cpu_frequency_maximum", None::<u32>);

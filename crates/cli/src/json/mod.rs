@@ -55,12 +55,12 @@ pub fn nodes(shape: Shape, program: &str, nodes: &[&NodeView], config: &Config) 
 }
 
 /// What `--json` prints for partitions; `nodes` are all the cluster's.
-pub fn partitions(shape: Shape, cluster: &str, partitions: &[&Partition], nodes: &[NodeView]) -> String {
-    document(shape, "scontrol", cluster, "partitions", |json| {
+pub fn partitions(shape: Shape, config: &Config, partitions: &[&Partition], nodes: &[NodeView]) -> String {
+    document(shape, "scontrol", &config.cluster_name, "partitions", |json| {
         partitions.iter().for_each(|one| {
             json.object(|json| match shape.is_newer() {
-                true => partition::write_newer(one, nodes, cluster, json),
-                false => partition::write(one, nodes, json),
+                true => partition::write_newer(one, nodes, config, json),
+                false => partition::write(one, nodes, config, json),
             });
         });
     })

@@ -101,7 +101,7 @@ pub fn write(view: &NodeView, context: &Context, json: &mut Json) {
     json.field("threads", threads);
     json.field("temporary_disk", node.config.tmp_disk_mb);
     json.field("weight", node.config.weight);
-    json.field("tres", &node_view::configured_tres(view));
+    json.field("tres", &node_view::configured_tres(view, memberships));
     json.field(
         if json.shape().is_newer() { "version" } else { "slurmd_version" },
         if node.machine.version.is_empty() { "" } else { version::SLURM },

@@ -1,16 +1,17 @@
 //! A partition in Slurm's JSON.
 use model::Partition;
+use model::config::Config;
 use model::hostlist;
 use model::partition::OverSubscribe;
 use model::request::NodeView;
 use model::spec::TimeLimit;
 
-use crate::node_view::named;
+use crate::node_view::{named, partition_tres};
 
 use super::Json;
 
 /// Writes the fields of one partition; `nodes` are all the cluster's.
-pub fn write(partition: &Partition, nodes: &[NodeView], json: &mut Json) {
+pub fn write(partition: &Partition, nodes: &[NodeView], config: &Config, json: &mut Json) {
     let n_cpus: u32 = named(nodes, &partition.nodes).iter().map(|node| node.node.config.cpus).sum();
     let minutes = |limit: Option<TimeLimit>| match limit {
         Some(TimeLimit::Secs(secs)) => Some(secs / 60),
@@ -54,11 +55,11 @@ pub fn write(partition: &Partition, nodes: &[NodeView], json: &mut Json) {
     json.field("state", partition.state.word());
     json.field("total_cpus", n_cpus);
     json.field("total_nodes", partition.nodes.len() as u32);
-    json.field("tres", &format!("cpu={n_cpus},node={0},billing={n_cpus}", partition.nodes.len()));
+    json.field("tres", &partition_tres(partition, config));
 }
 
 /// As parsers after 22.05's have it.
-pub fn write_newer(partition: &Partition, nodes: &[NodeView], cluster: &str, json: &mut Json) {
+pub fn write_newer(partition: &Partition, nodes: &[NodeView], config: &Config, json: &mut Json) {
     let n_cpus: u32 = named(nodes, &partition.nodes).iter().map(|node| node.node.config.cpus).sum();
     let n_nodes = partition.nodes.len() as u32;
     json.object_field("nodes", |json| {
@@ -79,9 +80,9 @@ pub fn write_newer(partition: &Partition, nodes: &[NodeView], cluster: &str, jso
     json.field("alternate", &partition.alternate);
     json.object_field("tres", |json| {
         json.field("billing_weights", &partition.billing_weights);
-        json.field("configured", &format!("cpu={n_cpus},node={n_nodes},billing={n_cpus}"));
+        json.field("configured", &partition_tres(partition, config));
     });
-    json.field("cluster", cluster);
+    json.field("cluster", &config.cluster_name);
     json.list_field("select_type", |_| {});
     json.object_field("cpus", |json| {
         json.field("task_binding", 0_u32);

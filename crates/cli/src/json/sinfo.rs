@@ -1,4 +1,5 @@
 //! `sinfo --json` as Slurm's newer data parsers have it: groups of nodes, not nodes.
+use model::config::Config;
 use model::node_state::Base;
 use model::request::NodeView;
 
@@ -8,13 +9,13 @@ use crate::sinfo::Group;
 use super::{Json, Shape, document, partition};
 
 /// One item a group; `nodes` are all the cluster's.
-pub fn groups(shape: Shape, cluster: &str, groups: &[Group], nodes: &[NodeView]) -> String {
-    document(shape, "sinfo", cluster, "sinfo", |json| {
-        groups.iter().for_each(|group| json.object(|json| write(group, nodes, cluster, json)));
+pub fn groups(shape: Shape, config: &Config, groups: &[Group], nodes: &[NodeView]) -> String {
+    document(shape, "sinfo", &config.cluster_name, "sinfo", |json| {
+        groups.iter().for_each(|group| json.object(|json| write(group, nodes, config, json)));
     })
 }
 
-fn write(group: &Group, nodes: &[NodeView], cluster: &str, json: &mut Json) {
+fn write(group: &Group, nodes: &[NodeView], config: &Config, json: &mut Json) {
     json.object_field("node", |json| {
         json.list_field("state", |json| group.first().into_iter().for_each(|node| states(node, json)));
     });
@@ -60,7 +61,7 @@ fn write(group: &Group, nodes: &[NodeView], cluster: &str, json: &mut Json) {
         json.field("total", &first(&node_view::gres));
         json.field("used", &first(&node_view::gres_used));
     });
-    json.field("cluster", cluster);
+    json.field("cluster", &config.cluster_name);
     json.field("comment", &first(&|node| node.node.comment.clone()));
     json.field("extra", &first(&|node| node.node.extra.clone()));
     let reason = group.first().and_then(|node| node.node.reason.as_ref());
@@ -70,7 +71,7 @@ fn write(group: &Group, nodes: &[NodeView], cluster: &str, json: &mut Json) {
         json.field("user", &reason.map_or(String::new(), |reason| group.scene.names.user(reason.by_uid)));
     });
     json.field("reservation", "");
-    json.object_field("partition", |json| partition::write_newer(group.partition, nodes, cluster, json));
+    json.object_field("partition", |json| partition::write_newer(group.partition, nodes, config, json));
 }
 
 fn bounds(group: &Group, number: impl Fn(&NodeView) -> u64, json: &mut Json) {

@@ -275,7 +275,7 @@ pub fn tres(row: &Row, amount: &model::amount::Amount) -> String {
     }
     parts.push(format!("node={}", amount.n_nodes));
     if row.is_job() {
-        parts.push(format!("billing={}", amount.n_cpus));
+        parts.push(format!("billing={}", amount.billing()));
     }
     parts.sort();
     parts.join(",")

@@ -300,7 +300,7 @@ fn tres(amount: &Amount, with_billing: bool, json: &mut Json) {
     }
     one("node", None, 4, u64::from(amount.n_nodes));
     if with_billing {
-        one("billing", None, 5, u64::from(amount.n_cpus));
+        one("billing", None, 5, amount.billing());
     }
     for (name, megabytes) in &amount.buffers {
         one("bb", Some(name), 1002, *megabytes);

@@ -58,6 +58,7 @@ pub fn jobs(
         tasks_width: TASKS_WIDTH,
         converts: true,
         largest: Default::default(),
+        measures: Default::default(),
     };
     let of_any = id.and_then(task_of_any);
     let wanted = id.filter(|_| of_any.is_none()).and_then(job_ids::parse_job);
@@ -111,6 +112,7 @@ pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, 
         tasks_width: TASKS_WIDTH,
         converts: true,
         largest: Default::default(),
+        measures: Default::default(),
     };
     let mut views = steps::live_steps(&page.jobs, &page.steps, &scene);
     if let Some(Target { job, step }) = &wanted {
@@ -188,7 +190,7 @@ pub fn partitions(
         return Reply { code: 1, ..Reply::text(format!("Partition {name} not found\n")) };
     }
     if let Some(shape) = as_json {
-        return Reply::text(json::partitions(shape, &config.cluster_name, &found, nodes));
+        return Reply::text(json::partitions(shape, config, &found, nodes));
     }
     if found.is_empty() {
         return Reply::text("No partitions in the system\n".into());

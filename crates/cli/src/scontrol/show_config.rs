@@ -196,18 +196,19 @@ fn multifactor(name: &str, config: &Config) -> Option<String> {
     let kept = |usual: &str| given(config, name, usual, "");
     is_multifactor.then(|| match name {
         "FairShareDampeningFactor" => kept("1"),
-        "PriorityDecayHalfLife" => kept("7-00:00:00"),
-        "PriorityCalcPeriod" => kept("00:05:00"),
+        "PriorityDecayHalfLife" => duration::show(priority.half_life.secs()),
+        "PriorityCalcPeriod" => duration::show(priority.calc_period.secs()),
         "PriorityFavorSmall" => if priority.favors_small { "Yes" } else { "No" }.into(),
-        "PriorityFlags" => kept(""),
+        "PriorityFlags" => priority.flags(),
         "PriorityMaxAge" => duration::show(priority.max_age.secs()),
-        "PriorityUsageResetPeriod" => kept("NONE"),
+        "PriorityUsageResetPeriod" => priority.usage_reset.word().into(),
         "PriorityWeightAge" => priority.weight_age.to_string(),
         "PriorityWeightAssoc" => priority.weight_association.to_string(),
         "PriorityWeightFairShare" => priority.weight_fair_share.to_string(),
         "PriorityWeightJobSize" => priority.weight_job_size.to_string(),
         "PriorityWeightPartition" => priority.weight_partition.to_string(),
         "PriorityWeightQOS" => priority.weight_qos.to_string(),
+        "PriorityWeightTRES" => super::record::or_null(&priority.weight_tres).into(),
         _ => kept("(null)"),
     })
 }

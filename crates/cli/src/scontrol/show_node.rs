@@ -3,7 +3,6 @@ use model::config::Config;
 use model::duration;
 use model::hostlist;
 use model::request::NodeView;
-use model::size;
 use model::spec::TimeLimit;
 use model::{Node, Partition};
 use topology::Network;
@@ -78,7 +77,7 @@ pub fn write_node(
         clock.show_or(node.machine.agent_started, "None"),
     ));
     lines.push(format!("LastBusyTime={}", clock.show_or(node.last_busy, "Unknown")));
-    lines.push(format!("CfgTRES={}", node_view::configured_tres(view)));
+    lines.push(format!("CfgTRES={}", node_view::configured_tres(view, memberships)));
     lines.push(format!("AllocTRES={}", node_view::used_tres(view)));
     lines.push("CapWatts=n/a".into());
     lines.push("CurrentWatts=0 AveWatts=0".into());
@@ -116,7 +115,6 @@ pub fn as_configured(config: &Config) -> Vec<NodeView> {
 pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Config, style: Style, out: &mut String) {
     let own = node_view::named(nodes, &partition.nodes);
     let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();
-    let memory_mb: u64 = own.iter().map(|node| node.node.config.memory_mb).sum();
     let n_nodes = partition.nodes.len();
     let all_or = |names: &[String]| if names.is_empty() { "ALL".to_string() } else { names.join(",") };
     // The denied are shown where nobody in particular is allowed.
@@ -188,7 +186,7 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
             or_null(&job_defaults(partition.default_cpus_per_gpu, partition.default_memory_per_gpu_mb))
         ),
         format!("{default_memory} {max_memory}"),
-        format!("TRES=cpu={n_cpus},mem={},node={n_nodes},billing={n_cpus}", size::show_megabytes(memory_mb),),
+        format!("TRES={}", node_view::partition_tres(partition, config)),
     ];
     if !partition.alternate.is_empty() {
         lines[2].push_str(&format!(" Alternate={}", partition.alternate));

@@ -99,7 +99,7 @@ pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Cl
     // What has no order is passed over, as in Slurm.
     sort_rows(&known_sort(COLUMNS, &sort.replace("#P", &columns::CONFIGURED.to_string())), &mut groups);
     if options.json {
-        shown.text = json::groups(options.shape, &config.cluster_name, &groups, nodes);
+        shown.text = json::groups(options.shape, config, &groups, nodes);
         if options.yaml {
             shown.text = json::yaml(&shown.text);
         }

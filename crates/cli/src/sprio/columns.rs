@@ -1,5 +1,5 @@
 //! Every column of a priority, by letter.
-use model::priority::{Factors, PriorityConfig};
+use model::priority::{Factors, PriorityConfig, TresPart};
 
 use super::Row;
 use crate::job_view::put;
@@ -74,14 +74,25 @@ pub static COLUMNS: &[Column<Priorities>] = &[
         .sorted_by(|row| key(row.factors.qos)),
     column('q', "normqos", "QOS", |row, out| plain(row, out, |f| f.qos, |w| w.weight_qos))
         .sorted_by(|row| key(row.factors.qos)),
-    // Weights of single resources are not known here, so nothing is added for them.
-    column('T', "tres", "TRES", |row, out| {
-        if row.job.is_none() {
-            out.push_str("(null)");
-        }
-    }),
-    column('t', "normtres", "TRES", |_, _| {}),
+    column('T', "tres", "TRES", |row, out| match row.job {
+        Some(_) => of_tres(row, out, |part, out| put(out, format_args!("{:.0}", part.weighed()))),
+        None => or_null(&row.config.scheduler.priority.weight_tres, out),
+    })
+    .sorted_by(|row| key(row.factors.tres)),
+    column('t', "normtres", "TRES", |row, out| {
+        of_tres(row, out, |part, out| put(out, format_args!("{:.2}", part.factor)));
+    })
+    .sorted_by(|row| key(row.factors.tres)),
 ];
+
+/// `cpu=125,gres/gpu=3000`
+fn of_tres(row: &Row, out: &mut String, fill: impl Fn(&TresPart, &mut String)) {
+    for (index, part) in row.tres.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { "," });
+        put(out, format_args!("{}=", part.name));
+        fill(part, out);
+    }
+}
 
 fn key(factor: f64) -> Key<'static> {
     Key::Number((factor * 1e9) as i64)

@@ -1,6 +1,7 @@
 //! `sprio`: what the priorities of waiting jobs are made of.
+use model::capacity::Measures;
 use model::config::Config;
-use model::priority::{self, Factors, PriorityKind};
+use model::priority::{self, Factors, PriorityKind, TresPart};
 use model::request::{JobFilter, JobsPage};
 use model::{Job, Phase};
 
@@ -54,6 +55,7 @@ pub struct Row<'a> {
     pub job: Option<&'a Job>,
     pub partition: &'a str,
     pub factors: Factors,
+    pub tres: Vec<TresPart>,
     pub priority: u32,
     pub config: &'a Config,
     pub names: &'a Names,
@@ -80,7 +82,15 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
         if options.heading {
             format.heading(&mut shown.text);
         }
-        let weights = Row { job: None, partition: "", factors: Factors::default(), priority: 0, config, names: &names };
+        let weights = Row {
+            job: None,
+            partition: "",
+            factors: Factors::default(),
+            tres: Vec::new(),
+            priority: 0,
+            config,
+            names: &names,
+        };
         format.row(&weights, &mut scratch, &mut shown.text);
         return shown;
     }
@@ -110,22 +120,23 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
 fn rows<'a>(options: &Options, page: &'a JobsPage, config: &'a Config, names: &'a Names) -> Vec<Row<'a>> {
     let waiting = page.jobs.iter().filter(|job| job.phase == Phase::Pending && job.held.is_none());
     let is_meant = |name: &&String| options.partitions.is_empty() || options.partitions.contains(name);
-    waiting
-        .flat_map(|job| {
-            job.spec.partitions.iter().filter(is_meant).map(move |partition| {
-                let factors = Factors::of(config, job, partition, page.now);
-                match job.spec.priority {
-                    Some(priority) => {
-                        Row { job: Some(job), partition, factors: Factors::default(), priority, config, names }
-                    }
-                    None => {
-                        let priority = priority::total(config, job, &factors);
-                        Row { job: Some(job), partition, factors, priority, config, names }
-                    }
-                }
-            })
-        })
-        .collect()
+    let measures = Measures::of(config);
+    let row = |job: &'a Job, partition: &'a str| {
+        let (factors, tres, priority) = match job.spec.priority {
+            Some(priority) => (Factors::default(), Vec::new(), priority),
+            None => {
+                let factors = Factors::of(config, &measures, job, partition, page.now);
+                let tres = priority::tres_parts(config, &measures, job, partition);
+                (factors, tres, priority::total(config, job, &factors))
+            }
+        };
+        Row { job: Some(job), partition, factors, tres, priority, config, names }
+    };
+    let mut rows = Vec::new();
+    for job in waiting {
+        rows.extend(job.spec.partitions.iter().filter(is_meant).map(|partition| row(job, partition)));
+    }
+    rows
 }
 
 fn format(options: &Options, config: &Config) -> (Format<Priorities>, Vec<String>) {
@@ -137,16 +148,18 @@ fn format(options: &Options, config: &Config) -> (Format<Priorities>, Vec<String
     let text = match (options.normalized, options.long) {
         (true, true) => "%.15i %9r %.8u %10y %10a %10b %10f %10j %10p %10q %20t".to_string(),
         (false, true) => "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T".to_string(),
-        (true, false) => with_weighted(config, &format!("%.15i %9r{user} %10y"), |letter| format!(" %10{letter}")),
-        (false, false) => with_weighted(config, &format!("%.15i %9r{user} %.10Y %.10S"), |letter| {
-            format!(" %.10{}", letter.to_ascii_uppercase())
+        (true, false) => {
+            with_weighted(config, &format!("%.15i %9r{user} %10y"), |letter, width| format!(" %{width}{letter}"))
+        }
+        (false, false) => with_weighted(config, &format!("%.15i %9r{user} %.10Y %.10S"), |letter, width| {
+            format!(" %.{width}{}", letter.to_ascii_uppercase())
         }),
     };
     parse_letters(COLUMNS, &text)
 }
 
 /// Only factors that count are shown.
-fn with_weighted(config: &Config, begin: &str, field: impl Fn(char) -> String) -> String {
+fn with_weighted(config: &Config, begin: &str, field: impl Fn(char, u32) -> String) -> String {
     let weights = &config.scheduler.priority;
     let by_letter = [
         ('a', weights.weight_age),
@@ -156,8 +169,9 @@ fn with_weighted(config: &Config, begin: &str, field: impl Fn(char) -> String) -
         ('p', weights.weight_partition),
         ('q', weights.weight_qos),
     ];
-    let fields = by_letter.iter().filter(|(_, weight)| *weight > 0).map(|(letter, _)| field(*letter));
-    std::iter::once(begin.to_string()).chain(fields).collect()
+    let fields = by_letter.iter().filter(|(_, weight)| *weight > 0).map(|(letter, _)| field(*letter, 10));
+    let tres = (!weights.weight_tres.is_empty()).then(|| field('t', 20));
+    std::iter::once(begin.to_string()).chain(fields).chain(tres).collect()
 }
 
 #[cfg(test)]

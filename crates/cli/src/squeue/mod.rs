@@ -111,6 +111,7 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         tasks_width: options.tasks_width,
         converts: options.converts,
         largest: Default::default(),
+        measures: Default::default(),
     };
     if options.json {
         let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);

@@ -215,7 +215,7 @@ pub(crate) const TOP: &[Key] = &[
     honoured("PriorityWeightJobSize"),
     honoured("PriorityWeightPartition"),
     honoured("PriorityWeightQOS"),
-    text("PriorityWeightTRES", &[]),
+    honoured("PriorityWeightTRES"),
     honoured("PrivateData"),
     text("ProctrackType", &[]),
     honoured("Prolog"),

@@ -1,10 +1,12 @@
 //! What a slurm.conf says about who goes first and how far the scheduler looks ahead.
+use model::billing::Weights;
 use model::config::{BackfillConfig, Config};
 use model::priority::{PriorityKind, UsageReset};
 use model::time::Span;
 
 use super::lines::Pair;
 use super::values::{Notes, Values};
+use crate::settings::weight_counts;
 
 pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     let expected = "sched/backfill or sched/builtin";
@@ -99,13 +101,21 @@ fn priority(values: &Values, config: &mut Config, notes: &Notes) {
     priority.usage_reset = reset.unwrap_or_default();
     if let Some(pair) = values.get("PriorityFlags") {
         for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            match word.to_uppercase().as_str() {
-                "ACCRUE_ALWAYS" => priority.always_accrues = true,
-                "MAX_TRES" => priority.bills_dearest = true,
-                // The fair tree is what there is.
-                "FAIR_TREE" | "NO_FAIR_TREE" if word.len() == 9 => (),
-                _ => notes.warn(&pair.at, format!("{word} has no effect here")),
+            if !priority.set_flag(word) {
+                notes.warn(&pair.at, format!("{word} has no effect here"));
             }
+        }
+    }
+    if let Some(pair) = values.get("PriorityWeightTRES") {
+        match Weights::parse(&pair.value) {
+            Ok(_) => {
+                let has_effect = |word: &&str| weight_counts(word);
+                let words = pair.value.split(',').map(str::trim).filter(|word| !word.is_empty());
+                let (counted, idle): (Vec<&str>, Vec<&str>) = words.partition(has_effect);
+                priority.weight_tres = counted.join(",");
+                idle.iter().for_each(|word| notes.warn(&pair.at, format!("{word} has no effect here")));
+            }
+            Err(word) => notes.wrong(&pair.at, format!("PriorityWeightTRES: {word:?} is no weight of a resource")),
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn of(cluster: &Cluster, job: &Job) -> Value {
     when(&mut info, cluster, job);
     how_much(&mut info, job);
     where_to(&mut info, cluster, job);
-    job_wishes::tell(&mut info, job);
+    job_wishes::tell(&mut info, cluster, job);
     Value::Object(info)
 }
 

@@ -2,13 +2,14 @@
 use model::spec::Sharing;
 use model::{Job, JobSpec};
 use serde_json::{Map, Value, json};
+use state::Cluster;
 
 const NO_VALUE: u64 = 4_294_967_294;
 const NO_SHORT_VALUE: u64 = 65_534;
 /// What clients of Slurm 22.05 say that they speak.
 const PROTOCOL: u64 = 9728;
 
-pub fn tell(info: &mut Map<String, Value>, job: &Job) {
+pub fn tell(info: &mut Map<String, Value>, cluster: &Cluster, job: &Job) {
     let spec = &job.spec;
     for (name, number) in [
         ("alloc_sid", 0),
@@ -28,8 +29,9 @@ pub fn tell(info: &mut Map<String, Value>, job: &Job) {
     ] {
         info.insert(name.into(), json!(number));
     }
-    let held = job.held();
-    info.insert("billable_tres".into(), json!(if held.is_nothing() { job.asked().n_cpus } else { held.n_cpus }));
+    let held = job.billed(cluster.config(), job.held());
+    let asked = job.billed(cluster.config(), job.asked());
+    info.insert("billable_tres".into(), json!(if held.is_nothing() { asked.billing() } else { held.billing() }));
     let joined = |texts: Vec<String>| texts.join(",");
     let per_task = spec.size.gres_per_task.iter().map(|gres| format!("gres/{gres}")).collect();
     let total = held.gres.iter().map(|(name, count)| format!("{name}:{count}")).collect();
@@ -37,7 +39,7 @@ pub fn tell(info: &mut Map<String, Value>, job: &Job) {
     for (name, text) in [
         ("dependency", dependency(job)),
         ("array_task_str", job.waiting_tasks.as_ref().map(|tasks| tasks.to_string()).unwrap_or_default()),
-        ("tres_req_str", job.asked().tres()),
+        ("tres_req_str", asked.tres()),
         ("tres_alloc_str", if held.is_nothing() { String::new() } else { held.tres() }),
         ("tres_per_task", joined(per_task)),
         ("gres_total", joined(total)),

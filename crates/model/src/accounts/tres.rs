@@ -32,10 +32,11 @@ impl Tres {
             }
         }
     }
+}
 
-    fn rank(name: &str) -> usize {
-        FIRST.iter().position(|known| *known == name).unwrap_or(FIRST.len())
-    }
+/// Where it stands among others: those that every cluster has come first.
+pub fn rank(name: &str) -> usize {
+    FIRST.iter().position(|known| *known == name).unwrap_or(FIRST.len())
 }
 
 /// `cpu=4,mem=10G`; an amount of -1 takes the entry out. The error is the word that is wrong.
@@ -60,7 +61,8 @@ pub fn is_counted(name: &str) -> bool {
         || ["gres/", "license/", "bb/"].iter().any(|kind| name.starts_with(kind))
 }
 
-fn canonical(name: &str) -> Option<String> {
+/// The name by which it is counted; None: there is no such resource.
+pub fn canonical(name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let by_number = name.parse::<usize>().ok().and_then(|number| FIRST.get(number.checked_sub(1)?));
     if let Some(known) = by_number.or(FIRST.iter().find(|known| **known == name)) {
@@ -72,7 +74,7 @@ fn canonical(name: &str) -> Option<String> {
 impl fmt::Display for Tres {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         let mut names: Vec<(&String, &u64)> = self.0.iter().collect();
-        names.sort_by_key(|(name, _)| (Tres::rank(name), name.as_str()));
+        names.sort_by_key(|(name, _)| (rank(name), name.as_str()));
         for (index, (name, amount)) in names.into_iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             match name.as_str() {

@@ -1,7 +1,7 @@
 //! What a start would take, for limits to judge: from what is asked, or from what a plan grants.
 use model::accounts::Amounts;
 use model::amount::Amount;
-use model::billing::Weights;
+use model::billing;
 use model::plan::{Grant, Start};
 use model::spec::Memory;
 use model::{Job, JobSpec, NodeName, Partition};
@@ -28,9 +28,8 @@ impl Demand {
         let partition = spec.partitions.first().and_then(|name| cluster.config.partition(name));
         let asked = spec.asked();
         let each = spread(&asked);
-        let licenses = if spec.licenses.any_is_enough { &[][..] } else { &spec.licenses.list };
         Demand {
-            amounts: billed(cluster, partition, Amounts::new(&asked, licenses)),
+            amounts: billed(cluster, partition, Amounts::new(&asked, spec.licenses.certain())),
             on_a_node: billed(cluster, partition, Amounts::new(&each, &[])),
             limit_secs: limit_secs(spec, None),
             n_jobs: spec.array.as_ref().map_or(1, |array| array.tasks.len().into()),
@@ -52,7 +51,6 @@ impl Demand {
     ) -> Demand {
         let spec = &job.spec;
         let partition = cluster.config.partition(partition);
-        let licenses = if spec.licenses.any_is_enough { &[][..] } else { &spec.licenses.list };
         let mut all = Amount::default();
         let mut most: Amounts = Amounts::default();
         for grant in grants {
@@ -64,7 +62,7 @@ impl Demand {
         }
         all.buffers = buffers_held(spec);
         Demand {
-            amounts: billed(cluster, partition, Amounts::new(&all, licenses)),
+            amounts: billed(cluster, partition, Amounts::new(&all, spec.licenses.certain())),
             on_a_node: most,
             limit_secs: limit_secs(spec, time_limit),
             n_jobs: 1,
@@ -106,7 +104,7 @@ fn spread(asked: &Amount) -> Amount {
         n_tasks: asked.n_tasks.div_ceil(nodes),
         memory_mb: asked.memory_mb.div_ceil(nodes.into()),
         gres: asked.gres.iter().map(|(name, count)| (name.clone(), count.div_ceil(nodes.into()))).collect(),
-        buffers: Vec::new(),
+        ..Amount::default()
     }
 }
 
@@ -127,12 +125,6 @@ pub(super) fn held(cluster: &Cluster, job: &Job) -> Amounts {
     billed(cluster, cluster.config.partition(&job.partition), Amounts::new(&amount, &job.licenses))
 }
 
-/// With what the partition charges for it: by default the CPUs.
 pub(super) fn billed(cluster: &Cluster, partition: Option<&Partition>, amounts: Amounts) -> Amounts {
-    let written = partition.map_or("", |partition| partition.billing_weights.as_str());
-    let billing = match Weights::parse(written) {
-        Ok(weights) if !weights.is_empty() => weights.of(&amounts, cluster.config.scheduler.priority.bills_dearest),
-        _ => amounts.cpu,
-    };
-    Amounts { billing, ..amounts }
+    billing::billed(&cluster.config, partition, amounts)
 }

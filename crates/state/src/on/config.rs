@@ -4,7 +4,7 @@ use std::sync::Arc;
 use model::{Caller, Config, Event, Job, JobId, Phase, Plugin, Reject, Reply, Wake, codec};
 
 use super::{Answer, node, trust};
-use crate::network::Derived;
+use crate::derived::Derived;
 use crate::settle::{forget_wait, wake};
 use crate::{Cluster, buffers, fair_share, history, limits};
 
@@ -80,6 +80,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     limits::settle_meters(cluster);
     let recorded_before = cluster.config.accounting.records;
     cluster.config = Arc::new(config);
+    cluster.measures = Derived::default();
     history::configured(cluster, recorded_before);
     limits::keep_all(cluster);
     limits::minutes::watch(cluster);

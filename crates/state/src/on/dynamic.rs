@@ -6,7 +6,7 @@ use model::{NodeName, Reject, Reply};
 
 use super::{Answer, node, trust};
 use crate::Cluster;
-use crate::network::Derived;
+use crate::derived::Derived;
 
 /// `scontrol create NodeName=…`
 pub(super) fn create(cluster: &mut Cluster, names: &[NodeName], config: &NodeConfig) -> Answer {

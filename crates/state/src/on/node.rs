@@ -14,7 +14,7 @@ use model::{
 
 use super::{Answer, dynamic};
 use crate::buffers::life;
-use crate::network::Derived;
+use crate::derived::Derived;
 use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, reservations, step_life};
 
 const NOT_RESPONDING: &str = "Not responding";

@@ -93,6 +93,10 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
             let before = i64::from(job.priority) + i64::from(nice_before);
             job.priority = (before - i64::from(nice)).clamp(1, i64::from(u32::MAX - 1)) as u32;
         }
+        if changes.nice.is_some() || changes.site_factor.is_some() {
+            // What it is worth now counts, even if it is less.
+            job.priority_base = 0;
+        }
         if let Some(priority) = first {
             job.priority = priority;
             Arc::make_mut(&mut job.spec).priority = Some(priority);

@@ -71,3 +71,29 @@ fn a_held_job_is_not_released_by_a_priority() {
     }
     assert!(lab.job(job).held.is_some());
 }
+
+/// What was used, or a weight, may make a job less important; with INCR_ONLY only its owner or an operator does.
+#[test]
+fn a_priority_that_only_rises_falls_for_nobody_but_who_changes_the_job() {
+    let mut lab = Lab::new();
+    let reconfigured = |lab: &mut Lab, weight_partition| {
+        let mut config = (**lab.cluster.config()).clone();
+        let priority = &mut config.scheduler.priority;
+        (priority.kind, priority.only_rises, priority.weight_partition) =
+            (PriorityKind::Multifactor, true, weight_partition);
+        config.partitions.iter_mut().for_each(|partition| partition.priority_job_factor = 1);
+        lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    };
+    reconfigured(&mut lab, 1000);
+    let job = lab.submit(batch());
+    assert_eq!(priority(&lab, job), 1000);
+    reconfigured(&mut lab, 600);
+    assert_eq!(priority(&lab, job), 1000);
+    assert_eq!(lab.submit(batch()).0, job.0 + 1);
+    assert_eq!(priority(&lab, JobId(job.0 + 1)), 600);
+    reconfigured(&mut lab, 1500);
+    assert_eq!(priority(&lab, job), 1500);
+    let changes = Box::new(JobChanges { nice: Some(100), ..Default::default() });
+    lab.each(ROOT, Command::UpdateJob { job: job.into(), changes }).unwrap();
+    assert_eq!(priority(&lab, job), 1400);
+}

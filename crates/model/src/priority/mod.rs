@@ -1,10 +1,16 @@
 //! Who is more important: the factors of a job's priority, and what they add up to.
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::Amounts;
+use crate::billing::{self, Weights};
 use crate::calendar::{UTC, Zone};
+use crate::capacity::Measures;
 use crate::config::Config;
+use crate::spec::TimeLimit;
 use crate::time::{Span, Timestamp};
-use crate::{Job, JobSpec};
+use crate::{Job, JobSpec, Partition};
+
+mod flags;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PriorityKind {
@@ -26,6 +32,9 @@ pub struct PriorityConfig {
     pub weight_job_size: u32,
     pub weight_partition: u32,
     pub weight_qos: u32,
+    /// Of single resources, as they are written: `CPU=1000,GRES/gpu=3000`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub weight_tres: String,
     /// A job that has waited so long has the whole weight of age.
     pub max_age: Span,
     /// Small jobs have the larger size factor.
@@ -39,6 +48,15 @@ pub struct PriorityConfig {
     pub usage_reset: UsageReset,
     /// Of what nodes have, only the dearest is billed (`MAX_TRES`).
     pub bills_dearest: bool,
+    /// A job's size is divided by its time limit (`SMALL_RELATIVE_TO_TIME`).
+    pub size_by_time: bool,
+    /// What use and shares do to a waiting job's priority never lowers it (`INCR_ONLY`).
+    pub only_rises: bool,
+    /// Priorities and amounts count as they are, not as parts of the largest or of all (`NO_NORMAL_…`).
+    pub raw_association: bool,
+    pub raw_partition: bool,
+    pub raw_qos: bool,
+    pub raw_tres: bool,
 }
 
 /// When everything that was used is forgotten at once: at the beginning of each of these, in UTC.
@@ -97,7 +115,7 @@ impl UsageReset {
     }
 }
 
-/// What a job's association and QOS add to its priority, each from 0 to 1.
+/// What a job's association and QOS add to its priority, each from 0 to 1 unless it counts as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountFactors {
@@ -116,10 +134,17 @@ impl Default for PriorityConfig {
             weight_job_size: 0,
             weight_partition: 0,
             weight_qos: 0,
+            weight_tres: String::new(),
             max_age: Span::from_secs(7 * 24 * 3600),
             favors_small: false,
             always_accrues: false,
             bills_dearest: false,
+            size_by_time: false,
+            only_rises: false,
+            raw_association: false,
+            raw_partition: false,
+            raw_qos: false,
+            raw_tres: false,
             half_life: Span::from_secs(7 * 24 * 3600),
             calc_period: Span::from_secs(300),
             usage_reset: UsageReset::Never,
@@ -127,7 +152,7 @@ impl Default for PriorityConfig {
     }
 }
 
-/// Each from 0 to 1, before it is weighed.
+/// Each from 0 to 1 unless it counts as it is, before it is weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Factors {
     pub age: f64,
@@ -136,20 +161,29 @@ pub struct Factors {
     pub job_size: f64,
     pub partition: f64,
     pub qos: f64,
+    /// What single resources add; each has a weight of its own, so this is the weighed sum.
+    pub tres: f64,
 }
 
 impl Factors {
     /// Of the job at this moment, were it considered in this partition.
-    pub fn of(config: &Config, job: &Job, partition: &str, now: Timestamp) -> Factors {
-        Factors { age: age(config, job, now), ..Factors::lasting(config, job, partition) }
+    pub fn of(config: &Config, measures: &Measures, job: &Job, partition: &str, now: Timestamp) -> Factors {
+        Factors { age: age(config, job, now), ..Factors::lasting(config, measures, job, partition) }
     }
 
     /// Those that do not change while the job waits.
-    fn lasting(config: &Config, job: &Job, partition: &str) -> Factors {
+    fn lasting(config: &Config, measures: &Measures, job: &Job, name: &str) -> Factors {
         let weights = &config.scheduler.priority;
-        let job_size = if weights.weight_job_size == 0 { 0.0 } else { job_size(config, &job.spec) };
+        let partition = config.partition(name);
+        let job_size = match weights.weight_job_size {
+            0 => 0.0,
+            _ if weights.size_by_time => size_by_time(config, measures, &job.spec, partition),
+            _ => job_size(config, measures, &job.spec),
+        };
         let AccountFactors { association, fair_share, qos } = job.account_factors;
-        Factors { job_size, partition: partition_factor(config, partition), association, fair_share, qos, age: 0.0 }
+        let tres = tres_parts(config, measures, job, name).iter().map(TresPart::weighed).sum();
+        let partition = partition_factor(config, partition);
+        Factors { job_size, partition, association, fair_share, qos, tres, age: 0.0 }
     }
 
     fn weighed(&self, weights: &PriorityConfig) -> f64 {
@@ -159,7 +193,45 @@ impl Factors {
             + self.job_size * f64::from(weights.weight_job_size)
             + self.partition * f64::from(weights.weight_partition)
             + self.qos * f64::from(weights.weight_qos)
+            + self.tres
     }
+}
+
+/// One resource of a job, as part of what the partition has of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TresPart {
+    pub name: String,
+    pub factor: f64,
+    pub weight: f64,
+}
+
+impl TresPart {
+    pub fn weighed(&self) -> f64 {
+        self.factor * self.weight
+    }
+}
+
+/// What single resources add to the job's priority in this partition (`PriorityWeightTRES`), those that add something.
+pub fn tres_parts(config: &Config, measures: &Measures, job: &Job, partition: &str) -> Vec<TresPart> {
+    let weights = &config.scheduler.priority;
+    if weights.weight_tres.is_empty() {
+        return Vec::new();
+    }
+    let Ok(by_tres) = Weights::parse(&weights.weight_tres) else { return Vec::new() };
+    let amount = if job.has_nodes() { job.held() } else { job.asked() };
+    let amounts = Amounts::new(&amount, job.spec.licenses.certain());
+    let asked = billing::billed(config, config.partition(partition), amounts);
+    let part = |(name, weight): (&str, f64)| {
+        let factor = match (asked.get(name), measures.amount(partition, name)) {
+            (asked, _) if weights.raw_tres => asked as f64,
+            (_, 0) => 0.0,
+            (asked, all) => asked as f64 / all as f64,
+        };
+        TresPart { name: name.to_string(), factor, weight }
+    };
+    let mut parts: Vec<TresPart> = by_tres.iter().map(part).filter(|part| part.weighed() != 0.0).collect();
+    parts.sort_by_key(|part| crate::accounts::tres::rank(&part.name));
+    parts
 }
 
 /// What the factors add up to, in whole numbers from 1.
@@ -183,9 +255,9 @@ pub fn is_given(config: &Config, job: &Job) -> bool {
 }
 
 /// What of the priority does not come from age, in the best of the job's partitions.
-pub fn without_age(config: &Config, job: &Job) -> i64 {
+pub fn without_age(config: &Config, measures: &Measures, job: &Job) -> i64 {
     let partitions = job.spec.partitions.iter();
-    let priorities = partitions.map(|name| sum(config, job, &Factors::lasting(config, job, name)));
+    let priorities = partitions.map(|name| sum(config, job, &Factors::lasting(config, measures, job, name)));
     priorities.max().unwrap_or(1)
 }
 
@@ -220,17 +292,42 @@ fn age(config: &Config, job: &Job, now: Timestamp) -> f64 {
 }
 
 /// The part of the cluster's nodes and CPUs that the job asks for.
-fn job_size(config: &Config, spec: &JobSpec) -> f64 {
-    let n_nodes = config.nodes.len().max(1) as f64;
-    let n_cpus = config.nodes.iter().map(|node| f64::from(node.config.cpus.max(1))).sum::<f64>().max(1.0);
-    let (min_nodes, _) = spec.size.node_bounds();
-    let cpus = u64::from(spec.size.n_tasks_on(min_nodes)) * u64::from(spec.size.n_cpus_per_task());
-    let share = (f64::from(min_nodes) / n_nodes).min(1.0) + (cpus as f64 / n_cpus).min(1.0);
+fn job_size(config: &Config, measures: &Measures, spec: &JobSpec) -> f64 {
+    let (n_nodes, n_cpus) = least(spec);
+    let share = (n_nodes / measures.n_nodes).min(1.0) + (n_cpus / measures.n_cpus).min(1.0);
     if config.scheduler.priority.favors_small { (2.0 - share) / 2.0 } else { share / 2.0 }
 }
 
-fn partition_factor(config: &Config, name: &str) -> f64 {
+/// CPUs, those of average nodes at least, for each minute that the job may run, as part of the cluster's.
+fn size_by_time(config: &Config, measures: &Measures, spec: &JobSpec, partition: Option<&Partition>) -> f64 {
+    /// As many minutes as Slurm takes for ever.
+    const ENDLESS: f64 = u32::MAX as f64;
+    let (n_nodes, n_cpus) = least(spec);
+    let n_cpus = n_cpus.max(n_nodes * measures.n_cpus / measures.n_nodes);
+    let limit = spec.time_limit.or(partition.and_then(|partition| partition.max_time));
+    let minutes = match limit {
+        Some(TimeLimit::Secs(secs)) => secs.div_ceil(60).max(1) as f64,
+        Some(TimeLimit::Unlimited) | None => ENDLESS,
+    };
+    let size = n_cpus / minutes / measures.n_cpus;
+    (if config.scheduler.priority.favors_small { 1.0 - size } else { size }).clamp(0.0, 1.0)
+}
+
+/// Nodes and CPUs.
+fn least(spec: &JobSpec) -> (f64, f64) {
+    let (min_nodes, _) = spec.size.node_bounds();
+    let cpus = u64::from(spec.size.n_tasks_on(min_nodes)) * u64::from(spec.size.n_cpus_per_task());
+    (f64::from(min_nodes), cpus as f64)
+}
+
+fn partition_factor(config: &Config, partition: Option<&Partition>) -> f64 {
+    let own = partition.map_or(0, |partition| partition.priority_job_factor);
+    if config.scheduler.priority.raw_partition {
+        return f64::from(own);
+    }
     let most = config.partitions.iter().map(|partition| partition.priority_job_factor).max().unwrap_or(0);
-    let own = config.partition(name).map_or(0, |partition| partition.priority_job_factor);
     if most == 0 { 0.0 } else { f64::from(own) / f64::from(most) }
 }
+
+#[cfg(test)]
+mod tests;
