@@ -90,7 +90,7 @@ fn resources_have_a_column_where_they_have_weights() {
     assert_eq!(lines(&["-w"])[1], expected);
     assert_eq!(
         lines(&["-n", "-h"])[2],
-        "              2 fast      0.00000029103830 0.5000000  1.0000000  cpu=0.25,node=1.00"
+        "              2 fast      0.00000029 0.5000000  1.0000000  cpu=0.25,node=1.00"
     );
     // By what they add, the least first.
     assert_eq!(lines(&["-h", "-o", "%i %r %T", "-S", "T"])[2], "2 fast cpu=200,node=100");
