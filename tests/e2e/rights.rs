@@ -62,6 +62,8 @@ const TABLE: &[(&str, Needs, [bool; 5])] = &[
     ("sacctmgr -i add coordinator account=chem names=u{role}",  Needs::Nothing, [false, true,  true,  true, false]),
     ("sacctmgr -i add qos q{role}",                             Needs::Nothing, [false, false, false, true, false]),
     ("sacctmgr -i modify account chem set rawusage=0",          Needs::Nothing, [false, false, false, true, false]),
+    ("sacctmgr -i modify job jobid={job} set comment=x",        Needs::Waiting, [true,  false, true,  true, false]),
+    ("sacctmgr -i modify job jobid={job} set admincomment=x",   Needs::Waiting, [false, false, true,  true, false]),
     ("sacctmgr -i add cluster c{role}",                         Needs::Nothing, [false, false, false, true, false]),
 ];
 
