@@ -265,6 +265,17 @@ fn what_does_not_fit_is_refused_before_a_byte_moves() {
     done(&order, &folder);
 }
 
+/// Nothing would arrive, and nobody would be told.
+#[test]
+fn what_has_content_but_no_size_is_refused() {
+    let folder = Folder::new();
+    refused(&order(Kind::File, "/proc/cpuinfo", &folder.text("x")), &folder, "does not say how large it is");
+    assert!(!folder.path("x").exists());
+    folder.write("empty", b"");
+    done(&order(Kind::File, &folder.text("empty"), &folder.text("x")), &folder);
+    assert!(folder.path("x").exists());
+}
+
 #[test]
 fn a_name_as_long_as_can_be_has_room_for_its_part() {
     let folder = Folder::new();

@@ -200,6 +200,9 @@ fn copy_file(
     let counted = copy.counted;
     let checked = filled.map_err(|fault| fault_trouble(work, batch, item, fault)).and_then(|hash| {
         check_stable(work, batch, item, source, before)?;
+        if size_bytes == 0 {
+            check_empty(work, batch, item, source)?;
+        }
         if let (Verify::Full, Some(hash)) = (work.order.verify, hash) {
             let is_from_disk = size_bytes >= FROM_DISK_BYTES;
             let there = hash_of(work, &target.fd, size_bytes, buffer, is_from_disk);
@@ -245,6 +248,17 @@ pub fn check_stable(work: &Work, batch: &Batch, item: &Item, source: &OwnedFd, b
         return Ok(());
     }
     Err(changed(work, batch, item))
+}
+
+/// What the kernel makes up when it is read says that it is empty.
+fn check_empty(work: &Work, batch: &Batch, item: &Item, source: &OwnedFd) -> Result<(), Trouble> {
+    match rustix::io::pread(source, &mut [0_u8], 0) {
+        Ok(1..) => {
+            let path = work.fences.path_of(&batch.source, &item.source);
+            Err(Trouble::permanent(format!("{} does not say how large it is", shown(&path))))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn changed(work: &Work, batch: &Batch, item: &Item) -> Trouble {
