@@ -63,6 +63,38 @@ impl Bar {
     }
 }
 
+/// What a window has room for.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    columns: usize,
+    rows: usize,
+}
+
+fn window() -> Window {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let known = |count: u16| if count == 0 { usize::MAX } else { usize::from(count) };
+    size.map_or(Window { columns: usize::MAX, rows: usize::MAX }, |size| Window {
+        columns: known(size.ws_col),
+        rows: known(size.ws_row),
+    })
+}
+
+/// Lines that are drawn over themselves must neither wrap nor scroll away: they are cut, and what is done goes first.
+fn fitted(indent: &str, heading: &str, bars: &[Bar], window: Window) -> Vec<String> {
+    let mut lines: Vec<String> = Some(heading).filter(|line| !line.is_empty()).map(str::to_owned).into_iter().collect();
+    // The cursor stands in a line of its own below.
+    let n_room = window.rows.saturating_sub(lines.len() + 1).max(1);
+    if bars.len() <= n_room {
+        lines.extend(bars.iter().map(Bar::line));
+    } else {
+        let (open, done): (Vec<&Bar>, Vec<&Bar>) = bars.iter().partition(|bar| bar.percent() < 100);
+        lines.extend(open.into_iter().chain(done).take(n_room - 1).map(Bar::line));
+        lines.push(format!("and {} more", bars.len() + 1 - n_room));
+    }
+    let cut = |line: &String| format!("{indent}{line}").chars().take(window.columns).collect();
+    lines.iter().map(cut).collect()
+}
+
 /// Several lines, drawn over themselves on a terminal; elsewhere a line is printed when it has moved by a tenth.
 pub struct Screen {
     indent: &'static str,
@@ -83,10 +115,9 @@ impl Screen {
             if self.n_drawn > 0 {
                 text.push_str(&format!("\x1b[{}A", self.n_drawn));
             }
-            let lines = std::iter::once(heading.to_owned()).filter(|line| !line.is_empty());
-            let lines: Vec<String> = lines.chain(bars.iter().map(Bar::line)).collect();
+            let lines = fitted(self.indent, heading, bars, window());
             for line in &lines {
-                text.push_str(&format!("\r{}{line}\x1b[K\n", self.indent));
+                text.push_str(&format!("\r{line}\x1b[K\n"));
             }
             // Nodes that are done are gone from the list.
             text.push_str("\x1b[J");
@@ -139,5 +170,17 @@ mod tests {
         assert_eq!(Bar { label: "n2".into(), ..Bar::default() }.line(), "n2 [                        ] counting");
         let empty_files = Bar { files: 1, files_total: 2, note: "no\nspace".into(), ..Bar::default() };
         assert_eq!(empty_files.line(), " [############............]  50%  1/2 files  0B/0B  nospace");
+    }
+
+    #[test]
+    fn what_is_drawn_fits_the_window() {
+        let bar = |number: u64| Bar { label: format!("n{number}"), files: number, files_total: 4, ..Bar::default() };
+        let bars: Vec<Bar> = (0..=4).rev().map(bar).collect();
+        let wide = fitted("  ", "JobId=7", &bars, Window { columns: usize::MAX, rows: 7 });
+        assert_eq!(wide.len(), 6);
+        assert!(wide[0] == "  JobId=7" && wide[1].starts_with("  n4 [####") && wide[1].ends_with("0B/0B"));
+        let small = fitted("", "JobId=7", &bars, Window { columns: 12, rows: 5 });
+        assert_eq!(small, ["JobId=7", "n3 [########", "n2 [########", "and 3 more"]);
+        assert!(fitted("", "", &bars, Window { columns: 80, rows: 1 }).len() == 1);
     }
 }
