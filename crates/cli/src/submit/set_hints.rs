@@ -65,6 +65,10 @@ pub fn tres_per_task(request: &mut Request, given: &Argument) -> Done {
     for item in given.text().split(',') {
         let wrong = || Problem::error(format!("Invalid --tres-per-task specification: {item}"));
         let item = item.trim();
+        // Space is for the whole job.
+        if item.split(['=', ':', '/']).next() == Some("bb") {
+            return Err(Problem::fatal("Invalid TRES for --tres-per-task: bb"));
+        }
         match item.split_once(['=', ':']).ok_or_else(wrong)? {
             ("cpu", count) => {
                 let count = count.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?;

@@ -68,6 +68,9 @@ fn resources_of_a_task_are_named_together_and_hints_are_checked() {
     {
         spec(fine);
     }
+    for bb in ["bb:1", "bb/native=1G", "cpu=1,bb"] {
+        refused(&format!("--tres-per-task={bb}"), "sbatch: fatal: Invalid TRES for --tres-per-task: bb\n=1");
+    }
     refused("--gres-flags=x", "sbatch: error: Invalid --gres-flags specification\n=255");
     refused("--acctg-freq=task", "sbatch: error: Invalid --acctg-freq specification\n=255");
     let twice =
