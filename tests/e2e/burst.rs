@@ -57,6 +57,15 @@ pub fn burst_with(lines: &str) -> Burst {
     burst
 }
 
+/// What must hold of burst buffers whatever a test has done.
+impl Drop for Burst {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.everything_is_accounted_for();
+        }
+    }
+}
+
 impl Burst {
     /// Files in a directory below the working directory, no two alike.
     pub fn fill(&self, name: &str, n_files: usize, size: usize) {
@@ -104,6 +113,32 @@ impl Burst {
     /// Where the private data of a job's first buffer lies.
     pub fn private(&self, node: &str, job: &str) -> PathBuf {
         self.pools.join(format!("{node}/jobs/{job}.1/private"))
+    }
+
+    /// Pools have given out what buffers hold; every directory and every mover is of a buffer that there is.
+    fn everything_is_accounted_for(&self) {
+        let homes = || -> Vec<String> {
+            let roots = fs::read_dir(&self.pools).into_iter().flatten().flatten();
+            let homes = roots.flat_map(|root| fs::read_dir(root.path().join("jobs")).into_iter().flatten().flatten());
+            homes.map(|home| home.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let values = |text: &str, key: &str| -> Vec<String> {
+            let key = format!("\"{key}\":");
+            let value = |rest: &str| rest.split([',', '}', '\n']).next().unwrap_or_default().trim().to_owned();
+            text.split(key.as_str()).skip(1).map(value).collect()
+        };
+        let sum =
+            |text: &str, key: &str| values(text, key).iter().map(|value| value.parse::<u64>().unwrap()).sum::<u64>();
+        let (found, n_movers) = (homes(), movers(&self.pools).len());
+        // What is being removed meanwhile is looked for again.
+        self.cluster.wait_until("scontrol show burst --json", |said| {
+            let known = values(&said.out, "job_id");
+            let is_known = |home: &String| known.iter().any(|job| home.split('.').next() == Some(job.as_str()));
+            said.code == 0
+                && sum(&said.out, "used_space") == sum(&said.out, "size")
+                && (found.iter().all(is_known) || homes().iter().all(is_known))
+                && (n_movers == 0 || !known.is_empty() || movers(&self.pools).is_empty())
+        });
     }
 
     /// No buffer, no directory, no record, no part file, no mover.

@@ -119,6 +119,14 @@ fn nothing_gets_out_of_a_buffer_by_a_planted_link_or_list() {
         cluster.wait_state(job, "COMPLETED");
     }
     assert!(!burst.has("stolen-link") && !burst.has("stolen-list/secret"));
+    // Nor by a symbol that becomes the name of a node, be it this one's or another's.
+    for node in ["n1", "n2"] {
+        let directive = format!("#DW stage_in type=directory source={}/%x/jobs destination=x", burst.pools.display());
+        let job = plant(node, &directive, "true");
+        let said = cluster.wait_until(&format!("squeue -h -j {job} -o '%T %r'"), |said| said.out.contains("failed:"));
+        assert!(said.out.starts_with("PENDING ") && said.out.contains("lies in the burst buffer pool"), "{said:?}");
+        cluster.ok(&format!("scancel {job}"));
+    }
     let refused = cluster.run(&format!(
         "sbatch --bb='#DW jobdw capacity=1MiB\n#DW stage_in type=file source={}/flash/x destination=x' --wrap true",
         burst.pools.display()
@@ -161,6 +169,50 @@ fn a_full_disk_fails_at_once_and_says_how_much_is_missing() {
     assert!(said.out.starts_with("PENDING ") && said.out.contains("No space left"), "{said:?}");
     assert!(said.out.contains("needs 1.9MiB") && said.out.contains("available"), "{said:?}");
     assert_eq!(umount.code, 0, "{umount:?}");
+}
+
+/// Whatever is in the way of a teardown is told, and the space is charged until it has gone.
+#[test]
+fn what_cannot_be_removed_is_told_and_charged_until_it_can() {
+    let burst = burst("64MiB");
+    let cluster = &burst.cluster;
+    let root = burst.pools.join("flash");
+    let open = |mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(&root, mode).unwrap();
+    };
+    let is_stuck = |job: &str, why: &str| {
+        burst.wait(job, "teardown-fail");
+        let shown = cluster.ok(&format!("scontrol show job {job}"));
+        assert!(shown.contains("JobState=COMPLETED") && shown.contains("teardown failed: n"), "{shown}");
+        assert!(shown.contains(why), "{shown}");
+        let shown = cluster.ok("scontrol show burst");
+        assert!(shown.contains("State=teardown-fail") && shown.contains("UsedSpace=8MiB"), "{shown}");
+    };
+    let submit = |body: &str| {
+        burst.write("stuck", &format!("#!/bin/sh\n#DW jobdw capacity=8MiB pool=flash\n{body}\ntrue\n"));
+        cluster.sbatch("stuck")
+    };
+    let job = submit("while test ! -e go; do sleep 0.05; done");
+    cluster.wait_state(&job, "RUNNING");
+    open(0o777);
+    cluster.ok("touch go");
+    is_stuck(&job, "can be written by others");
+    open(0o711);
+    burst.wait(&job, "complete");
+    burst.nothing_is_left();
+
+    let job = submit("mkdir $DW_JOB_STRIPED/m && mount -t tmpfs none $DW_JOB_STRIPED/m && touch mounted");
+    cluster.wait_state(&job, "COMPLETED");
+    if burst.has("mounted") {
+        is_stuck(&job, "another file system is mounted in it");
+        let said = cluster.run(&format!("umount {}/.trash/*/m", root.display()));
+        assert_eq!(said.code, 0, "{said:?}");
+    } else {
+        eprintln!("SKIPPED: only root can mount something in a buffer");
+    }
+    burst.wait(&job, "complete");
+    burst.nothing_is_left();
 }
 
 /// An agent tells a new controller of work that the old one had ordered: that is no word about whatever the new one has ordered.

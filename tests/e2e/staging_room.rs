@@ -126,6 +126,45 @@ fn what_was_moved_is_told_file_by_file() {
     burst.nothing_is_left();
 }
 
+/// Agents need no restart to look after pools that come and go.
+#[test]
+fn a_pool_comes_and_goes_with_a_reconfiguration() {
+    let burst = burst_with("measure_interval = 0.3");
+    let cluster = &burst.cluster;
+    let file = cluster.dir.join("spur.conf");
+    let before = fs::read_to_string(&file).unwrap();
+    let root = burst.pools.join("fresh");
+    let pool = format!(
+        "\n[[burst_buffer.pools]]\nname = \"fresh\"\nroot = \"{}\"\ngranularity = \"1MiB\"\ntotal = \"16MiB\"\n",
+        root.display()
+    );
+    fs::write(&file, format!("{before}{pool}")).unwrap();
+    cluster.ok("scontrol reconfigure");
+    let job = burst.submit("fresh", "", "fresh", "while test ! -e go; do sleep 0.05; done");
+    cluster.wait_state(&job, "RUNNING");
+    let files = cluster.ok(&format!("scontrol show bbstat job {job} files"));
+    assert_eq!(files.lines().count(), 40, "{files}");
+    cluster.wait_until("scontrol -d show burst", |said| said.out.contains(" Used="));
+    // It goes with a buffer in it, which others may not follow.
+    let waiting = burst.submit("waiting", "--hold", "fresh", "true");
+    fs::write(&file, &before).unwrap();
+    cluster.ok("scontrol reconfigure");
+    cluster.ok(&format!("scontrol release {waiting}"));
+    let shown = cluster.ok("scontrol show burst");
+    assert!(shown.contains("=fresh Granularity=1 TotalSpace=0 FreeSpace=0 UsedSpace=8MiB"), "{shown}");
+    let files = cluster.ok(&format!("scontrol show bbstat job {job} files"));
+    assert_eq!(files.lines().count(), 40, "{files}");
+    let reason = format!("squeue -h -j {waiting} -o %r");
+    cluster.wait_until(&reason, |said| said.out.trim() == "BurstBufferResources");
+    cluster.ok("touch go");
+    cluster.wait_state(&job, "COMPLETED");
+    burst.same(&format!("back-{job}"));
+    cluster.wait_until("scontrol show burst", |said| !said.out.contains("fresh"));
+    assert_eq!(fs::read_dir(root.join("jobs")).unwrap().count(), 0);
+    cluster.ok(&format!("scancel {waiting}"));
+    burst.nothing_is_left();
+}
+
 /// The data of a node that does not come back is neither lost in silence nor waited for without end.
 #[test]
 fn a_node_that_never_returns_keeps_its_data_until_an_operator_gives_it_up() {

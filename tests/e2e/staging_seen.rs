@@ -1,12 +1,40 @@
 //! What is told of burst buffers afterwards and elsewhere: history, limits, mail, metrics; and what becomes of them when leaders die.
 use std::fs;
 
-use crate::burst::{fill, settings};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use crate::burst::{Burst, fill, settings};
 use crate::cluster::{Cluster, kill_9, new_dir};
 use crate::failover::{leader, pid_of};
 
-fn text(of_controller: &str, lines: &str) -> String {
-    settings(2, of_controller, &format!("tres = true\n{lines}"), &new_dir())
+fn text(of_controller: &str, lines: &str, pools: &Path) -> String {
+    settings(2, of_controller, &format!("tres = true\n{lines}"), pools)
+}
+
+fn burst(of_controller: &str, lines: &str) -> Burst {
+    let pools = new_dir();
+    Burst { cluster: Cluster::configured(&text(of_controller, lines, &pools)), pools }
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn metrics(port: u16) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    said
+}
+
+/// The value in the only line that begins so.
+fn counted(port: u16, name: &str) -> u64 {
+    let said = metrics(port);
+    let line = said.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {said}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 fn script(cluster: &Cluster, name: &str, capacity: &str, body: &str) {
@@ -27,18 +55,19 @@ fn history_limits_mail_and_metrics_know_of_buffers() {
     let program = format!("#!/bin/sh\necho \"$2|$SLURM_JOB_ID|$SLURM_JOB_STAGE_OUT_TIME\" >> {}\n", said.display());
     fs::write(&mailer, program).unwrap();
     fs::set_permissions(&mailer, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let settings = format!("mail_program = \"{}\"\nmetrics_address = \"127.0.0.1:{port}\"\n", mailer.display());
-    let cluster = Cluster::configured(&text(&settings, ""));
+    let burst = burst(&settings, "");
+    let cluster = &burst.cluster;
     let user = cluster.ok("id -un");
     cluster.ok("sacctmgr -i add account physics");
     cluster.ok(&format!("sacctmgr -i add user {user} account=physics"));
     cluster.ok("sacctmgr -i modify account physics set GrpTRES=bb/native=20");
 
-    script(&cluster, "job", "8MiB", "while [ ! -e go ]; do sleep 0.05; done");
+    script(cluster, "job", "8MiB", "while [ ! -e go ]; do sleep 0.05; done");
     let first = cluster.sbatch("-A physics --mail-type=STAGE_OUT --mail-user=me job");
     cluster.wait_state(&first, "RUNNING");
-    script(&cluster, "large", "16MiB", "true");
+    script(cluster, "large", "16MiB", "true");
     let second = cluster.sbatch("-A physics large");
     cluster.wait_until(&format!("squeue -h -j {second} -o %r"), |said| said.out.trim() == "AssocGrpBB");
     cluster.ok("touch go");
@@ -60,34 +89,55 @@ fn history_limits_mail_and_metrics_know_of_buffers() {
         .unwrap_or_else(|| panic!("{mails:?}"));
     assert!(line.contains("StageOut/Teardown time 00:00:"), "{line}");
     assert!(line.rsplit('|').next().is_some_and(|time| !time.is_empty()), "{line}");
-    let metrics = cluster.wait_until(&format!("curl -s http://127.0.0.1:{port}/metrics"), |said| {
-        said.out.contains("spur_burst_buffer_files_total{direction=\"out\"} 40")
-    });
-    for line in [
+    let lines = [
+        "spur_burst_buffer_files_total{direction=\"out\"} 40",
         "spur_burst_buffer_bytes{pool=\"flash\",use=\"total\"} 67108864",
         "spur_burst_buffer_bytes{pool=\"flash\",use=\"used\"} 0",
         "spur_burst_buffer_moved_bytes_total{direction=\"in\"} 4000000",
-    ] {
-        assert!(metrics.out.contains(line), "{line} is not in {}", metrics.out);
-    }
+    ];
+    cluster.wait_until("true", |_| {
+        let told = metrics(port);
+        lines.iter().all(|line| told.contains(line))
+    });
+}
+
+/// However long data is on its way: the log hears when it sets out and when it has come.
+#[test]
+fn data_on_its_way_costs_the_log_nothing() {
+    let port = free_port();
+    let burst = burst(&format!("metrics_address = \"127.0.0.1:{port}\""), "bandwidth = \"256KiB\"");
+    let cluster = &burst.cluster;
+    script(cluster, "job", "8MiB", "true");
+    let job = cluster.sbatch("job");
+    let shown = format!("squeue -h -j {job} -O BurstBufferProgress:.100");
+    // By the second time that it is told of, everything about its submission is settled.
+    let first = cluster.wait_until(&shown, |said| said.out.contains("stage-in") && said.out.contains("eta=0:"));
+    let before = counted(port, "spur_journal_entries_total");
+    let second = cluster.wait_until(&shown, |said| said.out != first.out);
+    assert_eq!(counted(port, "spur_journal_entries_total"), before, "{second:?}");
+    assert!(second.out.contains("stage-in"), "it is still on its way: {second:?}");
+    cluster.ok(&format!("scancel {job}"));
+    cluster.wait_state(&job, "CANCELLED");
+    burst.nothing_is_left();
 }
 
 #[test]
 fn another_leader_goes_on_with_what_agents_move() {
-    let dir = new_dir();
+    let (dir, pools) = (new_dir(), new_dir());
     let file = dir.join("wanted.conf");
-    fs::write(&file, text("", "bandwidth = \"512KiB\"")).unwrap();
-    let cluster = Cluster { dir };
+    fs::write(&file, text("", "bandwidth = \"512KiB\"", &pools)).unwrap();
+    let burst = Burst { cluster: Cluster { dir }, pools };
+    let cluster = &burst.cluster;
     cluster.start(&format!("--config {} --controllers 3", file.display()));
-    script(&cluster, "job", "8MiB", "true");
+    script(cluster, "job", "8MiB", "true");
     let job = cluster.sbatch("job");
     for state in ["staging-in", "staging-out"] {
         let shown = format!("squeue -h -t all -j {job} -O BurstBufferState:.20");
         cluster.wait_until(&shown, |said| said.out.trim() == state);
-        let first = leader(&cluster);
-        kill_9(pid_of(&cluster, first));
+        let first = leader(cluster);
+        kill_9(pid_of(cluster, first));
         cluster.wait_until("squeue -h", |said| said.code == 0);
-        assert_ne!(leader(&cluster), first);
+        assert_ne!(leader(cluster), first);
         cluster.start("");
     }
     cluster.wait_state(&job, "COMPLETED");
@@ -100,7 +150,8 @@ fn another_leader_goes_on_with_what_agents_move() {
 /// A persistent buffer belongs to no job: it counts by itself, and accounting remembers it.
 #[test]
 fn persistent_buffers_count_for_their_owners_and_are_remembered() {
-    let cluster = Cluster::configured(&text("", "flags = [\"EnablePersistent\"]"));
+    let burst = burst("", "flags = [\"EnablePersistent\"]");
+    let cluster = &burst.cluster;
     let user = cluster.ok("id -un");
     cluster.ok("sacctmgr -i add account physics");
     cluster.ok(&format!("sacctmgr -i add user {user} account=physics"));
@@ -112,7 +163,7 @@ fn persistent_buffers_count_for_their_owners_and_are_remembered() {
     cluster.wait_state(&job, "COMPLETED");
     let line = "sacctmgr -nP show reservation format=name,tres,timeend";
     assert_eq!(cluster.ok(line), "library|bb/native=6M|Unknown");
-    script(&cluster, "more", "4MiB", "true");
+    script(cluster, "more", "4MiB", "true");
     let waits = cluster.sbatch("-A physics more");
     let shown = cluster.wait_until(&format!("squeue -h -j {waits} -o %r"), |said| said.out.contains("AssocGrpBB"));
     assert_eq!(shown.out.trim(), "AssocGrpBB");

@@ -65,7 +65,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         standby: Default::default(),
         launched: tokio::sync::watch::channel(0).0,
         table: Mutex::new(Table::new(killed)),
-        staging: Staging::default(),
+        staging: Staging::new(&options),
         hooks: Default::default(),
         heard: Default::default(),
         care: Default::default(),

@@ -56,6 +56,10 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
                 remote.know(*told);
             }
         }
+        Order::Pools(told) => {
+            let agent = agent.clone();
+            tokio::task::spawn_blocking(move || agent.staging.pools.know(*told));
+        }
         Order::StopMover { home, attempt } => staging::stop_mover(agent, home, attempt),
     }
 }

@@ -4,7 +4,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::JobId;
 use model::agent::{Order, Report};
@@ -236,6 +236,67 @@ async fn a_mover_outlives_its_agent_and_is_joined_by_the_next() {
     same(&files, &data(&world, 7));
     remove(&mut world, 7, 2).await;
     assert!(is_clean(&world));
+}
+
+/// However many movers there are, and however many files they have.
+#[tokio::test]
+async fn progress_is_told_once_a_second_for_all_movers_together() {
+    let mut world = World::new().await;
+    source(&world, 600, 10_000);
+    let jobs = [7, 8, 9];
+    let started = Instant::now();
+    for job in jobs {
+        let mut filling = work(&world, job, 1, Direction::In);
+        filling.transfers = vec![transfer(&world, job, TransferKind::Directory, "source", "")];
+        filling.bandwidth_bytes = 6 << 20;
+        ask(&mut world, filling);
+    }
+    let (mut n_done, mut told) = (0, Vec::new());
+    while n_done < jobs.len() {
+        let next = |report: &Report| match report {
+            Report::Staged { .. } => Some(None),
+            Report::Progress { works } => Some(Some(works.clone())),
+            _ => None,
+        };
+        match world.wait_for("progress or an end", next).await {
+            Some(works) => told.push((started.elapsed(), works)),
+            None => n_done += 1,
+        }
+    }
+    let secs = started.elapsed().as_secs_f64();
+    assert!(secs > 2.0 && told.len() >= 2, "there was something to tell: {secs} s, {} reports", told.len());
+    assert!(told.len() as f64 <= secs + 1.0, "{} reports in {secs} s", told.len());
+    assert!(told.iter().any(|(_, works)| works.len() == jobs.len()), "one report for all");
+    let last = told.iter().rev().find_map(|(_, works)| works.first()).unwrap();
+    assert!(last.bytes_per_second > 0 && last.average_bytes_per_second > 0, "{last:?}");
+    // What is said of one only ever grows.
+    for job in jobs {
+        let own =
+            |works: &Vec<Progress>| works.iter().find(|work| work.home == Some(home(job))).map(|work| work.n_bytes);
+        let said: Vec<u64> = told.iter().filter_map(|(_, works)| own(works)).collect();
+        assert!(said.is_sorted(), "{said:?}");
+        remove(&mut world, job, 2).await;
+    }
+    assert!(is_clean(&world));
+}
+
+/// One that has not yet said who it is, is found as soon as it has.
+#[tokio::test]
+async fn a_mover_that_has_only_just_begun_is_ended_at_once() {
+    let mut world = World::new().await;
+    source(&world, 20, 100_000);
+    for round in 0..12 {
+        let mut filling = work(&world, 7, 2 * round + 1, Direction::In);
+        filling.transfers = vec![transfer(&world, 7, TransferKind::Directory, "source", "")];
+        filling.bandwidth_bytes = 1000;
+        ask(&mut world, filling);
+        // The time that a mover takes to come into being.
+        tokio::time::sleep(Duration::from_millis(u64::from(round) * 2)).await;
+        let asked = Instant::now();
+        assert_eq!(moved(remove(&mut world, 7, 2 * round + 2).await), (0, 0));
+        assert!(asked.elapsed() < Duration::from_secs(4), "round {round}: {:?}", asked.elapsed());
+        assert!(is_clean(&world));
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{DutyResult, Exited, RequestId};
 use crate::hooks::Hook;
 use crate::node::{Machine, Run};
+use crate::pool::Pool;
 use crate::request::SignalScope;
 use crate::resources::NodeShare;
 use crate::staging::{Home, Inventory, Progress, Removal, StageResult, StageWork};
@@ -115,6 +116,8 @@ pub enum Order {
         home: Home,
         attempt: u32,
     },
+    /// Which burst buffer pools this node has; not answered.
+    Pools(Box<NodePools>),
 }
 
 /// What the job's output says about being ended.
@@ -179,6 +182,13 @@ record! {
         pub revoked: Vec<String>,
         /// Root of another node is nobody here.
         pub root_squash: bool,
+    }
+
+    /// The pools of one node, with its own roots.
+    pub struct NodePools {
+        pub pools: Vec<Pool>,
+        /// How often what is in them is measured.
+        pub measure_interval: Span,
     }
 
     /// All that a supervisor needs to run the batch script, or one node's tasks of a step.

@@ -169,6 +169,8 @@ record! {
         pub n_bytes_total: u64,
         /// Over the last ten seconds.
         pub bytes_per_second: u64,
+        /// Since the agent has watched it.
+        pub average_bytes_per_second: u64,
         pub n_retries: u64,
         /// The latest trouble, if any.
         pub error: String,

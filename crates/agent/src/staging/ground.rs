@@ -143,7 +143,7 @@ fn open_parent(root: &str, home: &Home) -> Result<(OwnedFd, String)> {
 pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
     check_name(home)?;
     let path = home.directory(root);
-    let said = |errno: Errno| format!("cannot remove {path}: {}", words(errno));
+    let said = |errno: Errno| format!("cannot remove {path}: {}", obstacle(errno));
     let trash_name = key(home);
     regain(root, home);
     match open_parent(root, home) {
@@ -170,6 +170,14 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
     }
     let Ok(trash) = fs::openat(CWD, Path::new(root).join(TRASH), DIRECTORY, Mode::empty()) else { return Ok(()) };
     removal::remove(&trash, &trash_name).map_err(said)
+}
+
+/// What is in the way of a removal.
+fn obstacle(errno: Errno) -> String {
+    match errno {
+        Errno::XDEV | Errno::BUSY => "another file system is mounted in it".into(),
+        errno => words(errno),
+    }
 }
 
 /// An agent that is not root works for its own user, who may have taken away the rights that a rename needs.

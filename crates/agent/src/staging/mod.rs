@@ -12,6 +12,7 @@ mod errand;
 mod fetch;
 pub mod ground;
 mod group;
+mod pools;
 mod record;
 mod removal;
 mod serve;

@@ -60,11 +60,11 @@ fn cut_off(trash: impl AsFd, name: &str) -> Result<Vec<u64>> {
 /// A file, or a whole tree.
 fn remove_entry(cut: &mut Cut, parent: impl AsFd, name: &[u8], depth: u32) -> Result<()> {
     let name = OsStr::from_bytes(name);
-    match fs::unlinkat(&parent, name, AtFlags::empty()) {
+    let refused = match fs::unlinkat(&parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
+        Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
         Err(errno) => return Err(errno),
-    }
+    };
     if depth >= DEPTH_MAX {
         if sys::own_uid() != 0 {
             fs::chmodat(&parent, name, OWN, AtFlags::empty())?;
@@ -83,6 +83,8 @@ fn remove_entry(cut: &mut Cut, parent: impl AsFd, name: &[u8], depth: u32) -> Re
             fs::openat(&parent, name, DIRECTORY, Mode::empty())?
         }
         Err(Errno::NOENT) => return Ok(()),
+        // A file that may not be removed.
+        Err(Errno::NOTDIR | Errno::LOOP) => return Err(refused),
         other => other?,
     };
     let (own, above) = (fs::fstat(&directory)?, fs::fstat(&parent)?);

@@ -104,7 +104,7 @@ fn caller(request: &Request<Streaming<Piece>>) -> Option<Peer> {
 
 fn start(agent: &Agent, caller: Peer, home: &Home, root: &str) -> Result<(Child, UnixStream), Status> {
     let nothing = || Status::failed_precondition("the data is not here");
-    if !agent.options.pools.iter().any(|pool| pool.root == root) {
+    if !agent.staging.pools.now().all().any(|pool| pool.root == root) {
         return Err(nothing());
     }
     let record = Papers::new(root, home, agent.options.node.as_str(), Direction::In).read();

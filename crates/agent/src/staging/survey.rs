@@ -21,7 +21,7 @@ pub struct Told {
 
 /// Right after a registration, and now and then.
 pub fn send(agent: &Arc<Agent>) {
-    if agent.options.pools.is_empty() {
+    if agent.staging.pools.now().all().next().is_none() {
         return;
     }
     let agent = agent.clone();
@@ -67,7 +67,8 @@ fn differs(before: &Inventory, now: &Inventory) -> bool {
 /// Everything there is, and the homes that hold more than they may.
 fn survey(agent: &Agent) -> (Inventory, HashSet<Home>) {
     let (mut inventory, mut over) = (Inventory::default(), HashSet::new());
-    for pool in &agent.options.pools {
+    let known = agent.staging.pools.now();
+    for pool in known.all() {
         // What is written meanwhile is counted as free rather than as foreign.
         let mut report = ground::report(pool);
         for home in ground::homes(&pool.root) {
@@ -78,7 +79,9 @@ fn survey(agent: &Agent) -> (Inventory, HashSet<Home>) {
             }
             inventory.homes.push(held);
         }
-        inventory.pools.push(report);
+        if known.pools.contains(pool) {
+            inventory.pools.push(report);
+        }
     }
     (inventory, over)
 }

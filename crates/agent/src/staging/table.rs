@@ -7,17 +7,19 @@ use model::agent::Report;
 use model::staging::{Direction, Home, Moved, Removal, StageFailure, StageResult, StageWork};
 use tokio::sync::watch;
 
+use super::pools::Pools;
 use super::serve::Served;
 use super::{ground, work};
+use crate::Options;
 use crate::table::Agent;
 
 /// How many removed homes are remembered, to refuse orders that come late.
 const REMOVED_MAX: usize = 10_000;
 
-#[derive(Default)]
 pub struct Staging {
     table: Mutex<Table>,
     pub served: Served,
+    pub pools: Pools,
 }
 
 #[derive(Default)]
@@ -38,9 +40,15 @@ pub struct Slot {
     halt: watch::Sender<bool>,
     /// When and how many bytes, for the rate.
     pub samples: VecDeque<(Instant, u64)>,
+    /// The first of all samples, for the average.
+    pub first: Option<(Instant, u64)>,
 }
 
 impl Staging {
+    pub fn new(options: &Options) -> Self {
+        Staging { table: Mutex::default(), served: Served::default(), pools: Pools::of(options) }
+    }
+
     pub fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().expect("no panic while the staging table is held")
     }
@@ -114,7 +122,8 @@ pub fn stage(agent: &Arc<Agent>, number: u64, work: StageWork) {
     let (halt, halted) = watch::channel(false);
     let turn = table.turn(&home);
     let work = Arc::new(work);
-    let slot = Slot { work: work.clone(), result: None, numbers: vec![number], halt, samples: VecDeque::new() };
+    let samples = VecDeque::new();
+    let slot = Slot { work: work.clone(), result: None, numbers: vec![number], halt, samples, first: None };
     table.slots.insert(home.clone(), slot);
     drop(table);
     tokio::spawn(carry_out(agent.clone(), home, work, turn, halted));
@@ -208,7 +217,7 @@ pub fn stop_mover(agent: &Arc<Agent>, home: Home, attempt: u32) {
     let agent = agent.clone();
     tokio::spawn(async move {
         let _turn = turn.lock().await;
-        let roots: Vec<String> = agent.options.pools.iter().map(|pool| pool.root.clone()).collect();
+        let roots: Vec<String> = agent.staging.pools.now().all().map(|pool| pool.root.clone()).collect();
         let _ = tokio::task::spawn_blocking(move || {
             for root in roots {
                 if let Err(why) = work::end_movers(work::Here::of(&agent), &root, &home, attempt) {

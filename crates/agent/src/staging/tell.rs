@@ -75,7 +75,7 @@ pub fn errors(agent: &Agent, caller: Peer, home: &Home) -> Answer {
 fn works(agent: &Agent, caller: Peer, home: &Home) -> Result<Vec<(Papers, Record)>, String> {
     let node = agent.options.node.as_str();
     let mut found = Vec::new();
-    for pool in &agent.options.pools {
+    for pool in agent.staging.pools.now().all() {
         let papers = DIRECTIONS.map(|way| Papers::new(&pool.root, home, node, way));
         found.extend(papers.into_iter().filter_map(|papers| papers.read().map(|record| (papers, record))));
     }

@@ -19,25 +19,29 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// For as long as the agent lives.
 pub async fn watch(agent: Arc<Agent>) {
-    if agent.options.pools.is_empty() {
+    let mut known = agent.staging.pools.changes();
+    if known.wait_for(|known| !known.pools.is_empty()).await.is_err() {
         return std::future::pending().await;
     }
+    known.mark_unchanged();
     let mut progress = tokio::time::interval(PROGRESS_EVERY);
     progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     // The first one goes with the registration.
     let mut inventory = tokio::time::interval_at(tokio::time::Instant::now() + INVENTORY_EVERY, INVENTORY_EVERY);
-    let every = agent.options.measure_every;
-    let mut measure_at = tokio::time::Instant::now() + every;
+    let every = || agent.staging.pools.now().measure_every;
+    let mut measure_at = tokio::time::Instant::now() + every();
     let mut told = Told::default();
     loop {
         tokio::select! {
             _ = progress.tick() => report_progress(&agent),
             _ = inventory.tick() => survey::send(&agent),
+            // What there is in new pools is told at once.
+            Ok(()) = known.changed() => measure_at = tokio::time::Instant::now(),
             _ = tokio::time::sleep_until(measure_at) => {
                 let started = Instant::now();
                 survey::measure(&agent, &mut told).await;
                 // Large trees are measured less often.
-                measure_at = tokio::time::Instant::now() + every.max(20 * started.elapsed());
+                measure_at = tokio::time::Instant::now() + every().max(20 * started.elapsed());
             }
         }
     }
@@ -53,7 +57,9 @@ fn report_progress(agent: &Agent) {
         let Some(status) = papers.status() else { continue };
         let snapshot = status.snapshot;
         let now = Instant::now();
-        slot.samples.push_back((now, snapshot.bytes_done));
+        let sample = (now, snapshot.bytes_done);
+        let first = *slot.first.get_or_insert(sample);
+        slot.samples.push_back(sample);
         while slot.samples.front().is_some_and(|(at, _)| now - *at > RATE_OVER) {
             slot.samples.pop_front();
         }
@@ -66,7 +72,8 @@ fn report_progress(agent: &Agent) {
             n_files_total: if is_counted { snapshot.files_total } else { 0 },
             n_bytes: snapshot.bytes_done,
             n_bytes_total: if is_counted { snapshot.bytes_total } else { 0 },
-            bytes_per_second: rate(&slot.samples),
+            bytes_per_second: slot.samples.front().map_or(0, |oldest| rate(*oldest, sample)),
+            average_bytes_per_second: rate(first, sample),
             n_retries: snapshot.retries,
             error: snapshot.note,
         });
@@ -77,20 +84,16 @@ fn report_progress(agent: &Agent) {
     }
 }
 
-fn rate(samples: &std::collections::VecDeque<(Instant, u64)>) -> u64 {
-    let (Some((first_at, first)), Some((last_at, last))) = (samples.front(), samples.back()) else { return 0 };
-    let secs = (*last_at - *first_at).as_secs_f64();
-    if secs <= 0.0 { 0 } else { (last.saturating_sub(*first) as f64 / secs) as u64 }
-}
-
-fn reports(options: &crate::Options) -> Vec<PoolReport> {
-    options.pools.iter().map(ground::report).collect()
+fn rate((first_at, first): (Instant, u64), (last_at, last): (Instant, u64)) -> u64 {
+    let secs = (last_at - first_at).as_secs_f64();
+    if secs <= 0.0 { 0 } else { (last.saturating_sub(first) as f64 / secs) as u64 }
 }
 
 /// The pools as the controller is told at each registration.
 pub async fn pool_reports(agent: &Arc<Agent>) -> Vec<PoolReport> {
-    let options = agent.options.clone();
-    let asked = tokio::task::spawn_blocking(move || reports(&options));
+    let known = agent.staging.pools.now();
+    let looked_at = known.clone();
+    let asked = tokio::task::spawn_blocking(move || looked_at.pools.iter().map(ground::report).collect());
     match tokio::time::timeout(REPORT_PATIENCE, asked).await {
         Ok(Ok(reports)) => reports,
         _ => {
@@ -99,7 +102,7 @@ pub async fn pool_reports(agent: &Arc<Agent>) -> Vec<PoolReport> {
                 problem: format!("{} does not answer", pool.root),
                 ..PoolReport::default()
             };
-            agent.options.pools.iter().map(silent).collect()
+            known.pools.iter().map(silent).collect()
         }
     }
 }

@@ -90,7 +90,8 @@ fn one(page: &BurstPage, job: &Job, buffer: &Buffer) -> String {
         };
         let mut line = format!("  {} {} {} {state}", place.node, access(place.access), place.root);
         if let Some(one) = own.filter(|_| !place.is_done) {
-            line.push_str(&format!(" retries={}", one.progress.n_retries));
+            let average = size::show_rounded_bytes(one.progress.average_bytes_per_second);
+            line.push_str(&format!(" average={average}/s retries={}", one.progress.n_retries));
             if !one.progress.error.is_empty() {
                 line.push_str(&format!(" error={}", one.progress.error));
             }
@@ -192,4 +193,38 @@ fn error_line(node: &str, error: &MoveError) -> String {
 
 fn home(buffer: &Buffer, place: &Place) -> Home {
     Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::JobId;
+    use model::staging::{NodeProgress, Progress};
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_moves_nothing_has_no_rate() {
+        let home = Home::Job { job: JobId(7), epoch: 1, access: Access::Private };
+        let one = |node: &str, n_bytes: u64| NodeProgress {
+            node: node.into(),
+            progress: Progress {
+                home: Some(home.clone()),
+                n_bytes,
+                n_bytes_total: 8 << 20,
+                bytes_per_second: 2 << 20,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let place = |node: &str| Place { access: Access::Private, node: node.into(), ..Default::default() };
+        let buffer = Buffer { job: JobId(7), places: vec![place("n1"), place("n2")], ..Default::default() };
+        // What was told last of n2 was its rate at the end.
+        let progress = vec![one("n1", 1 << 20), one("n2", 8 << 20)];
+        let page = BurstPage { buffers: vec![buffer], progress, ..Default::default() };
+        let lines = ["NODE JOBS MOVING RATE", "n1 1 1 2MiB/s", "n2 1 0 0B/s"];
+        let shown = nodes(&page);
+        let plain: Vec<String> =
+            shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(plain, lines);
+    }
 }

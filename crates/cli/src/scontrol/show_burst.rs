@@ -133,13 +133,14 @@ fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
         let pool = config.pool(name);
         let granularity = pool.map_or(1, |pool| pool.granularity_bytes.max(1));
         let view = page.pools.iter().find(|view| view.name == name).cloned().unwrap_or_default();
-        let PoolView { total_bytes, used_bytes, free_bytes, .. } = view;
+        let PoolView { total_bytes, used_bytes, free_bytes, problems, .. } = view;
         format!(
-            "Granularity={} TotalSpace={} FreeSpace={} UsedSpace={}",
+            "Granularity={} TotalSpace={} FreeSpace={} UsedSpace={}{}",
             size::show_bytes(granularity),
             size::show_bytes(total_bytes),
             size::show_bytes(free_bytes),
             size::show_bytes(used_bytes),
+            problem(&problems),
         )
     };
     let mut lines = vec![format!("Name={} DefaultPool={} {}", config.plugin.word(), or_null(default), space(default))];
@@ -165,6 +166,13 @@ fn header(page: &BurstPage, config: &BurstBufferConfig) -> Vec<String> {
     lines.push(format!("  GetSysState={}", program(&config.get_sys_state)));
     lines.push(format!("  GetSysStatus={}", program(&config.get_sys_status)));
     lines
+}
+
+/// Why an agent does not use the pool; the others are told by `show bbstat pools`.
+fn problem(problems: &[String]) -> String {
+    let Some(first) = problems.first() else { return String::new() };
+    let more = if problems.len() > 1 { format!("_({}_more)", problems.len() - 1) } else { String::new() };
+    format!(" Problem={}{more}", first.replace(char::is_whitespace, "_"))
 }
 
 fn or_null(text: &str) -> &str {
@@ -275,4 +283,140 @@ fn users(page: &BurstPage) -> Vec<String> {
         (bytes > 0).then(|| format!("    UserID={user}({uid}) Used={}", size::show_bytes(bytes)))
     };
     used.into_iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::buffer::{Place, Space};
+    use model::pool::Pool;
+    use model::spec::JobSpec;
+    use model::staging::Access;
+    use model::{JobId, Timestamp};
+
+    use super::*;
+    use crate::fixture;
+
+    const GIB: u64 = 1 << 30;
+
+    /// A job with both kinds of space on two nodes, one that is torn down, and a buffer of nobody's job.
+    fn page() -> BurstPage {
+        let created = Timestamp::from_secs(1_000_000_000);
+        let space = |pool: &str, access, gib: u64| Space { pool: pool.into(), access, bytes: gib * GIB };
+        let place = |access, node: &str| Place { access, node: node.into(), ..Default::default() };
+        let (shared, private) = (Access::Shared, Access::Private);
+        let both = Buffer {
+            job: JobId(8),
+            phase: BufferPhase::InUse,
+            uid: 1000,
+            spaces: vec![space("flash", shared, 4), space("nvme", private, 1)],
+            places: vec![place(shared, "n1"), place(private, "n1"), place(private, "n2")],
+            created,
+            ..Default::default()
+        };
+        let torn_down = Buffer {
+            job: JobId(7),
+            phase: BufferPhase::TearingDown,
+            uid: 1001,
+            spaces: vec![space("flash", shared, 2)],
+            places: vec![place(shared, "n2")],
+            created,
+            ..Default::default()
+        };
+        let job = |id, user: &str, partition: &str, failure: &str| Job {
+            id: JobId(id),
+            spec: JobSpec { user: user.into(), account: "physics".into(), qos: "normal".into(), ..Default::default() }
+                .into(),
+            partition: partition.into(),
+            buffer_failure: failure.into(),
+            ..Default::default()
+        };
+        let view = |name: &str, total: u64, used: u64| PoolView {
+            name: name.into(),
+            total_bytes: total * GIB,
+            used_bytes: used * GIB,
+            free_bytes: (total - used) * GIB,
+            ..Default::default()
+        };
+        let pool = |name: &str| Pool { name: name.into(), granularity_bytes: GIB, ..Default::default() };
+        let library = PersistentBuffer {
+            name: "library".into(),
+            pool: "flash".into(),
+            bytes: GIB,
+            uid: 1001,
+            user: "bob".into(),
+            created,
+            phase: PersistentPhase::Ready,
+            ..Default::default()
+        };
+        BurstPage {
+            config: Some(Box::new(BurstBufferConfig {
+                pools: vec![pool("flash"), pool("nvme")],
+                deny_users: vec!["eve".into()],
+                ..Default::default()
+            })),
+            pools: vec![view("flash", 10, 7), view("nvme", 8, 2)],
+            buffers: vec![both, torn_down],
+            jobs: vec![job(8, "alice", "main", ""), job(7, "bob", "main", "n2: busy")],
+            persistent: vec![library],
+            used: vec![UsedSpace { job: JobId(8), used_bytes: 3 << 20, ..Default::default() }],
+            ..Default::default()
+        }
+    }
+
+    const PLAIN: Style = Style { one_line: false, details: false };
+
+    fn shown(style: Style, is_verbose: bool) -> String {
+        text(&page(), &fixture::clock(), style, is_verbose)
+    }
+
+    #[test]
+    fn pools_buffers_and_users_are_shown_line_by_line() {
+        let time = fixture::clock().show(Timestamp::from_secs(1_000_000_000));
+        let expected = format!(
+            "Name=native DefaultPool=flash Granularity=1GiB TotalSpace=10GiB FreeSpace=3GiB UsedSpace=7GiB
+  PoolName[0]=nvme Granularity=1GiB TotalSpace=8GiB FreeSpace=6GiB UsedSpace=2GiB
+  Flags=DisablePersistent
+  PollInterval=15
+  StageInTimeout=86400 StageOutTimeout=86400 ValidateTimeout=5 OtherTimeout=300
+  DenyUsers=eve
+  GetSysState=(null)
+  GetSysStatus=(null)
+  Allocated Buffers:
+    JobID=8 CreateTime={time} Pool=flash,nvme Size=6GiB State=staged-in UserID=alice(1000)
+    JobID=7 CreateTime={time} Pool=flash Size=2GiB State=teardown-fail UserID=bob(1001)
+    Name=library CreateTime={time} Pool=flash Size=1GiB State=allocated UserID=bob(1001)
+  Per User Buffer Use:
+    UserID=alice(1000) Used=6GiB
+    UserID=bob(1001) Used=3GiB
+"
+        );
+        assert_eq!(shown(PLAIN, false), expected);
+        let one_line = shown(Style { one_line: true, ..PLAIN }, false);
+        assert!(one_line.lines().next().is_some_and(|line| line.ends_with("GetSysState=(null) GetSysStatus=(null)")));
+        assert_eq!(one_line.lines().nth(1), Some("  Allocated Buffers:"));
+        let verbose =
+            format!("JobID=8 Account=physics CreateTime={time} Partition=main Pool=flash,nvme QOS=normal Size=6GiB");
+        assert!(shown(PLAIN, true).contains(&verbose), "{}", shown(PLAIN, true));
+        let details = shown(Style { details: true, ..PLAIN }, false);
+        assert!(details.contains("UserID=alice(1000) Used=3MiB Nodes=n[1-2]\n"), "{details}");
+        let mut refused = page();
+        refused.pools[1].problems = vec!["n1: /nvme is not a directory".into(), "n2: x".into()];
+        let refused = text(&refused, &fixture::clock(), PLAIN, false);
+        assert!(refused.contains("UsedSpace=2GiB Problem=n1:_/nvme_is_not_a_directory_(1_more)\n"), "{refused}");
+        assert_eq!(text(&BurstPage::default(), &fixture::clock(), PLAIN, false), "", "no plugin, nothing to show");
+    }
+
+    #[test]
+    fn the_document_has_every_pool_and_all_pools_of_a_buffer() {
+        let plain: String = json(&page()).split_whitespace().collect();
+        for part in [
+            r#""default_pool":"flash""#,
+            r#"{"name":"flash","granularity":1073741824,"total_space":10737418240,"free_space":3221225472,"used_space":7516192768}"#,
+            r#"{"name":"nvme","granularity":1073741824,"total_space":8589934592,"free_space":6442450944,"used_space":2147483648}"#,
+            r#""pool":"flash,nvme","size":6442450944,"state":"staged-in","user_id":1000"#,
+            r#""name":"library""#,
+        ] {
+            assert!(plain.contains(part), "{part} is not in {plain}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
 use crate::door::{Door, Refusal};
 use crate::leader::runner::{Handle, Notice};
-use crate::leader::{health, neighbours, stager};
+use crate::leader::{health, neighbours, pools, stager};
 use crate::machine::Published;
 use crate::progress::ProgressTable;
 
@@ -44,6 +44,7 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
                 let _ = orders.send(Order::Neighbours(Box::new(neighbours)));
             }
             let cluster = api.published.now();
+            let _ = orders.send(pools::order(&cluster, &node));
             if is_new && !cluster.config().health.check.is_empty() {
                 let _ = orders.send(health::order(&cluster));
             }

@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use model::pool::Pool;
 use model::request::{BurstPage, PoolView, StagePage};
 use model::{Caller, JobId, codec};
 use state::Cluster;
@@ -16,8 +17,11 @@ use crate::progress::ProgressTable;
 
 /// What `scontrol show burstbuffer` shows.
 pub fn page(cluster: &Cluster, by: Caller, progress: &ProgressTable) -> BurstReply {
-    let Some(config) = cluster.config().burst_buffer.clone() else { return BurstReply::default() };
+    let Some(mut config) = cluster.config().burst_buffer.clone() else { return BurstReply::default() };
     let usage = Usage::of(cluster);
+    // What still lies in pools that are configured no more is seen as well.
+    let lost: Vec<String> = usage.pools().filter(|name| config.pool(name).is_none()).map(str::to_owned).collect();
+    config.pools.extend(lost.into_iter().map(|name| Pool { name, total_bytes: Some(0), ..Default::default() }));
     let pools = config.pools.iter().map(|pool| PoolView {
         name: pool.name.clone(),
         total_bytes: capacity::total(cluster, pool),

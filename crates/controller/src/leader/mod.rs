@@ -9,6 +9,7 @@ mod mailer;
 pub mod neighbours;
 mod numbers;
 mod planner;
+pub mod pools;
 pub mod runner;
 pub mod stage_orders;
 pub mod stager;
@@ -36,6 +37,7 @@ pub fn start(
     loops.spawn(ticker::run(door.clone(), published.clone()));
     loops.spawn(triggers::run(door.clone(), published.clone(), places.config_file.clone()));
     loops.spawn(health::run(published.clone(), agents.clone()));
+    loops.spawn(pools::run(published.clone(), agents.clone()));
     loops.spawn(liveness::run(door.clone(), published.clone(), agents.clone()));
     let stager = stager::start(door.clone(), published.clone(), agents.clone(), loops);
     (runner::start(door, published, agents, places, loops), stager)

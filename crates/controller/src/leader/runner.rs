@@ -572,6 +572,7 @@ fn numbered(order: Order, new: u64) -> Order {
         | Order::Remove { .. }
         | Order::Neighbours(_)
         | Order::Check { .. }
+        | Order::Pools(_)
         | Order::StopMover { .. } => order,
     }
 }

@@ -1,7 +1,7 @@
 //! From a buffer's duty to the orders its agents get.
 use model::agent::Order;
 use model::buffer::{PersistentPhase, Place, Transfer, TransferKind, When};
-use model::directive::{Facts, Room, inside, replace};
+use model::directive::{Facts, Room, inside, replace, root_above};
 use model::staging::{Access, Direction, Home, Removal, StageWork, TransferOrder};
 use model::{Buffer, Duty, Job, NodeName, Outcome, Owner, PersistentBuffer, Phase, Task};
 use state::Cluster;
@@ -92,6 +92,9 @@ fn errand(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, task: Ta
 
 fn work(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, home: Home, direction: Direction) -> StageWork {
     let space = buffer.spaces.iter().find(|space| space.access == place.access);
+    let transfers = transfers(cluster, job, buffer, place, direction);
+    let settings = settings(cluster, direction, place.node.as_str());
+    let forbidden = [settings.forbidden.clone(), named_roots(cluster, job, &transfers)].concat();
     StageWork {
         home: Some(home),
         attempt: buffer.attempt,
@@ -103,10 +106,24 @@ fn work(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, home: Home
         gid: job.spec.gid,
         user: job.spec.user.clone(),
         work_dir: job.spec.work_dir.clone(),
-        transfers: transfers(cluster, job, buffer, place, direction),
+        transfers,
+        forbidden,
         environment: state::buffers::environment(cluster, job, &place.node),
-        ..settings(cluster, direction, place.node.as_str())
+        ..settings
     }
+}
+
+/// A symbol may have made a path into a pool of one that was none; the agent refuses it, and says so.
+fn named_roots(cluster: &Cluster, job: &Job, transfers: &[TransferOrder]) -> Vec<String> {
+    let Some(config) = &cluster.config().burst_buffer else { return Vec::new() };
+    let is_node = |name: &str| cluster.node(name).is_some();
+    let paths = transfers.iter().flat_map(|transfer| [&transfer.outside, &transfer.manifest]);
+    let absolute = paths.map(|path| match path.starts_with('/') {
+        true => path.clone(),
+        false => format!("{}/{path}", job.spec.work_dir),
+    });
+    let above = |path: String| config.pools.iter().find_map(|pool| root_above(&path, &pool.root, &is_node));
+    absolute.filter_map(above).collect()
 }
 
 /// What the configuration says of all work.

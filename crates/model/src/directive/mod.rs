@@ -16,11 +16,14 @@ mod short;
 mod symbols;
 
 pub use component::component;
-pub use paths::{Inside, Room, inside};
+pub use paths::{Inside, Room, inside, root_above};
 pub use symbols::{Facts, replace};
 
 /// Longest text of all directives together.
 const MAX_TEXT: usize = 8192;
+
+/// Most letters of a line that are shown with a complaint.
+const MAX_SHOWN: usize = 200;
 
 /// Where directives may stand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +63,12 @@ impl fmt::Display for Problem {
         let width = |text: Option<&str>| text.map_or(0, |text| text.chars().count());
         let before = width(line.get(..self.word.start));
         let marks = width(line.get(self.word.clone())).max(1);
-        write!(out, "\n  {line}\n  {}{}", " ".repeat(before), "^".repeat(marks))
+        // As much of it as can be looked at, and some of what is before the word.
+        let skipped = if before + marks > MAX_SHOWN { before.saturating_sub(MAX_SHOWN / 4) } else { 0 };
+        let shown: String = line.chars().skip(skipped).take(MAX_SHOWN).collect();
+        let before = before - skipped;
+        let marks = marks.min(MAX_SHOWN - before);
+        write!(out, "\n  {shown}\n  {}{}", " ".repeat(before), "^".repeat(marks))
     }
 }
 
@@ -77,12 +85,18 @@ pub fn request(
     if lines.is_empty() {
         return Ok(None);
     }
+    if let Some(line) = lines.get(config.max_directives as usize) {
+        return Err(whole(line, &format!("more than {} directives", config.max_directives)));
+    }
     let text = lines.join("\n");
     if text.len() > MAX_TEXT {
-        return Err(whole("", &format!("the directives are longer than {MAX_TEXT} characters")));
-    }
-    if lines.len() > config.max_directives as usize {
-        return Err(whole("", &format!("more than {} directives", config.max_directives)));
+        let mut length = 0;
+        let goes_beyond = |line: &&String| {
+            length += line.len() + 1;
+            length > MAX_TEXT + 1
+        };
+        let line = lines.iter().find(goes_beyond).map_or("", String::as_str);
+        return Err(whole(line, &format!("with this the directives are longer than {MAX_TEXT} characters")));
     }
     let request = match config.plugin {
         Plugin::Native => read::request(config, &lines, is_node)?,
@@ -140,6 +154,16 @@ fn is_persistent_work(line: &str) -> bool {
 /// A complaint about all of a line.
 fn whole(line: &str, why: &str) -> Problem {
     Problem { kind: ProblemKind::Invalid, why: why.into(), line: line.into(), word: 0..line.len() }
+}
+
+/// A complaint about the first directive whose name is such a one, or else about the first of all.
+pub fn about(text: &str, why: &str, is_such: impl Fn(&str) -> bool) -> Problem {
+    let named = text.lines().find_map(|text| {
+        let line = read::Line::new(text);
+        let name = *line.words.get(1)?;
+        is_such(name.text).then(|| line.about(&name, why))
+    });
+    named.unwrap_or_else(|| whole(text.lines().next().unwrap_or_default(), why))
 }
 
 #[cfg(test)]

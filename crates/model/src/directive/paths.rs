@@ -98,14 +98,14 @@ pub(super) fn check_outside(path: &str, roots: &[&str], is_node: IsNode) -> Resu
     {
         return Err(format!("${variable} is not outside the buffers; of variables only $HOME is known here"));
     }
-    match roots.iter().find(|root| is_below(path, root, is_node)) {
+    match roots.iter().find(|root| root_above(path, root, is_node).is_some()) {
         Some(root) => Err(format!("lies in the pool at {root}: paths into buffers begin with a buffer's variable")),
         None => Ok(()),
     }
 }
 
-/// Whether an absolute path lies in a pool, on whichever node.
-fn is_below(path: &str, root: &str, is_node: IsNode) -> bool {
+/// The root of the pool that an absolute path lies in, on whichever node.
+pub fn root_above(path: &str, root: &str, is_node: IsNode) -> Option<String> {
     let is_same = |part: &str, of_root: &str| match of_root.split_once("%n") {
         None => part == of_root,
         Some((before, after)) => {
@@ -114,7 +114,8 @@ fn is_below(path: &str, root: &str, is_node: IsNode) -> bool {
     };
     let (parts, of_root) = (plain(path), plain(root));
     let all_same = parts.iter().zip(&of_root).all(|(part, of_root)| is_same(part, of_root));
-    path.starts_with('/') && !of_root.is_empty() && parts.len() >= of_root.len() && all_same
+    let lies_in_it = path.starts_with('/') && !of_root.is_empty() && parts.len() >= of_root.len() && all_same;
+    lies_in_it.then(|| format!("/{}", parts[..of_root.len()].join("/")))
 }
 
 /// The names that a path consists of.

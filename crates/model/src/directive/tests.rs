@@ -174,6 +174,15 @@ fn what_only_looks_alike_is_taken() {
 }
 
 #[test]
+fn the_pool_above_a_path_is_found_on_whichever_node() {
+    let above = |path: &str, root: &str| root_above(path, root, &|name| name.starts_with('n'));
+    assert_eq!(above("/local//n2/bb/./jobs", "/local/%n/bb").as_deref(), Some("/local/n2/bb"));
+    assert_eq!(above("/flash/bb", "/flash/bb/").as_deref(), Some("/flash/bb"));
+    assert_eq!(above("/local/data/bb", "/local/%n/bb"), None);
+    assert_eq!(above("local/n2/bb", "/local/%n/bb"), None);
+}
+
+#[test]
 fn private_space_and_persistent_buffers() {
     let request = script(
         "#!/bin/sh\n#DW jobdw capacity=2G access_mode=striped,private pool=nvme\n#DW persistentdw name=library\n\

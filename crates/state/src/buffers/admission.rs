@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use model::buffer::{BufferRequest, Space};
 use model::command::Blob;
-use model::directive::{self, ProblemKind, Sources};
+use model::directive::{self, Problem, ProblemKind, Sources};
 use model::pool::{BurstBufferConfig, PoolKind};
 use model::staging::Access;
 use model::{Caller, JobKind, JobSpec, Plugin, Reject};
@@ -14,11 +14,10 @@ use crate::Cluster;
 pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brought: &[Blob]) -> Result<(), Reject> {
     spec.buffer = None;
     let Some(config) = &cluster.config.burst_buffer else {
-        let asks = !spec.burst_buffer.is_empty() || !spec.burst_buffer_file.is_empty();
-        return match asks {
-            true => Err(Reject::BadBuffer("burst_buffer: this cluster has no burst buffers".into())),
-            false => without(spec),
-        };
+        let asked = [&spec.burst_buffer, &spec.burst_buffer_file].into_iter().find(|text| !text.is_empty());
+        let Some(text) = asked else { return without(spec) };
+        let problem = directive::about(text, "this cluster has no burst buffers", |_| false);
+        return Err(Reject::BadBuffer(format!("burst_buffer: {problem}")));
     };
     let script = match spec.component {
         // What such a component wants is all in its own option.
@@ -36,7 +35,10 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
     })?;
     let Some(mut request) = request else { return without(spec) };
     request.by_admin = by.is_admin;
-    charge_swap(config, spec, &mut request).map_err(|why| Reject::BadBuffer(format!("{prefix}{why}")))?;
+    let text = request.text.clone();
+    let invalid = |problem: Problem| Reject::BadBuffer(format!("{prefix}{problem}"));
+    charge_swap(config, spec, &mut request)
+        .map_err(|why| invalid(directive::about(&text, why, |name| name == "swap")))?;
     if config.counts {
         const MIB: u64 = 1 << 20;
         let of = |access| request.spaces.iter().filter(move |space| space.access == access).map(|space| space.bytes);
@@ -46,21 +48,11 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
         request.tres_mb_per_node = of(Access::Private).fold(0, u64::saturating_add) / MIB;
     }
     may(config, by, spec, &request).map_err(Reject::BufferNotPermitted)?;
-    sense(config, spec, &request).map_err(|why| Reject::BadBuffer(format!("{prefix}{why}")))?;
-    spec.buffer = Some(Arc::new(request));
-    if runs_nothing(spec) {
-        let request = spec.buffer.as_ref().expect("just set");
-        if spec.array.is_some() {
-            return Err(Reject::TooManyNodes);
-        }
-        if request.plugin == Plugin::Lua {
-            return Err(Reject::BadBuffer(format!("{prefix}a job without nodes has no buffer")));
-        }
-        if !request.spaces.is_empty() || !request.transfers.is_empty() || !request.uses.is_empty() {
-            let why = "a job without nodes only creates and destroys persistent buffers";
-            return Err(Reject::BadBuffer(format!("{prefix}{why}")));
-        }
+    if runs_nothing(spec) && spec.array.is_some() {
+        return Err(Reject::TooManyNodes);
     }
+    sense(config, spec, &request).map_err(invalid)?;
+    spec.buffer = Some(Arc::new(request));
     Ok(())
 }
 
@@ -77,7 +69,11 @@ pub fn preview(
 }
 
 /// Swap is asked for on each node, and given as one.
-fn charge_swap(config: &BurstBufferConfig, spec: &mut JobSpec, request: &mut BufferRequest) -> Result<(), String> {
+fn charge_swap(
+    config: &BurstBufferConfig,
+    spec: &mut JobSpec,
+    request: &mut BufferRequest,
+) -> Result<(), &'static str> {
     let Some(swap) = &request.swap else { return Ok(()) };
     let n_nodes = *spec.size.max_nodes.get_or_insert(spec.size.min_nodes.max(1));
     let bytes = swap.bytes.checked_mul(u64::from(n_nodes)).ok_or("more swap than can be counted")?;
@@ -120,25 +116,32 @@ fn may(config: &BurstBufferConfig, by: Caller, spec: &JobSpec, request: &BufferR
         return Err("User root can not allocate burst buffers".into());
     }
     let may_persist = by.is_admin || config.enables_persistent;
-    if !request.creates.is_empty() && !may_persist {
-        return Err(format!("User {} disabled from creating persistent burst buffer", spec.uid));
-    }
-    if !request.destroys.is_empty() && !may_persist {
-        return Err(format!("User {} disabled from destroying persistent burst buffer", spec.uid));
+    for (is_asked, verb, word) in [
+        (!request.creates.is_empty(), "creating", "create_persistent"),
+        (!request.destroys.is_empty(), "destroying", "destroy_persistent"),
+    ] {
+        if is_asked && !may_persist {
+            let why = format!("User {} disabled from {verb} persistent burst buffer", spec.uid);
+            return Err(directive::about(&request.text, &why, |name| name == word).to_string());
+        }
     }
     Ok(())
 }
 
-fn sense(config: &BurstBufferConfig, spec: &JobSpec, request: &BufferRequest) -> Result<(), String> {
-    if config.plugin.is_external() {
-        return Ok(());
+/// What each word allows, but all of it together does not.
+fn sense(config: &BurstBufferConfig, spec: &JobSpec, request: &BufferRequest) -> Result<(), Problem> {
+    let complain = |why, is_such: fn(&str) -> bool| Err(directive::about(&request.text, why, is_such));
+    if runs_nothing(spec) && config.plugin == Plugin::Lua {
+        return complain("a job without nodes has no buffer", |_| false);
+    }
+    let is_used = !request.spaces.is_empty() || !request.transfers.is_empty() || !request.uses.is_empty();
+    if runs_nothing(spec) && is_used {
+        let why = "a job without nodes only creates and destroys persistent buffers";
+        return complain(why, |name| !matches!(name, "create_persistent" | "destroy_persistent"));
     }
     let has_shared_pool = config.pools.iter().any(|pool| pool.kind == PoolKind::Shared);
-    if request.has_shared_place() && !has_shared_pool {
-        return Err("no pool has striped space".into());
-    }
-    if request.has_private_space() && runs_nothing(spec) {
-        return Err("private space needs nodes".into());
+    if !config.plugin.is_external() && request.has_shared_place() && !has_shared_pool {
+        return complain("no pool has striped space", |name| name == "persistentdw");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! How much of each pool is in use: never counted apart, always what the buffers hold.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::buffer::Space;
 use model::pool::{Pool, PoolKind};
@@ -81,6 +81,13 @@ impl Usage {
         self.on_nodes.get(&(pool.to_owned(), node.clone())).copied().unwrap_or(0)
     }
 
+    /// Those that something lies in.
+    pub fn pools(&self) -> impl Iterator<Item = &str> {
+        let on_nodes = self.on_nodes.keys().map(|(pool, _)| pool.as_str());
+        let names: BTreeSet<&str> = self.shared.keys().map(String::as_str).chain(on_nodes).collect();
+        names.into_iter().filter(|name| !name.is_empty())
+    }
+
     /// Of the whole pool, on whatever nodes.
     pub fn of_pool(&self, pool: &Pool) -> u64 {
         let on_nodes = self.on_nodes.iter().filter(|((name, _), _)| *name == pool.name);
@@ -90,6 +97,9 @@ impl Usage {
     /// Whether what the job needs of shared pools is there. Pools of nodes are looked at when nodes are known.
     pub fn fit(&self, cluster: &Cluster, spec: &JobSpec) -> Fit {
         let mut fit = Fit::Now;
+        if names_lost_pool(cluster, spec) {
+            return Fit::Never;
+        }
         let wanted = wanted(cluster, spec);
         let reserved = if wanted.is_empty() { BTreeMap::new() } else { reserved_for_others(cluster, spec) };
         for (pool, bytes) in wanted {
@@ -170,6 +180,15 @@ fn space(spaces: &[Space], access: Access) -> Option<&Space> {
     spaces.iter().find(|space| space.access == access)
 }
 
+/// A pool that the job was promised space of is configured no more.
+fn names_lost_pool(cluster: &Cluster, spec: &JobSpec) -> bool {
+    let Some(request) = &spec.buffer else { return false };
+    let config = cluster.config().burst_buffer.as_ref();
+    let is_lost = |name: &String| !name.is_empty() && config.and_then(|config| config.pool(name)).is_none();
+    let spaces = request.spaces.iter().map(|space| &space.pool);
+    spaces.chain(request.creates.iter().map(|creation| &creation.pool)).any(is_lost)
+}
+
 /// What the job asks of each shared pool: its own space, and persistent buffers that are not there yet.
 pub fn wanted<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Vec<(&'a Pool, u64)> {
     let (Some(config), Some(request)) = (cluster.config().burst_buffer.as_ref(), &spec.buffer) else {
@@ -192,7 +211,8 @@ pub fn wanted<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Vec<(&'a Pool, u64)> 
 pub fn total(cluster: &Cluster, pool: &Pool) -> u64 {
     match pool.kind {
         PoolKind::Shared => match pool.total_bytes {
-            Some(bytes) => bytes,
+            Some(bytes) if !is_refused(cluster, pool) => bytes,
+            Some(_) => 0,
             None => cluster.nodes().filter_map(|node| reported(cluster, pool, &node.name)).max().unwrap_or(0),
         },
         PoolKind::Node => {
@@ -208,6 +228,12 @@ pub fn total_on(cluster: &Cluster, pool: &Pool, node: &NodeName) -> u64 {
         Some(_) => 0,
         None => reported(cluster, pool, node).unwrap_or(0),
     }
+}
+
+/// Every agent that answers complains of the pool.
+fn is_refused(cluster: &Cluster, pool: &Pool) -> bool {
+    let mut answering = cluster.nodes().filter(|node| node.answers).peekable();
+    answering.peek().is_some() && answering.all(|node| !is_sound(cluster, pool, &node.name))
 }
 
 /// The agent has not complained of the pool.

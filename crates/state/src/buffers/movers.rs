@@ -14,9 +14,10 @@ const N_LOOKED_AT: usize = 16;
 /// The pool whose agents work for the job: that of its shared space, or of the first shared pool.
 fn pool<'a>(cluster: &'a Cluster, request: &BufferRequest) -> Option<&'a Pool> {
     let config = cluster.config.burst_buffer.as_ref()?;
-    let own = request.spaces.iter().find(|space| space.access == Access::Shared);
-    let own = own.and_then(|space| config.pool(&space.pool));
-    own.or_else(|| config.default_pool().into_iter().chain(&config.pools).find(|pool| pool.kind == PoolKind::Shared))
+    if let Some(space) = request.spaces.iter().find(|space| space.access == Access::Shared) {
+        return config.pool(&space.pool);
+    }
+    config.default_pool().into_iter().chain(&config.pools).find(|pool| pool.kind == PoolKind::Shared)
 }
 
 /// The place for what the job has in common with nobody's node; none if no agent can work for it now.
@@ -72,8 +73,10 @@ pub(crate) fn relieve(cluster: &mut Cluster, id: JobId) -> bool {
         return false;
     }
     let config = cluster.config.clone();
-    let pool = config.burst_buffer.as_ref().and_then(|config| config.pool(&buffer.places[at].pool));
-    let Some(other) = pool.and_then(|pool| choose_for(cluster, pool, id.0 as usize)) else { return false };
+    // One that is configured no more is seen by whoever saw it before.
+    let lost = Pool { name: buffer.places[at].pool.clone(), ..Default::default() };
+    let pool = config.burst_buffer.as_ref().and_then(|config| config.pool(&lost.name)).unwrap_or(&lost);
+    let Some(other) = choose_for(cluster, pool, id.0 as usize) else { return false };
     life::unindex(cluster, id);
     let job = cluster.job_mut(id);
     job.n_buffer_orders += 1;

@@ -24,7 +24,10 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         }
         (Phase::Pending, Some(_)) => Hold::Wait(Some(Reason::BurstBufferResources), wakes),
         (Phase::Starting, Some(BufferPhase::Deleting | BufferPhase::PreRun)) => Hold::Wait(None, wakes),
-        (Phase::Ending, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if holds_nodes(cluster) && !job.alive => {
+        // What has failed may take days, and keeps no nodes from others.
+        (Phase::Ending, Some(BufferPhase::PostRun | BufferPhase::StagingOut))
+            if holds_nodes(cluster) && !job.alive && job.buffer_failure.is_empty() =>
+        {
             Hold::Wait(None, wakes)
         }
         (Phase::Finishing, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if !job.requeue => {

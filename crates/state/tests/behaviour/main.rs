@@ -1,6 +1,7 @@
 //! What the state does, driven through `apply`; every entry is followed by the invariants.
 mod accounts;
 mod arrays;
+mod buffer_pools;
 mod buffer_rows;
 mod buffers;
 mod clock;
