@@ -68,6 +68,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.string("pid_file", &controller.pid_file);
     text.string("log_file", &controller.log_file);
     text.string("mail_program", &controller.mail_program);
+    text.string("data_parser", &controller.data_parser.to_string());
     text.string("metrics_address", &controller.metrics_address);
     text.value("min_job_age", seconds(controller.min_job_age));
     text.value("node_timeout", seconds(controller.node_timeout));

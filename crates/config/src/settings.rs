@@ -8,11 +8,15 @@ use model::config::{
     AccountingConfig, AgentConfig, BackfillConfig, ControllerConfig, Enforce, PartitionLimits, SchedulerConfig,
     SuspendCpus,
 };
+use model::data_parser::DataParser;
 use model::license::LicenseCount;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::priority::{PriorityConfig, PriorityKind, UsageReset};
 
 use crate::section::{Section, set};
+
+/// What names one.
+pub(crate) const DATA_PARSERS: &str = "a data parser from v0.0.38 to v0.0.43";
 
 pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig) {
     section.word("host", &mut controller.host);
@@ -34,6 +38,8 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
         (controller.return_to_service, controller.returns_from_down) = (returns > 0, returns == 2);
     }
     section.text("mail_program", &mut controller.mail_program);
+    let parser = section.read("data_parser", DATA_PARSERS, |item| item.as_str().and_then(DataParser::parse));
+    controller.data_parser = parser.unwrap_or_default();
     let address = section.read("metrics_address", "an address of this machine, like \"127.0.0.1:9341\"", |item| {
         let address: SocketAddr = item.as_str()?.parse().ok()?;
         address.ip().is_loopback().then(|| address.to_string())

@@ -162,6 +162,8 @@ pub struct ControllerConfig {
     pub returns_from_down: bool,
     /// Called as `mail_program -s SUBJECT USER`.
     pub mail_program: String,
+    /// What `--json` without a value is shaped like.
+    pub data_parser: crate::data_parser::DataParser,
     /// Where metrics are served over HTTP, an address of this machine such as `127.0.0.1:9341`; empty: nowhere.
     pub metrics_address: String,
     /// Where controllers and agents of other machines are heard, over TLS; empty: nowhere.
@@ -422,6 +424,7 @@ impl Default for ControllerConfig {
             return_to_service: true,
             returns_from_down: false,
             mail_program: "/usr/bin/mail".into(),
+            data_parser: Default::default(),
             metrics_address: String::new(),
             listen: String::new(),
             address: String::new(),

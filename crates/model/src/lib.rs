@@ -21,6 +21,7 @@ pub mod codec;
 pub mod command;
 pub mod config;
 pub mod cpuset;
+pub mod data_parser;
 pub mod dependency;
 pub mod diagnosis;
 pub mod directive;

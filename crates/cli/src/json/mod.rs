@@ -29,12 +29,17 @@ pub fn wish(parsed: &Parsed) -> Result<Wish, String> {
 }
 
 /// As `wish`, where a list was asked for elsewhere.
-pub fn chosen(parsed: &Parsed) -> Result<Shape, Vec<String>> {
+pub fn chosen(parsed: &Parsed) -> Result<Option<Shape>, Vec<String>> {
     match wish(parsed) {
         Ok(Wish::Document(shape)) => Ok(shape),
-        Ok(Wish::List) => Ok(Shape::default()),
+        Ok(Wish::List) => Ok(None),
         Err(why) => Err(vec![format!("fatal: {why}")]),
     }
+}
+
+/// The shape that was asked for, or else the cluster's.
+pub fn settled(asked: Option<Shape>, config: &Config) -> Shape {
+    asked.unwrap_or(config.controller.data_parser)
 }
 
 /// What `--json` prints for jobs.
@@ -104,7 +109,7 @@ fn newer_meta(shape: Shape, program: &str, cluster: &str, version: &[u64], json:
         json.object_field("plugin", |json| {
             json.field("type", "");
             json.field("name", "");
-            json.field("data_parser", &format!("data_parser/{}", shape.name()));
+            json.field("data_parser", &format!("data_parser/{shape}"));
             json.field("accounting_storage", "");
         });
         json.object_field("client", |json| {

@@ -1,60 +1,30 @@
 //! Which of Slurm's data parsers a document is shaped like (`--json=v0.0.41`), and what the newer ones do to plain values.
 
-/// The parsers after 22.05's own.
-const NEWEST: u32 = 43;
-const FIRST_NEWER: u32 = 39;
-const FIRST: u32 = 38;
-
-/// A parser's last number: v0.0.38 is Slurm 22.05's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shape(u32);
-
-impl Default for Shape {
-    fn default() -> Self {
-        Shape(FIRST)
-    }
-}
+pub use model::data_parser::DataParser as Shape;
 
 /// What the value of `--json` or `--yaml` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    Document(Shape),
+    /// None: of the shape that the cluster has chosen.
+    Document(Option<Shape>),
     /// The names of the parsers.
     List,
 }
 
-impl Shape {
-    /// Numbers that may be missing are objects, states are lists.
-    pub fn is_newer(self) -> bool {
-        self.0 >= FIRST_NEWER
-    }
-
-    pub fn is_at_least(self, number: u32) -> bool {
-        self.0 >= number
-    }
-
-    pub fn name(self) -> String {
-        format!("v0.0.{}", self.0)
-    }
-}
-
-/// `v0.0.41`, `list`, or nothing; the error is what follows `fatal: `. What comes after a `+` are a parser's own flags.
+/// `v0.0.41`, `list`, or nothing; the error is what follows `fatal: `.
 pub fn parse(value: Option<&str>) -> Result<Wish, String> {
-    let Some(text) = value.filter(|text| !text.is_empty()) else { return Ok(Wish::Document(Shape::default())) };
-    if text == "list" {
-        return Ok(Wish::List);
-    }
-    let name = text.split('+').next().unwrap_or(text);
-    let number =
-        name.strip_prefix("data_parser/").unwrap_or(name).strip_prefix("v0.0.").and_then(|text| text.parse().ok());
-    match number.filter(|number| (FIRST..=NEWEST).contains(number)) {
-        Some(number) => Ok(Wish::Document(Shape(number))),
-        None => Err(format!("Unable to find plugin: {text}")),
+    match value.filter(|text| !text.is_empty()) {
+        None => Ok(Wish::Document(None)),
+        Some("list") => Ok(Wish::List),
+        Some(text) => match Shape::parse(text) {
+            Some(shape) => Ok(Wish::Document(Some(shape))),
+            None => Err(format!("Unable to find plugin: {text}")),
+        },
     }
 }
 
 pub fn list() -> String {
-    let names: String = (FIRST..=NEWEST).map(|number| format!("data_parser/v0.0.{number}\n")).collect();
+    let names: String = Shape::all().map(|shape| format!("data_parser/{shape}\n")).collect();
     format!("Possible data_parser plugins:\n{names}")
 }
 
@@ -123,11 +93,14 @@ mod tests {
 
     #[test]
     fn parsers_are_named_as_slurm_names_them() {
-        assert_eq!(parse(None), Ok(Wish::Document(Shape(38))));
-        assert_eq!(parse(Some("v0.0.41")), Ok(Wish::Document(Shape(41))));
-        assert_eq!(parse(Some("v0.0.41+fast")), Ok(Wish::Document(Shape(41))));
+        let named = |text| Shape::parse(text).expect("a parser's name");
+        assert_eq!(parse(None), Ok(Wish::Document(None)));
+        assert_eq!(parse(Some("v0.0.41")), Ok(Wish::Document(Some(named("data_parser/v0.0.41")))));
+        assert_eq!(parse(Some("v0.0.38+fast")), Ok(Wish::Document(Some(named("v0.0.38")))));
         assert_eq!(parse(Some("list")), Ok(Wish::List));
-        assert_eq!(parse(Some("v9")), Err("Unable to find plugin: v9".to_string()));
+        for wrong in ["v9", "v0.0.37", "v0.0.44", "0.0.41"] {
+            assert_eq!(parse(Some(wrong)), Err(format!("Unable to find plugin: {wrong}")));
+        }
         assert!(list().contains("data_parser/v0.0.40\n"));
     }
 }

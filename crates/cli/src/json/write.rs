@@ -79,6 +79,11 @@ impl Json {
         self.tagged(name, number.map(Scalar::Number), false);
     }
 
+    /// The same of a broken number.
+    pub fn real(&mut self, name: &str, number: Option<f64>) {
+        self.tagged(name, number.map(Scalar::Real), false);
+    }
+
     /// The same, where nothing may be without end.
     pub fn limit(&mut self, name: &str, number: Option<i64>, none_is_infinite: bool) {
         self.tagged(name, number.map(Scalar::Number), number.is_none() && none_is_infinite);
@@ -229,6 +234,12 @@ impl From<u32> for Scalar<'_> {
 impl From<i32> for Scalar<'_> {
     fn from(value: i32) -> Self {
         Scalar::Number(i64::from(value))
+    }
+}
+
+impl From<i64> for Scalar<'_> {
+    fn from(value: i64) -> Self {
+        Scalar::Number(value)
     }
 }
 

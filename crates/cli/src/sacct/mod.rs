@@ -117,7 +117,7 @@ impl<'a> Printer<'a> {
         }
         let clock = Clock::local(None, self.now);
         let scene = row::Scene { clock: &clock, config: self.config, options: self.options, accounts: self.accounts };
-        let text = json::document(self.options.shape, &self.gathered, &scene);
+        let text = json::document(crate::json::settled(self.options.shape, scene.config), &self.gathered, &scene);
         print(&if self.options.yaml { crate::json::yaml(&text) } else { text });
         if std::io::stdout().is_terminal() {
             print("\n");

@@ -83,7 +83,7 @@ pub struct Options {
     pub truncates: bool,
     pub json: bool,
     /// Whose shape the document has.
-    pub shape: crate::json::Shape,
+    pub shape: Option<crate::json::Shape>,
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub verbose: bool,

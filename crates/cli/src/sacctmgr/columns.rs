@@ -68,7 +68,7 @@ fn own<T>(row: &Row, of_association: impl Fn(&Limits) -> T, of_qos: impl Fn(&Qos
 }
 
 /// The value of a QOS, or the nearest from the association up.
-fn nearest<T>(
+pub(super) fn nearest<T>(
     row: &Row,
     of_association: impl Fn(&Limits) -> Option<T>,
     of_qos: impl Fn(&Qos) -> Option<T>,
@@ -82,7 +82,7 @@ fn nearest<T>(
 }
 
 /// Each amount is the nearest from the association up.
-fn nearest_amounts(
+pub(super) fn nearest_amounts(
     row: &Row,
     of_association: impl Fn(&Limits) -> Option<&Tres>,
     of_qos: impl Fn(&Qos) -> &Tres,

@@ -7,6 +7,7 @@ mod dump;
 mod entity;
 mod help;
 mod jobs;
+mod json;
 mod load;
 mod records;
 mod show;
@@ -19,6 +20,7 @@ use model::accounts::{Accounts, Field, NORMAL, Value};
 use wire::Controller;
 
 use crate::getopt::{self, Flag, flag};
+use crate::json::{Shape, Wish};
 use crate::output::print;
 use crate::table::Style;
 use crate::trouble::{self, Trouble};
@@ -35,6 +37,7 @@ pub const FLAGS: &[Flag] = &[
     flag("associations", Some('s'), getopt::Value::None),
     flag("help", Some('h'), getopt::Value::None),
     flag("immediate", Some('i'), getopt::Value::None),
+    flag("json", None, getopt::Value::Optional),
     flag("noheader", Some('n'), getopt::Value::None),
     flag("oneliner", Some('o'), getopt::Value::None),
     flag("parsable", Some('p'), getopt::Value::None),
@@ -44,6 +47,7 @@ pub const FLAGS: &[Flag] = &[
     flag("usage", None, getopt::Value::None),
     flag("verbose", Some('v'), getopt::Value::None),
     flag("version", Some('V'), getopt::Value::None),
+    flag("yaml", None, getopt::Value::Optional),
 ];
 
 #[derive(Clone, Debug, Default)]
@@ -54,6 +58,15 @@ pub struct Options {
     is_immediate: bool,
     is_quiet: bool,
     is_readonly: bool,
+    document: Option<Document>,
+}
+
+/// A document instead of a table.
+#[derive(Clone, Copy, Debug)]
+struct Document {
+    /// None: the cluster's.
+    shape: Option<Shape>,
+    is_yaml: bool,
 }
 
 pub fn run(arguments: &[String]) -> i32 {
@@ -61,7 +74,20 @@ pub fn run(arguments: &[String]) -> i32 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
+    let shape = match crate::json::wish(&parsed) {
+        Ok(Wish::Document(shape)) => shape,
+        Ok(Wish::List) => {
+            print(&crate::json::shape::list());
+            return 0;
+        }
+        Err(why) => {
+            eprintln!("sacctmgr: fatal: {why}");
+            return 1;
+        }
+    };
+    let is_yaml = parsed.has("yaml");
     let options = Options {
+        document: (is_yaml || parsed.has("json")).then_some(Document { shape, is_yaml }),
         style: accounting::style(&parsed),
         has_heading: !parsed.has("noheader"),
         with_associations: parsed.has("associations"),
@@ -122,6 +148,10 @@ fn one_command(words: &[String], options: &Options) -> i32 {
     let record = if verb == Verb::Show { find(records::RECORDS, &second) } else { None };
     let entity = find(ENTITIES, &second).filter(|entity| may(verb, *entity));
     if let (Some(record), None) = (record, entity) {
+        if options.document.is_some() {
+            eprintln!("sacctmgr: error: --json is not supported for {first} {second}");
+            return 1;
+        }
         return asked(async |controller, facts| records::show(controller, record, &words[2..], facts, options).await);
     }
     if verb == Verb::Modify && !second.is_empty() && "job".starts_with(&second) {
@@ -184,16 +214,19 @@ fn facts(config: &model::Config) -> ClusterFacts {
     gres.dedup();
     let sum = |of: fn(&model::config::NamedNode) -> u64| config.nodes.iter().map(of).sum::<u64>();
     let (cpus, memory) = (sum(|node| node.config.cpus.into()), sum(|node| node.config.memory_mb));
-    let memory = model::size::show_megabytes(memory);
     let n_nodes = config.nodes.len();
     let billing: u64 = model::capacity::billing_by_node(config).values().sum();
+    let amounts = vec![("cpu", cpus), ("mem", memory), ("node", n_nodes as u64), ("billing", billing)];
+    let memory = model::size::show_megabytes(memory);
     ClusterFacts {
         name: config.cluster_name.clone(),
         host: config.controller.host.clone(),
+        data_parser: config.controller.data_parser,
         gres,
         nodes: model::hostlist::compress(config.nodes.iter().map(|node| node.name.as_str())),
         n_nodes,
         tres: format!("cpu={cpus},mem={memory},node={n_nodes},billing={billing}"),
+        amounts,
     }
 }
 
@@ -234,6 +267,12 @@ async fn act(
     options: &Options,
 ) -> Result<i32, Trouble> {
     let all = controller.accounts().await?;
+    if let (Verb::Show, Some(document)) = (verb, options.document) {
+        let shape = document.shape.unwrap_or(cluster.data_parser);
+        let text = json::document(&all, cluster, entity, words, options, shape);
+        print(&if document.is_yaml { crate::json::yaml(&text) } else { text });
+        return Ok(0);
+    }
     if verb == Verb::Show {
         return Ok(match show::render(&all, cluster, entity, words, options) {
             Ok(text) => {

@@ -13,11 +13,15 @@ use crate::table::Table;
 pub struct ClusterFacts {
     pub name: String,
     pub host: String,
+    /// What documents are shaped like.
+    pub data_parser: crate::json::Shape,
     /// Names of the countable resources besides CPUs and memory.
     pub gres: Vec<String>,
     pub nodes: String,
     pub n_nodes: usize,
     pub tres: String,
+    /// What there is in all, by the names of resources.
+    pub amounts: Vec<(&'static str, u64)>,
 }
 
 impl ClusterFacts {
@@ -57,10 +61,23 @@ pub fn render(
     if options.has_heading {
         table.heading(&mut text);
     }
-    let mut put = |row: Row| {
+    let by_place = with_associations || entity == Entity::User && needs_place(&words.format);
+    each(all, cluster, entity, words, by_place, |row| {
         let texts: Vec<String> = fields.iter().map(|field| field.text(&row)).collect();
         table.row(texts.iter().map(String::as_str), &mut text);
-    };
+    });
+    Ok(text)
+}
+
+/// The rows that the words ask for, in their order; accounts and users once for each of their associations, if these are wanted.
+pub fn each<'a>(
+    all: &'a Accounts,
+    cluster: &'a ClusterFacts,
+    entity: Entity,
+    words: &Words,
+    with_associations: bool,
+    mut put: impl FnMut(Row<'a>),
+) {
     let blank = Row {
         all,
         cluster,
@@ -80,7 +97,7 @@ pub fn render(
     let filter = &words.filter.clone().seen_from(&cluster.name);
     match entity {
         Entity::Account => accounts(all, filter, with_associations, blank, &mut put),
-        Entity::User => users(all, filter, with_associations || needs_place(&words.format), blank, &mut put),
+        Entity::User => users(all, filter, with_associations, blank, &mut put),
         Entity::Association => {
             let mut found = places(all, cluster);
             // Of one user, by account; else as the tree has them.
@@ -124,7 +141,6 @@ pub fn render(
             }
         }
     }
-    Ok(text)
 }
 
 /// An association at its place in the tree of its cluster.
@@ -235,9 +251,21 @@ fn users<'a>(
     }
 }
 
+/// In the order of their numbers.
+const COUNTED_EVERYWHERE: [&str; 8] = ["cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"];
+
+/// The number by which a resource is known; 0: it has none.
+pub fn tres_number(cluster: &ClusterFacts, name: &str) -> u32 {
+    let fixed = (1..).zip(COUNTED_EVERYWHERE).find(|(_, known)| *known == name).map(|(number, _)| number);
+    let gres = || {
+        let own = name.strip_prefix("gres/")?;
+        (1001..).zip(&cluster.gres).find(|(_, known)| *known == own).map(|(number, _)| number)
+    };
+    fixed.or_else(gres).unwrap_or(0)
+}
+
 fn tres<'a>(cluster: &'a ClusterFacts, blank: Row<'a>, put: &mut impl FnMut(Row<'a>)) {
-    let fixed = ["cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"];
-    for (number, tres) in (1..).zip(fixed) {
+    for (number, tres) in (1..).zip(COUNTED_EVERYWHERE) {
         let (other, name) = tres.split_once('/').unwrap_or((tres, ""));
         put(Row { name, other, number, ..blank });
     }

@@ -83,15 +83,15 @@ struct Mode {
     verbose: bool,
     json: bool,
     /// Whose shape the document has.
-    shape: Shape,
+    shape: Option<Shape>,
     /// As `json`, in the other notation.
     yaml: bool,
 }
 
 impl Mode {
     /// The shape of the document, if one is wanted.
-    fn document(&self) -> Option<Shape> {
-        self.json.then_some(self.shape)
+    fn document(&self, config: &model::Config) -> Option<Shape> {
+        self.json.then(|| crate::json::settled(self.shape, config))
     }
 }
 

@@ -73,7 +73,14 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
                 other => other?,
             };
             let clock = now().at(configuration.now);
-            let mut reply = show::nodes(id, &nodes, &configuration.config, &clock, mode.style, mode.document());
+            let mut reply = show::nodes(
+                id,
+                &nodes,
+                &configuration.config,
+                &clock,
+                mode.style,
+                mode.document(&configuration.config),
+            );
             preface(&mut reply, mode, &clock, nodes.len());
             Ok(reply)
         }),
@@ -87,7 +94,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
                 Err(CallError::Refused(Reject::NotPermitted)) => show_node::as_configured(&config),
                 other => other?,
             };
-            let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document());
+            let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document(&config));
             preface(&mut reply, mode, &now(), config.partitions.len());
             Ok(reply)
         }),
@@ -157,7 +164,7 @@ fn show_jobs(id: Option<&str>, mode: Mode) -> Reply {
         let config = controller.configuration().await?.config;
         let page = controller.all_jobs(&filter).await?;
         let clock = now().at(page.now);
-        let mut reply = show::jobs(id, &page, &config, &clock, mode.style, mode.document());
+        let mut reply = show::jobs(id, &page, &config, &clock, mode.style, mode.document(&config));
         preface(&mut reply, mode, &clock, page.jobs.len());
         Ok(reply)
     })

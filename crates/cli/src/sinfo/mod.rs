@@ -71,10 +71,11 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
 pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Clock) -> Shown {
     let mut shown = Shown::default();
     let partitions = partitions(options, nodes, config);
-    if options.json && !options.shape.is_newer() {
+    let shape = json::settled(options.shape, config);
+    if options.json && !shape.is_newer() {
         let named =
             |node: &&NodeView| partitions.iter().any(|(.., own)| own.iter().any(|one| one.node.name == node.node.name));
-        shown.text = json::nodes(options.shape, "sinfo", &nodes.iter().filter(named).collect::<Vec<_>>(), config);
+        shown.text = json::nodes(shape, "sinfo", &nodes.iter().filter(named).collect::<Vec<_>>(), config);
         if options.yaml {
             shown.text = json::yaml(&shown.text);
         }
@@ -99,7 +100,7 @@ pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Cl
     // What has no order is passed over, as in Slurm.
     sort_rows(&known_sort(COLUMNS, &sort.replace("#P", &columns::CONFIGURED.to_string())), &mut groups);
     if options.json {
-        shown.text = json::groups(options.shape, config, &groups, nodes);
+        shown.text = json::groups(shape, config, &groups, nodes);
         if options.yaml {
             shown.text = json::yaml(&shown.text);
         }

@@ -72,7 +72,7 @@ pub struct Options {
     pub iterate_secs: Option<u64>,
     pub json: bool,
     /// Whose shape the document has.
-    pub shape: Shape,
+    pub shape: Option<Shape>,
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub converts: bool,

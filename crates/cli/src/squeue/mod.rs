@@ -115,7 +115,7 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
     };
     if options.json {
         let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
-        let text = json::jobs(options.shape, "squeue", &config.cluster_name, &rows);
+        let text = json::jobs(json::settled(options.shape, config), "squeue", &config.cluster_name, &rows);
         return Shown { text: if options.yaml { json::yaml(&text) } else { text }, ..Shown::default() };
     }
     let mut shown = Shown::default();

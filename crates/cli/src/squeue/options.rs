@@ -92,7 +92,7 @@ pub struct Options {
     pub sort: Option<String>,
     pub json: bool,
     /// Whose shape the document has.
-    pub shape: Shape,
+    pub shape: Option<Shape>,
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub converts: bool,

@@ -123,7 +123,7 @@ pub(crate) const TOP: &[Key] = &[
     text("CpuFreqGovernors", &[]),
     text("CredType", &["cred/none"]),
     text("CryptoType", &[]),
-    text("DataParserParameters", &[]),
+    honoured("DataParserParameters"),
     honoured("DebugFlags"),
     honoured("DefCpuPerGPU"),
     honoured("DefMemPerGPU"),

@@ -1,5 +1,6 @@
 //! What a slurm.conf says about the cluster as a whole.
 use model::config::{Config, Enforce, PartitionLimits};
+use model::data_parser::DataParser;
 use model::license;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::private::PrivateData;
@@ -8,6 +9,7 @@ use model::time::Span;
 
 use super::places;
 use super::values::{Notes, Values, is_unlimited};
+use crate::settings::DATA_PARSERS;
 
 /// Fills `config`, whose nodes are known already. What the file leaves open is as in Slurm.
 pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
@@ -95,6 +97,8 @@ fn files(values: &Values, config: &mut Config, notes: &Notes) {
     config.controller.pid_file = path("SlurmctldPidFile").unwrap_or_default();
     config.controller.log_file = path("SlurmctldLogFile").unwrap_or_default();
     config.controller.mail_program = path("MailProg").unwrap_or(config.controller.mail_program.clone());
+    let parser = values.read("DataParserParameters", DATA_PARSERS, notes, DataParser::parse);
+    config.controller.data_parser = parser.unwrap_or_default();
     let pid_file = path("SlurmdPidFile").unwrap_or_default();
     if !pid_file.is_empty() {
         config.agent.pid_file = places::one_a_node(&pid_file, config.nodes.len());
