@@ -104,7 +104,8 @@ class Spur(Cluster):
         self.environment |= {"HOME": str(self.directory), "SPUR_CONF": str(self.home / "spur.conf")}
         self.settings = self.directory / "given.conf"
         self.settings.write_text(
-            "cluster_name = 'bench'\n[controller]\nmax_job_count = 4000000\nmax_array_size = 1000001\n"
+            # Documents as the Slurm beside it writes them.
+            "cluster_name = 'bench'\n[controller]\ndata_parser = 'v0.0.38'\nmax_job_count = 4000000\nmax_array_size = 1000001\n"
             f"[[nodes]]\nnames = 'n[1-{NODES}]'\ncpus = {CPUS}\nmemory_mb = 64000\n"
             f"[[partitions]]\nname = 'debug'\nnodes = 'n[1-{NODES}]'\ndefault = true\n")
 

@@ -118,7 +118,15 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
         assert_eq!((&shown["node_count"], &shown["time_limit"]), (&number(2), &number(5)), "{line}");
         assert_eq!(shown["job_resources"]["nodes"]["allocation"][1]["name"], "n2", "{line}");
     }
-    assert_eq!(read("squeue --json")["jobs"][0]["job_state"], "RUNNING");
+    assert_eq!(read("squeue --json")["jobs"][0]["job_state"][0], "RUNNING");
+    assert_eq!(read("squeue --json=v0.0.38")["jobs"][0]["job_state"], "RUNNING");
+    assert_eq!(read("scontrol ping --json")["pings"][0]["pinged"], "UP");
+    assert_eq!(read("scontrol show licenses --json")["licenses"], serde_json::json!([]));
+    cluster.ok("scontrol create reservation reservationname=kept starttime=now+1hour duration=10 nodes=n1 user=root");
+    assert_eq!(read("scontrol show reservation --json")["reservations"][0]["node_list"], "n1");
+    assert!(read("sdiag --json")["statistics"]["jobs_submitted"].as_u64() >= Some(1));
+    assert_eq!(read("sacctmgr show qos --json")["qos"][0]["name"], "normal");
+    assert_eq!(read("sshare -a --json")["shares"]["shares"][0]["name"], "root");
     assert_eq!(read("squeue --json=v0.0.40")["jobs"][0]["job_resources"]["allocated_nodes"][0]["nodename"], "n1");
     let shown = read("sinfo --json=v0.0.41");
     assert_eq!(
@@ -136,7 +144,7 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
     let said = cluster.run("squeue --json=nonsense");
     assert_eq!((said.err.as_str(), said.code), ("squeue: fatal: Unable to find plugin: nonsense\n", 1));
     // Both notations say the same.
-    assert!(cluster.ok("squeue --yaml").starts_with("---\nmeta:\n"));
+    assert!(cluster.ok("squeue --yaml=v0.0.38").starts_with("---\nmeta:\n"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn sacct_tells_what_became_of_jobs_and_steps_at_once() {
     assert_eq!(fields, "named|a b|1|n1|1:0");
     let unknown = cluster.run("sacct -P -j 999999");
     assert_eq!((unknown.out.lines().count(), unknown.code), (1, 0), "a heading and no row");
-    let json = cluster.ok(&format!("sacct --json -j {job}"));
+    let json = cluster.ok(&format!("sacct --json=v0.0.38 -j {job}"));
     assert!(json.contains("\"current\": \"FAILED\"") && json.contains("\"return_code\": 3"), "{json}");
 }
 

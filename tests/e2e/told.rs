@@ -38,7 +38,7 @@ fn what_a_job_was_given_is_told_everywhere() {
     let sized = cluster.ok(
         "sbatch --parsable -H --sockets-per-node=1 --cores-per-socket=2 --mail-type=END,BEGIN --spread-job --wrap true",
     );
-    let document = |job: &str| cluster.ok(&format!("squeue -j {job} --json | tr -d ' \\n'"));
+    let document = |job: &str| cluster.ok(&format!("squeue -j {job} --json=v0.0.38 | tr -d ' \\n'"));
     for part in ["\"cores_per_socket\":2", "\"sockets_per_node\":1", "\"threads_per_core\":null", "[\"SPREAD_JOB\"]"] {
         assert!(document(&sized).contains(part), "{part}: {}", document(&sized));
     }
@@ -56,7 +56,7 @@ fn what_nodes_and_partitions_were_given_is_told() {
     cluster.ok("scontrol update node=n1 comment='new board' extra=x");
     assert_eq!(cluster.ok("sinfo -h -n n1 -O comment:12,extra:5").trim_end(), "new board   x");
     cluster.ok("scontrol create partition=small nodes=n1 allowaccounts=a,b denyqos=x maxcpuspernode=3");
-    let document = cluster.ok("scontrol show partition small --json | tr -d ' \\n'");
+    let document = cluster.ok("scontrol show partition small --json=v0.0.38 | tr -d ' \\n'");
     for part in ["\"allowed_accounts\":\"a,b\"", "\"denied_qos\":\"x\"", "\"maximum_cpus_per_node\":3"] {
         assert!(document.contains(part), "{part}: {document}");
     }

@@ -6,6 +6,7 @@ use model::diagnosis::{Calls, Diagnosis, Placements};
 
 use crate::context;
 use crate::getopt::{Flag, Operands, Value, flag, parse};
+use crate::json;
 use crate::output::print;
 use crate::trouble::{Trouble, connect};
 use crate::version;
@@ -14,13 +15,14 @@ use crate::zone::Clock;
 pub const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
     flag("help", Some('h'), Value::None),
-    flag("json", None, Value::None),
+    flag("json", None, Value::Optional),
     flag("reset", Some('r'), Value::None),
     flag("sort-by-id", Some('i'), Value::None),
     flag("sort-by-time", Some('t'), Value::None),
     flag("sort-by-time2", Some('T'), Value::None),
     flag("usage", None, Value::None),
     flag("version", Some('V'), Value::None),
+    flag("yaml", None, Value::Optional),
 ];
 
 pub const HELP: &str = "\
@@ -30,6 +32,8 @@ Usage: sdiag [OPTIONS]
   -i, --sort-by-id      calls sorted by their names
   -t, --sort-by-time    calls sorted by the time they took
   -T, --sort-by-time2   calls sorted by the time each took
+      --json[=PARSER]   JSON
+      --yaml[=PARSER]   YAML
 
 Help options:
   -h, --help            this text
@@ -62,10 +66,10 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&version::line());
         return 0;
     }
-    if parsed.has("json") {
-        eprintln!("sdiag: error: --json is not supported");
-        return 1;
-    }
+    let shape = match json::begin("sdiag", &parsed) {
+        Ok(shape) => shape,
+        Err(code) => return code,
+    };
     let order = match () {
         () if parsed.has("sort-by-time2") => Order::MeanTime,
         () if parsed.has("sort-by-time") => Order::Time,
@@ -79,6 +83,11 @@ pub fn run(arguments: &[String]) -> i32 {
             return Ok("Reset scheduling statistics\n".to_string());
         }
         let diagnosis = controller.diagnose().await?;
+        if parsed.has("json") || parsed.has("yaml") {
+            let config = controller.configuration().await?.config;
+            let text = json::statistics(json::settled(shape, &config), &config.cluster_name, &diagnosis);
+            return Ok(if parsed.has("yaml") { json::yaml(&text) } else { text });
+        }
         let clock = Clock::local(None, diagnosis.now);
         Ok::<String, Trouble>(render(diagnosis, &clock, order))
     });

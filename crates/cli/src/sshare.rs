@@ -6,7 +6,7 @@ use crate::output::print;
 use crate::table::{Column, Table};
 use crate::trouble::{self, Trouble};
 use crate::viewer::unreachable;
-use crate::{accounting, context, sacctmgr, users};
+use crate::{accounting, context, json, sacctmgr, users};
 
 #[rustfmt::skip]
 pub const FLAGS: &[Flag] = &[
@@ -16,6 +16,7 @@ pub const FLAGS: &[Flag] = &[
     flag("format", Some('o'), Value::Required),
     flag("help", None, Value::None),
     flag("helpformat", Some('e'), Value::None),
+    flag("json", None, Value::Optional),
     flag("long", Some('l'), Value::None),
     flag("noheader", Some('n'), Value::None),
     flag("noheader", Some('h'), Value::None),
@@ -27,6 +28,7 @@ pub const FLAGS: &[Flag] = &[
     flag("Users", Some('U'), Value::None),
     flag("verbose", Some('v'), Value::None),
     flag("version", Some('V'), Value::None),
+    flag("yaml", None, Value::Optional),
 ];
 
 pub const HELP: &str = "\
@@ -35,6 +37,7 @@ Usage:  sshare [OPTION]
   -A, --accounts=LIST   these accounts only
   -a, --all             all users
   -e, --helpformat      the names of all columns
+      --json[=PARSER]   JSON
   -l, --long            more columns
   -m, --partition       the partitions of associations too
   -h, -n, --noheader    no heading
@@ -45,6 +48,7 @@ Usage:  sshare [OPTION]
   -u, --users=LIST      these users
   -v, --verbose         display more information
   -V, --version         the version
+      --yaml[=PARSER]   YAML
 ";
 
 struct Row<'a> {
@@ -99,6 +103,12 @@ const LONG: &str =
 
 /// `cpu=78,mem=7853,energy=0,…`: every resource that Slurm counts, in minutes.
 pub fn minutes(secs: &Amounts) -> String {
+    let all = counted(secs).into_iter().map(|(name, amount)| format!("{name}={}", amount / 60));
+    all.collect::<Vec<_>>().join(",")
+}
+
+/// Every resource that Slurm counts.
+fn counted(secs: &Amounts) -> Vec<(String, u64)> {
     let fixed = [
         ("cpu", secs.cpu),
         ("mem", secs.mem),
@@ -110,8 +120,7 @@ pub fn minutes(secs: &Amounts) -> String {
         ("pages", 0),
     ];
     let others = secs.others.iter().map(|(name, amount)| (name.as_str(), *amount));
-    let all = fixed.into_iter().chain(others).map(|(name, amount)| format!("{name}={}", amount / 60));
-    all.collect::<Vec<_>>().join(",")
+    fixed.into_iter().chain(others).map(|(name, amount)| (name.to_string(), amount)).collect()
 }
 
 pub fn run(arguments: &[String]) -> i32 {
@@ -123,16 +132,26 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&names());
         return 0;
     }
+    let asked = match json::begin("sshare", &parsed) {
+        Ok(shape) => shape,
+        Err(code) => return code,
+    };
     let shown = context::ask(async {
         let (_, mut controller) = trouble::connect().await?;
         let accounts = controller.accounts().await?;
         let standing = controller.standing().await?;
-        let cluster = controller.configuration().await?.config.cluster_name;
+        let config = controller.configuration().await?.config;
+        let cluster = &config.cluster_name;
         let clusters = parsed.value("clusters").map(words).unwrap_or_default();
-        if let Some(complaint) = unreachable(&clusters, &cluster) {
+        if let Some(complaint) = unreachable(&clusters, cluster) {
             return Ok(Err(complaint));
         }
-        Ok::<_, Trouble>(render(&accounts, &standing, &cluster, &parsed))
+        if parsed.has("json") || parsed.has("yaml") {
+            let rows = rows(&accounts, &standing, cluster, &parsed);
+            let text = document(json::settled(asked, &config), cluster, &accounts, &rows);
+            return Ok(Ok(if parsed.has("yaml") { json::yaml(&text) } else { text }));
+        }
+        Ok::<_, Trouble>(render(&accounts, &standing, cluster, &parsed))
     });
     match shown {
         Ok(Ok(text)) => {
@@ -168,6 +187,17 @@ fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -
     if !parsed.has("noheader") {
         table.heading(&mut text);
     }
+    for row in rows(all, standing, cluster, parsed) {
+        let texts: Vec<String> = fields.iter().map(|field| (field.show)(&row)).collect();
+        table.row(texts.iter().map(String::as_str), &mut text);
+    }
+    Ok(text)
+}
+
+static NOBODY: std::sync::LazyLock<Place> = std::sync::LazyLock::new(Place::default);
+
+/// Who is to be shown, each before those below it.
+fn rows<'a>(all: &'a Accounts, standing: &'a Standing, cluster: &'a str, parsed: &Parsed) -> Vec<Row<'a>> {
     let list = |name: &str| -> Option<Vec<String>> {
         Some(parsed.value(name)?.split(',').map(|word| word.trim().to_lowercase()).collect())
     };
@@ -189,7 +219,6 @@ fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -
         eprint!("{}{}", told("Users", &wanted_users), told("Accounts", &accounts));
     }
     let only_users = parsed.has("Users");
-    let nobody = Place::default();
     let is_shown = |one: &Association| {
         let is_in = accounts.as_ref().is_none_or(|accounts| accounts.contains(&one.account));
         let is_wanted = match one.is_account() {
@@ -198,15 +227,59 @@ fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -
         };
         is_in && is_wanted
     };
-    for (id, _) in sacctmgr::tree(all) {
-        let one = &all.associations[&id];
-        if !is_shown(one) {
-            continue;
-        }
-        let depth = all.lineage(id).skip(1).filter(|above| is_shown(above)).count();
-        let row = Row { cluster, one, place: standing.associations.get(&id).unwrap_or(&nobody), depth };
-        let texts: Vec<String> = fields.iter().map(|field| (field.show)(&row)).collect();
-        table.row(texts.iter().map(String::as_str), &mut text);
-    }
-    Ok(text)
+    let tree = sacctmgr::tree(all).into_iter().map(|(id, _)| &all.associations[&id]);
+    let row = |one: &'a Association| {
+        let depth = all.lineage(one.id).skip(1).filter(|above| is_shown(above)).count();
+        Row { cluster, one, place: standing.associations.get(&one.id).unwrap_or(&NOBODY), depth }
+    };
+    tree.filter(|one| is_shown(one)).map(row).collect()
+}
+
+/// The same for programs.
+fn document(shape: json::Shape, cluster: &str, all: &Accounts, rows: &[Row]) -> String {
+    json::object(shape, "sshare", cluster, "shares", |json| {
+        json.list_field("shares", |json| rows.iter().for_each(|row| json.object(|json| share(row, all, json))));
+        json.field("total_shares", rows.len() as u64);
+    })
+}
+
+fn share(row: &Row, all: &Accounts, json: &mut json::Json) {
+    let Row { cluster, one, place, .. } = row;
+    let is_user = !one.is_account();
+    let parent = all.associations.get(&one.parent);
+    json.field("id", one.id);
+    json.field("cluster", *cluster);
+    json.field("name", if is_user { &one.user } else { &one.account });
+    json.field("parent", parent.map_or("", |parent| &parent.account));
+    json.field("partition", &one.partition);
+    json.real("shares_normalized", Some(place.shares_norm));
+    let shares = match one.shares {
+        Shares::Number(number) => Some(i64::from(number)),
+        Shares::Parent => None,
+    };
+    json.number("shares", shares.filter(|_| !row.is_root()));
+    json.object_field("tres", |json| {
+        let amounts = |name: &str, list: Vec<(String, u64)>, json: &mut json::Json| {
+            json.list_field(name, |json| {
+                for (name, value) in list {
+                    json.object(|json| {
+                        json.field("name", &name);
+                        json.number("value", Some(value as i64));
+                    });
+                }
+            });
+        };
+        amounts("run_seconds", counted(&place.now.run_secs), json);
+        let minutes = one.limits.grp_tres_mins.0.iter().map(|(name, most)| (name.clone(), *most));
+        amounts("group_minutes", minutes.collect(), json);
+        amounts("usage", counted(&place.now.used.map(|secs| secs as u64)), json);
+    });
+    json.real("effective_usage", Some(place.usage_effective));
+    json.real("usage_normalized", Some(place.usage_norm));
+    json.field("usage", place.now.used.billing as u64);
+    json.object_field("fairshare", |json| {
+        json.real("factor", place.fair_share);
+        json.real("level", place.level_fs);
+    });
+    json.list_field("type", |json| json.item(if is_user { "USER" } else { "ASSOCIATION" }));
 }

@@ -10,13 +10,17 @@ use crate::users::Names;
 mod job;
 mod node;
 mod partition;
+mod reservation;
 pub mod shape;
 mod sinfo;
+mod statistics;
 mod write;
 mod yaml;
 
+pub use reservation::{licenses, reservations};
 pub use shape::{Shape, Wish};
 pub use sinfo::groups;
+pub use statistics::statistics;
 pub use write::Json;
 pub use yaml::of_json as yaml;
 
@@ -26,6 +30,21 @@ use crate::version;
 /// What `--json` or `--yaml` asks for; the error is what follows `fatal: `.
 pub fn wish(parsed: &Parsed) -> Result<Wish, String> {
     shape::parse(parsed.value("json").or(parsed.value("yaml")))
+}
+
+/// As `wish`, for a program that tells the rest itself; the error is the exit code where nothing more is to be done.
+pub fn begin(program: &str, parsed: &Parsed) -> Result<Option<Shape>, i32> {
+    match wish(parsed) {
+        Ok(Wish::Document(shape)) => Ok(shape),
+        Ok(Wish::List) => {
+            crate::output::print(&shape::list());
+            Err(0)
+        }
+        Err(why) => {
+            eprintln!("{program}: fatal: {why}");
+            Err(1)
+        }
+    }
 }
 
 /// As `wish`, where a list was asked for elsewhere.
@@ -73,11 +92,20 @@ pub fn partitions(shape: Shape, config: &Config, partitions: &[&Partition], node
 
 /// The envelope that all answers share, around one list.
 pub fn document(shape: Shape, program: &str, cluster: &str, name: &str, items: impl FnOnce(&mut Json)) -> String {
+    envelope(shape, program, cluster, |json| json.list_field(name, items))
+}
+
+/// The same around one object.
+pub fn object(shape: Shape, program: &str, cluster: &str, name: &str, fill: impl FnOnce(&mut Json)) -> String {
+    envelope(shape, program, cluster, |json| json.object_field(name, fill))
+}
+
+fn envelope(shape: Shape, program: &str, cluster: &str, content: impl FnOnce(&mut Json)) -> String {
     let mut json = Json::new(shape);
     let parts: Vec<u64> = version::SLURM.split('.').filter_map(|part| part.parse().ok()).collect();
     json.object(|json| {
         if shape.is_newer() {
-            json.list_field(name, items);
+            content(json);
             newer_meta(shape, program, cluster, &parts, json);
             json.list_field("errors", |_| {});
             json.list_field("warnings", |_| {});
@@ -98,7 +126,7 @@ pub fn document(shape: Shape, program: &str, cluster: &str, name: &str, items: i
             });
         });
         json.list_field("errors", |_| {});
-        json.list_field(name, items);
+        content(json);
     });
     json.finish()
 }

@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn newer_parsers_have_numbers_and_states_of_their_own() {
-        let Ok(shape::Wish::Document(shape)) = shape::parse(Some("v0.0.41")) else { panic!("a parser's name") };
+        let shape = Shape::parse("v0.0.41").expect("a parser's name");
         let mut json = Json::new(shape);
         json.object(|json| {
             json.list_field("jobs", |json| {

@@ -4,6 +4,7 @@ sacctmgr [<OPTION>] [<COMMAND>]
     Valid <OPTION> values are:
      -h or --help: this text
      -i or --immediate: commit changes immediately
+     --json[=PARSER], --yaml[=PARSER]: entities that are listed as JSON or YAML
      -n or --noheader: no heading above what is listed
      -o or --oneliner: one record a line, as always
      -p or --parsable: fields with a '|' after each

@@ -20,7 +20,7 @@ use model::accounts::{Accounts, Field, NORMAL, Value};
 use wire::Controller;
 
 use crate::getopt::{self, Flag, flag};
-use crate::json::{Shape, Wish};
+use crate::json::Shape;
 use crate::output::print;
 use crate::table::Style;
 use crate::trouble::{self, Trouble};
@@ -74,16 +74,9 @@ pub fn run(arguments: &[String]) -> i32 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let shape = match crate::json::wish(&parsed) {
-        Ok(Wish::Document(shape)) => shape,
-        Ok(Wish::List) => {
-            print(&crate::json::shape::list());
-            return 0;
-        }
-        Err(why) => {
-            eprintln!("sacctmgr: fatal: {why}");
-            return 1;
-        }
+    let shape = match crate::json::begin("sacctmgr", &parsed) {
+        Ok(shape) => shape,
+        Err(code) => return code,
     };
     let is_yaml = parsed.has("yaml");
     let options = Options {

@@ -106,3 +106,53 @@ fn users_who_take_over_a_limit_are_told_too() {
     assert!(told.contains("U = bob") && !told.contains("U = eve"), "{told}");
     assert!(!modify("where name=a set grpjobs=3").contains("U = "));
 }
+
+/// The entities as a program reads them.
+fn read_back(all: &Accounts, entity: Entity, text: &str) -> serde_json::Value {
+    let words = read(entity, text, Begin::Conditions).unwrap();
+    let facts = ClusterFacts { name: "main".into(), gres: vec!["gpu".into()], ..ClusterFacts::default() };
+    let text = super::json::document(all, &facts, entity, &words, &Options::default(), Default::default());
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+#[test]
+fn entities_are_documents_as_slurms_clients_read_them() {
+    let mut all = Accounts::default();
+    let mut qos = model::accounts::Qos { id: 3, name: "fast".into(), priority: 7, ..Default::default() };
+    qos.flags.insert("DenyOnLimit".into());
+    qos.limits.max_jobs_per_user = Some(5);
+    qos.limits.max_tres_per_user.0.insert("gres/gpu".into(), 2);
+    all.qos.insert("fast".into(), qos);
+    let read = read_back(&all, Entity::Qos, "");
+    let qos = &read["qos"][0];
+    assert_eq!(qos["flags"], serde_json::json!(["DENY_ON_LIMIT"]));
+    assert_eq!(qos["priority"], serde_json::json!({"set": true, "infinite": false, "number": 7}));
+    let max = &qos["limits"]["max"];
+    assert_eq!(max["jobs"]["active_jobs"]["per"]["user"]["number"], 5);
+    assert_eq!(max["jobs"]["active_jobs"]["per"]["account"]["infinite"], true);
+    let gpus = serde_json::json!([{"type": "gres", "name": "gpu", "id": 1001, "count": 2}]);
+    assert_eq!(max["tres"]["per"]["user"], gpus);
+
+    let own = |id, parent, account: &str, user: &str| Association {
+        id,
+        parent,
+        account: account.into(),
+        user: user.into(),
+        ..Default::default()
+    };
+    for one in [own(1, 0, "root", ""), own(2, 1, "physics", ""), own(3, 2, "physics", "bob")] {
+        all.associations.insert(one.id, one);
+    }
+    all.associations.get_mut(&2).unwrap().limits.max_wall = Some(60);
+    let bob = model::accounts::User { name: "bob".into(), default_account: "physics".into(), ..Default::default() };
+    all.users.insert("bob".into(), bob);
+    let read = read_back(&all, Entity::Association, "user=bob");
+    let [place] = &read["associations"].as_array().expect("a list")[..] else { panic!("one place: {read}") };
+    assert_eq!((&place["cluster"], &place["lineage"]), (&"main".into(), &"/physics/0-bob/".into()));
+    assert_eq!(place["max"]["jobs"]["per"]["wall_clock"]["number"], 60, "the account's holds for its users");
+    assert_eq!(place["is_default"], true);
+    let read = read_back(&all, Entity::User, "withassoc");
+    assert_eq!(read["users"][0]["default"]["account"], "physics");
+    assert_eq!(read["users"][0]["associations"][0]["id"], 3);
+    assert_eq!(read_back(&all, Entity::Tres, "")["TRES"][8]["name"], "gpu");
+}

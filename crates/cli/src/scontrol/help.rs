@@ -7,7 +7,9 @@ scontrol [<OPTION>] [<COMMAND>]      without a command: commands are read from s
   -a, --all        also hidden partitions
   -d, --details    more about each thing shown
   -o, --oneliner   each thing on one line
-      --json       JSON instead of text, for show job, node and partition
+      --json[=PARSER], --yaml[=PARSER]
+                   JSON or YAML instead of text, for ping and show job, node,
+                   partition, reservation, licenses and burstbuffer
   -Q, --quiet      no messages about what failed; the exit code tells
   -h, --help       this text
   -V, --version    the version

@@ -2,21 +2,53 @@
 use model::members::{MemberView, Members, Wish};
 
 use super::{Reply, asking};
+use crate::json::{self, Shape};
+
+/// A controller, and whether it answers.
+pub struct Pinged {
+    pub host: String,
+    /// `primary`, `backup`, `backup2`.
+    pub mode: String,
+    pub answers: bool,
+}
+
+impl Pinged {
+    pub fn line(&self) -> String {
+        let Pinged { host, mode, answers } = self;
+        format!("Slurmctld({mode}) at {host} is {}\n", if *answers { "UP" } else { "DOWN" })
+    }
+}
 
 /// The one that leads is the primary; the others are its backups, in the order of their numbers.
-pub fn ping(members: &Members) -> String {
-    let mut text = String::new();
-    let line = |mode: &str, member: &MemberView| {
+pub fn ping(members: &Members) -> Vec<Pinged> {
+    let pinged = |mode: String, member: &MemberView| {
         let host = if member.host.is_empty() { &member.address } else { &member.host };
-        format!("Slurmctld({mode}) at {host} is {}\n", if member.answers { "UP" } else { "DOWN" })
+        Pinged { host: host.clone(), mode, answers: member.answers }
     };
-    members.members.iter().filter(|member| member.is_leader).for_each(|leader| text.push_str(&line("primary", leader)));
+    let leaders = members.members.iter().filter(|member| member.is_leader);
     let n_backups = members.members.iter().filter(|member| !member.is_leader).count();
-    for (number, member) in (1..).zip(members.members.iter().filter(|member| !member.is_leader)) {
+    let backups = (1..).zip(members.members.iter().filter(|member| !member.is_leader)).map(|(number, member)| {
         let mode = if n_backups == 1 { "backup".to_owned() } else { format!("backup{number}") };
-        text.push_str(&line(&mode, member));
-    }
-    text
+        pinged(mode, member)
+    });
+    leaders.map(|leader| pinged("primary".into(), leader)).chain(backups).collect()
+}
+
+/// The same for programs; how long the asking took is the first one's latency.
+pub fn document(shape: Shape, cluster: &str, all: &[Pinged], micros: u64) -> String {
+    json::document(shape, "scontrol", cluster, "pings", |json| {
+        for one in all {
+            let is_primary = one.mode == "primary";
+            json.object(|json| {
+                json.field("hostname", &one.host);
+                json.field("pinged", if one.answers { "UP" } else { "DOWN" });
+                json.field("responding", one.answers);
+                json.field("latency", if is_primary { micros } else { 0 });
+                json.field("mode", &one.mode);
+                json.field("primary", is_primary);
+            });
+        }
+    })
 }
 
 /// `takeover [INDEX]`: a backup leads from now on, the first that is able to if none is named.

@@ -6,9 +6,10 @@ use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::{Reject, hostlist};
 use wire::{CallError, Controller};
 
+use self::members::Pinged;
 use crate::context::{self, block_on};
 use crate::getopt::{Flag, Operands, Value, flag, parse as read_options};
-use crate::json::{Shape, Wish};
+use crate::json::Shape;
 use crate::output::print;
 use crate::trouble::{self, Trouble, connect};
 use crate::version;
@@ -28,6 +29,7 @@ mod pidinfo;
 mod reboot;
 mod record;
 pub mod reservation;
+pub mod reserved;
 mod resized;
 mod script;
 pub mod show;
@@ -154,16 +156,9 @@ pub fn run(arguments: &[String]) -> i32 {
         eprintln!("scontrol: error: '{cluster}' can't be reached now, or it is an invalid entry for --cluster.");
         return 1;
     }
-    let shape = match crate::json::wish(&parsed) {
-        Ok(Wish::Document(shape)) => shape,
-        Ok(Wish::List) => {
-            print(&crate::json::shape::list());
-            return 0;
-        }
-        Err(why) => {
-            eprintln!("scontrol: fatal: {why}");
-            return 1;
-        }
+    let shape = match crate::json::begin("scontrol", &parsed) {
+        Ok(shape) => shape,
+        Err(code) => return code,
     };
     let mut mode = Mode {
         shape,
@@ -267,7 +262,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::OneLiner => switch(|| mode.style.one_line = true),
         Keyword::Quiet => switch(|| mode.quiet = true),
         Keyword::Verbose => switch(|| (mode.quiet, mode.verbose) = (false, true)),
-        Keyword::Ping => ping(),
+        Keyword::Ping => ping(*mode),
         Keyword::Takeover => members::takeover(rest),
         Keyword::Reconfigure => reconfigure(),
         Keyword::Show if rest.is_empty() => too_few(),
@@ -357,23 +352,34 @@ fn worded(text: &str) -> &str {
     if text == Reject::NotPermitted.to_string() { "Invalid user id" } else { text }
 }
 
-fn ping() -> Reply {
+fn ping(mode: Mode) -> Reply {
+    let begun = std::time::Instant::now();
     let outcome = block_on(async {
         let (_, mut controller) = connect().await?;
         let answer = controller.ping().await?;
+        let micros = begun.elapsed().as_micros() as u64;
         let members = controller.members().await?;
-        Ok::<_, Trouble>((answer, members))
+        let pinged = match members.members.len() > 1 {
+            true => members::ping(&members),
+            false => vec![Pinged { host: answer.host, mode: answer.mode, answers: true }],
+        };
+        let config = if mode.json { controller.configuration().await?.config } else { Default::default() };
+        Ok::<_, Trouble>((pinged, micros, config))
     });
+    let told = |pinged: &[Pinged], micros: u64, config: &model::Config| match mode.document(config) {
+        Some(shape) => members::document(shape, &config.cluster_name, pinged, micros),
+        None => pinged.iter().map(Pinged::line).collect(),
+    };
     match outcome {
-        Ok((_, members)) if members.members.len() > 1 => Reply::text(members::ping(&members)),
-        Ok((answer, _)) => Reply::text(format!("Slurmctld({}) at {} is UP\n", answer.mode, answer.host)),
+        Ok((pinged, micros, config)) => Reply::text(told(&pinged, micros, &config)),
         Err(Trouble::NoCluster(text)) => Reply::failed(&format!("scontrol: error: {text}")),
         Err(Trouble::Call(_)) => {
             let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-            let stars = "*".repeat(41);
-            let out = format!(
-                "Slurmctld(primary) at {host} is DOWN\n{stars}\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n{stars}\n"
-            );
+            let mut out = told(&[Pinged { host, mode: "primary".into(), answers: false }], 0, &Default::default());
+            if !mode.json {
+                let stars = "*".repeat(41);
+                out += &format!("{stars}\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n{stars}\n");
+            }
             Reply { code: 1, ..Reply::text(out) }
         }
     }

@@ -45,7 +45,11 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     }
     let id = glued.or_else(|| rest.get(1).cloned());
     let id = id.as_deref();
-    if mode.json && !matches!(entity, Entity::Job | Entity::Node | Entity::Partition | Entity::BurstBuffer) {
+    let can_be_document = matches!(
+        entity,
+        Entity::Job | Entity::Node | Entity::Partition | Entity::BurstBuffer | Entity::Reservation | Entity::Licenses
+    );
+    if mode.json && !can_be_document {
         return Reply::failed(&format!("scontrol: error: --json is not supported for show {}", rest[0]));
     }
     match entity {
@@ -113,11 +117,20 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             let reservations = controller.reservations().await?;
             // Nodes may be private; then only their names are shown.
             let nodes = controller.nodes().await.unwrap_or_default();
+            let config = controller.configuration().await?.config;
             let clock = now();
-            Ok(show_reservation::reservations(id, &reservations, &nodes, &clock, mode.style))
+            Ok(match mode.document(&config) {
+                Some(shape) => {
+                    let whose = (shape, config.cluster_name.as_str());
+                    show_reservation::document(id, &reservations, &nodes, &clock, whose)
+                }
+                None => show_reservation::reservations(id, &reservations, &nodes, &clock, mode.style),
+            })
         }),
         Entity::Licenses => only_asking("slurm_load_licenses error", async |controller| {
-            Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style))
+            let config = controller.configuration().await?.config;
+            let as_json = mode.document(&config).map(|shape| (shape, config.cluster_name.as_str()));
+            Ok(show_reservation::licenses(id, &controller.licenses().await?, mode.style, as_json))
         }),
         Entity::Associations | Entity::Topology | Entity::Topoconf => unreachable!("told apart before"),
         Entity::BurstBuffer => only_asking("slurm_load_burst_buffer error", async |controller| {

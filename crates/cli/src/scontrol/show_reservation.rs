@@ -1,12 +1,13 @@
 //! `scontrol show reservation` and `show licenses`.
 use model::request::{LicenseView, NodeView};
-use model::reservation::Flag;
 use model::{Reservation, Timestamp, duration, hostlist, license};
 
 use crate::zone::Clock;
 
 use super::Reply;
 use super::record::{Style, close, or_null};
+use super::reserved::Reserved;
+use crate::json::{self, Shape};
 
 pub fn reservations(name: Option<&str>, all: &[Reservation], nodes: &[NodeView], clock: &Clock, style: Style) -> Reply {
     let found: Vec<&Reservation> = all.iter().filter(|one| name.is_none_or(|name| one.name == name)).collect();
@@ -25,30 +26,9 @@ pub fn state(reservation: &Reservation, now: Timestamp) -> &'static str {
     if reservation.is_active(now) { "ACTIVE" } else { "INACTIVE" }
 }
 
-/// Its present or next time; one that floats stays ahead.
-pub fn times(reservation: &Reservation, now: Timestamp) -> (Timestamp, Timestamp) {
-    match reservation.has(Flag::TimeFloat) {
-        true => reservation.window_after(now).unwrap_or_default(),
-        false => (reservation.start, reservation.end),
-    }
-}
-
 fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: Style, out: &mut String) {
-    let (start, end) = times(reservation, clock.now());
-    let own = crate::node_view::named(nodes, &reservation.nodes);
-    let own = || own.iter().copied();
-    let cpus_of = |view: &NodeView| match reservation.cpus.is_empty() {
-        true => view.node.config.cpus,
-        false => reservation.cpus.get(&view.node.name).copied().unwrap_or(0),
-    };
-    let n_cpus: u32 = own().map(cpus_of).sum();
-    let n_cores: u32 = own().map(|view| cpus_of(view) / view.node.config.threads_per_core.max(1)).sum();
+    let Reserved { start, end, n_cores, tres } = Reserved::of(reservation, nodes, clock.now());
     let list = hostlist::compress(reservation.nodes.iter().map(|name| name.as_str()));
-    let mut tres = Vec::new();
-    if n_cpus > 0 {
-        tres.push(format!("cpu={n_cpus}"));
-    }
-    tres.extend(reservation.licenses.iter().map(|one| format!("license/{}={}", one.name, one.count)));
     let delay = reservation.max_start_delay.map_or("(null)".into(), |span| duration::show(span.secs()));
     let licenses = license::show(&reservation.licenses, ",");
     let mut lines = vec![
@@ -67,7 +47,7 @@ fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: St
             or_null(&reservation.partition),
             reservation.flags_text(),
         ),
-        format!("TRES={}", or_null(&tres.join(","))),
+        format!("TRES={}", or_null(&tres)),
         format!(
             "Users={} Groups={} Accounts={} Licenses={} State={} BurstBuffer={} Watts=n/a",
             or_null(&reservation.users.show()),
@@ -85,7 +65,24 @@ fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: St
     close(style, &lines, out);
 }
 
-pub fn licenses(name: Option<&str>, all: &[LicenseView], style: Style) -> Reply {
+/// The same for programs; whoever is not there is no reason to fail.
+pub fn document(
+    name: Option<&str>,
+    all: &[Reservation],
+    nodes: &[NodeView],
+    clock: &Clock,
+    (shape, cluster): (Shape, &str),
+) -> Reply {
+    let found = all.iter().filter(|one| name.is_none_or(|name| one.name == name));
+    let list: Vec<_> = found.map(|one| (one, Reserved::of(one, nodes, clock.now()))).collect();
+    Reply::text(json::reservations(shape, cluster, &list))
+}
+
+pub fn licenses(name: Option<&str>, all: &[LicenseView], style: Style, as_json: Option<(Shape, &str)>) -> Reply {
+    if let Some((shape, cluster)) = as_json {
+        let found: Vec<&LicenseView> = all.iter().filter(|one| name.is_none_or(|name| one.name == name)).collect();
+        return Reply::text(json::licenses(shape, cluster, &found));
+    }
     if all.is_empty() {
         return Reply::text("No licenses configured in Slurm.\n".into());
     }

@@ -1,7 +1,8 @@
 //! `sinfo -T`: the reservations.
 use model::{Reservation, duration, hostlist};
 
-use crate::scontrol::show_reservation::{state, times};
+use crate::scontrol::reserved::times;
+use crate::scontrol::show_reservation::state;
 use crate::zone::Clock;
 
 pub fn table(reservations: &[Reservation], clock: &Clock, heading: bool) -> String {

@@ -237,7 +237,7 @@ fn steps_include_the_batch_scripts() {
 
 #[test]
 fn json_has_every_field_that_clients_read() {
-    let read: serde_json::Value = serde_json::from_str(&shown("--json -j 496").0).expect("it is JSON");
+    let read: serde_json::Value = serde_json::from_str(&shown("--json=v0.0.38 -j 496").0).expect("it is JSON");
     assert_eq!(read["meta"]["Slurm"]["release"], "22.05.8");
     let [job] = &read["jobs"].as_array().expect("a list")[..] else { panic!("one job") };
     assert_eq!(job["job_id"], 496);
@@ -247,6 +247,19 @@ fn json_has_every_field_that_clients_read() {
     assert_eq!(job["user_name"], "root");
     assert_eq!(job["array_task_id"], serde_json::Value::Null);
     assert_eq!(job["job_resources"]["allocated_nodes"][0]["nodename"], "n1");
+}
+
+#[test]
+fn without_a_name_documents_are_shaped_as_current_clients_expect() {
+    let read: serde_json::Value = serde_json::from_str(&shown("--json -j 496").0).expect("it is JSON");
+    assert_eq!(read["meta"]["plugin"]["data_parser"], "data_parser/v0.0.43");
+    assert_eq!(read["jobs"][0]["job_state"][0], "RUNNING");
+    assert_eq!(read["jobs"][0]["time_limit"]["number"], 60);
+    let mut config = fixture::config();
+    config.controller.data_parser = model::data_parser::DataParser::parse("v0.0.38").expect("a name");
+    let Ok(Asked::Show(options)) = parse(&["--json".into()], &|_| None) else { panic!("it shows") };
+    let text = render(&options, &JobsPage::default(), &config, &fixture::clock()).text;
+    assert!(text.contains("openapi/v0.0.38"), "the cluster has chosen otherwise");
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn show(stage: &mut Stage, arguments: &[String]) -> Said {
             let all: Vec<_> = stage.cluster.reservations().map(|one| (**one).clone()).collect();
             scontrol::show_reservation::reservations(id, &all, &nodes(stage), &clock, style)
         }
-        Some(Entity::Licenses) => scontrol::show_reservation::licenses(id, &stage.cluster.licenses(), style),
+        Some(Entity::Licenses) => scontrol::show_reservation::licenses(id, &stage.cluster.licenses(), style, None),
         other => panic!("scenarios do not know scontrol show {what} ({other:?})"),
     };
     Said { text: reply.out + &reply.err, code: reply.code }
