@@ -60,6 +60,13 @@ fn a_script_changes_refuses_and_speaks() {
     let said = "sbatch: error: not today,\nsbatch: error: user UID\nsbatch: error: nor tomorrow\n\
                 sbatch: error: Batch job submission failed: Unspecified error";
     assert_eq!((refused.err.trim(), refused.code), (said.replace("UID", &uid).as_str(), 1));
+    // The messages of a script that let it pass stand before another's refusal; components are told apart.
+    let elsewhere = cluster.run("sbatch -J changed -n1 -p nosuch,main --wrap true").err;
+    let said = "sbatch: error: You asked for 1 of main\nsbatch: error: invalid partition specified: nosuch\n\
+                sbatch: error: Batch job submission failed: Invalid partition name specified";
+    assert_eq!(elsewhere.trim(), said);
+    let parts = cluster.run("sbatch -J changed -n1 : -J refused -n2 --wrap true").err;
+    assert!(parts.starts_with("sbatch: error: 0: You asked for 1 of main\nsbatch: error: 1: not today,"), "{parts}");
     let late = cluster.run("srun -J late true");
     let said = "srun: error: Unable to allocate resources: \
                 Requested time limit is invalid (missing or exceeds some limit)";

@@ -167,7 +167,7 @@ fn obstacle(reason: Option<Reason>) -> Option<&'static str> {
 
 /// What the site's own script gives as its reason.
 pub fn site_says(program: Program, error: &CallError) {
-    if let CallError::Refused(reject @ Reject::BySite { .. }) = error {
+    if let CallError::Refused(reject @ (Reject::BySite { .. } | Reject::Told { .. })) = error {
         reject.details().lines().for_each(|line| eprintln!("{}: error: {line}", program.name()));
     }
 }

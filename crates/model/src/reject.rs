@@ -110,6 +110,11 @@ pub enum Reject {
         code: u32,
         told: String,
     },
+    /// As `why`; the site's own script, which had let it pass, has said something too.
+    Told {
+        told: String,
+        why: Box<Reject>,
+    },
     /// A bug: the entry was not applied.
     Internal(String),
 }
@@ -209,6 +214,7 @@ impl fmt::Display for Reject {
             Reject::ScriptTooLong => "Pathname of a file, directory or other parameter too long",
             Reject::BadNice => "Invalid --nice value",
             Reject::JobHeld => "Job is in held state, pending scheduler release",
+            Reject::Told { why, .. } => return why.fmt(out),
             Reject::BySite { code, .. } => return out.write_str(&crate::error_texts::text(*code)),
             Reject::Internal(what) => return write!(out, "Internal error: {what}"),
         };
@@ -222,6 +228,7 @@ impl Reject {
         match self {
             Reject::BadBuffer(details) | Reject::BufferNotPermitted(details) => details.clone(),
             Reject::BySite { told, .. } => told.clone(),
+            Reject::Told { told, why } => format!("{told}\n{}", why.details()),
             Reject::UnknownPartition(name) => format!("invalid partition specified: {name}"),
             Reject::NoNodeHas(lack) => lack.words().to_string(),
             Reject::Limit(reason) => reason.word().to_string(),

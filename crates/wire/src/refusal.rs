@@ -41,6 +41,7 @@ impl From<Status> for CallError {
 
 fn code(reject: &Reject) -> Code {
     match reject {
+        Reject::Told { why, .. } => code(why),
         Reject::NoSuchJob
         | Reject::NoSuchStep
         | Reject::NoSuchNode(_)

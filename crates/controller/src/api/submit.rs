@@ -7,7 +7,8 @@ use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
 use super::{Answer, Api, read, refused};
-use crate::door::submission;
+use crate::door::{Refusal, submission};
+use crate::job_submit::with_words;
 use crate::names::Names;
 
 pub async fn submit(
@@ -28,19 +29,20 @@ pub async fn submit(
     let mut blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
     let screened = api.screen.submission(&api.published.now(), by, &mut specs, &mut blobs).await;
     let told = screened.map_err(|reject| to_status(&reject))?;
-    has_short_script(&api.published.now(), &specs, &blobs).map_err(|reject| to_status(&reject))?;
+    let refuse = |reject: Reject| to_status(&with_words(reject, &told));
+    has_short_script(&api.published.now(), &specs, &blobs).map_err(refuse)?;
     if !specs.iter().all(|spec| state::fits_its_reservations(&api.published.now(), spec)) {
-        return Err(to_status(&Reject::NeverFits));
+        return Err(refuse(Reject::NeverFits));
     }
     if request.test_only {
-        let text =
-            try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(|reject| to_status(&reject))?;
+        let text = try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(refuse)?;
         return Ok(Response::new(SubmitReply { job: 0, text, told }));
     }
-    api.plugin.validate(by, &specs, &blobs).await.map_err(|reject| to_status(&reject))?;
+    api.plugin.validate(by, &specs, &blobs).await.map_err(refuse)?;
     match api.door.submit(by, specs, blobs, request_id).await {
         Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new(), told })),
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
+        Err(Refusal::Rejected(reject)) => Err(refuse(reject)),
         Err(refusal) => Err(refused(&refusal)),
     }
 }

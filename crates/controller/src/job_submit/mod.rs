@@ -56,8 +56,9 @@ impl Screen {
         blobs: &mut Vec<Blob>,
     ) -> Result<String, Reject> {
         let mut told = Vec::new();
+        let is_whole = specs.len() == 1;
         for plugin in &cluster.config().hooks.job_submit {
-            for spec in &mut *specs {
+            for (component, spec) in specs.iter_mut().enumerate() {
                 match plugin.as_str() {
                     "all_partitions" if spec.partitions.is_empty() => {
                         spec.partitions = cluster.config().partitions.iter().map(|one| one.name.clone()).collect();
@@ -67,11 +68,17 @@ impl Screen {
                     "require_timelimit" => {
                         return Err(Reject::BySite { code: MISSING_TIME_LIMIT, told: String::new() });
                     }
-                    script => told.push(self.submit(script, cluster, by, spec, blobs).await?),
+                    script => match self.submit(script, cluster, by, spec, blobs).await {
+                        Ok(said) => told.extend(said_of(component, is_whole, &said)),
+                        Err(Reject::BySite { code, told: said }) => {
+                            told.extend(said_of(component, is_whole, &said));
+                            return Err(Reject::BySite { code, told: told.join("\n") });
+                        }
+                        Err(other) => return Err(with_words(other, &told.join("\n"))),
+                    },
                 }
             }
         }
-        told.retain(|text| !text.is_empty());
         Ok(told.join("\n"))
     }
 
@@ -170,6 +177,20 @@ impl Screen {
     }
 }
 
+/// Lines of a component of a heterogeneous job begin with its number.
+fn said_of(component: usize, is_whole: bool, said: &str) -> Vec<String> {
+    let line = |line: &str| if is_whole { line.to_owned() } else { format!("{component}: {line}") };
+    said.lines().map(line).collect()
+}
+
+/// A refusal, beside what the site had to say to the user.
+pub fn with_words(why: Reject, told: &str) -> Reject {
+    match told {
+        "" => why,
+        told => Reject::Told { told: told.to_owned(), why: Box::new(why) },
+    }
+}
+
 /// A script with a fault has no say, as in Slurm: its site's users are not to suffer from it. The log has the fault.
 fn accepted(edited: &Edited, told: String) -> Result<(), Reject> {
     match edited.code {
@@ -259,6 +280,16 @@ mod tests {
         assert_eq!(entries(&variables(text)).unwrap(), text.as_bytes());
         assert!(entries(&json!({"A": "b\0c"})).is_err());
         assert!(entries(&json!({"A": {}})).is_err());
+    }
+
+    #[test]
+    fn components_are_told_apart() {
+        assert_eq!(said_of(0, true, "a\nb"), ["a", "b"]);
+        assert_eq!(said_of(2, false, "a\nb"), ["2: a", "2: b"]);
+        let refused = with_words(Reject::UnknownPartition("x".into()), "a");
+        assert_eq!(refused.to_string(), "Invalid partition name specified");
+        assert_eq!(refused.details(), "a\ninvalid partition specified: x");
+        assert_eq!(with_words(Reject::BadQos, ""), Reject::BadQos);
     }
 
     #[test]

@@ -36,6 +36,8 @@ fn try_edit(wanted: &Edit, told: &Told) -> Result<(i64, Map<String, Json>), Stri
         slurm.set(name, collector(&lua, &formats, told).map_err(short)?).map_err(short)?;
     }
     begin(&lua, &wanted.script, wanted.text.as_bytes())?;
+    // What is said while it loads is about no job; it is loaded for every one.
+    told.borrow_mut().clear();
     let called: mlua::Function = lua
         .globals()
         .get(wanted.function.as_str())
@@ -112,7 +114,7 @@ mod tests {
         let Json::Object(table) = table else { unreachable!() };
         let wanted = Edit {
             script: "job_submit.lua".into(),
-            text: format!("function slurm_job_submit(job, parts, uid) {text} end"),
+            text: format!("slurm.log_user('loaded') function slurm_job_submit(job, parts, uid) {text} end"),
             function: "slurm_job_submit".into(),
             table,
             others: vec![json!({"debug": {"name": "debug"}}), json!(7)],
