@@ -125,7 +125,8 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
     cluster.ok("scontrol create reservation reservationname=kept starttime=now+1hour duration=10 nodes=n1 user=root");
     assert_eq!(read("scontrol show reservation --json")["reservations"][0]["node_list"], "n1");
     assert!(read("sdiag --json")["statistics"]["jobs_submitted"].as_u64() >= Some(1));
-    assert_eq!(read("sacctmgr show qos --json")["qos"][0]["name"], "normal");
+    cluster.ok("sacctmgr -i add qos fast priority=7");
+    assert_eq!(read("sacctmgr show qos fast --json")["qos"][0]["priority"], number(7));
     assert_eq!(read("sshare -a --json")["shares"]["shares"][0]["name"], "root");
     assert_eq!(read("squeue --json=v0.0.40")["jobs"][0]["job_resources"]["allocated_nodes"][0]["nodename"], "n1");
     let shown = read("sinfo --json=v0.0.41");

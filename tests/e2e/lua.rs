@@ -179,7 +179,9 @@ fn a_submission_that_makes_no_sense_is_refused_in_slurms_words() {
     site.write("bare.sh", BARE);
     refused(
         "sbatch -N0 bare.sh",
-        &format!("sbatch: error: burst_buffer/lua: a job without nodes has no buffer\n{INVALID}"),
+        &format!(
+            "sbatch: error: burst_buffer/lua: a job without nodes has no buffer\nsbatch: error:   #BB_LUA\nsbatch: error:   ^^^^^^^\n{INVALID}"
+        ),
     );
     let said = site.cluster.run("salloc --bb='capacity=1K' true");
     assert!(said.err.ends_with("Burst Buffer request invalid\n") && said.code == 1, "{said:?}");
