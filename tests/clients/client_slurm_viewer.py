@@ -17,9 +17,9 @@ async def look():
     assert await slurm.partition_info()
     nodes = await slurm.nodes()
     assert {node.node_name for node in nodes} == {"n1", "n2"}, nodes
-    queue = await slurm.queue()
+    queue = await slurm.queue(False)
     assert int(job) in [int(one.job_id) for one in queue], queue
-    await slurm.jobs(1)
+    await slurm.jobs(1, False)
 
 
 asyncio.run(look())
