@@ -9,9 +9,9 @@ use crate::hash::{self, ChunkHash};
 
 /// What a worker reads at once where every call may go to a server.
 pub const BLOCK_BYTES: usize = 512 << 10;
-/// Where the kernel keeps the pages, larger writes ask it for larger stretches of memory: fewer steps up to here, but on a machine
-/// that has been up for a while it soon spends more time on finding those than on copying.
-const LOCAL_BLOCK_BYTES: usize = 128 << 10;
+/// Where the kernel keeps the pages, larger writes ask it for larger stretches of memory, and on a machine that has been up for a
+/// while it spends more time on finding those than on copying: 4 GiB in 1.1 s so, in 4.4 s with blocks of 128 KiB, in the same minute.
+const LOCAL_BLOCK_BYTES: usize = 32 << 10;
 
 /// What stopped a copy, and on which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
