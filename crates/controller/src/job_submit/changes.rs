@@ -1,14 +1,13 @@
 //! What `scontrol update job` asks for, as a script sees it: fields that are not said are as if nobody had said them.
 use model::dependency;
-use model::spec::{Memory, TimeLimit};
+use model::spec::Memory;
 use model::update::{JobChanges, TimeLimitChange};
-use model::{Reject, gres, hostlist, license};
+use model::{Reject, hostlist, license};
 use serde_json::{Map, Value, json};
 
-use super::fields::limit;
 use super::values::{
-    INFINITE, NO_SHORT_VALUE, NO_VALUE, by_script, count, flag, moment, nodes, number, or_none, short_or_none, text,
-    words, wrong,
+    NICE_OFFSET, NO_SHORT_VALUE, NO_VALUE, by_script, count, dependency_text, devices, flag, joined, limit, minutes,
+    moment, nodes, number, or_none, short_or_none, text, words, wrong,
 };
 
 type Get = fn(&JobChanges) -> Value;
@@ -113,7 +112,7 @@ const OTHERS: &[Field] = &[
     ),
     (
         "dependency",
-        |changes| changes.dependency.as_ref().map_or(Value::Null, dependency_text),
+        |changes| changes.dependency.as_ref().map_or(Value::Null, |wanted| json!(dependency_text(wanted))),
         |changes, name, value| {
             changes.dependency = match optional_text(name, value)?.as_deref() {
                 None => None,
@@ -134,11 +133,11 @@ const OTHERS: &[Field] = &[
     ),
     (
         "nice",
-        |changes| json!(changes.nice.map_or(NO_VALUE as i64, |nice| i64::from(nice) + 2_147_483_648)),
+        |changes| json!(changes.nice.map_or(NO_VALUE as i64, |nice| i64::from(nice) + NICE_OFFSET)),
         |changes, name, value| {
             changes.nice = match number(name, value)? {
                 None => None,
-                Some(given) => Some(i32::try_from(given as i64 - 2_147_483_648).map_err(|_| wrong(name, value))?),
+                Some(given) => Some(i32::try_from(given as i64 - NICE_OFFSET).map_err(|_| wrong(name, value))?),
             };
             Ok(())
         },
@@ -213,11 +212,11 @@ const OTHERS: &[Field] = &[
     ),
     (
         "site_factor",
-        |changes| json!(changes.site_factor.map_or(NO_VALUE as i64, |one| i64::from(one) + 2_147_483_648)),
+        |changes| json!(changes.site_factor.map_or(NO_VALUE as i64, |one| i64::from(one) + NICE_OFFSET)),
         |changes, name, value| {
             changes.site_factor = match number(name, value)? {
                 None => None,
-                Some(given) => Some(i32::try_from(given as i64 - 2_147_483_648).map_err(|_| wrong(name, value))?),
+                Some(given) => Some(i32::try_from(given as i64 - NICE_OFFSET).map_err(|_| wrong(name, value))?),
             };
             Ok(())
         },
@@ -244,19 +243,12 @@ fn node_list(names: &Option<Vec<model::NodeName>>) -> Value {
 }
 
 fn gres_text(changes: &JobChanges) -> Value {
-    let Some(units) = &changes.gres else { return Value::Null };
-    json!(units.iter().map(|unit| format!("gres:{unit}")).collect::<Vec<_>>().join(","))
+    changes.gres.as_ref().map_or(Value::Null, |units| json!(joined(units)))
 }
 
 fn set_gres(changes: &mut JobChanges, name: &str, value: &Value) -> Result<(), Reject> {
-    let list = optional_text(name, value)?.map(|text| gres::parse_list(&text.replace("gres/", "gres:")));
-    changes.gres = list.transpose().map_err(|_| Reject::StepGres)?;
+    changes.gres = Some(devices(name, value)?).filter(|_| !value.is_null());
     Ok(())
-}
-
-fn dependency_text(wanted: &dependency::Dependency) -> Value {
-    let sign = if wanted.any_is_enough { "?" } else { "," };
-    json!(wanted.terms.iter().map(|term| term.to_string()).collect::<Vec<_>>().join(sign))
 }
 
 /// More or less than now is not known yet.
@@ -265,10 +257,6 @@ fn limit_minutes(change: Option<TimeLimitChange>) -> u64 {
         Some(TimeLimitChange::To(limit)) => minutes(limit),
         Some(TimeLimitChange::LongerBySecs(_) | TimeLimitChange::ShorterBySecs(_)) | None => NO_VALUE,
     }
-}
-
-fn minutes(limit: TimeLimit) -> u64 {
-    limit.span().map_or(INFINITE, |span| span.secs().div_ceil(60))
 }
 
 #[cfg(test)]

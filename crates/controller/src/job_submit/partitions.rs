@@ -1,11 +1,10 @@
 //! The table of partitions that a script gets: those that the caller may use.
 use model::partition::{OverSubscribe, PartitionState};
-use model::spec::TimeLimit;
 use model::{Caller, Partition};
 use serde_json::{Map, Value, json};
 use state::Cluster;
 
-use super::values::{INFINITE, NO_VALUE, or_nil};
+use super::values::{INFINITE, NO_VALUE, minutes, or_nil};
 
 pub fn table(cluster: &Cluster, by: Caller, groups: &[String]) -> Value {
     let is_open = |partition: &&Partition| {
@@ -88,8 +87,4 @@ fn flags(partition: &Partition) -> u32 {
         (partition.exclusive_user, 64),
     ];
     flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
-}
-
-fn minutes(limit: TimeLimit) -> u64 {
-    limit.span().map_or(INFINITE, |span| span.secs().div_ceil(60))
 }

@@ -1,4 +1,7 @@
 //! What a script's value means for a field of a job.
+use model::dependency::Dependency;
+use model::gres::{self, GresRequest};
+use model::spec::TimeLimit;
 use model::time::Span;
 use model::{NodeName, Reject, Timestamp, error_texts, hostlist};
 use serde_json::{Value, json};
@@ -7,6 +10,8 @@ use serde_json::{Value, json};
 pub const NO_VALUE: u64 = 4_294_967_294;
 pub const NO_SHORT_VALUE: u64 = 65_534;
 pub const INFINITE: u64 = 4_294_967_295;
+/// What Slurm adds to a nice value.
+pub const NICE_OFFSET: i64 = 2_147_483_648;
 
 pub fn or_none(number: Option<impl Into<u64>>) -> Value {
     json!(number.map_or(NO_VALUE, Into::into))
@@ -82,4 +87,32 @@ pub fn moment(name: &str, value: &Value) -> Result<Option<Timestamp>, Reject> {
 
 pub fn seconds(name: &str, value: &Value) -> Result<Option<Span>, Reject> {
     Ok(number(name, value)?.map(Span::from_secs))
+}
+
+/// A time limit in minutes.
+pub fn minutes(limit: TimeLimit) -> u64 {
+    limit.span().map_or(INFINITE, |span| span.secs().div_ceil(60))
+}
+
+pub fn limit(name: &str, value: &Value) -> Result<Option<TimeLimit>, Reject> {
+    Ok(number(name, value)?.map(|minutes| match minutes {
+        INFINITE => TimeLimit::Unlimited,
+        minutes => TimeLimit::Secs(minutes.saturating_mul(60)),
+    }))
+}
+
+pub fn dependency_text(wanted: &Dependency) -> String {
+    let sign = if wanted.any_is_enough { "?" } else { "," };
+    wanted.terms.iter().map(|term| term.to_string()).collect::<Vec<_>>().join(sign)
+}
+
+/// As `devices` reads them.
+pub fn joined(units: &[GresRequest]) -> String {
+    units.iter().map(|unit| format!("gres:{unit}")).collect::<Vec<_>>().join(",")
+}
+
+/// `gres:gpu:2`, also as later versions write it, `gres/gpu:2`.
+pub fn devices(name: &str, value: &Value) -> Result<Vec<GresRequest>, Reject> {
+    let plain = text(name, value)?.replace("gres/", "gres:");
+    gres::parse_list(&plain).map_err(|_| Reject::StepGres)
 }
