@@ -1,9 +1,10 @@
 //! Programs of the site for the node itself: its health check, and the one that starts the machine anew.
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use model::Timestamp;
 use model::agent::Report;
 use model::command::DutyResult;
 use tokio::io::AsyncReadExt;
@@ -20,6 +21,8 @@ const SAID_MAX: u64 = 4096;
 #[derive(Default)]
 pub struct Care {
     is_checking: AtomicBool,
+    /// A controller that has died does not know whether it was heard: the next one tells the same again.
+    reboot_issued: Mutex<Option<Timestamp>>,
 }
 
 /// Runs the health check, unless one is running. What it finds wrong it says itself, with `scontrol update`.
@@ -39,9 +42,15 @@ pub fn check(agent: &Arc<Agent>, program: String) {
 }
 
 /// Answers when the program runs; the machine may be gone before it ends.
-pub fn reboot(agent: &Arc<Agent>, number: u64, program: String) {
+pub fn reboot(agent: &Arc<Agent>, number: u64, program: String, issued: Timestamp) {
+    let mut last = agent.care.reboot_issued.lock().expect("no panic while it is held");
+    if *last == Some(issued) {
+        agent.table().report(Report::Answer { number, result: DutyResult::Done });
+        return;
+    }
     let result = match start(agent, &program) {
         Ok(child) => {
+            *last = Some(issued);
             tracing::warn!(program, "this machine is started anew");
             tokio::spawn(async move { watch(child, &program).await });
             DutyResult::Done

@@ -50,7 +50,7 @@ pub fn obey(agent: &Arc<Agent>, order: Order) {
         Order::Epilog { number, run, hook } => hooks::epilog(agent, number, run, *hook),
         Order::ForgetHooks { run } => hooks::forget(agent, &run),
         Order::Check { program } => care::check(agent, program),
-        Order::Reboot { number, program } => care::reboot(agent, number, program),
+        Order::Reboot { number, program, issued } => care::reboot(agent, number, program, issued),
         Order::Neighbours(told) => {
             if let Some(remote) = &agent.options.remote {
                 remote.know(*told);

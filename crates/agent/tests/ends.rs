@@ -330,3 +330,21 @@ fn marked(entry: &str) -> Vec<u32> {
     })
     .collect()
 }
+
+/// A controller that has died before it knew the answer is followed by one that tells the same again.
+#[tokio::test]
+async fn a_machine_is_started_anew_once_however_often_it_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut world = World::new().await;
+    let program = world.dir.join("reboot");
+    std::fs::write(&program, format!("#!/bin/sh\necho anew >> {}/reboots\n", world.dir.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for issued in [7, 7, 8] {
+        let (number, program) = (world.number(), program.display().to_string());
+        world.order(Order::Reboot { number, program, issued: model::Timestamp(issued) });
+        assert_eq!(world.answer(number).await, DutyResult::Done);
+    }
+    let told = || std::fs::read_to_string(world.dir.join("reboots")).unwrap_or_default();
+    eventually("two have run", || told().lines().count() >= 2).await;
+    assert_eq!(told(), "anew\nanew\n");
+}

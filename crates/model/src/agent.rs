@@ -104,10 +104,12 @@ pub enum Order {
     Check {
         program: String,
     },
-    /// Runs the program that starts the machine anew; answered when it runs.
+    /// Runs the program that starts the machine anew, once for each time it was issued; answered when it runs.
     Reboot {
         number: u64,
         program: String,
+        #[serde(default)]
+        issued: Timestamp,
     },
     /// Who else is in the cluster, on other machines; not answered.
     Neighbours(Box<Neighbours>),

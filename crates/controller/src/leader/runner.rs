@@ -428,7 +428,8 @@ fn orders(cluster: &Cluster, duty: &Duty, places: &hooks::Places) -> Vec<(NodeNa
             let Some(node) = cluster.node(name.as_str()) else { return Vec::new() };
             if duty.task == Task::Reboot {
                 let program = cluster.config().health.reboot_program.clone();
-                return vec![(name.clone(), Order::Reboot { number: 0, program })];
+                let issued = node.reboot.as_ref().and_then(|reboot| reboot.issued).unwrap_or_default();
+                return vec![(name.clone(), Order::Reboot { number: 0, program, issued })];
             }
             let kill = |run: &Run| Order::Kill {
                 number: 0,
@@ -559,7 +560,7 @@ fn numbered(order: Order, new: u64) -> Order {
         Order::Thaw { run, .. } => Order::Thaw { number: new, run },
         Order::Prolog { run, hook, .. } => Order::Prolog { number: new, run, hook },
         Order::Epilog { run, hook, .. } => Order::Epilog { number: new, run, hook },
-        Order::Reboot { program, .. } => Order::Reboot { number: new, program },
+        Order::Reboot { program, issued, .. } => Order::Reboot { number: new, program, issued },
         Order::Signal { run, signal, scope, request, .. } => Order::Signal { number: new, run, signal, scope, request },
         Order::Notify { run, text, request, .. } => Order::Notify { number: new, run, text, request },
         Order::Welcome
