@@ -80,6 +80,44 @@ fn limits_refuse_hold_and_let_go() {
 }
 
 #[test]
+fn jobs_use_the_clusters_part_of_a_servers_licences() {
+    let cluster = Cluster::up("--nodes 1");
+    let here = cluster.ok("sacctmgr -n -P list cluster format=cluster");
+    let told = cluster.ok(&format!(
+        "sacctmgr -i add resource matlab server=flex servertype=flexlm count=4 type=license cluster={here} percentallowed=50"
+    ));
+    assert!(told.contains(&format!("  matlab@flex\n   Cluster - {here}\t50%\n Settings\n")), "{told}");
+    assert_eq!(
+        cluster.ok("sacctmgr -P show resource withclusters"),
+        format!(
+            "Name|Server|Type|Count|% Allocated|ServerType|Cluster|% Allowed\nmatlab|flex|License|4|50|flexlm|{here}|50"
+        )
+    );
+    assert_eq!(
+        cluster.run("sbatch -L matlab@flex:3 --wrap=true").err,
+        "sbatch: error: Batch job submission failed: Invalid license specification\n"
+    );
+    let first = cluster.sbatch("-L matlab@flex:2 --wrap='sleep 300'");
+    cluster.wait_state(&first, "RUNNING");
+    let second = cluster.sbatch("-L matlab@flex --wrap=true");
+    cluster.wait_for(&format!("squeue -h -j {second} -o %r"), "Licenses");
+    let shown = "scontrol -o show licenses matlab@flex";
+    assert_eq!(cluster.ok(shown), "LicenseName=matlab@flex Total=2 Used=2 Free=0 Reserved=0 Remote=yes");
+    let changed = cluster.ok(&format!("sacctmgr -i modify resource matlab cluster={here} set percentallowed=75"));
+    assert_eq!(changed, format!(" Modified server resource ...\n  Cluster - {here}\t- matlab@flex"));
+    // It starts by itself, and the number is kept.
+    cluster.wait_state(&second, "COMPLETED");
+    crate::cluster::kill_9(cluster.controller_pid());
+    cluster.start("");
+    assert_eq!(cluster.ok(shown), "LicenseName=matlab@flex Total=3 Used=2 Free=1 Reserved=0 Remote=yes");
+    let deleted = cluster.ok("sacctmgr -i delete resource matlab");
+    assert!(deleted.ends_with(&format!("  matlab@flex\n  Cluster - {here}\t- matlab@flex")), "{deleted}");
+    assert_eq!(cluster.ok("scontrol show licenses"), "No licenses configured in Slurm.");
+    let actions = cluster.ok("sacctmgr -n -P list transactions format=action,where");
+    assert!(actions.contains("Add Resource|matlab@flex\nModify Resource|matlab@flex\n"), "{actions}");
+}
+
+#[test]
 fn use_is_reported_shared_and_explained() {
     let cluster = Cluster::up("--nodes 1");
     let user = cluster.ok("id -un");

@@ -64,6 +64,9 @@ const TABLE: &[(&str, Needs, [bool; 5])] = &[
     ("sacctmgr -i modify account chem set rawusage=0",          Needs::Nothing, [false, false, false, true, false]),
     ("sacctmgr -i modify job jobid={job} set comment=x",        Needs::Waiting, [true,  false, true,  true, false]),
     ("sacctmgr -i modify job jobid={job} set admincomment=x",   Needs::Waiting, [false, false, true,  true, false]),
+    ("sacctmgr -i add resource r{role} count=3 type=license",   Needs::Nothing, [false, false, false, true, false]),
+    ("sacctmgr -i modify resource rgames set description=x",    Needs::Nothing, [false, false, true,  true, false]),
+    ("sacctmgr -i delete resource rgames",                      Needs::Nothing, [false, false, false, true, false]),
     ("sacctmgr -i add cluster c{role}",                         Needs::Nothing, [false, false, false, true, false]),
 ];
 

@@ -42,6 +42,8 @@ record! {
         pub used: u32,
         /// Kept by reservations whose time it is, and not yet used by their jobs.
         pub reserved: u32,
+        /// The cluster's part of a licence server's, kept with the accounts.
+        pub is_remote: bool,
     }
 
     /// A piece of the answer, read from one snapshot of the state.

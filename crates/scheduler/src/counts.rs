@@ -72,8 +72,8 @@ impl Whom {
 impl Counts {
     pub fn new(cluster: &Cluster, clock: &Clock) -> Counts {
         let mut counts = Counts::default();
-        for license in &cluster.config().licenses {
-            counts.by_name.entry(license.name.clone()).or_default().total += u64::from(license.count);
+        for (name, total) in cluster.license_totals() {
+            counts.by_name.entry(name).or_default().total += u64::from(total);
         }
         if counts.by_name.is_empty() {
             return counts;

@@ -1,6 +1,6 @@
 //! A small tree of accounts, and administrators who keep changing its limits.
 use model::Command;
-use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Shares, Value};
+use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, ResourceEdit, ResourceFilter, Shares, Value};
 
 use crate::dice::Dice;
 use crate::setting::UIDS;
@@ -47,7 +47,8 @@ pub fn change(dice: &mut Dice) -> Command {
     let account = dice.pick(&ACCOUNTS);
     let who = user(dice.pick(&UIDS));
     let forget = || vec![Edit { field: Field::RawUsage, value: Value::Count(Some(0)) }];
-    command(match dice.below(16) {
+    command(match dice.below(18) {
+        16 | 17 => resources(dice),
         12 => Change::AddClusters { names: vec!["other".into()], edits: vec![limit(dice)] },
         13 => Change::DeleteClusters { names: vec!["other".into()] },
         14 => Change::ModifyAccounts { filter: one(account), edits: forget() },
@@ -82,6 +83,31 @@ pub fn change(dice: &mut Dice) -> Command {
         7 | 8 => Change::ModifyUsers { filter: one(&who), edits: vec![limit(dice)] },
         _ => Change::ModifyQos { filter: one(dice.pick(&QOS)), edits: vec![limit_of_qos(dice)] },
     })
+}
+
+/// Licences of a server: a cluster's part of them comes, changes and goes.
+fn resources(dice: &mut Dice) -> Change {
+    let filter = || ResourceFilter { names: ["c".to_string()].into(), ..ResourceFilter::default() };
+    let of_cluster = || ResourceFilter { clusters: ["spur".to_string()].into(), ..filter() };
+    let percent = dice.pick(&[0, 40, 60, 100, 120]);
+    let count = dice.below(5) as u32;
+    match dice.below(6) {
+        0..=2 => Change::AddResources {
+            names: vec!["c".into()],
+            server: "s".into(),
+            edit: ResourceEdit { count: Some(count), percent: Some(percent), ..ResourceEdit::default() },
+            clusters: vec!["spur".into()],
+        },
+        3 => Change::ModifyResources {
+            filter: filter(),
+            edit: ResourceEdit { count: Some(count), ..Default::default() },
+        },
+        4 => Change::ModifyResources {
+            filter: of_cluster(),
+            edit: ResourceEdit { percent: Some(percent), ..ResourceEdit::default() },
+        },
+        _ => Change::DeleteResources { filter: if dice.one_in(2) { filter() } else { of_cluster() } },
+    }
 }
 
 fn limit(dice: &mut Dice) -> Edit {

@@ -247,7 +247,8 @@ pub fn spec(dice: &mut Dice, now: Timestamp, other: JobId) -> (JobSpec, Vec<Blob
         requeue: dice.pick(&[None, Some(true), Some(false)]),
         no_kill: dice.one_in(6),
         array: (is_batch && dice.one_in(5)).then(|| array(dice)),
-        licenses: license::parse(dice.pick(&["", "", "", "", "a", "a:2,b", "a:3|b"])).expect("licences"),
+        licenses: license::parse(dice.pick(&["", "", "", "", "a", "a:2,b", "a:3|b", "c@s", "c@s:2|b"]))
+            .expect("licences"),
         reservations: if dice.one_in(8) { vec![dice.pick(&RESERVATIONS).into()] } else { Vec::new() },
         warning: dice.one_in(6).then(|| Warning {
             signal: 10,

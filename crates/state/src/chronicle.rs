@@ -1,6 +1,6 @@
 //! Who changed which accounts, and when nodes were out of service: the latest of both are kept, for administrators to look up.
 use imbl::{OrdMap, Vector};
-use model::accounts::{Accounts, Association, Change, Edit, EntityFilter, Field, Value};
+use model::accounts::{Accounts, Association, Change, Edit, EntityFilter, Field, Resource, Value};
 use model::chronicle::{BufferEvent, Chronicle, NodeEvent, Transaction};
 use model::node::{Node, NodePhase};
 use model::{NodeName, PersistentBuffer, Reservation, Timestamp};
@@ -246,9 +246,33 @@ pub(crate) fn lines(before: &Accounts, after: &Accounts, change: &Change) -> Vec
         }
         Change::DeleteQos { names } => removed("Remove QOS", names.iter().cloned(), &EntityFilter::default()),
         Change::DeleteClusters { names } => removed("Remove Clusters", names.iter().cloned(), &EntityFilter::default()),
+        Change::AddResources { .. } | Change::ModifyResources { .. } | Change::DeleteResources { .. } => {
+            resource_lines(before, after)
+        }
         Change::Several(_) => Vec::new(),
         Change::DeleteWckeys { names, .. } => removed("Remove WCKeys", names.iter().cloned(), &EntityFilter::default()),
     }
+}
+
+fn resource_lines(before: &Accounts, after: &Accounts) -> Vec<Transaction> {
+    let line = |action: &str, one: &Resource, info: String| Transaction {
+        action: action.into(),
+        whom: one.license(),
+        info,
+        ..Transaction::default()
+    };
+    let told = |one: &Resource| {
+        let shares = one.shares.iter().map(|(cluster, percent)| format!(", percent_allowed({cluster})={percent}"));
+        let parts: String = shares.collect();
+        format!("count={}, description='{}', manager='{}'{parts}", one.count, one.description, one.server_type)
+    };
+    let added_or_changed = after.resources.values().filter_map(|one| match before.resources.get(&one.id) {
+        Some(known) if known == one => None,
+        Some(_) => Some(line("Modify Resource", one, told(one))),
+        None => Some(line("Add Resource", one, told(one))),
+    });
+    let gone = before.resources.values().filter(|one| !after.resources.contains_key(&one.id));
+    added_or_changed.chain(gone.map(|one| line("Remove Resource", one, String::new()))).collect()
 }
 
 fn of_place(action: &str, whom: &str, one: &Association, info: String) -> Transaction {

@@ -13,14 +13,20 @@ const N_WINDOWS: usize = 64;
 impl Cluster {
     /// Each licence with its use, in the order of their names.
     pub fn licenses(&self) -> Vec<LicenseView> {
-        let view = |license: &LicenseCount| {
-            let used = self.license_use.get(&license.name).copied().unwrap_or(0);
-            let taken = self.licenses_taken(&license.name, "", self.now);
-            LicenseView { name: license.name.clone(), total: license.count, used, reserved: taken.saturating_sub(used) }
+        let view = |(name, total): (String, u32)| {
+            let used = self.license_use.get(&name).copied().unwrap_or(0);
+            let reserved = self.licenses_taken(&name, "", self.now).saturating_sub(used);
+            let is_remote = !self.config.licenses.iter().any(|license| license.name == name);
+            LicenseView { name, total, used, reserved, is_remote }
         };
-        let mut views: Vec<LicenseView> = self.config.licenses.iter().map(view).collect();
-        views.sort_by(|a, b| a.name.cmp(&b.name));
-        views
+        self.license_totals().into_iter().map(view).collect()
+    }
+
+    /// How many there are of each: those of the file, and this cluster's part of what is kept with the accounts.
+    /// The file goes before.
+    pub fn license_totals(&self) -> BTreeMap<String, u32> {
+        let of_file = self.config.licenses.iter().map(|license| (license.name.clone(), license.count));
+        self.accounts.licenses_here().chain(of_file).collect()
     }
 
     /// What is free all the time for a job that runs until then, in that reservation or in none (empty).
@@ -30,11 +36,11 @@ impl Cluster {
         let begins = windows.map(|(start, _)| start);
         let later = begins.filter(|start| *start > self.now && until.is_none_or(|until| *start < until));
         let moments: Vec<Timestamp> = std::iter::once(self.now).chain(later).collect();
-        let free = |license: &LicenseCount| {
-            let taken = moments.iter().map(|at| self.licenses_taken(&license.name, reservation, *at)).max();
-            (license.name.clone(), license.count.saturating_sub(taken.unwrap_or(0)))
+        let free = |(name, total): (String, u32)| {
+            let taken = moments.iter().map(|at| self.licenses_taken(&name, reservation, *at)).max();
+            (name, total.saturating_sub(taken.unwrap_or(0)))
         };
-        self.config.licenses.iter().map(free).collect()
+        self.license_totals().into_iter().map(free).collect()
     }
 
     /// What is not free at a moment for jobs of that reservation: what jobs hold then, and what other reservations keep
@@ -76,15 +82,10 @@ impl Cluster {
 
 /// The cluster could give these some day.
 pub(crate) fn exist(cluster: &Cluster, wanted: &LicenseRequest) -> Result<(), Reject> {
-    let all: BTreeMap<String, u32> = totals(cluster);
-    match wanted.pick(&all) {
+    match wanted.pick(&cluster.license_totals()) {
         Some(_) => Ok(()),
         None => Err(Reject::BadLicenses),
     }
-}
-
-pub(crate) fn totals(cluster: &Cluster) -> BTreeMap<String, u32> {
-    cluster.config.licenses.iter().map(|license| (license.name.clone(), license.count)).collect()
 }
 
 /// Gives the job its licences; the ledger's part, as `give_back` is.

@@ -45,7 +45,7 @@ pub fn licenses(shape: Shape, cluster: &str, list: &[&LicenseView]) -> String {
                 json.field("Total", one.total);
                 json.field("Used", one.used);
                 json.field("Free", one.total.saturating_sub(one.used));
-                json.field("Remote", false);
+                json.field("Remote", one.is_remote);
                 json.field("Reserved", one.reserved);
             });
         }

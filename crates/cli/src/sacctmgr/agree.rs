@@ -53,6 +53,7 @@ fn problem_adding(change: &Change) -> Option<&'static str> {
         Change::AddClusters { .. } => Some("Problem adding clusters"),
         Change::AddWckeys { .. } => Some("Problem adding WCKeys"),
         Change::AddCoordinators { .. } => Some("Problem adding coordinator"),
+        Change::AddResources { .. } => Some("Problem adding system resource"),
         Change::ModifyAccounts { .. }
         | Change::ModifyUsers { .. }
         | Change::ModifyQos { .. }
@@ -63,6 +64,8 @@ fn problem_adding(change: &Change) -> Option<&'static str> {
         | Change::DeleteClusters { .. }
         | Change::DeleteWckeys { .. }
         | Change::DeleteCoordinators { .. }
+        | Change::ModifyResources { .. }
+        | Change::DeleteResources { .. }
         | Change::Several(_) => None,
     }
 }

@@ -37,8 +37,9 @@ sacctmgr [<OPTION>] [<COMMAND>]
 
   One of <ENTITY> may be \"account\", \"association\", \"cluster\",
                   \"configuration\", \"coordinator\", \"event\",
-                  \"problem\", \"qos\", \"reservation\", \"runawayjobs\",
-                  \"stats\", \"transaction\", \"tres\", \"user\" or \"wckey\"
+                  \"job\", \"problem\", \"qos\", \"reservation\",
+                  \"resource\", \"runawayjobs\", \"stats\", \"transaction\",
+                  \"tres\", \"user\" or \"wckey\"
 
   <SPECS> are different for each command entity pair.
        list account       - Clusters=, Descriptions=, Format=, Names=,
@@ -75,6 +76,14 @@ sacctmgr [<OPTION>] [<COMMAND>]
                             UsageFactor=, UsageThreshold=
        modify qos         - the same, and RawUsage=0
        delete qos         - Names=
+
+       list resource      - Clusters=, Descriptions=, Format=, Ids=, Names=,
+                            PercentAllowed=, Server=, ServerType=, WithClusters
+       add resource       - Clusters=, Count=, Description=, Names=,
+                            PercentAllowed=, Server=, ServerType=, Type=License
+       modify resource    - Count=, Description=, PercentAllowed=, ServerType=
+                            where any condition of list
+       delete resource    - any condition of list
 
        list runawayjobs   - Format=
        list stats

@@ -6,6 +6,7 @@ use wire::{CallError, Controller};
 
 use super::Options;
 use super::agree::agrees;
+use super::words::unquoted;
 use crate::output::print;
 use crate::trouble::Trouble;
 use crate::users::uid_of;
@@ -120,11 +121,6 @@ pub fn read(words: &[String], clock: &Clock) -> Result<Wish, String> {
         }
     }
     if has_values { Ok(wish) } else { Err(" You didn't give me anything to set\n".into()) }
-}
-
-fn unquoted(value: &str) -> &str {
-    let inner = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-    inner('"').or(inner('\'')).unwrap_or(value)
 }
 
 fn begins(key: &str, of: &str, least: usize) -> bool {

@@ -10,6 +10,7 @@ mod jobs;
 mod json;
 mod load;
 mod records;
+mod resources;
 mod show;
 mod tell;
 #[cfg(test)]
@@ -138,6 +139,9 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         return 1;
     };
     let second = words.get(1).map(|word| word.to_lowercase()).unwrap_or_default();
+    if resources::is_meant(verb, &second) {
+        return resource(verb, &words[2..], options);
+    }
     let record = if verb == Verb::Show { find(records::RECORDS, &second) } else { None };
     let entity = find(ENTITIES, &second).filter(|entity| may(verb, *entity));
     if let (Some(record), None) = (record, entity) {
@@ -155,7 +159,7 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         return asked(async |controller, facts| jobs::modify(controller, &facts.name, &words[2..], options).await);
     }
     let Some(entity) = entity else {
-        let of_others = ["federation", "resource", "reservation"];
+        let of_others = ["federation", "reservation"];
         if second.len() > 2 && of_others.iter().any(|known| known.starts_with(&second)) {
             eprintln!("sacctmgr: error: {first} {second}: not supported by this version");
         } else {
@@ -182,6 +186,22 @@ fn one_command(words: &[String], options: &Options) -> i32 {
         return 1;
     }
     asked(async |controller, facts| act(controller, facts, verb, entity, &read, options).await)
+}
+
+fn resource(verb: Verb, words: &[String], options: &Options) -> i32 {
+    if options.document.is_some() {
+        eprintln!("sacctmgr: error: --json is not supported for resources");
+        return 1;
+    }
+    let wish = match resources::read(verb, words) {
+        Ok(wish) => wish,
+        Err(wrong) => return resources::tell(&wrong),
+    };
+    if verb != Verb::Show && options.is_readonly {
+        eprintln!("sacctmgr: error: Can't run this command in readonly mode.");
+        return 1;
+    }
+    asked(async |controller, facts| resources::act(controller, facts, verb, wish, options).await)
 }
 
 /// Asks the controller; what goes wrong on the way is told.

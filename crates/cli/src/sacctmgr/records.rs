@@ -22,7 +22,6 @@ pub enum Record {
     Federation,
     Problem,
     Reservation,
-    Resource,
     RunawayJobs,
     Stats,
     Transaction,
@@ -35,7 +34,6 @@ pub const RECORDS: &[(&str, usize, Record)] = &[
     ("federations", 3, Record::Federation),
     ("problems", 1, Record::Problem),
     ("reservations", 4, Record::Reservation),
-    ("resources", 4, Record::Resource),
     ("runawayjobs", 2, Record::RunawayJobs),
     ("stats", 2, Record::Stats),
     ("transactions", 1, Record::Transaction),
@@ -67,7 +65,7 @@ pub async fn show(
         Record::Reservation => wish.table(record, options, reservations(controller, facts, &clock).await?),
         Record::RunawayJobs => return runaways(controller, &wish, facts, options, &clock).await,
         // There are none, and none can be added.
-        Record::Federation | Record::Resource => wish.table(record, options, Ok(Vec::new())),
+        Record::Federation => wish.table(record, options, Ok(Vec::new())),
     };
     match text {
         Ok(text) => {
@@ -131,14 +129,6 @@ const RESERVATION: &[Field] = &[
     ("TimeEnd", "TimeEnd", 19, true),
     ("UnusedWall", "UnusedWall", 10, true),
 ];
-const RESOURCE: &[Field] = &[
-    ("Name", "Name", 10, true),
-    ("Server", "Server", 10, true),
-    ("Type", "Type", 8, true),
-    ("Count", "Count", 6, true),
-    ("Allocated", "% Allocated", 11, true),
-    ("ServerType", "ServerType", 10, true),
-];
 const FEDERATION: &[Field] = &[
     ("Federation", "Federation", 10, true),
     ("Name", "Federation", 10, false),
@@ -164,7 +154,6 @@ fn fields(record: Record) -> &'static [Field] {
         Record::Transaction => TRANSACTION,
         Record::Problem => PROBLEM,
         Record::Reservation => RESERVATION,
-        Record::Resource => RESOURCE,
         Record::Federation => FEDERATION,
         Record::RunawayJobs => RUNAWAY,
         Record::Configuration | Record::Stats => &[],
@@ -190,7 +179,6 @@ fn conditions(record: Record) -> &'static [(&'static str, usize)] {
         }
         Record::Reservation => &[("clusters", 1), ("names", 2), ("nodes", 2), ("ids", 1)],
         Record::RunawayJobs | Record::Problem => &[("clusters", 1)],
-        Record::Resource => &[("clusters", 1), ("names", 1), ("servers", 1), ("ids", 1)],
         Record::Federation => &[("names", 1)],
         Record::Configuration | Record::Stats => &[],
     }

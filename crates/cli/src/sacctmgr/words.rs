@@ -321,7 +321,7 @@ fn split(word: &str) -> Option<(&str, Sign, &str)> {
     })
 }
 
-fn unquoted(text: &str) -> &str {
+pub(super) fn unquoted(text: &str) -> &str {
     let inner = |mark: char| text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
     inner('"').or(inner('\'')).unwrap_or(text)
 }

@@ -92,8 +92,12 @@ pub fn licenses(name: Option<&str>, all: &[LicenseView], style: Style, as_json: 
     for license in found {
         let free = license.total.saturating_sub(license.used);
         out.push_str(&format!(
-            "LicenseName={}{separator}Total={} Used={} Free={free} Reserved={} Remote=no\n",
-            license.name, license.total, license.used, license.reserved
+            "LicenseName={}{separator}Total={} Used={} Free={free} Reserved={} Remote={}\n",
+            license.name,
+            license.total,
+            license.used,
+            license.reserved,
+            if license.is_remote { "yes" } else { "no" }
         ));
     }
     Reply::text(out)

@@ -3,7 +3,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Accounts, Association, AssociationId, Limits, Qos, QosLimits, Shares, Tres, User};
+use super::{
+    Account, Accounts, Association, AssociationId, Limits, Qos, QosLimits, ResourceEdit, ResourceFilter, Shares, Tres,
+    User,
+};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
@@ -86,6 +89,22 @@ pub enum Change {
     DeleteCoordinators {
         accounts: Vec<String>,
         users: Vec<String>,
+    },
+    /// Licences of a server, new ones or parts of known ones for more clusters.
+    AddResources {
+        names: Vec<String>,
+        server: String,
+        edit: ResourceEdit,
+        /// Who may use them; none: nobody yet.
+        clusters: Vec<String>,
+    },
+    ModifyResources {
+        filter: ResourceFilter,
+        edit: ResourceEdit,
+    },
+    /// The resources themselves, or with clusters or percents named only those parts.
+    DeleteResources {
+        filter: ResourceFilter,
     },
     /// One after the other, all of them or none.
     Several(Vec<Change>),

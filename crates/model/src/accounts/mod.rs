@@ -13,6 +13,7 @@ mod clusters;
 mod index;
 mod limits;
 mod qos;
+mod resource;
 mod standing;
 pub mod tres;
 
@@ -23,6 +24,7 @@ pub use clusters::OtherCluster;
 pub use index::{Index, Terse};
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};
+pub use resource::{Resource, ResourceEdit, ResourceFilter, WHOLE};
 pub use standing::{Place, QosUse, Standing, Use};
 pub use tres::Tres;
 
@@ -46,6 +48,9 @@ record! {
         pub clusters: BTreeMap<String, OtherCluster>,
         pub last_association: AssociationId,
         pub last_qos: u32,
+        /// Licences of licence servers, by their numbers.
+        pub resources: BTreeMap<u32, Resource>,
+        pub last_resource: u32,
         #[serde(skip)]
         pub index: Index,
     }

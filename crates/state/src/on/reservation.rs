@@ -9,7 +9,7 @@ use model::time::Span;
 use model::{Caller, Job, Node, NodeName, Phase, Reject, Reply, Reservation, Timestamp, features};
 
 use super::Answer;
-use crate::{Cluster, licenses, reservations};
+use crate::{Cluster, reservations};
 
 /// What `Duration=UNLIMITED` means.
 const A_YEAR: Span = Span::from_secs(365 * 24 * 3600);
@@ -182,7 +182,7 @@ impl Draft {
             }
             Field::Groups(change) => reservation.groups = members(change, &reservation.groups, Reject::NoSuchGroup)?,
             Field::Licenses(list) => {
-                let totals = licenses::totals(cluster);
+                let totals = cluster.license_totals();
                 let is_there = |wanted: &model::license::LicenseCount| {
                     totals.get(&wanted.name).is_some_and(|total| wanted.count <= *total)
                 };
@@ -501,7 +501,7 @@ impl Draft {
 
     /// Together, reservations may keep no more licences than there are.
     fn check_licenses(&self, cluster: &Cluster) -> Result<(), Reject> {
-        let totals = licenses::totals(cluster);
+        let totals = cluster.license_totals();
         for wanted in &self.reservation.licenses {
             let others = cluster
                 .reservations

@@ -17,6 +17,7 @@ mod plugins;
 mod priority;
 mod reboots;
 mod resize;
+mod resources;
 mod revoke;
 mod steps;
 mod suspend;

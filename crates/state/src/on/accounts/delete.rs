@@ -83,6 +83,9 @@ pub(super) fn clusters(accounts: &mut Accounts, own_name: &str, names: &[String]
                 accounts.associations.retain(|_, one| one.cluster != other);
                 accounts.wckeys.retain(|key| key.cluster != other);
                 accounts.users.values_mut().for_each(|user| drop(user.elsewhere.remove(&other)));
+                for resource in accounts.resources.values_mut() {
+                    resource.shares.remove(&other);
+                }
                 accounts.clusters.remove(&other);
             }
         }

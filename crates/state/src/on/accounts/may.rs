@@ -37,11 +37,14 @@ fn edits(change: &Change) -> &[Edit] {
         | Change::DeleteWckeys { .. }
         | Change::DeleteCoordinators { .. }
         | Change::DeleteClusters { .. }
+        | Change::AddResources { .. }
+        | Change::ModifyResources { .. }
+        | Change::DeleteResources { .. }
         | Change::Several(_) => &[],
     }
 }
 
-/// Clusters, qualities of service and what was used are administrators' matters, as is who is one.
+/// Clusters, qualities of service, which resources there are, and what was used are administrators' matters, as is who is one.
 fn may_operator(change: &Change) -> bool {
     let is_high = matches!(
         change,
@@ -51,6 +54,8 @@ fn may_operator(change: &Change) -> bool {
             | Change::AddClusters { .. }
             | Change::ModifyCluster { .. }
             | Change::DeleteClusters { .. }
+            | Change::AddResources { .. }
+            | Change::DeleteResources { .. }
     );
     !is_high && !sets(edits(change), Field::AdminLevel) && !sets(edits(change), Field::RawUsage)
 }
@@ -91,6 +96,9 @@ fn may_coordinator(accounts: &Accounts, by_name: &str, change: &Change) -> bool 
         | Change::AddClusters { .. }
         | Change::ModifyCluster { .. }
         | Change::DeleteClusters { .. }
+        | Change::AddResources { .. }
+        | Change::ModifyResources { .. }
+        | Change::DeleteResources { .. }
         | Change::Several(_) => false,
     }
 }

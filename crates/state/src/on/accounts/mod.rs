@@ -10,6 +10,7 @@ use crate::{Cluster, chronicle, fair_share, limits};
 mod add;
 mod delete;
 mod may;
+mod resources;
 mod set;
 
 pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &Change) -> Answer {
@@ -82,6 +83,18 @@ fn make(cluster: &Cluster, accounts: &mut Accounts, change: &Change) -> Result<(
             });
             Ok(())
         }
+        Change::AddResources { names, server, edit, clusters } => {
+            let clusters = if clusters.is_empty() { Vec::new() } else { meant(accounts, clusters)? };
+            resources::add(accounts, names, server, edit, &clusters)
+        }
+        Change::ModifyResources { filter, edit } => {
+            let filter = filter.clone().seen_from(accounts, own_name).map_err(|name| no_cluster(&name))?;
+            resources::modify(accounts, &filter, edit)
+        }
+        Change::DeleteResources { filter } => {
+            let filter = filter.clone().seen_from(accounts, own_name).map_err(|name| no_cluster(&name))?;
+            resources::delete(accounts, &filter)
+        }
         // Taken apart before.
         Change::Several(_) => Ok(()),
     }
@@ -107,6 +120,9 @@ fn seen_from(own_name: &str, change: &Change) -> Change {
         | Change::DeleteClusters { .. }
         | Change::DeleteWckeys { .. }
         | Change::DeleteCoordinators { .. }
+        | Change::AddResources { .. }
+        | Change::ModifyResources { .. }
+        | Change::DeleteResources { .. }
         | Change::Several(_) => (),
     }
     change
