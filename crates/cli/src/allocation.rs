@@ -181,8 +181,16 @@ pub fn refused(program: Program, specs: &[JobSpec], error: &CallError) -> Failed
     if let CallError::Refused(reject) = error {
         reject.details().lines().for_each(|line| eprintln!("{name}: error: {line}"));
     }
-    eprintln!("{name}: error: {}: {error}", program.refusal());
+    eprintln!("{name}: error: {}", refusal(program, error));
     Failed(error_code(1))
+}
+
+/// What was refused, and why. Slurm's commands know themselves which devices there are.
+pub fn refusal(program: Program, error: &CallError) -> String {
+    match error {
+        CallError::Refused(Reject::StepGres) => error.to_string(),
+        _ => format!("{}: {error}", program.refusal()),
+    }
 }
 
 fn gone(program: Program) -> Failed {

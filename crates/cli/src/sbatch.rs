@@ -345,7 +345,7 @@ fn refused(specs: &[JobSpec], error: &CallError) -> i32 {
     if let CallError::Refused(reject) = error {
         reject.details().lines().for_each(|line| eprintln!("sbatch: error: {line}"));
     }
-    fail(&Problem::error(format!("{}: {error}", PROGRAM.refusal())))
+    fail(&Problem::error(crate::allocation::refusal(PROGRAM, error)))
 }
 
 fn fail(problem: &Problem) -> i32 {

@@ -42,6 +42,8 @@ pub enum Field {
     PreemptMode(PreemptMode),
     PriorityJobFactor(u32),
     PriorityTier(u32),
+    /// Both of them.
+    Priority(u32),
     Qos(String),
     ReqResv(bool),
     RootOnly(bool),
@@ -104,7 +106,7 @@ type Read = fn(&str) -> Result<Field, Mistake>;
 
 /// Every rule by its whole name, and the fewest letters of it that `scontrol` takes.
 const FIELDS: &[(&str, usize, Read)] = &[
-    ("AllocNodes", 5, |text| Ok(Field::AllocNodes(hosts(text)?))),
+    ("AllocNodes", 6, |text| Ok(Field::AllocNodes(hosts(text)?))),
     ("AllowAccounts", 7, |text| Ok(Field::AllowAccounts(names(text)))),
     ("AllowGroups", 6, |text| Ok(Field::AllowGroups(names(text)))),
     ("AllowQos", 6, |text| Ok(Field::AllowQos(names(text)))),
@@ -141,7 +143,7 @@ const FIELDS: &[(&str, usize, Read)] = &[
     }),
     ("PriorityJobFactor", 9, |text| Ok(Field::PriorityJobFactor(small(text)?))),
     ("PriorityTier", 9, |text| Ok(Field::PriorityTier(small(text)?))),
-    ("Priority", 3, |text| Ok(Field::PriorityTier(small(text)?))),
+    ("Priority", 3, |text| Ok(Field::Priority(small(text)?))),
     ("QOS", 3, |text| Ok(Field::Qos(text.into()))),
     ("TRESBillingWeights", 4, |text| match crate::billing::Weights::parse(text) {
         Ok(_) => Ok(Field::BillingWeights(text.into())),
@@ -230,6 +232,7 @@ impl Partition {
             Field::PreemptMode(mode) => self.preempt_mode = Some(mode),
             Field::PriorityJobFactor(factor) => self.priority_job_factor = factor,
             Field::PriorityTier(tier) => self.priority_tier = tier,
+            Field::Priority(both) => (self.priority_job_factor, self.priority_tier) = (both, both),
             Field::Qos(name) => self.qos = name,
             Field::ReqResv(is) => self.requires_reservation = is,
             Field::RootOnly(is) => self.root_only = is,

@@ -43,6 +43,16 @@ pub enum Reject {
     StepMustWait,
     /// The job is suspended.
     StepsDisabled,
+    /// More ports than the site keeps for steps.
+    TooManyPorts,
+    /// Others have the ports that this step needs.
+    PortsInUse,
+    /// Active features that are not among a node's available ones.
+    BadActiveFeatures,
+    /// None was named, and none is the default.
+    NoDefaultPartition,
+    /// `--batch` names what the job's constraint does not.
+    BadBatchFeatures,
     NodesBusy(String),
     ReasonRequired,
     InvalidNodeState,
@@ -169,6 +179,11 @@ impl fmt::Display for Reject {
             Reject::StepMemory => "Memory required by task is not available",
             Reject::StepGres => "Invalid generic resource (gres) specification",
             Reject::StepMustWait => "Requested nodes are busy",
+            Reject::TooManyPorts => "Requires more ports than can be reserved",
+            Reject::PortsInUse => "Required ports are in use",
+            Reject::BadActiveFeatures => "Active features not subset of available features",
+            Reject::NoDefaultPartition => "No partition specified or system default partition",
+            Reject::BadBatchFeatures => "Job --batch option is invalid or not a subset of --constraints",
             Reject::StepsDisabled => "Requested operation is presently disabled",
             Reject::NodesBusy(node) => return write!(out, "Requested nodes are busy ({node})"),
             Reject::ReasonRequired => "You must specify a reason when DOWNING a node",

@@ -86,6 +86,7 @@ record! {
     pub struct StepLimit {
         /// None: all that run.
         pub step: Option<StepId>,
+        /// `UNLIMITED` is none.
         pub minutes: u32,
     }
 
@@ -144,4 +145,8 @@ pub enum NodeChange {
     Delete,
     /// As `Resume`, but a node that is idle may stay so.
     Idle,
+}
+
+impl StepLimit {
+    pub const UNLIMITED: u32 = u32::MAX;
 }

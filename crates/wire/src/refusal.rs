@@ -80,6 +80,10 @@ fn code(reject: &Reject) -> Code {
         | Reject::StepTooLarge
         | Reject::StepMemory
         | Reject::StepGres
+        | Reject::TooManyPorts
+        | Reject::BadBatchFeatures
+        | Reject::BadActiveFeatures
+        | Reject::NoDefaultPartition
         | Reject::ReasonRequired
         | Reject::BySite { .. }
         | Reject::InvalidNodeState
@@ -107,6 +111,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::NotHetLeader
         | Reject::StepMustWait
         | Reject::StepsDisabled
+        | Reject::PortsInUse
         | Reject::NodesBusy(_)
         | Reject::MissingBlob
         | Reject::NotSupported

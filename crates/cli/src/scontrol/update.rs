@@ -40,6 +40,8 @@ pub enum Update {
 /// Why not, as lines for stderr.
 pub type Lines = Vec<String>;
 
+const NO_CHANGES: &str = "No changes specified";
+
 pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
     if words.is_empty() {
         return Err(vec!["too few arguments for update keyword".into()]);
@@ -120,7 +122,7 @@ fn named_jobs(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
         })?;
     }
     if changes == JobChanges::default() {
-        return Err(vec!["No changes specified".into()]);
+        return Err(vec![NO_CHANGES.into()]);
     }
     Ok(Update::Named { name, uid, changes: Box::new(changes) })
 }
@@ -129,7 +131,8 @@ fn named_jobs(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
 fn step(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let text = pairs[at].1.unwrap_or_default();
     let mut changes = JobChanges::default();
-    let target = job_ids::parse(text).ok_or_else(|| vec!["Invalid job id specified".to_string()])?;
+    let no_step = || vec![format!("Invalid StepID parameter: {}={text}", pairs[at].0), "Request aborted".to_string()];
+    let target = job_ids::parse(text).ok_or_else(no_step)?;
     for pair in others(pairs, at) {
         let (key, value) = pair?;
         if !is_short_for(key, "TimeLimit", 1) {
@@ -138,13 +141,14 @@ fn step(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
         }
         let minutes = match model::duration::parse(value).map(model::duration::Limit::in_whole_minutes) {
             Some(model::duration::Limit::Seconds(secs)) => u32::try_from(secs / 60).ok(),
-            Some(model::duration::Limit::Unlimited) | None => None,
+            Some(model::duration::Limit::Unlimited) => Some(StepLimit::UNLIMITED),
+            None => None,
         };
-        let minutes = minutes.ok_or_else(|| vec!["Invalid TimeLimit value".to_string(), "Request aborted".into()])?;
+        let minutes = minutes.ok_or_else(|| vec!["scontrol: error: Invalid TimeLimit value".to_string()])?;
         changes.step_limit = Some(StepLimit { step: target.step, minutes });
     }
     if changes.step_limit.is_none() {
-        return Err(vec!["No changes specified".into()]);
+        return Err(vec![NO_CHANGES.into()]);
     }
     Ok(Update::Job { ids: vec![(text.to_string(), Some(target.job))], changes: Box::new(changes) })
 }
@@ -182,7 +186,7 @@ fn job(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
         })?;
     }
     if changes == JobChanges::default() {
-        return Err(vec!["No changes specified".into()]);
+        return Err(vec![NO_CHANGES.into()]);
     }
     let ids = job_ids::split_list(text).into_iter().map(|item| (item.to_string(), job_ids::parse_job(item))).collect();
     Ok(Update::Job { ids, changes: Box::new(changes) })
@@ -191,19 +195,15 @@ fn job(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
 fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let text = pairs[at].1.unwrap_or_default();
     let (mut state, mut reason, mut changes) = (None, None, Vec::new());
-    for pair in others(pairs, at) {
-        let (key, value) = pair?;
+    for (_, (key, value)) in pairs.iter().enumerate().filter(|(index, _)| *index != at) {
+        let value = value.ok_or_else(|| stands_alone(key))?;
         if is_short_for(key, "State", 1) {
             state = Some(value);
         } else if is_short_for(key, "Reason", 1) {
             reason = Some(value);
         } else if is_short_for(key, "Weight", 1) {
-            let Ok(weight) = value.parse() else {
-                return Err(vec![
-                    format!("scontrol: error: Weight value ({value}) is not a valid number"),
-                    "No changes specified".into(),
-                ]);
-            };
+            let weight = weight(value)
+                .map_err(|why| vec![format!("scontrol: error: Weight value ({value}) is {why}"), NO_CHANGES.into()])?;
             changes.push(NodeChange::Weight(weight));
         } else if is_short_for(key, "ActiveFeatures", 3) {
             changes.push(NodeChange::ActiveFeatures(words(value)));
@@ -233,8 +233,11 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     match (state, reason) {
         (Some(state), reason) => changes.push(node_state(state, reason)?),
         (None, Some(reason)) => changes.push(NodeChange::Reason(reason.into())),
-        (None, None) if changes.is_empty() => return Err(vec!["No changes specified".into()]),
+        (None, None) if changes.is_empty() => return Err(vec![NO_CHANGES.into()]),
         (None, None) => {}
+    }
+    if text.is_empty() {
+        return Err(vec!["slurm_update error: Invalid node name specified".into()]);
     }
     if text.eq_ignore_ascii_case("ALL") {
         return Ok(Update::Nodes { nodes: None, changes });
@@ -243,6 +246,18 @@ fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let nodes = hostlist::expand_with(text, unit)
         .map_err(|_| vec!["slurm_update error: Invalid node name specified".to_string()])?;
     Ok(Update::Nodes { nodes: Some(nodes), changes })
+}
+
+/// A weight, or what is wrong with it.
+fn weight(text: &str) -> Result<u32, String> {
+    /// Above it Slurm has numbers that mean something else.
+    const MOST: i128 = 4_294_967_280;
+    match text.parse::<i128>() {
+        Err(_) => Err("not a valid number".into()),
+        Ok(below) if below < 0 => Err("less than zero".into()),
+        Ok(above) if above > MOST => Err(format!("greater than {MOST}")),
+        Ok(weight) => Ok(weight as u32),
+    }
 }
 
 fn words(list: &str) -> Vec<String> {
@@ -263,12 +278,10 @@ fn node_state(word: &str, reason: Option<&str>) -> Result<NodeChange, Lines> {
         "FAIL" | "FAILING" => Ok(NodeChange::Fail { reason: with_reason()? }),
         "CANCEL_REBOOT" => Ok(NodeChange::CancelReboot),
         "NORESP" | "NO_RESPOND" => Ok(NodeChange::NotResponding),
-        "ALLOC" | "ALLOCATED" | "MIX" | "MIXED" | "UNKNOWN" => {
-            Err(vec!["slurm_update error: Invalid node state specified".into()])
-        }
-        "FUTURE" | "POWER_DOWN" | "POWER_DOWN_ASAP" | "POWER_DOWN_FORCE" | "POWER_UP" => {
-            Err(vec![format!("scontrol: error: node state {word} is not supported")])
-        }
+        // The last, as where nothing saves power.
+        "ALLOC" | "ALLOCATED" | "MIX" | "MIXED" | "UNKNOWN" | "POWER_DOWN" | "POWER_DOWN_ASAP" | "POWER_DOWN_FORCE"
+        | "POWER_UP" => Err(vec!["slurm_update error: Invalid node state specified".into()]),
+        "FUTURE" => Err(vec![format!("scontrol: error: node state {word} is not supported")]),
         _ => Err(vec![
             format!("Invalid input: state={word}"),
             "Request aborted".into(),
@@ -299,14 +312,9 @@ pub fn partition_fields(words: &[String]) -> Result<(String, Vec<partition_field
     for word in words {
         let (key, value) = match word.split_once('=') {
             Some((key, value)) => (key, unquote(value)),
-            // The entity itself may stand alone: `create partition …`.
-            None if is_short_for(word, "PartitionName", 3) => continue,
-            None => {
-                return Err(vec![
-                    format!("scontrol: error: Invalid input: {word}"),
-                    "scontrol: error: Request aborted".into(),
-                ]);
-            }
+            // The entity itself may stand alone beside its name: `create partition PartitionName=…`.
+            None if is_short_for(word, "PartitionName", 3) && words.len() > 1 => continue,
+            None => return Err(stands_alone(word)),
         };
         if is_short_for(key, "PartitionName", 2) {
             name = value.into();
@@ -324,6 +332,11 @@ pub fn partition_fields(words: &[String]) -> Result<(String, Vec<partition_field
     Ok((name, fields))
 }
 
+/// A key of a node or a partition without a value.
+fn stands_alone(word: &str) -> Lines {
+    vec![format!("scontrol: error: Invalid input: {word}  Request aborted")]
+}
+
 fn mistaken(key: &str, value: &str, mistake: &Mistake) -> Lines {
     let invalid = format!("scontrol: error: Invalid input: {key}={value}");
     match mistake {
@@ -338,7 +351,14 @@ fn mistaken(key: &str, value: &str, mistake: &Mistake) -> Lines {
             let name = partition_field::whole_name(key);
             vec![invalid, format!("scontrol: error: Acceptable {name} values are YES and NO")]
         }
-        Mistake::Expected(_) => vec![invalid],
+        Mistake::Expected(_) => vec![match partition_field::whole_name(key) {
+            "MaxTime" | "DefaultTime" | "DefTime" => format!("scontrol: error: Invalid input {key}={value}"),
+            "MaxNodes" => format!("scontrol: error: Invalid numeric value \"{value}\" for MaxNodes."),
+            "MinNodes" => format!("scontrol: error: \"{value}\" is not a valid node count"),
+            "TRESBillingWeights" => "slurm_update error: Invalid TRESBillingWeights specification".to_string(),
+            "OverSubscribe" | "Shared" | "Nodes" | "AllocNodes" | "PreemptMode" => invalid,
+            name => format!("scontrol: error: Invalid {name} value: {value}"),
+        }],
     }
 }
 
@@ -390,6 +410,16 @@ mod tests {
         check("nodename=all+reason=x", "nodes None [Reason(\"x\")]");
         check("nodename=n5+state=alloc", "slurm_update error: Invalid node state specified");
         check("nodename=n5+state=future", "scontrol: error: node state future is not supported");
+        check("nodename=n5+state=power_up", "slurm_update error: Invalid node state specified");
+        check("nodename=n5+state", "scontrol: error: Invalid input: state  Request aborted");
+        check("nodename=+state=resume", "slurm_update error: Invalid node name specified");
+        check("nodename=n5+weight=x", "scontrol: error: Weight value (x) is not a valid number / No changes specified");
+        check("nodename=n5+weight=-1", "scontrol: error: Weight value (-1) is less than zero / No changes specified");
+        let large = "scontrol: error: Weight value (4294967281) is greater than 4294967280 / No changes specified";
+        check("nodename=n5+weight=4294967281", large);
+        check("stepid=5.0+timelimit=x", "scontrol: error: Invalid TimeLimit value");
+        check("stepid=x+timelimit=5", "Invalid StepID parameter: stepid=x / Request aborted");
+        check("stepid=5.0+timelimit=unlimited", "job 5.0");
         check("nodename=n5+foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
         check("partitionname=p+state=down", "partition p [State(Down)]");
         check(
@@ -398,6 +428,13 @@ mod tests {
              scontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE",
         );
         check("partitionname=p", "scontrol: error: No changes specified");
+        check("partitionname=p+state", "scontrol: error: Invalid input: state  Request aborted");
+        check("partitionname=p+maxtime=x", "scontrol: error: Invalid input maxtime=x");
+        check("partitionname=p+maxnodes=x", "scontrol: error: Invalid numeric value \"x\" for MaxNodes.");
+        check("partitionname=p+minnodes=x", "scontrol: error: \"x\" is not a valid node count");
+        check("partitionname=p+prioritytier=x", "scontrol: error: Invalid PriorityTier value: x");
+        check("partitionname=p+maxmempercpu=x", "scontrol: error: Invalid MaxMemPerCPU value: x");
+        check("partitionname=p+priority=3", "partition p [Priority(3)]");
         check("reservation=r+x=y", "scontrol: error: Unknown parameter x=y.  No reservation update.");
     }
 }

@@ -106,21 +106,29 @@ async fn update_jobs(
 ) -> Result<Reply, CallError> {
     let mut lines = Vec::new();
     let mut told = String::new();
+    // Slurm asks for a step's change in another way.
+    let refused = |item: &str, reject: &Reject| match changes.step_limit {
+        Some(_) => vec![format!("slurm_update error: {reject}")],
+        None => jobs::refused(Verb::Update, item, reject),
+    };
     let is_about_size = changes.min_nodes.is_some() || changes.nodes.is_some();
     for (item, job) in ids {
         let Some(job) = job else {
-            lines.extend(jobs::refused(Verb::Update, &item, &Reject::NoSuchJob));
+            lines.extend(refused(&item, &Reject::NoSuchJob));
             continue;
         };
         match controller.command_each(Command::UpdateJob { job: job.clone(), changes: changes.clone() }).await {
             Ok(results) => {
-                let refused = jobs::tell(Verb::Update, &item, &results);
-                if is_about_size && refused.is_empty() {
+                let problems = match results.iter().find_map(|one| one.result.as_ref().err()) {
+                    Some(reject) if changes.step_limit.is_some() => refused(&item, reject),
+                    _ => jobs::tell(Verb::Update, &item, &results),
+                };
+                if is_about_size && problems.is_empty() {
                     told.push_str(&shrunk(controller, job).await?);
                 }
-                lines.extend(refused);
+                lines.extend(problems);
             }
-            Err(CallError::Refused(reject)) => lines.extend(jobs::refused(Verb::Update, &item, &reject)),
+            Err(CallError::Refused(reject)) => lines.extend(refused(&item, &reject)),
             Err(other) => lines.extend(jobs::unanswered(&item, &other)),
         }
     }

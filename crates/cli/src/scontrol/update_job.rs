@@ -62,7 +62,7 @@ const KEYS: &[(&str, usize, Apply)] = &[
     }),
     ("DelayBoot", 5, |changes, value, _| {
         let wait = duration::parse(value).and_then(Limit::seconds);
-        changes.delay_boot_secs = Some(wait.ok_or_else(|| format!("Invalid DelayBoot value: {value}"))?);
+        changes.delay_boot_secs = Some(wait.ok_or_else(|| "Invalid DelayBoot value".to_string())?);
         Ok(())
     }),
     ("Dependency", 3, |changes, value, _| {
@@ -82,7 +82,7 @@ const KEYS: &[(&str, usize, Apply)] = &[
     }),
     ("MailType", 5, |changes, value, _| {
         let kinds = crate::submit::set::mail_kinds(value);
-        changes.mail_kinds = Some(kinds.ok_or_else(|| format!("Invalid MailType value: {value}"))?.0);
+        changes.mail_kinds = Some(kinds.ok_or_else(|| format!("\u{2}Invalid MailType: {value}"))?.0);
         Ok(())
     }),
     ("MailUser", 5, |changes, value, _| {
@@ -158,7 +158,8 @@ const KEYS: &[(&str, usize, Apply)] = &[
     ("NodeList", 5, set_nodes),
     ("NumCPUs", 4, |changes, value, _| {
         let least = value.split('-').next().unwrap_or(value);
-        changes.n_cpus = Some(number(least, "NumCPUs")?);
+        let invalid = |why| format!("Invalid numeric value \"{least}\" for NumCPUs.\nscontrol: error: {why}");
+        changes.n_cpus = Some(number(least, "NumCPUs").map_err(invalid)?);
         Ok(())
     }),
     ("NumNodes", 4, set_node_count),
@@ -314,7 +315,10 @@ pub fn note(changes: &mut JobChanges, key: &str, value: &str, now: &Now) -> Resu
         None if problem.starts_with("Invalid time spec") => {
             Problem::Lines(vec![problem, "No changes specified".into()])
         }
-        None => Problem::Lines(vec![format!("scontrol: error: {problem}")]),
+        None => Problem::Lines(vec![match problem.strip_prefix('\u{2}') {
+            Some(bare) => bare.into(),
+            None => format!("scontrol: error: {problem}"),
+        }]),
     })
 }
 
@@ -329,7 +333,7 @@ fn set_name(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String
 }
 
 fn set_sharing(changes: &mut JobChanges, value: &str, _: &Now) -> Result<(), String> {
-    let shares = flag(value, "OverSubscribe").map_err(|_| format!("Invalid OverSubscribe specification: {value}"))?;
+    let shares = flag(value, "OverSubscribe").map_err(|_| format!("Invalid OverSubscribe value: {value}"))?;
     changes.shares = Some(shares);
     Ok(())
 }
@@ -433,11 +437,17 @@ mod tests {
         check("MinCPUsNode=2", "min_cpus_per_node: Some(2)");
         check("MailUser=bob", "mail_to: Some(\"bob\")");
         check("MailType=END,TIME_LIMIT_80", "mail_kinds: Some([End, TimeLimit80])");
-        check("mailtype=x", "scontrol: error: Invalid MailType value: x");
+        check("mailtype=x", "Invalid MailType: x");
         check("TimeMin=10", "time_min: Some(Secs(600))");
         check("ReqSockets=2", "sockets_per_node: Some(2)");
         check("ReqCores=4", "cores_per_socket: Some(4)");
         check("ReqThreads=1", "threads_per_core: Some(1)");
+        check("delayboot=x", "scontrol: error: Invalid DelayBoot value");
+        check("oversubscribe=x", "scontrol: error: Invalid OverSubscribe value: x");
+        check(
+            "numcpus=x",
+            "scontrol: error: Invalid numeric value \"x\" for NumCPUs.\nscontrol: error: Invalid NumCPUs value: x",
+        );
         check("DelayBoot=5", "delay_boot_secs: Some(300)");
         check("foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
         check("state=x", "Update of this parameter is not supported: state=x / Request aborted");

@@ -176,7 +176,7 @@ fn table<V: View>(
     let wanted = options.sort.as_deref().or(sort).unwrap_or_default();
     let sorts = match options.shows_steps {
         true => Ok(known_sort(columns, wanted)),
-        false => match wanted.chars().find(|letter| UNSORTED.contains(*letter)) {
+        false => match wanted.chars().rev().find(|letter| UNSORTED.contains(*letter)) {
             Some(letter) => Err(letter.to_string()),
             None => parse_sort(columns, wanted),
         },

@@ -99,7 +99,7 @@ fn vanished_runs(cluster: &Cluster, name: &NodeName, runs: &[Run]) -> Vec<JobId>
     let is_gone = |id: &&JobId| {
         let job = &cluster.jobs[*id];
         let launched = matches!(job.phase, Phase::Running | Phase::Suspended);
-        let batch_here = job.runs_script() && job.allocation.first() == Some(name);
+        let batch_here = job.runs_script() && job.script_node() == Some(name);
         let step_here = cluster.steps_of(**id).any(|step| {
             step.phase == StepPhase::Running
                 && step.shares.iter().any(|share| share.node == *name)
@@ -124,7 +124,7 @@ fn freeze_again(cluster: &mut Cluster, name: &NodeName) {
 /// A job's processes on the node are gone without a report.
 fn lose_run(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     let job = &cluster.jobs[&id];
-    if job.runs_script() && job.allocation.first() == Some(name) {
+    if job.runs_script() && job.script_node() == Some(name) {
         return node_failed(cluster, id);
     }
     // Steps that are being launched are launched again; steps that are being ended need no more.
@@ -214,7 +214,7 @@ fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
             Err(Reject::InvalidNodeState)
         }
         NodeChange::ActiveFeatures(active) if active.iter().any(|one| !node.config.features.contains(one)) => {
-            Err(Reject::BadConstraint(active.join(",")))
+            Err(Reject::BadActiveFeatures)
         }
         NodeChange::Gres(gres) if !keeps_devices(node, gres) => Err(Reject::StepGres),
         NodeChange::Gres(gres) if !has_units_in_use(node, gres) => Err(Reject::NodesBusy(node.name.to_string())),
@@ -345,7 +345,7 @@ fn goes_on_without(cluster: &Cluster, id: JobId, name: &NodeName) -> bool {
         && job.allocation.nodes.len() > 1
         // What a buffer holds there cannot be done without.
         && job.buffer.is_none()
-        && !(job.runs_script() && job.allocation.first() == Some(name))
+        && !(job.runs_script() && job.script_node() == Some(name))
 }
 
 /// Steps lose their tasks there; those that were just being launched cannot be.

@@ -31,10 +31,16 @@ pub(super) fn kept_nodes(
         (None, None) => return Ok(None),
     };
     let grows = changes.nodes.is_none() && changes.min_nodes.is_some_and(|least| least as usize > held.len());
-    if grows || kept.is_empty() || !kept.iter().all(|name| held.contains(&name)) {
+    if grows {
+        return Err(Reject::NotSupported);
+    }
+    if let Some(other) = kept.iter().find(|name| !held.contains(name)) {
+        return Err(Reject::NoSuchNode(other.to_string()));
+    }
+    if kept.is_empty() {
         return Err(Reject::TooManyNodes);
     }
-    if job.runs_script() && job.allocation.first().is_some_and(|first| !kept.contains(first)) {
+    if job.runs_script() && job.script_node().is_some_and(|first| !kept.contains(first)) {
         return Err(Reject::NodesAreBusy);
     }
     // What the site, or a burst buffer, has done on a node must be undone there before others have it.
@@ -56,7 +62,10 @@ pub(super) fn shrink(cluster: &mut Cluster, id: JobId, kept: &BTreeSet<NodeName>
 
 /// A user may only shorten what an administrator may change as well.
 pub(super) fn limit_steps(cluster: &mut Cluster, by: Caller, id: JobId, wish: &StepLimit) -> Result<(), Reject> {
-    let limit = TimeLimit::Secs(u64::from(wish.minutes) * 60);
+    let limit = match wish.minutes {
+        StepLimit::UNLIMITED => TimeLimit::Unlimited,
+        minutes => TimeLimit::Secs(u64::from(minutes) * 60),
+    };
     let is_meant = |step: &Step| step.is_live() && wish.step.is_none_or(|wanted| wanted == step.id);
     let steps: Vec<(StepId, Option<TimeLimit>)> =
         cluster.steps_of(id).filter(|step| is_meant(step)).map(|step| (step.id, step.spec.time_limit)).collect();

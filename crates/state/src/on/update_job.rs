@@ -87,6 +87,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if let Some(priority) = changes.priority {
             job.priority = priority.max(1);
             Arc::make_mut(&mut job.spec).priority = Some(job.priority);
+            if priority > 0 && changes.nice.is_none() {
+                Arc::make_mut(&mut job.spec).nice = 0;
+            }
             job.held = if priority == 0 { Some(model::HeldBy::Admin) } else { None };
         }
         if let (Some(nice), None) = (changes.nice, changes.priority) {

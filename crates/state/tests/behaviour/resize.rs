@@ -37,10 +37,10 @@ fn a_running_job_gives_back_what_it_does_not_keep() {
     lab.each(ALICE, update(job, nodes_wanted(2))).unwrap();
     assert_eq!(lab.job(job).allocation.names().map(|name| name.as_str()).collect::<Vec<_>>(), ["n1", "n2"]);
     assert_eq!(lab.node("n3").used.cpus.len(), 0);
-    for wrong in [nodes_wanted(3), nodes_wanted(0), JobChanges { nodes: Some(vec!["n3".into()]), ..Default::default() }]
-    {
-        assert_eq!(lab.each(ALICE, update(job, wrong)), Err(Reject::TooManyNodes));
-    }
+    let others = JobChanges { nodes: Some(vec!["n3".into()]), ..Default::default() };
+    assert_eq!(lab.each(ALICE, update(job, nodes_wanted(3))), Err(Reject::NotSupported));
+    assert_eq!(lab.each(ALICE, update(job, nodes_wanted(0))), Err(Reject::TooManyNodes));
+    assert_eq!(lab.each(ALICE, update(job, others)), Err(Reject::NoSuchNode("n3".into())));
     let without_script = JobChanges { nodes: Some(vec!["n2".into()]), ..Default::default() };
     assert_eq!(lab.each(ALICE, update(job, without_script)), Err(Reject::NodesAreBusy));
     let step = StepSpec { arguments: vec!["sleep".into()], min_nodes: 2, ..Default::default() };
@@ -52,6 +52,8 @@ fn a_running_job_gives_back_what_it_does_not_keep() {
     lab.each(ROOT, update(job, longer(6))).unwrap();
     let step = lab.cluster.steps_of(job).next().unwrap();
     assert_eq!(step.spec.time_limit, Some(TimeLimit::Secs(360)));
+    lab.each(ROOT, update(job, longer(StepLimit::UNLIMITED))).unwrap();
+    assert_eq!(lab.cluster.steps_of(job).next().unwrap().spec.time_limit, Some(TimeLimit::Unlimited));
 }
 
 #[test]
