@@ -1,5 +1,6 @@
 //! End to end: real processes of the real binary on this machine, driven through its commands.
 mod accounts;
+mod asked;
 mod batch;
 mod bounds;
 mod burst;

@@ -373,7 +373,7 @@ impl<'a> JobView<'a> {
     /// The node that runs the script, or the host that asked.
     pub fn batch_host(&self) -> Option<&'a str> {
         match self.spec().kind {
-            JobKind::Batch { .. } if self.has_nodes() => self.job.allocation.first().map(|node| node.as_str()),
+            JobKind::Batch { .. } if self.has_nodes() => self.job.script_node().map(|node| node.as_str()),
             JobKind::Batch { .. } => None,
             JobKind::Allocation | JobKind::Run(_) => Some(&self.spec().submit_host),
         }

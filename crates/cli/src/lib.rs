@@ -41,6 +41,7 @@ pub mod sbcast;
 pub mod scancel;
 pub mod scontrol;
 pub mod sdiag;
+pub mod sgather;
 pub mod sinfo;
 pub mod sprio;
 pub mod squeue;

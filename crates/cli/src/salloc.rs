@@ -1,4 +1,5 @@
 //! `salloc`: holds an allocation while the user's command, or a shell, runs in it.
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus as ProcessStatus, Stdio};
@@ -18,7 +19,7 @@ use crate::output::print;
 use crate::sbatch::{error_code, question};
 use crate::submit::request::{Behaviour, Bell};
 use crate::submit::spec::finish;
-use crate::submit::{Caller, Problem, Program, components, export, help};
+use crate::submit::{Caller, Problem, Program, Request, components, export, help, login};
 use crate::watch::Watch;
 
 use crate::submit::start::{Built, start};
@@ -69,13 +70,26 @@ pub fn build(arguments: &[String], caller: &Caller) -> Result<Built<Plan>, Probl
         }
     }
     let given = export::told(&requests[0]);
-    let told = given.filter_map(|(name, value)| Some((name.to_string(), value?))).collect();
+    let mut told = login_variables(&requests[0], caller)?;
+    told.extend(given.filter_map(|(name, value)| Some((name.to_string(), value?))));
     // The last has inherited what the others said of it.
     let behaviour = requests.pop().expect("there is always one").behaviour;
     let operands = sections.pop().expect("there is always one").operands;
     let command = if operands.is_empty() { vec![shell(caller)] } else { operands };
     let spec = specs.remove(0);
     Ok(Built::Carry(Box::new(Plan { spec, more: specs, blobs: vec![environment], behaviour, command, talk, told })))
+}
+
+/// `--get-user-env`: what the command finds beside its caller's environment.
+fn login_variables(request: &Request, caller: &Caller) -> Result<Vec<(String, String)>, Problem> {
+    let Some(asked) = request.login else { return Ok(Vec::new()) };
+    if caller.uid != 0 {
+        return Err(Problem::error("SlurmdUser must be root to use --get-user-env"));
+    }
+    let account = request.user.as_ref().unwrap_or_else(|| caller.account());
+    let text = |word: OsString| word.into_string().ok();
+    let variables = login::environment(asked, account, caller)?.into_iter();
+    Ok(variables.filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect())
 }
 
 fn shell(caller: &Caller) -> String {

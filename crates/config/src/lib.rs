@@ -134,6 +134,7 @@ fn read_document(table: &dyn TableLike, notes: &Notes, config: &mut Config) {
     top.text("srun_epilog", &mut config.hooks.srun_epilog);
     let expected = "none, pmi2, pmix, pmix_v3, pmix_v4 or pmix_v5";
     top.one_of("mpi_default", expected, &Mpi::NAMES, &mut config.mpi_default);
+    top.ports("mpi_ports", &mut config.mpi_ports);
     job_rules::read_top(&mut top, &mut config.jobs);
     if let Some(section) = top.section("jobs") {
         job_rules::read(section, &mut config.jobs);

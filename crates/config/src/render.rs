@@ -24,6 +24,7 @@ pub fn render(config: &Config) -> String {
     text.string("srun_prolog", &config.hooks.srun_prolog);
     text.string("srun_epilog", &config.hooks.srun_epilog);
     text.string("mpi_default", &config.mpi_default);
+    text.string("mpi_ports", &config.mpi_ports.map(|ports| ports.to_string()).unwrap_or_default());
     job_rules::render_top(&mut text, &config.jobs);
     controller(&mut text, config);
     agent(&mut text, config);

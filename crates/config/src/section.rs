@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use model::duration::{self, Limit};
+use model::ports::PortRange;
 use model::size;
 use model::spec::TimeLimit;
 use model::time::Span;
@@ -167,6 +168,12 @@ impl<'a> Section<'a> {
             item.as_str().filter(|text| is_word(text)).map(str::to_string)
         });
         set(target, value);
+    }
+
+    pub fn ports(&mut self, key: &'static str, target: &mut Option<PortRange>) {
+        let value =
+            self.read(key, "a range of ports such as \"12000-12999\"", |item| item.as_str().and_then(PortRange::parse));
+        *target = value.or(*target);
     }
 
     /// One of these names; `expected` lists them.

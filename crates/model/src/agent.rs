@@ -217,6 +217,8 @@ record! {
         pub job_shares: Vec<NodeShare>,
         /// The shares of this step (for the batch script: its one node).
         pub step_shares: Vec<NodeShare>,
+        /// The step's own on each of its nodes (SLURM_STEP_RESV_PORTS); empty: none.
+        pub ports: String,
         /// Which of `step_shares` is this node's.
         pub node_index: u32,
         /// Ranks of this node's tasks; empty: one task of rank 0.

@@ -39,6 +39,9 @@ pub struct Config {
     /// What helps tasks find each other where srun does not say (`MpiDefault`); empty is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mpi_default: String,
+    /// Kept for steps (`MpiParams`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mpi_ports: Option<crate::ports::PortRange>,
     pub hooks: HooksConfig,
     pub health: HealthConfig,
     pub jobs: crate::job_rules::JobRules,
@@ -400,6 +403,7 @@ impl Default for Config {
             topology: TopologyRules::default(),
             as_given: BTreeMap::new(),
             mpi_default: String::new(),
+            mpi_ports: None,
             hooks: HooksConfig::default(),
             jobs: Default::default(),
         }

@@ -149,6 +149,8 @@ record! {
         pub reservation: String,
         /// Whatever its limit, it ends then: with its reservation.
         pub must_end_by: Option<Timestamp>,
+        /// Where the script runs, if not on the first node (`--batch`).
+        pub batch_host: Option<NodeName>,
     }
 
     /// One time that a job was suspended.
@@ -227,6 +229,8 @@ pub enum Wake {
     Persistent(String),
     /// A reservation has begun, ended or changed.
     Reservation(String),
+    /// Steps have taken ports, or given them back.
+    Ports,
 }
 
 /// More are not kept apart.
@@ -240,6 +244,11 @@ impl Job {
             let second = self.pauses.remove(1);
             self.pauses[0].until = self.pauses[0].until + (second.until - second.from);
         }
+    }
+
+    /// The node that runs the script, where there is one.
+    pub fn script_node(&self) -> Option<&NodeName> {
+        self.batch_host.as_ref().filter(|_| self.runs_script()).or_else(|| self.allocation.first())
     }
 
     /// Whether it grows older while it waits.

@@ -89,6 +89,14 @@ record! {
         pub tres_words: TresWords,
         /// How long it would wait for nodes that need no reboot; for display.
         pub delay_boot: Span,
+        /// The script runs on the first node with these (`--batch`), as written: `a&b`, `a|b`.
+        pub batch_features: String,
+        /// As given; there are no labels but those that jobs bring along.
+        pub mcs_label: String,
+        /// `--power` in Slurm's words; for display.
+        pub power_words: String,
+        /// Its nodes are to be started anew first; only where the site has no program for it, so that nothing comes of it.
+        pub wants_reboot: bool,
     }
 
     /// How much, and where.

@@ -1,6 +1,7 @@
 //! One `srun` in a job: what was asked for, and how far it has come.
 use serde::{Deserialize, Serialize};
 
+use crate::cpu_freq::CpuFrequency;
 use crate::gres::GresRequest;
 use crate::het::StepPart;
 use crate::resources::NodeShare;
@@ -76,6 +77,11 @@ record! {
         /// Each task says which GPUs it sees (`--gpu-bind=verbose`).
         pub tells_gpus: bool,
         pub asked: AskedWords,
+        pub cpu_freq: CpuFrequency,
+        /// So many ports of the cluster's range on each of its nodes (`--resv-ports`); none: as many as MPI needs, if it needs any.
+        pub n_ports: Option<u32>,
+        /// How much its supervisors tell of what they do (`--slurmd-debug`).
+        pub supervisor_verbosity: u32,
     }
 
     /// What was said of GPUs, in Slurm's words; for display.
@@ -127,6 +133,8 @@ record! {
         pub usage: Option<Box<Usage>>,
         /// A memory limit ended some of its tasks.
         pub out_of_memory: bool,
+        /// Its own on each of its nodes while it lives.
+        pub ports: Vec<u16>,
     }
 }
 
@@ -260,6 +268,11 @@ impl StepSpec {
 }
 
 impl Step {
+    /// `12000-12002,12010`
+    pub fn port_list(&self) -> String {
+        self.ports.iter().map(|port| u32::from(*port)).collect::<CpuSet>().to_string()
+    }
+
     /// Ranks of the tasks on each node, in the order of `shares`.
     pub fn ranks(&self) -> Vec<Vec<u32>> {
         self.spec.ranks(&self.shares, self.n_tasks)

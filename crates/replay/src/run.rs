@@ -205,7 +205,7 @@ impl<'a> Player<'a> {
                 self.ends.insert((self.now + left, id));
                 continue;
             }
-            let node = job.allocation.first().expect("it holds nodes").clone();
+            let node = job.script_node().expect("it holds nodes").clone();
             let (attempt, step, exit) = (job.attempt, StepId::Batch, ExitStatus::SUCCESS);
             self.must(Command::Exited(Exited { job: id, attempt, step, node, exit, ..Default::default() }));
             self.do_duties();

@@ -287,7 +287,7 @@ fn orders_for(cluster: &Cluster, duty: &Duty) -> Vec<(NodeName, Order)> {
 
 fn job_orders(cluster: &Cluster, id: JobId, duty: &Duty) -> Vec<(NodeName, Order)> {
     let job = cluster.job(id).expect("duties have owners");
-    let first = job.allocation.first().expect("a job with a duty holds nodes").clone();
+    let first = job.script_node().expect("a job with a duty holds nodes").clone();
     let run = (id, duty.attempt);
     let order = match duty.task {
         Task::Launch => return vec![(first, Order::Launch((id, duty.attempt, model::StepId::Batch)))],

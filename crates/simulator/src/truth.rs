@@ -139,7 +139,7 @@ fn check_outcome(world: &World, job: &Job) -> Result<(), String> {
         // A component runs no script; it ends as its leader does.
         JobKind::Batch { .. } if !job.runs_script() => return Ok(()),
         JobKind::Batch { .. } => {
-            let first = job.allocation.first().expect("a job that ran had nodes");
+            let first = job.script_node().expect("a job that ran had nodes");
             vec![world.truth.exit(first, (run.0, run.1, StepId::Batch))]
         }
         JobKind::Run(_) => {

@@ -1,5 +1,5 @@
 //! What must always hold. Run by the simulator after every entry, and by tests.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{BlobId, HeldBy, Job, Owner, Phase, StepPhase, Wake};
 
@@ -237,6 +237,7 @@ fn check_indexes(cluster: &Cluster) -> Result<(), String> {
 }
 
 fn check_steps(cluster: &Cluster) -> Result<(), String> {
+    let mut ports = BTreeSet::new();
     for ((job_id, id), step) in &cluster.steps {
         let job = cluster.jobs.get(job_id).ok_or_else(|| format!("step {job_id}.{id} has no job"))?;
         ensure(!step.is_live() || job.holds_nodes(), || format!("step {job_id}.{id} outlives its job's nodes"))?;
@@ -248,6 +249,10 @@ fn check_steps(cluster: &Cluster) -> Result<(), String> {
             job.allocation.share(share.node.as_str()).is_some_and(|whole| share.cpus.is_subset(&whole.cpus))
         });
         ensure(within || !step.is_live(), || format!("step {job_id}.{id} holds more than its job"))?;
+        for share in step.shares.iter().filter(|_| step.is_live()) {
+            let own = step.ports.iter().all(|port| ports.insert((&share.node, *port)));
+            ensure(own, || format!("step {job_id}.{id} shares a port on {}", share.node))?;
+        }
     }
     Ok(())
 }

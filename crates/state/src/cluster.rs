@@ -79,6 +79,8 @@ pub struct Cluster {
     pub(crate) reservations: OrdMap<String, Arc<Reservation>>,
     /// Reservations made so far; new ones without a name are numbered.
     pub(crate) n_reservations: u32,
+    /// The last of the ports that a step was given.
+    pub(crate) last_port: u16,
     /// What jobs hold of each licence. The ledger keeps it equal to the sum over the jobs.
     pub(crate) license_use: OrdMap<String, u32>,
     /// Jobs that hold licences.

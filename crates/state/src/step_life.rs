@@ -13,8 +13,12 @@ use crate::settle::wake;
 use crate::step_layout::Layout;
 use crate::{Cluster, blobs};
 
-pub(crate) fn create(cluster: &mut Cluster, job: JobId, id: StepId, spec: &StepSpec, layout: Layout) {
+pub(crate) fn create(cluster: &mut Cluster, job: JobId, id: StepId, spec: &StepSpec, layout: Layout, ports: Vec<u16>) {
     let now = cluster.now;
+    if let Some(last) = ports.last() {
+        cluster.last_port = *last;
+        wake(cluster, Wake::Ports);
+    }
     let record = cluster.job_mut(job);
     record.alive = true;
     let step = Step {
@@ -24,6 +28,7 @@ pub(crate) fn create(cluster: &mut Cluster, job: JobId, id: StepId, spec: &StepS
         spec: Box::new(spec.clone()),
         shares: layout.shares,
         n_tasks: layout.n_tasks,
+        ports,
         started: Some(now),
         ..Default::default()
     };
@@ -111,10 +116,13 @@ fn done(cluster: &mut Cluster, job: JobId, id: StepId) {
     let now = cluster.now;
     let step = cluster.step_mut(job, id);
     step.ended = Some(now);
-    let exit = step.exit;
+    let (exit, had_ports) = (step.exit, !step.ports.is_empty());
     enter(cluster, job, id, StepPhase::Done);
     derive(cluster, job, exit);
     wake(cluster, Wake::JobMoved(job));
+    if had_ports {
+        wake(cluster, Wake::Ports);
+    }
 }
 
 /// The worst end of a step is the job's derived exit; whether this one was.

@@ -253,8 +253,13 @@ impl Controller {
     }
 
     /// Ends the controller, and with `agents` those of all nodes.
+    pub async fn abort(&mut self) -> Result<(), CallError> {
+        self.client.shutdown(crate::proto::ShutdownRequest { agents: false, abort: true }).await?;
+        Ok(())
+    }
+
     pub async fn shutdown(&mut self, agents: bool) -> Result<(), CallError> {
-        self.client.shutdown(crate::proto::ShutdownRequest { agents }).await?;
+        self.client.shutdown(crate::proto::ShutdownRequest { agents, abort: false }).await?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::protocol::Start;
 /// Marks the processes of a run.
 pub const TAG: &str = "SPUR_SUPERVISED";
 /// Describe one job; those of an outer job, from which this one was submitted, must not shine through.
-const OF_ONE_JOB: [&str; 26] = [
+const OF_ONE_JOB: [&str; 27] = [
     "SLURM_ARRAY_JOB_ID",
     "SLURM_ARRAY_TASK_COUNT",
     "SLURM_ARRAY_TASK_ID",
@@ -42,6 +42,7 @@ const OF_ONE_JOB: [&str; 26] = [
     "SLURM_STEP_NODELIST",
     "SLURM_STEP_NUM_NODES",
     "SLURM_STEP_NUM_TASKS",
+    "SLURM_STEP_RESV_PORTS",
     "SLURM_STEP_TASKS_PER_NODE",
 ];
 const PID_DIGITS: usize = 10;
@@ -459,6 +460,9 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     own.set("STEP_NUM_NODES", launch.step_shares.len());
     own.set("STEP_NUM_TASKS", n_tasks);
     own.set("STEP_TASKS_PER_NODE", &per_node);
+    if !launch.ports.is_empty() {
+        own.set("STEP_RESV_PORTS", &launch.ports);
+    }
     own.set("TASKS_PER_NODE", &per_node);
     if !launch.step_spec.as_ref().is_some_and(|spec| spec.keeps_counts) {
         own.set("NTASKS", n_tasks);

@@ -1,8 +1,8 @@
 //! What a supervisor writes into the job's own output, in Slurm's words.
 use std::io;
 
-use model::StepId;
 use model::agent::KillNote;
+use model::{ExitStatus, StepId};
 
 use crate::protocol::{RunId, Start};
 
@@ -22,6 +22,27 @@ pub fn kill_note(start: &Start, note: KillNote) -> Option<String> {
         StepId::Number(step) => format!("STEP {}.{step}", run.job),
     };
     Some(format!("slurmstepd: error: *** {what} ON {} CANCELLED AT {}{why} ***\n", start.node, local_time()))
+}
+
+/// `slurmstepd-n1: starting 1 tasks`, and a line for each (`--slurmd-debug`).
+pub fn tasks_started(start: &Start, tasks: &[(u32, i32)]) -> String {
+    /// What the level adds to errors, as Slurm counts.
+    const LEVELS: [&str; 5] = ["error", "info", "verbose", "debug", "debug2"];
+    let (node, now) = (&start.node, local_time());
+    let asked = start.launch.step_spec.as_ref().map_or(0, |spec| spec.supervisor_verbosity as usize);
+    let level = LEVELS[asked.min(LEVELS.len() - 1)];
+    let each = tasks.iter().map(|(rank, pid)| format!("slurmstepd-{node}: task {rank} ({pid}) started {now}\n"));
+    let each: String = each.collect();
+    let n_tasks = tasks.len();
+    format!("slurmstepd-{node}: debug levels are stderr='{level}'\nslurmstepd-{node}: starting {n_tasks} tasks\n{each}")
+}
+
+pub fn task_ended(start: &Start, rank: u32, pid: i32, exit: ExitStatus) -> String {
+    let how = match exit.signal {
+        0 => format!(" with exit code {}.", exit.code),
+        signal => format!(". Killed by signal {signal}."),
+    };
+    format!("slurmstepd-{}: task {rank} ({pid}) exited{how}\n", start.node)
 }
 
 pub fn no_work_dir(dir: &str, error: &io::Error) -> String {

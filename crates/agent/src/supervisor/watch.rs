@@ -187,6 +187,7 @@ impl Watch<'_> {
         if self.start.launch.step != StepId::Batch {
             let tasks = self.tasks.iter().map(|task| (task.rank, task.pid as u32)).collect();
             self.outbox.push(FromStep::Started { tasks });
+            self.tell_of_tasks();
         }
         if self.start.launch.is_suspended {
             self.freezer.freeze_at_once(&self.charge);
@@ -460,6 +461,9 @@ impl Watch<'_> {
         // What it has written comes before its end.
         let rank = task.rank;
         self.move_streams();
+        if self.tells_of_tasks() {
+            self.say(&notes::task_ended(&self.start, rank, pid, exit));
+        }
         self.outbox.push(FromStep::TaskExited { rank, exit });
         if let Some(server) = &mut self.pmix {
             server.note_end(rank).into_iter().for_each(|news| self.outbox.push(news));
@@ -625,6 +629,18 @@ impl Watch<'_> {
 
     fn answer(&mut self, numbers: Vec<u64>) {
         numbers.into_iter().for_each(|number| self.control.send(&FromSupervisor::Done { number }));
+    }
+
+    /// `--slurmd-debug`
+    fn tells_of_tasks(&self) -> bool {
+        self.start.launch.step_spec.as_ref().is_some_and(|spec| spec.supervisor_verbosity > 0)
+    }
+
+    fn tell_of_tasks(&mut self) {
+        if self.tells_of_tasks() {
+            let tasks: Vec<(u32, i32)> = self.tasks.iter().map(|task| (task.rank, task.pid)).collect();
+            self.say(&notes::tasks_started(&self.start, &tasks));
+        }
     }
 
     fn say_end(&mut self, note: KillNote) {

@@ -27,7 +27,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("array_max_tasks", spec.array.as_ref().and_then(|array| array.limit).unwrap_or(0));
     json.field("array_task_string", &tasks);
     json.field("association_id", job.association);
-    json.field("batch_features", "");
+    json.field("batch_features", &spec.batch_features);
     json.field("batch_flag", is_batch);
     json.field("batch_host", view.batch_host().filter(|_| view.has_nodes()).unwrap_or(""));
     json.list_field("flags", |json| flags(view).for_each(|flag| json.item(flag)));
@@ -80,7 +80,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("licenses", &view.spec().licenses.to_string());
     json.field("max_cpus", 0_u32);
     json.field("max_nodes", size.max_nodes.unwrap_or(0));
-    json.field("mcs_label", "");
+    json.field("mcs_label", &spec.mcs_label);
     json.field("memory_per_tres", &view.memory_per_tres());
     json.field("name", &spec.name);
     json.field("nodes", &view.node_list());
@@ -107,7 +107,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("priority", view.priority());
     json.field("profile", None::<u32>);
     json.field("qos", &spec.qos);
-    json.field("reboot", false);
+    json.field("reboot", spec.wants_reboot);
     json.field("required_nodes", &hostlist::compress(size.listed_nodes()));
     json.field("requeue", view.requeues());
     json.field("resize_time", 0_u32);

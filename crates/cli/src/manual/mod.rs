@@ -8,7 +8,8 @@ pub use page::page;
 use crate::getopt::Flag;
 use crate::submit::{Program, help, request::Question, table};
 use crate::{
-    sacct, sacctmgr, sattach, sbcast, scancel, scontrol, sdiag, sinfo, sprio, squeue, sreport, sshare, sstat, strigger,
+    sacct, sacctmgr, sattach, sbcast, scancel, scontrol, sdiag, sgather, sinfo, sprio, squeue, sreport, sshare, sstat,
+    strigger,
 };
 
 /// What a manual page and a completion need to know of a command.
@@ -81,6 +82,13 @@ pub fn all() -> Vec<Manual> {
             scontrol::HELP,
         ),
         of_reader("sdiag", "show what the controller has done", "sdiag [OPTIONS]", sdiag::FLAGS, sdiag::HELP),
+        of_reader(
+            "sgather",
+            "bring a file of every node of a job to one place",
+            "sgather [OPTIONS] SOURCE DEST",
+            sgather::FLAGS,
+            sgather::HELP,
+        ),
         Manual {
             columns: columns(sinfo::COLUMNS.iter().map(|column| (column.letter, column.name, column.title))),
             ..of_reader("sinfo", "show nodes and partitions", "sinfo [OPTIONS]", sinfo::FLAGS, sinfo::HELP)

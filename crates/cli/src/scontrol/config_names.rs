@@ -108,7 +108,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("MessageTimeout", Given("10", " sec")),
     ("MinJobAge", Effective),
     ("MpiDefault", Effective),
-    ("MpiParams", Given("(null)", "")),
+    ("MpiParams", Effective),
     ("MULTIPLE_SLURMD", Effective),
     ("NEXT_JOB_ID", Effective),
     ("NodeFeaturesPlugins", Fixed("(null)")),

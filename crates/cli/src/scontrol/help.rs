@@ -36,6 +36,7 @@ scontrol [<OPTION>] [<COMMAND>]      without a command: commands are read from s
   errnumstr NUMBER             what Slurm says for an error number
   write batch_script ID [FILE] a job's script, into slurm-ID.sh, FILE or - for stdout
   reconfigure                  has the controller read its configuration again
+  abort                        the controller ends at once, with a core file
   shutdown [slurmctld]         ends the daemons, or only the controller
   pidinfo PID                  the job of a process
   ping                         says whether the controller answers

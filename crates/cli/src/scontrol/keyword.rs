@@ -28,6 +28,7 @@ pub enum Keyword {
     Completing,
     WaitJob,
     Shutdown,
+    Abort,
     PidInfo,
     Token,
     Reboot,
@@ -41,7 +42,7 @@ pub enum Keyword {
 }
 
 const KEYWORDS: &[(&str, usize, Keyword)] = &[
-    ("abort", 5, Keyword::Unsupported("abort")),
+    ("abort", 5, Keyword::Abort),
     ("all", 3, Keyword::All),
     ("cancel_reboot", 3, Keyword::CancelReboot),
     ("cluster", 2, Keyword::Unsupported("cluster")),

@@ -144,11 +144,9 @@ pub fn run(arguments: &[String]) -> i32 {
         print(&version::line());
         return 0;
     }
-    for refused in ["uid", "future"] {
-        if parsed.has(refused) {
-            eprintln!("scontrol: error: --{refused} is not supported");
-            return 1;
-        }
+    if parsed.has("uid") {
+        eprintln!("scontrol: error: --uid is not supported");
+        return 1;
     }
     if let Some(cluster) = parsed.value("clusters")
         && !crate::context::cluster().is_ok_and(|own| own.cluster_name == cluster)
@@ -283,6 +281,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::SetDebugFlags => loudness::flags(rest),
         Keyword::SchedLogLevel => loudness::scheduler(rest),
         Keyword::Shutdown => shutdown::shutdown(rest),
+        Keyword::Abort => shutdown::abort(),
         Keyword::PidInfo => pidinfo::tell(rest),
         Keyword::Token => token::print(rest),
         Keyword::Reboot => reboot::reboot(rest),

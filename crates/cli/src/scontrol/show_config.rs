@@ -117,6 +117,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "PrologSlurmctld" => or_null(&config.hooks.controller_prolog.join(",")),
         "EpilogSlurmctld" => or_null(&config.hooks.controller_epilog.join(",")),
         "TaskProlog" => or_null(&config.hooks.task_prolog),
+        "MpiParams" => word(&config.mpi_ports.map_or("(null)".to_string(), |ports| format!("ports={ports}"))),
         "MpiDefault" => word(if config.mpi_default.is_empty() { "none" } else { &config.mpi_default }),
         "SrunProlog" => or_null(&config.hooks.srun_prolog),
         "SrunEpilog" => or_null(&config.hooks.srun_epilog),

@@ -1,4 +1,5 @@
 //! `scontrol show job` and `show step`.
+use model::cpu_freq::CpuFrequency;
 use model::resources::NodeShare;
 use model::spec::{Memory, TimeLimit};
 use model::step::AskedWords;
@@ -40,7 +41,8 @@ fn identity(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("HetJobIdSet={}", het.id_set()));
     }
     let (user, group) = (named(&spec.user, spec.uid), named(&spec.group, spec.gid));
-    lines.push(format!("UserId={user} GroupId={group} MCS_label=N/A"));
+    let mcs_label = if spec.mcs_label.is_empty() { "N/A" } else { &spec.mcs_label };
+    lines.push(format!("UserId={user} GroupId={group} MCS_label={mcs_label}"));
     lines.push(format!(
         "Priority={} Nice={} Account={} QOS={}{}",
         view.priority(),
@@ -67,10 +69,11 @@ fn course(view: &JobView, style: Style, lines: &mut Vec<String>) {
         or_null(&view.dependency()),
     ));
     lines.push(format!(
-        "Requeue={} Restarts={} BatchFlag={} Reboot=0 ExitCode={}",
+        "Requeue={} Restarts={} BatchFlag={} Reboot={} ExitCode={}",
         u8::from(view.requeues()),
         job.restarts,
         u8::from(spec.is_batch()),
+        u8::from(spec.wants_reboot),
         job.exit,
     ));
     if style.details {
@@ -139,9 +142,10 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         "" => format!("NodeList={}", view.node_list()),
         expected => format!("NodeList={} SchedNodeList={expected}", view.node_list()),
     });
-    if let Some(host) = view.batch_host().filter(|_| spec.is_batch()) {
-        lines.push(format!("BatchHost={host}"));
-    }
+    let host = view.batch_host().filter(|_| spec.is_batch()).map(|host| format!("BatchHost={host}"));
+    let features = Some(&spec.batch_features).filter(|words| !words.is_empty());
+    let batch = features.map(|words| format!("BatchFeatures={words}")).into_iter().chain(host);
+    lines.extend(Some(batch.collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty()));
     let n_nodes = match size.max_nodes {
         Some(most) if !view.has_nodes() => format!("{}-{most}", view.n_nodes()),
         _ => view.n_nodes().to_string(),
@@ -268,7 +272,7 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
     if let Some(progress) = Total::of(view.job, view.scene.progress) {
         lines.push(format!("BurstBufferProgress={}", progress.show()));
     }
-    lines.push("Power=".into());
+    lines.push(format!("Power={}", spec.power_words));
     let asked = [
         ("CpusPerTres", view.cpus_per_tres()),
         ("MemPerTres", view.memory_per_tres()),
@@ -298,6 +302,13 @@ fn distribution(step: &model::Step) -> &'static str {
         Distribution::Cyclic => " Dist=Cyclic",
         Distribution::Plane(_) => " Dist=Plane",
     }
+}
+
+fn frequency(asked: &CpuFrequency) -> String {
+    let named = [("CPU_min_freq", &asked.min), ("CPU_max_freq", &asked.max), ("CPU_governor", &asked.governor)];
+    let words: String =
+        named.iter().filter(|(_, word)| !word.is_empty()).map(|(name, word)| format!("{name}={word} ")).collect();
+    if words.is_empty() { "CPUFreqReq=Default".to_string() } else { words }
 }
 
 /// What a step said of its GPUs, if anything.
@@ -343,8 +354,11 @@ pub fn write_step(view: &StepView, style: Style, out: &mut String) {
         format!("State={} Partition={} NodeList={}", view.state(), view.job.job.partition, view.nodes()),
         format!("Nodes={} CPUs={n_cpus} Tasks={n_tasks} Name={} Network=(null)", view.n_nodes(), view.name()),
         format!("TRES={tres}"),
-        "ResvPorts=(null)".to_string(),
-        format!("CPUFreqReq=Default{distribution}"),
+        format!("ResvPorts={}", or_null(&view.step.map(|step| step.port_list()).unwrap_or_default())),
+        format!(
+            "{}{distribution}",
+            view.step.map_or("CPUFreqReq=Default".into(), |step| frequency(&step.spec.cpu_freq))
+        ),
         format!("SrunHost:Pid={host}"),
     ];
     lines.extend(view.step.into_iter().flat_map(|step| asked(&step.spec.asked)));

@@ -11,6 +11,14 @@ use super::{Reply, asking};
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// `scontrol abort`: the leading controller ends as if it had crashed.
+pub fn abort() -> Reply {
+    asking("slurm_shutdown error", async |controller, _| {
+        controller.abort().await?;
+        Ok(Reply::default())
+    })
+}
+
 /// Returns when nobody answers any more.
 pub fn shutdown(rest: &[String]) -> Reply {
     let ends_agents = match rest.first().map(|word| word.to_ascii_lowercase()).as_deref() {

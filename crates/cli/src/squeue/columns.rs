@@ -191,7 +191,10 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "hetjobid", "HET_JOB_ID", |view, out| of_het(view, out, |het| het.leader.to_string())),
     column(NONE, "hetjobidset", "HET_JOB_ID_SET", |view, out| of_het(view, out, model::HetPlace::id_set)),
     column(NONE, "hetjoboffset", "HET_JOB_OFFSET", |view, out| of_het(view, out, |het| het.offset.to_string())),
-    column(NONE, "mcslabel", "MCSLABEL", |_, out| out.push_str("(null)")),
+    column(NONE, "mcslabel", "MCSLABEL", |view, out| match view.spec().mcs_label.as_str() {
+        "" => out.push_str("(null)"),
+        label => out.push_str(label),
+    }),
     column(NONE, "mem-per-tres", "MEM_PER_TRES", |view, out| or_not_there(&view.memory_per_tres(), out)),
     column(NONE, "network", "NETWORK", |_, out| out.push_str("(null)")),
     column(NONE, "ntperboard", "NTASKS_PER_BOARD", |_, out| out.push('0')),
@@ -205,7 +208,7 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "originraw", "ORIGIN_RAW", |_, out| out.push_str("NA")),
     column(NONE, "prefer", "PREFER", |view, out| or_null(&view.spec().size.preferred, out)),
     column(NONE, "profile", "PROFILE", |_, out| out.push_str("NotSet")),
-    column(NONE, "reboot", "REBOOT", |_, out| out.push('0')),
+    column(NONE, "reboot", "REBOOT", |view, out| out.push(if view.spec().wants_reboot { '1' } else { '0' })),
     column(NONE, "reqswitch", "REQ_SWITCH", |view, out| {
         out.push_str(&view.spec().size.network.n_switches.to_string());
     }),

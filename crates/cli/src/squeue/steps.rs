@@ -92,7 +92,7 @@ impl StepView<'_> {
     pub fn nodes(&self) -> String {
         match self.step {
             Some(step) => hostlist::compress(step.shares.iter().map(|share| &share.node)),
-            None => self.job.job.allocation.first().map(|node| node.to_string()).unwrap_or_default(),
+            None => self.job.job.script_node().map(|node| node.to_string()).unwrap_or_default(),
         }
     }
 

@@ -81,7 +81,7 @@ async fn wait_for_room(
                 }
                 return Ok(step);
             }
-            Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled))) => {
+            Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled | Reject::PortsInUse))) => {
                 if !has_waited && plan.behaviour.immediate.is_none() && !plan.behaviour.is_quiet {
                     eprintln!("srun: Job {id} step creation temporarily disabled, retrying ({why})");
                 }

@@ -184,6 +184,9 @@ fn build_part(
         submit_line: caller.command_line.clone(),
         waits_for_program: request.step.broadcast.dest.is_some(),
         time_limit: request.step.time_limit.filter(|_| is_inside).map(crate::submit::set::time_limit),
+        cpu_freq: request.step.cpu_freq.clone(),
+        n_ports: request.step.n_ports,
+        supervisor_verbosity: request.step.supervisor_verbosity,
     };
     let has_own_size = ["ntasks", "nodes", "ntasks-per-node"].iter().any(|name| request.is_argument(name));
     let place = match request.step.job {
@@ -319,6 +322,9 @@ fn own_words(request: &Request, umask: u32) -> Vec<(&'static str, String)> {
     if request.step.labels {
         words.push(("SLURM_LABELIO", "1".into()));
     }
+    if request.step.cpu_freq.is_asked() {
+        words.push(("SLURM_CPU_FREQ_REQ", request.step.cpu_freq.words()));
+    }
     // Other bindings are told where they are made.
     if request.is_given("cpu-bind") && request.step.cpu_bind == CpuBind::None {
         let loudness = if request.step.tells_binding { "verbose" } else { "quiet" };
@@ -424,6 +430,20 @@ mod tests {
         assert!(told("--cpu-bind=none true").ends_with(
             "SLURM_CPU_BIND=quiet,none SLURM_CPU_BIND_LIST= SLURM_CPU_BIND_TYPE=none SLURM_CPU_BIND_VERBOSE=quiet"
         ));
+    }
+
+    #[test]
+    fn what_only_steps_have_is_kept_for_them() {
+        let step = |line: &str| plan(&format!("{line} true"), &[]).unwrap();
+        let asked = step("--resv-ports=3 --cpu-freq=low --accel-bind=gn --slurmd-debug=info");
+        assert_eq!((asked.step.n_ports, asked.step.cpu_freq.max.as_str()), (Some(3), "Low"));
+        assert_eq!((asked.step.supervisor_verbosity, asked.talk.as_str()), (3, ""));
+        let loud = step("--slurmd-debug=9 --resv-ports");
+        assert_eq!((loud.step.supervisor_verbosity, loud.step.n_ports), (4, None));
+        assert_eq!(loud.talk, "srun: Using srun's max debug increment of 4\n");
+        let check = |line: &str, why: &str| assert_eq!(plan(line, &[]).unwrap_err(), why, "{line}");
+        check("--accel-bind=z true", "srun: error: Invalid --accel-bind specification\n=255");
+        check("--resv-ports=z true", "srun: error: Invalid numeric value \"z\" for --resv-port.\n=1");
     }
 
     #[test]

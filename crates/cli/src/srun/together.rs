@@ -90,7 +90,7 @@ async fn create(cluster: &Client, plans: &[&Plan]) -> Result<Vec<(Job, Step)>, F
     let created = loop {
         let refusal = match controller.create_step_together(parts.clone(), blobs.clone()).await {
             Ok(created) => break created,
-            Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled))) => {
+            Err(CallError::Refused(why @ (Reject::StepMustWait | Reject::StepsDisabled | Reject::PortsInUse))) => {
                 if !has_waited && behaviour.immediate.is_none() && !behaviour.is_quiet {
                     eprintln!("srun: Job {named} step creation temporarily disabled, retrying ({why})");
                 }

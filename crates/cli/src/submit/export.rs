@@ -10,7 +10,8 @@ type Variables = Vec<(OsString, OsString)>;
 pub const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Options that a job finds again as a variable, named as `srun` reads it.
-const TOLD: [&str; 11] = [
+const TOLD: [&str; 14] = [
+    "cpu-freq",
     "cpus-per-gpu",
     "distribution",
     "gpu-bind",
@@ -21,6 +22,8 @@ const TOLD: [&str; 11] = [
     "ntasks-per-core",
     "ntasks-per-gpu",
     "ntasks-per-socket",
+    "ntasks-per-tres",
+    "profile",
     "threads-per-core",
 ];
 
@@ -30,7 +33,11 @@ pub fn told(request: &Request) -> impl Iterator<Item = (&'static str, Option<Str
     // What a hint comes to is told like the option that says it.
     let hinted = request.hinted_threads.filter(|_| request.is_given("hint") && spec::hint_counts(request));
     options.map(move |option| {
-        let given = request.given.get(option.long).map(|given| given.value.clone().unwrap_or_default());
+        let given = request.given.get(option.long).map(|given| match option.long {
+            "cpu-freq" => request.step.cpu_freq.words(),
+            "profile" => request.profile.clone(),
+            _ => given.value.clone().unwrap_or_default(),
+        });
         let hinted = hinted.filter(|_| option.long == "threads-per-core").map(|count| count.to_string());
         (option.variables[Program::Srun as usize], given.or(hinted))
     })

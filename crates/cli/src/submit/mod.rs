@@ -21,6 +21,7 @@ pub mod set_broadcast;
 pub mod set_hints;
 pub mod set_layout;
 pub mod set_network;
+pub mod set_plugins;
 pub mod set_size;
 pub mod set_step;
 pub mod spec;

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use model::cpu_freq::CpuFrequency;
 use model::duration::Limit;
 use model::gres::GresRequest;
 use model::step::{CpuBind, GpuBind, Mpi};
@@ -26,6 +27,12 @@ pub struct Request {
     pub export_file: Option<String>,
     pub login: Option<Login>,
     pub propagate: Option<String>,
+    /// What SLURM_PROFILE tells the job's programs; empty: nothing.
+    pub profile: String,
+    /// Errors that stop nothing.
+    pub complaints: Vec<String>,
+    /// Plain lines for the user.
+    pub remarks: Vec<String>,
     /// Whose job it is, and of which group, where that is not the caller's (`--uid`, `--gid`).
     pub user: Option<Account>,
     pub group: Option<u32>,
@@ -125,6 +132,11 @@ pub struct StepRequest {
     /// `-E`
     pub keeps_counts: bool,
     pub broadcast: Broadcast,
+    pub cpu_freq: CpuFrequency,
+    /// `--resv-ports`
+    pub n_ports: Option<u32>,
+    /// `--slurmd-debug`
+    pub supervisor_verbosity: u32,
 }
 
 /// The program is brought to the nodes first (`--bcast`).

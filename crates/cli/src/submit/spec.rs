@@ -27,7 +27,8 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     {
         return Err(Problem::error("Incompatible begin and deadline time specification"));
     }
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = request.complaints.iter().map(|line| format!("error: {line}")).collect();
+    warnings.extend(request.remarks.iter().cloned());
     special_resources(request, &mut warnings)?;
     settle_hint(request, &mut spec.size, &mut warnings);
     if request.step.is_arbitrary {

@@ -2,7 +2,7 @@
 //! which variable gives it, and how it changes the request.
 use super::Program;
 use super::set::{self, Setter};
-use super::{set_broadcast, set_hints, set_layout, set_network, set_size, set_step};
+use super::{set_broadcast, set_hints, set_layout, set_network, set_plugins, set_size, set_step};
 use crate::getopt::{Flag, Value};
 
 /// One option.
@@ -52,11 +52,11 @@ macro_rules! options {
 /// In the order of the names, as getopt lists them when an abbreviation is ambiguous.
 #[rustfmt::skip]
 pub static OPTIONS: &[Opt] = options! {
-    "accel-bind" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
+    "accel-bind" None, REQUIRED, RUN, NO_VARIABLE, Some(set_plugins::accel_bind), "accepted; no device is known to be near to a task";
     "account" Some('A'), REQUIRED, ALL, named!("ACCOUNT"), Some(set::account), "charge job to specified account";
     "acctg-freq" None, REQUIRED, ALL, named!("ACCTG_FREQ"), Some(set_hints::acctg_freq), "accepted; usage needs no sampling";
     "array" Some('a'), REQUIRED, BATCH, ["SBATCH_ARRAY_INX", "", ""], Some(set::array), "job array index values";
-    "batch" None, REQUIRED, BATCH, ["SBATCH_BATCH", "", ""], REFUSED, "";
+    "batch" None, REQUIRED, BATCH, ["SBATCH_BATCH", "", ""], Some(set_plugins::batch), "features of the node that runs the script";
     "bb" None, REQUIRED, ALL, ["SBATCH_BURST_BUFFER", "SALLOC_BURST_BUFFER", "SLURM_BURST_BUFFER"], Some(set::burst_buffer), "burst buffer specifications";
     "bbf" None, REQUIRED, ALL, NO_VARIABLE, Some(set::burst_buffer_file), "burst buffer specification file";
     "bcast" None, OPTIONAL, RUN, ["", "", "SLURM_BCAST"], Some(set_broadcast::bcast), "copy executable file to compute nodes";
@@ -75,7 +75,7 @@ pub static OPTIONS: &[Opt] = options! {
     "core-spec" Some('S'), REQUIRED, ALL, named!("CORE_SPEC"), Some(set_layout::special_resources), "";
     "cores-per-socket" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::cores_per_socket), "number of cores per socket to allocate";
     "cpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_CPU_BIND"], Some(set_step::cpu_bind), "bind tasks to CPUs (none, rank, map_cpu, mask_cpu, threads, cores, sockets)";
-    "cpu-freq" None, REQUIRED, ALL, ["", "", "SLURM_CPU_FREQ_REQ"], REFUSED, "";
+    "cpu-freq" None, REQUIRED, ALL, ["", "", "SLURM_CPU_FREQ_REQ"], Some(set_plugins::cpu_freq), "requested CPU frequency (and governor); checked and shown";
     "cpus-per-gpu" None, REQUIRED, ALL, named!("CPUS_PER_GPU"), Some(set_size::cpus_per_gpu), "number of CPUs required per allocated GPU";
     "cpus-per-task" Some('c'), REQUIRED, ALL, ["", "", "SRUN_CPUS_PER_TASK"], Some(set_size::cpus_per_task), "number of cpus required per task";
     "deadline" None, REQUIRED, ALL, NO_VARIABLE, Some(set::deadline), "remove the job if no ending possible before this deadline";
@@ -92,7 +92,7 @@ pub static OPTIONS: &[Opt] = options! {
     "export-file" None, REQUIRED, BATCH, NO_VARIABLE, Some(set::export_file), "file or descriptor with environment variables, NUL separated";
     "extra-node-info" Some('B'), REQUIRED, ALL, NO_VARIABLE, Some(set_layout::extra_node_info), "sockets, cores and threads per node";
     "get-user-env" None, OPTIONAL, BATCH, ["SBATCH_GET_USER_ENV", "", ""], Some(set::get_user_env), "load the environment that a login would give";
-    "get-user-env" None, OPTIONAL, ALLOC, NO_VARIABLE, REFUSED, "";
+    "get-user-env" None, OPTIONAL, ALLOC, NO_VARIABLE, Some(set::get_user_env), "load the environment that a login would give (root only)";
     "gid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::gid), "group of the job (root only)";
     "gpu-bind" None, REQUIRED, RUN, ["", "", "SLURM_GPU_BIND"], Some(set_step::gpu_bind), "which of the step's GPUs a task sees";
     "gpu-bind" None, REQUIRED, BATCH_ALLOC, ["SBATCH_GPU_BIND", "SALLOC_GPU_BIND", ""], Some(set_step::gpu_bind), "for the steps in the job: which of its GPUs a task sees";
@@ -119,7 +119,7 @@ pub static OPTIONS: &[Opt] = options! {
     "licenses" Some('L'), REQUIRED, ALL, NO_VARIABLE, Some(set::licenses), "required license, comma separated";
     "mail-type" None, REQUIRED, ALL, NO_VARIABLE, Some(set::mail_type), "notify on state change: BEGIN, END, FAIL or ALL";
     "mail-user" None, REQUIRED, ALL, NO_VARIABLE, Some(set::mail_user), "who to send email notification for job state changes";
-    "mcs-label" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
+    "mcs-label" None, REQUIRED, ALL, NO_VARIABLE, Some(set_plugins::mcs_label), "mcs label; shown";
     "mem" None, REQUIRED, ALL, named!("MEM_PER_NODE"), Some(set_size::memory), "minimum amount of real memory";
     "mem-bind" None, REQUIRED, ALL, named!("MEM_BIND"), Some(set_hints::mem_bind), "accepted; memory is not bound";
     "mem-per-cpu" None, REQUIRED, ALL, named!("MEM_PER_CPU"), Some(set_size::memory_per_cpu), "real memory required per allocated cpu";
@@ -143,7 +143,7 @@ pub static OPTIONS: &[Opt] = options! {
     "ntasks-per-gpu" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_GPU"], Some(set_size::tasks_per_gpu), "number of tasks to invoke for each GPU";
     "ntasks-per-node" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_NODE"], Some(set_size::tasks_per_node), "number of tasks to invoke on each node";
     "ntasks-per-socket" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_SOCKET"], Some(set_layout::tasks_per_socket), "number of tasks to invoke on each socket";
-    "ntasks-per-tres" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
+    "ntasks-per-tres" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_TRES"], Some(set_size::tasks_per_gpu), "number of tasks to invoke for each GPU";
     "open-mode" None, REQUIRED, BATCH_RUN, ["SBATCH_OPEN_MODE", "", "SLURM_OPEN_MODE"], Some(set::open_mode), "append to or truncate output files";
     "output" Some('o'), REQUIRED, BATCH_RUN, ["SBATCH_OUTPUT", "", "SLURM_STDOUTMODE"], Some(set::output), "file for standard output";
     "overcommit" Some('O'), NONE, ALL, named!("OVERCOMMIT"), Some(set_size::overcommit), "overcommit resources";
@@ -151,27 +151,27 @@ pub static OPTIONS: &[Opt] = options! {
     "oversubscribe" Some('s'), NONE, ALL, NO_VARIABLE, Some(set_size::oversubscribe), "over subscribe resources with other jobs";
     "parsable" None, NONE, BATCH, NO_VARIABLE, Some(set::parsable), "outputs only the jobid and cluster name (if present)";
     "partition" Some('p'), REQUIRED, ALL, named!("PARTITION"), Some(set::partition), "partition requested";
-    "power" None, REQUIRED, ALL, named!("POWER"), REFUSED, "";
+    "power" None, REQUIRED, ALL, named!("POWER"), Some(set_plugins::power), "power management options; shown";
     "prefer" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::prefer), "features that are desired, not required";
     "preserve-env" Some('E'), NONE, RUN, NO_VARIABLE, Some(set_step::preserve_env), "node and task counts in the environment override those of the step";
     "priority" None, REQUIRED, ALL, NO_VARIABLE, Some(set::priority), "set the priority of the job to value";
-    "profile" None, REQUIRED, ALL, named!("PROFILE"), REFUSED, "";
+    "profile" None, REQUIRED, ALL, named!("PROFILE"), Some(set_plugins::profile), "kinds of data to gather (energy, lustre, network, task, all, none); told to the job";
     "prolog" None, REQUIRED, RUN, ["", "", "SLURM_PROLOG"], Some(set_step::prolog), "run \"program\" before the step";
     "propagate" None, OPTIONAL, BATCH_RUN, NO_VARIABLE, Some(set::propagate), "propagate all [or specific list of] rlimits";
     "pty" None, NONE, RUN, NO_VARIABLE, Some(set_step::pty), "run task zero in pseudo terminal";
     "qos" Some('q'), REQUIRED, ALL, named!("QOS"), Some(set::qos), "quality of service";
     "quiet" Some('Q'), NONE, ALL, NO_VARIABLE, Some(set::quiet), "quiet mode (suppress informational messages)";
     "quit-on-interrupt" None, NONE, RUN, NO_VARIABLE, Some(set_step::quit_on_interrupt), "quit on single Ctrl-C";
-    "reboot" None, NONE, ALL, NO_VARIABLE, REFUSED, "";
+    "reboot" None, NONE, ALL, NO_VARIABLE, Some(set_plugins::reboot), "start the nodes anew first (admins only; refused where there is a RebootProgram)";
     "relative" Some('r'), REQUIRED, RUN, NO_VARIABLE, Some(set_step::relative), "run the step relative to node n of the allocation";
     "requeue" None, NONE, BATCH, ["SBATCH_REQUEUE", "", ""], Some(set::requeue), "permit the job to be requeued";
     "reservation" None, REQUIRED, ALL, named!("RESERVATION"), Some(set::reservation), "allocate resources from named reservation";
-    "resv-ports" None, OPTIONAL, RUN, ["", "", "SLURM_RESV_PORTS"], REFUSED, "";
+    "resv-ports" None, OPTIONAL, RUN, ["", "", "SLURM_RESV_PORTS"], Some(set_plugins::resv_ports), "reserve communication ports (MpiParams)";
     "segment" None, REQUIRED, ALL, ["SBATCH_SEGMENT_SIZE", "SALLOC_SEGMENT_SIZE", "SRUN_SEGMENT_SIZE"], Some(set_network::segment), "place the job as segments of so many nodes (block topology)";
     "send-libs" None, OPTIONAL, RUN, ["", "", "SLURM_SEND_LIBS"], Some(set_broadcast::send_libs), "autodetect and broadcast executable's shared object dependencies";
     "share" None, NONE, ALL, NO_VARIABLE, Some(set_size::oversubscribe), "";
     "signal" None, REQUIRED, ALL, named!("SIGNAL"), Some(set::signal), "send signal when time limit within time seconds";
-    "slurmd-debug" None, REQUIRED, RUN, NO_VARIABLE, REFUSED, "";
+    "slurmd-debug" None, REQUIRED, RUN, NO_VARIABLE, Some(set_plugins::slurmd_debug), "have the nodes tell when tasks start and end";
     "sockets-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::sockets_per_node), "number of sockets per node to allocate";
     "spread-job" None, NONE, ALL, named!("SPREAD_JOB"), Some(set_layout::spread_job), "spread job across as many nodes as possible";
     "spread-segments" None, NONE, ALL, ["SBATCH_SPREAD_SEGMENTS", "SALLOC_SPREAD_SEGMENTS", "SRUN_SPREAD_SEGMENTS"], Some(set_network::spread_segments), "no two segments in the same base block";

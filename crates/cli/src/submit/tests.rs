@@ -361,6 +361,28 @@ fn a_job_finds_its_options_as_variables_and_not_those_of_an_outer_job() {
     let from_file = environment(&format!("--export-file={}", file.display()), &[("A", "1")]);
     std::fs::remove_file(file).unwrap();
     assert_eq!(from_file, "B=2 C=x=y");
+    // What is told is what was understood.
+    assert_eq!(environment("--profile=task,energy", &[]), "SLURM_PROFILE=Energy,Task");
+    assert_eq!(environment("--cpu-freq=low-high:ondemand", &[]), "SLURM_CPU_FREQ_REQ=Low-High:OnDemand");
+    assert_eq!(environment("--ntasks-per-tres=2 --gpus=1", &[]), "SLURM_GPUS=1 SLURM_NTASKS_PER_TRES=2");
+}
+
+#[test]
+fn options_of_plugins_are_read_as_a_slurm_without_them_reads_them() {
+    let kept = spec("--batch=a|b --mcs-label=secret --power=level,x --reboot");
+    assert_eq!(
+        (kept.batch_features.as_str(), kept.mcs_label.as_str(), kept.power_words.as_str()),
+        ("a|b", "secret", "LEVEL")
+    );
+    assert!(kept.wants_reboot && kept.size.wants_whole_nodes());
+    assert_eq!(spec("--ntasks-per-tres=2 --gpus=2").size.n_tasks, Some(4));
+    let talk = submit("--power=x job.sh", &[], "#!/bin/sh\n").unwrap().talk;
+    assert_eq!(talk, "sbatch: error: Ignoring unrecognized power option (x)\n");
+    refused("--profile=x", "sbatch: error: invalid --profile=x option\n=255");
+    refused("--ntasks-per-tres=x", "sbatch: error: Invalid numeric value \"x\" for --ntasks-per-tres.\n=1");
+    let frequency =
+        "sbatch: error: unrecognized --cpu-freq argument \"x\"\nsbatch: error: Invalid --cpu-freq argument\n=255";
+    refused("--cpu-freq=x", frequency);
 }
 
 #[test]

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use model::config::Config;
 use model::hooks::HooksConfig;
+use model::ports::PortRange;
 use model::step::Mpi;
 use model::time::Span;
 
@@ -24,6 +25,7 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     site.srun_prolog = path("SrunProlog").unwrap_or_default();
     site.srun_epilog = path("SrunEpilog").unwrap_or_default();
     config.mpi_default = values.get("MpiDefault").and_then(|pair| mpi(&pair.value)).unwrap_or_default();
+    config.mpi_ports = mpi_ports(values, notes);
     let site = &mut config.hooks;
     let seconds = |key: &str| values.number(key, 0..=65_534, notes).map(|secs| Span::from_secs(secs.into()));
     let both = seconds("PrologEpilogTimeout");
@@ -78,6 +80,24 @@ fn script(folder: &Path) -> String {
 }
 
 /// The default that we know by this name; Slurm's `openmpi` is none.
+/// `MpiParams=ports=12000-12999`
+fn mpi_ports(values: &Values, notes: &Notes) -> Option<PortRange> {
+    let pair = values.get("MpiParams")?;
+    let mut ports = None;
+    for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        match word.split_once('=') {
+            Some((key, range)) if key.eq_ignore_ascii_case("ports") => {
+                ports = PortRange::parse(range);
+                if ports.is_none() {
+                    notes.wrong(&pair.at, format!("`MpiParams`: {range:?} is no range of ports"));
+                }
+            }
+            _ => notes.warn(&pair.at, format!("`MpiParams`: {word} has no effect here")),
+        }
+    }
+    ports
+}
+
 pub(super) fn mpi(name: &str) -> Option<String> {
     let name = name.to_lowercase();
     (name != "none" && Mpi::NAMES.contains(&name.as_str())).then_some(name)

@@ -186,7 +186,7 @@ pub(crate) const TOP: &[Key] = &[
     number("MessageTimeout", &[]),
     text("MetricsType", &[]),
     text("MpiDefault", &["none", "openmpi", "pmi2", "pmix", "pmix_v3", "pmix_v4", "pmix_v5"]),
-    text("MpiParams", &[]),
+    honoured("MpiParams"),
     text("NamespaceType", &[]),
     text("NodeFeaturesPlugins", &[]),
     honoured("OverTimeLimit"),

@@ -363,7 +363,10 @@ impl Controller for Api {
         if !by.is_admin {
             return Err(to_status(&model::Reject::NotPermitted));
         }
-        shutdown::begin(self, request.get_ref().agents);
+        match request.get_ref().abort {
+            true => shutdown::abort(),
+            false => shutdown::begin(self, request.get_ref().agents),
+        }
         Ok(Response::new(Nothing {}))
     }
 

@@ -41,13 +41,15 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
     let mut events = published.events();
     let turn = turns.of(job);
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    // Ports may be held by steps of any job.
+    let whose = spec.n_ports.is_none_or(|count| count == 0).then_some(job);
     tokio::spawn(async move {
         let may_ask = || state::need_not_wait(&published.now(), job, &spec);
         loop {
             while !may_ask() {
                 tokio::select! {
                     () = sender.closed() => return,
-                    is_open = changes(&mut events, job) => if !is_open { return },
+                    is_open = changes(&mut events, whose) => if !is_open { return },
                 }
             }
             let own_turn = tokio::select! {
@@ -65,7 +67,7 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
             // It has it, or somebody else has: either way the next may look.
             tokio::select! {
                 () = sender.closed() => return,
-                is_open = changes(&mut events, job) => if !is_open { return },
+                is_open = changes(&mut events, whose) => if !is_open { return },
                 () = tokio::time::sleep(TURN) => (),
             }
             drop(own_turn);
@@ -74,8 +76,8 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
     Box::pin(tokio_stream::wrappers::ReceiverStream::new(receiver))
 }
 
-/// Waits until something has happened to the job or its steps; false when nothing will any more.
-async fn changes(events: &mut Receiver<EventBatch>, job: JobId) -> bool {
+/// Waits until something has happened to the job or its steps (none: to any); false when nothing will any more.
+async fn changes(events: &mut Receiver<EventBatch>, job: Option<JobId>) -> bool {
     loop {
         match events.recv().await {
             Ok(batch) if !concerns(&batch, job) => (),
@@ -85,9 +87,11 @@ async fn changes(events: &mut Receiver<EventBatch>, job: JobId) -> bool {
     }
 }
 
-fn concerns(batch: &EventBatch, id: JobId) -> bool {
+fn concerns(batch: &EventBatch, id: Option<JobId>) -> bool {
     batch.iter().any(|event| match event {
-        Event::StepChanged { job, .. } | Event::JobChanged { job, .. } | Event::JobUpdated { job, .. } => *job == id,
+        Event::StepChanged { job, .. } | Event::JobChanged { job, .. } | Event::JobUpdated { job, .. } => {
+            id.is_none_or(|id| *job == id)
+        }
         _ => false,
     })
 }

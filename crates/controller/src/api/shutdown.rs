@@ -11,6 +11,18 @@ use crate::members;
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// The answer has gone out by then; a call that is not answered would be made again, to the next controller.
+const BEFORE_ABORT: Duration = Duration::from_millis(100);
+
+/// `scontrol abort`: as a crash would be.
+pub fn abort() {
+    tokio::spawn(async {
+        tokio::time::sleep(BEFORE_ABORT).await;
+        tracing::error!("an administrator has this controller abort");
+        std::process::abort();
+    });
+}
+
 /// Returns at once, so that whoever asked gets an answer.
 pub fn begin(api: &Api, ends_agents: bool) {
     let (agents, ends_all) = (api.agents.clone(), api.ends_all.clone());

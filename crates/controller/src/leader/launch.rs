@@ -7,7 +7,7 @@ use super::{het, hooks};
 
 pub fn of_batch(cluster: &Cluster, job: &Job, places: &hooks::Places) -> Option<(NodeName, Launch)> {
     let JobKind::Batch { script } = job.spec.kind else { return None };
-    let first = job.allocation.nodes.first()?;
+    let first = job.allocation.share(job.script_node()?.as_str())?;
     let launch = Launch {
         bounds: bounds(cluster, first, first),
         step: StepId::Batch,
@@ -39,6 +39,7 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step, places: &hooks::Places
                 step_spec: Some(step.spec.clone()),
                 environment: environment.clone(),
                 step_shares: step.shares.clone(),
+                ports: step.port_list(),
                 node_index: node_index as u32,
                 ranks,
                 n_tasks: step.n_tasks,

@@ -525,7 +525,7 @@ fn nodes_with_processes(cluster: &Cluster, job: &Job) -> Vec<NodeName> {
     let mut nodes: Vec<NodeName> =
         cluster.steps_of(job.id).flat_map(|step| &step.shares).map(|share| share.node.clone()).collect();
     if job.runs_script() {
-        nodes.extend(job.allocation.first().cloned());
+        nodes.extend(job.script_node().cloned());
     }
     nodes.sort_unstable();
     nodes.dedup();

@@ -154,7 +154,7 @@ fn where_to(info: &mut Map<String, Value>, cluster: &Cluster, job: &Job) {
     };
     let wanted = hostlist::compress(spec.size.listed_nodes().iter().map(|name| name.as_str()));
     let excluded = hostlist::compress(spec.size.excluded.iter().map(|name| name.as_str()));
-    let batch_host = job.allocation.names().next().filter(|_| spec.is_batch()).map(|name| name.to_string());
+    let batch_host = job.script_node().filter(|_| spec.is_batch()).map(|name| name.to_string());
     let batch_host = batch_host.unwrap_or_default();
     let default = if spec.is_batch() { format!("{}/slurm-{}.out", spec.work_dir, job.id) } else { String::new() };
     let file = |pattern: &Option<String>, usual: &str| pattern.clone().unwrap_or_else(|| usual.to_owned());

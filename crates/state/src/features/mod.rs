@@ -19,7 +19,9 @@ pub(crate) use array_limit::slots as array_slots;
 pub(crate) use partition::limit as partition_limit;
 pub use partition::{nodes_allowed, refusal as partition_refusal};
 pub(crate) use reservation::changes as reservation_changes;
+mod ports;
 mod reservation;
+pub(crate) use ports::changes as port_changes;
 mod retention;
 mod suspend;
 mod time_limit;
@@ -50,6 +52,7 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     begin_time::hold,
     reservation::hold,
     partition::hold,
+    ports::hold,
     burst_buffer::hold,
     hooks::hold,
     launch::hold,

@@ -16,7 +16,10 @@ use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
-use crate::{Cluster, arrays, buffers, gang, het, ledger, limits, network, preemption, reservations, step_life};
+use crate::{
+    Cluster, arrays, batch_host, buffers, gang, het, ledger, limits, network, ports, preemption, reservations,
+    step_life,
+};
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     let mut n_started = 0;
@@ -128,11 +131,19 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         })
         && limit_is_right(&job.spec, start)
         && has_private_room(cluster, job, start)
+        && has_ports(cluster, job)
         && reservations::allow(cluster, job, start)
         && partition
             .is_some_and(|partition| start.parks.iter().all(|one| gang::may_park(cluster, job, partition, *one)))
         && ledger::fits(cluster, job, start)
         && limits::refusal(cluster, job, start).is_none()
+}
+
+/// Whatever its step will need is free, wherever it starts.
+fn has_ports(cluster: &Cluster, job: &Job) -> bool {
+    let JobKind::Run(step) = &job.spec.kind else { return true };
+    let most_tasks = job.spec.size.n_tasks.unwrap_or(1);
+    ports::are_free_anywhere(cluster, ports::wanted(cluster, step, most_tasks))
 }
 
 /// A shorter limit is one that `--time-min` allows.
@@ -210,10 +221,13 @@ fn place(cluster: &mut Cluster, start: &Start) {
     ledger::hold(cluster, id, start);
     let last = cluster.reservation(&start.reservation).and_then(|one| reservations::last_moment(cluster, one));
     let now = cluster.now;
+    let placed = &cluster.jobs[&id];
+    let batch_host = batch_host::choose(cluster, &placed.spec, placed.allocation.names());
     let job = cluster.job_mut(id);
     job.partition = start.partition.clone();
     job.reservation = start.reservation.clone();
     job.must_end_by = last;
+    job.batch_host = batch_host;
     job.switch_wait_since = None;
     if start.time_limit.is_some() {
         Arc::make_mut(&mut job.spec).time_limit = start.time_limit;
@@ -255,5 +269,7 @@ fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
     let layout = Layout { n_tasks: shares.iter().map(|share| share.n_tasks).sum(), shares };
     crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);
     cluster.job_mut(id).next_step = 1;
-    step_life::create(cluster, id, StepId::Number(0), spec, layout);
+    // What was asked for was looked at before; what MPI would like to have is no condition.
+    let ports = ports::choose(cluster, spec, layout.shares.iter()).unwrap_or_default();
+    step_life::create(cluster, id, StepId::Number(0), spec, layout, ports);
 }

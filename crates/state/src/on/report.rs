@@ -176,7 +176,7 @@ pub(crate) fn exited(cluster: &mut Cluster, exited: &Exited) -> Answer {
     match exited.step {
         StepId::Batch => {
             let is_news = job.holds_nodes() || job.usage.is_none();
-            if !job.runs_script() || job.allocation.first() != Some(&exited.node) || !is_news {
+            if !job.runs_script() || job.script_node() != Some(&exited.node) || !is_news {
                 return Err(Reject::Stale);
             }
             batch_exited(cluster, exited);

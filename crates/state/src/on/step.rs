@@ -7,7 +7,7 @@ use model::{Caller, Job, JobId, Phase, Reject, Reply, Step, StepId, StepSpec};
 
 use super::Answer;
 use crate::step_layout::Layout;
-use crate::{Cluster, blobs, het, network, step_layout, step_life};
+use crate::{Cluster, blobs, het, network, ports, step_layout, step_life};
 
 pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSpec, brought: &[Blob]) -> Answer {
     create_as(cluster, by, id, spec, brought, None)
@@ -25,16 +25,16 @@ fn create_as(
     if !by.may_act_for(job.spec.uid) {
         return Err(Reject::NotPermitted);
     }
-    let layout = lay_out(cluster, job, spec)?;
+    let (layout, ports) = lay_out(cluster, job, spec)?;
     let wanted = blobs::of_step(spec);
     blobs::are_at_hand(cluster, &wanted, brought)?;
     blobs::take(cluster, &wanted, brought);
     let number = number.unwrap_or_else(|| het::next_step(cluster, id));
-    step_life::create(cluster, id, number, spec, layout);
+    step_life::create(cluster, id, number, spec, layout, ports);
     Ok(Reply::StepCreated(number))
 }
 
-fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<Layout, Reject> {
+fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<(Layout, Vec<u16>), Reject> {
     match job.phase {
         Phase::Pending => return Err(Reject::JobPending),
         Phase::Suspended => return Err(Reject::StepsDisabled),
@@ -42,13 +42,15 @@ fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<Layout, Reje
         Phase::Starting | Phase::Running => (),
     }
     let live = cluster.steps_of(job.id).filter(|step| step.is_live()).map(|step| -> &Step { step });
-    step_layout::lay_out(job, spec, live, |name| network::unit_for(cluster, job, name))
+    let layout = step_layout::lay_out(job, spec, live, |name| network::unit_for(cluster, job, name))?;
+    let ports = ports::choose(cluster, spec, layout.shares.iter())?;
+    Ok((layout, ports))
 }
 
 /// Whether it is of use to ask for the step now: it would be created, or refused for good.
 pub fn need_not_wait(cluster: &Cluster, id: JobId, spec: &StepSpec) -> bool {
     let answer = cluster.jobs.get(&id).map(|job| lay_out(cluster, job, spec));
-    !matches!(answer, Some(Err(Reject::StepMustWait | Reject::StepsDisabled)))
+    !matches!(answer, Some(Err(Reject::StepMustWait | Reject::StepsDisabled | Reject::PortsInUse)))
 }
 
 /// One step in several parts: all are created, or none.

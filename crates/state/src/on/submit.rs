@@ -11,11 +11,11 @@ use model::reject::Lack;
 use model::reservation::Flag;
 use model::spec::{Memory, OpenMode, Sharing, Size, TimeLimit};
 use model::time::Span;
-use model::{Caller, Event, HeldBy, Job, JobRef, JobSpec, Node, NodeName, Partition, Reason, Reject, Reply};
+use model::{Caller, Event, HeldBy, Job, JobKind, JobRef, JobSpec, Node, NodeName, Partition, Reason, Reject, Reply};
 
 use super::Answer;
 use crate::features::partition_limit;
-use crate::{Cluster, access, arrays, blobs, buffers, job_life, licenses, limits, network, settle};
+use crate::{Cluster, access, arrays, batch_host, blobs, buffers, job_life, licenses, limits, network, settle};
 
 /// Where priorities start; each submission gets a little less than the one before.
 const FIRST_PRIORITY: u32 = 4_294_901_760;
@@ -229,7 +229,7 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
         return Err(Reject::NotPermitted);
     }
     if spec.partitions.is_empty() {
-        return Err(Reject::NoSuchPartition);
+        return Err(Reject::NoDefaultPartition);
     }
     for name in &spec.partitions {
         let partition = cluster.config.partition(name).ok_or_else(|| Reject::UnknownPartition(name.clone()))?;
@@ -245,6 +245,13 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     let wanted = spec.size.constraint.iter().flat_map(|wanted| wanted.names());
     if wanted.chain(spec.size.feature_sets.names()).any(|feature| !has(feature)) {
         return Err(Reject::BadConstraint(spec.size.features.clone()));
+    }
+    batch_host::check(spec)?;
+    may_reboot(cluster, by, spec)?;
+    if let JobKind::Run(step) = &spec.kind
+        && cluster.config.mpi_ports.map_or(0, |range| range.count()) < step.n_ports.unwrap_or(0)
+    {
+        return Err(Reject::TooManyPorts);
     }
     licenses::exist(cluster, &spec.licenses)?;
     for name in &spec.reservations {
@@ -287,6 +294,16 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
         false if spec.size.network.segment > 0 && !spec.size.listed_nodes().is_empty() => Err(Reject::NoSuchTopology),
         false if names_unknown_gres(cluster, &spec.size) => Err(Reject::StepGres),
         false => Err(lacking(cluster, &spec.size).map_or(Reject::NeverFits, Reject::NoNodeHas)),
+    }
+}
+
+/// `--reboot` is for administrators, and passes where the site has no program that would start nodes anew.
+fn may_reboot(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), Reject> {
+    let refuse = |told: &str, why| Err(Reject::Told { told: told.into(), why: Box::new(why) });
+    match (spec.wants_reboot, by.is_admin, cluster.config.health.reboot_program.is_empty()) {
+        (false, _, _) | (true, true, true) => Ok(()),
+        (true, false, _) => refuse("rebooting of nodes is only allowed for admins", Reject::NotPermitted),
+        (true, true, false) => refuse("--reboot is not supported by this version of Spur", Reject::NotSupported),
     }
 }
 

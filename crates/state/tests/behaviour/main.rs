@@ -1,6 +1,7 @@
 //! What the state does, driven through `apply`; every entry is followed by the invariants.
 mod accounts;
 mod arrays;
+mod batch_host;
 mod buffer_pools;
 mod buffer_rows;
 mod buffers;
@@ -14,6 +15,7 @@ mod jobs;
 mod lab;
 mod nodes;
 mod plugins;
+mod ports;
 mod priority;
 mod reboots;
 mod resize;

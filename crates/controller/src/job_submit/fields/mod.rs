@@ -66,9 +66,9 @@ macro_rules! counts {
 
 type Field = (&'static str, Get, Change);
 
-const TEXTS: [Field; 6] = texts!(
+const TEXTS: [Field; 8] = texts!(
     "comment" comment, "admin_comment" admin_comment, "name" name, "wckey" wckey, "burst_buffer" burst_buffer,
-    "work_dir" work_dir,
+    "work_dir" work_dir, "batch_features" batch_features, "mcs_label" mcs_label,
 );
 
 const COUNTS: [Field; 9] = counts!(
