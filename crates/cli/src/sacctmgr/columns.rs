@@ -1,4 +1,6 @@
 //! Every column of `sacctmgr list`: name, title, width, and what it shows of a row.
+use std::collections::BTreeSet;
+
 use model::accounts::{Account, Accounts, Association, Limits, Qos, Shares, Tres, User};
 use model::duration;
 
@@ -149,12 +151,32 @@ fn account_name(row: &Row) -> String {
 }
 
 fn allowed_qos(row: &Row) -> String {
-    let Some(one) = row.association else { return String::new() };
-    let allowed = match (row.inherits || one.parent == 0, &one.qos) {
+    names_of_qos(row).into_iter().collect::<Vec<_>>().join(",")
+}
+
+fn allowed_qos_numbers(row: &Row) -> String {
+    let names = names_of_qos(row);
+    let mut numbers: Vec<u32> = names.iter().filter_map(|name| row.all.qos.get(name)).map(|qos| qos.id).collect();
+    numbers.sort();
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn names_of_qos(row: &Row) -> BTreeSet<String> {
+    let Some(one) = row.association else { return BTreeSet::new() };
+    match (row.inherits || one.parent == 0, &one.qos) {
         (true, _) => row.all.allowed_qos(one.id),
         (false, own) => own.clone().unwrap_or_default(),
-    };
-    allowed.into_iter().collect::<Vec<_>>().join(",")
+    }
+}
+
+/// What is said of clusters only: they are in no federation.
+fn of_cluster(row: &Row, here: &str, elsewhere: &str) -> String {
+    let is_cluster = row.account.is_none() && row.user.is_none() && row.qos.is_none() && row.name.is_empty();
+    match (is_cluster, row.cluster_id()) {
+        (false, _) => String::new(),
+        (true, "") => here.into(),
+        (true, _) => elsewhere.into(),
+    }
 }
 
 fn parent_name(row: &Row) -> String {
@@ -277,6 +299,7 @@ pub static FIELDS: &[Field] = &[
     }),
     field("QOS", "QOS", 20, allowed_qos),
     field("QOSLevel", "QOS", 20, allowed_qos),
+    field("QOSRAWLevel", "QOS_RAW", 10, allowed_qos_numbers),
     field("NodeCount", "NodeCount", 9, |row| if row.cluster_id().is_empty() { row.cluster.n_nodes.to_string() } else { "0".into() }),
     field("RGT", "RGT", 6, |row| row.span.1.to_string()),
     field("RPC", "RPC", 5, |row| if row.cluster_id().is_empty() { "9728".into() } else { "0".into() }),
@@ -290,6 +313,12 @@ pub static FIELDS: &[Field] = &[
         (None, None) => row.name.into(),
     }),
     field("WCKey", "WCKey", 10, |row| row.other.into()),
+    field("Federation", "Federation", 10, |row| of_cluster(row, "", "")),
+    field("Features", "Features", 20, |row| of_cluster(row, "", "")),
+    field("FedState", "FedState", 12, |row| of_cluster(row, "NA", "NA")),
+    field("FedStateRaw", "FedStateRaw", 11, |row| of_cluster(row, "0", "0")),
+    // The number of the plugin that gives out CPUs one by one.
+    field("PluginIDSelect", "PluginIDSelect", 14, |row| of_cluster(row, "109", "0")),
 ];
 
 const ASSOCIATION: &str = "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins";
@@ -367,6 +396,12 @@ mod tests {
             ("MaxJobsPerAcct", "MaxJobsPA"),
             ("maxtresminsperj", "MaxTRESMins"),
             ("MinPrio", "MinPrioThres"),
+            ("qosraw", "QOS_RAW"),
+            ("qos", "QOS"),
+            ("fed", "Federation"),
+            ("fea", "Features"),
+            ("fai", "Share"),
+            ("pl", "PluginIDSelect"),
         ] {
             assert_eq!(find(name).map(|field| field.title), Some(title), "{name}");
         }

@@ -1,7 +1,7 @@
 //! Qualities of service: a priority, limits, and who gives way to whom.
 use std::collections::BTreeSet;
 
-use super::Tres;
+use super::{Accounts, NORMAL, Tres};
 
 record! {
     pub struct Qos {
@@ -48,6 +48,18 @@ record! {
         pub max_tres_run_mins_per_account: Tres,
         pub min_tres_per_job: Tres,
         pub min_priority: Option<u32>,
+    }
+}
+
+impl Accounts {
+    /// With the QOS that everybody has to begin with. It is there, for all who look, before anybody has changed anything.
+    pub fn with_normal_qos(mut self) -> Accounts {
+        if self.qos.is_empty() && self.accounts.is_empty() {
+            self.last_qos += 1;
+            let (name, description) = (NORMAL.to_string(), "Normal QOS default".to_string());
+            self.qos.insert(NORMAL.into(), Qos { id: self.last_qos, name, description, ..Qos::default() });
+        }
+        self
     }
 }
 

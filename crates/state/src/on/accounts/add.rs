@@ -3,8 +3,7 @@ use std::collections::BTreeSet;
 
 use model::Reject;
 use model::accounts::{
-    Account, Accounts, AdminLevel, Association, AssociationId, Edit, Field, NORMAL, OtherCluster, Qos, ROOT, User,
-    Value, Wckey,
+    Account, Accounts, AdminLevel, Association, AssociationId, Edit, Field, OtherCluster, Qos, ROOT, User, Value, Wckey,
 };
 
 use super::{good_name, no_account, pairs, refused, set};
@@ -14,6 +13,7 @@ pub(super) fn roots(accounts: &mut Accounts) {
     if !accounts.accounts.is_empty() {
         return;
     }
+    *accounts = std::mem::take(accounts).with_normal_qos();
     let root = Account {
         name: ROOT.into(),
         description: "default root account".into(),
@@ -24,10 +24,6 @@ pub(super) fn roots(accounts: &mut Accounts) {
     let user = User { name: ROOT.into(), admin_level: AdminLevel::Administrator, ..User::default() };
     accounts.users.insert(ROOT.into(), user);
     root_of(accounts, "");
-    accounts.last_qos += 1;
-    let normal =
-        Qos { id: accounts.last_qos, name: NORMAL.into(), description: "Normal QOS default".into(), ..Qos::default() };
-    accounts.qos.insert(NORMAL.into(), normal);
 }
 
 /// The top of a cluster's tree, with its user.
