@@ -2,6 +2,7 @@
 //! a Slurm 22.05 with the same tree and the same jobs.
 use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Value};
 use model::config::Enforce;
+use model::gres::{Gres, GresRequest};
 use model::node::NodeConfig;
 use model::spec::{ArraySpec, JobSpec, Memory, Size, TimeLimit};
 use model::time::Span;
@@ -21,7 +22,8 @@ fn filter(name: &str) -> EntityFilter {
 
 /// root > a1 > a11 > ann; QOS q1, and pq for the partition `short`.
 fn lab() -> World {
-    let node = NodeConfig { cpus: 8, memory_mb: 4000, ..Default::default() };
+    let gpus = Gres { name: "gpu".into(), count: 4, ..Default::default() };
+    let node = NodeConfig { cpus: 8, memory_mb: 4000, gres: vec![gpus], ..Default::default() };
     let names = ["n1", "n2", "n3", "n4"];
     let mut short = partition("short", &names);
     short.qos = "pq".into();
@@ -29,6 +31,7 @@ fn lab() -> World {
     let mut config = (**world.cluster.config()).clone();
     config.accounting.enforce = Enforce::parse("associations,limits,qos,safe").unwrap();
     config.scheduler.default_memory_per_cpu_mb = Some(100);
+    config.licenses = model::license::parse_list("a:8").unwrap();
     world.apply(Command::Reconfigure { config: Box::new(config) });
     let none = Vec::new;
     change(&mut world, Change::AddQos { names: vec!["q1".into(), "pq".into()], edits: none() });
@@ -50,7 +53,7 @@ fn lab() -> World {
     world
 }
 
-/// `-n3 -N1 -t 11 --mem=200 -p short`
+/// `-n3 -N1 -t 11 --mem=200 -p short`; -G: GPUs of each node, -L: licences
 fn spec(text: &str, qos: &str) -> JobSpec {
     let mut spec = JobSpec { user: "ann".into(), qos: qos.into(), ..Default::default() };
     spec.size = Size { min_nodes: 1, ..Default::default() };
@@ -61,6 +64,10 @@ fn spec(text: &str, qos: &str) -> JobSpec {
             _ if word.starts_with("-N") => (spec.size.min_nodes, spec.size.max_nodes) = (number(), Some(number())),
             _ if word.starts_with("-t") => spec.time_limit = Some(TimeLimit::Secs(u64::from(number()) * 60)),
             _ if word.starts_with("-m") => spec.size.memory = Memory::PerNodeMb(number().into()),
+            _ if word.starts_with("-G") => {
+                spec.size.gres = vec![GresRequest { name: "gpu".into(), count: number(), ..Default::default() }]
+            }
+            _ if word.starts_with("-L") => spec.licenses = model::license::parse(&format!("a:{}", number())).unwrap(),
             _ if word.starts_with("-p") => spec.partitions = vec![word[2..].into()],
             _ => panic!("{word}"),
         }
@@ -244,6 +251,69 @@ fn every_limit_at_every_level_lets_pass_what_is_within_it_and_nothing_beyond() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Each resource: its name, a job with so many of it, and its name in reasons of a QOS and of an association.
+const RESOURCES: [(&str, &str, u32, &str, &str); 5] = [
+    ("mem", "-m", 10, "Memory", "Mem"),
+    ("node", "-N", 1, "Node", "Node"),
+    ("billing", "-n", 1, "Billing", "Billing"),
+    ("gres/gpu", "-G", 1, "GRES", "GRES"),
+    ("license/a", "-L", 1, "License", "License"),
+];
+
+/// Limits on resources, with the reasons of a QOS and of an association: `*` is the resource. Those whose reasons are spelled in
+/// another way are in the table above.
+#[rustfmt::skip]
+const OF_RESOURCES: &[(Field, bool, &str, &str)] = &[
+    // limit, whether it is on minutes
+    (Field::GrpTres,               false, "QOSGrp*",               "AssocGrp*"),
+    (Field::MaxTres,               false, "QOSMax*PerJob",         "AssocMax*PerJob"),
+    (Field::MaxTresUser,           false, "QOSMax*PerUser",        ""),
+    (Field::MaxTresAccount,        false, "Max*PerAccount",        ""),
+    (Field::MinTres,               false, "QOSMin*",               ""),
+    (Field::GrpTresMins,           true,  "QOSGrp*Minutes",        "AssocGrp*Minutes"),
+    (Field::GrpTresRunMins,        true,  "QOSGrp*RunMinutes",     "AssocGrp*RunMinutes"),
+    (Field::MaxTresMins,           true,  "QOSMax*MinutesPerJob",  "AssocMax*MinutesPerJob"),
+    (Field::MaxTresRunMins,        true,  "",                      "AssocMax*RunMinutes"),
+    (Field::MaxTresRunMinsUser,    true,  "Max*RunMinsPerUser",    ""),
+    (Field::MaxTresRunMinsAccount, true,  "Max*RunMinsPerAccount", ""),
+];
+
+#[test]
+fn every_resource_is_held_to_every_limit_at_every_level() {
+    let mut wrong = Vec::new();
+    let mut n_seen = 0;
+    for (tres, flag, unit, in_qos, in_association) in RESOURCES {
+        for (field, is_time, of_qos, of_association) in OF_RESOURCES {
+            let jobs: [String; 3] = match is_time {
+                true => [9, 10, 11].map(|minutes| format!("{flag}{unit} -t{minutes}")),
+                false => [2, 3, 4].map(|amount| format!("{flag}{}", amount * unit)),
+            };
+            let limit = format!("{tres}={}", unit * if *is_time { 10 } else { 3 });
+            for level in ["qos", "user", "a11", "a1"] {
+                let is_qos = level == "qos";
+                let (pattern, name) = if is_qos { (of_qos, in_qos) } else { (of_association, in_association) };
+                let reason = pattern.replace('*', name);
+                // Spelled in another way, or no such limit.
+                if reason.parse::<model::Reason>().is_err() {
+                    continue;
+                }
+                n_seen += 1;
+                let stopped = if *field == Field::MinTres { 0 } else { 2 };
+                for (which, job) in jobs.iter().enumerate() {
+                    let mut world = lab();
+                    set(&mut world, level, *field, &limit);
+                    let found = outcome(&mut world, if is_qos { "q1" } else { "" }, &[job]);
+                    if found != if which == stopped { reason.as_str() } else { "R" } {
+                        wrong.push(format!("{level} {field:?} {limit}, {job}: {found} ({reason})"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(n_seen > 100, "{n_seen} limits were looked at");
 }
 
 /// Limits that are about something else than a job's start, and the test of each.
