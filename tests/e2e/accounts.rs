@@ -145,6 +145,46 @@ fn use_is_reported_shared_and_explained() {
 }
 
 #[test]
+fn without_a_fair_tree_every_command_tells_the_older_formula() {
+    let cluster = Cluster::configured(
+        "cluster_name = 'old'\n[[nodes]]\nnames = 'n1'\ncpus = 4\nmemory_mb = 1000\n\
+         [[partitions]]\nname = 'debug'\nnodes = 'n1'\ndefault = true\n\
+         [scheduler]\npriority = 'multifactor'\nweight_fair_share = 1000\npriority_calc_period = 1\n\
+         priority_flags = 'NO_FAIR_TREE,CALCULATE_RUNNING'\nfair_share_dampening = 2\n",
+    );
+    // The QOS that everybody has is there from the beginning.
+    assert_eq!(cluster.ok("sacctmgr -n -P list qos format=name,id"), "normal|1");
+    let user = cluster.ok("id -un");
+    cluster.ok("sacctmgr -i add account physics,other");
+    cluster.ok(&format!("sacctmgr -i add user {user} account=physics"));
+    let config = cluster.ok("scontrol show config");
+    assert!(config.contains("FairShareDampeningFactor = 2\n"), "{config}");
+    assert!(config.contains("PriorityFlags           = CALCULATE_RUNNING,NO_FAIR_TREE\n"), "{config}");
+    let job = cluster.sbatch("-A physics --wrap='sleep 300'");
+    cluster.wait_state(&job, "RUNNING");
+    // All that is used is this job's, whose share is a third: 2^(-3/2).
+    let share = format!("sshare -a -n -P -o user,normshares,effectvusage,fairshare -A physics | grep ^{user}");
+    cluster.wait_for(&share, &format!("{user}|0.333333|1.000000|0.353553"));
+    // Its priority is computed while it runs.
+    cluster.wait_for(&format!("sprio -h -j {job} -o %F"), "354");
+    cluster.wait_for(&format!("squeue -h -j {job} -o %Q"), "353");
+    cluster.ok("scontrol fsdampeningfactor 3");
+    cluster.wait_for(&share, &format!("{user}|0.333333|1.000000|0.500000"));
+    let told = cluster.run("scontrol fsdampeningfactor 0");
+    assert_eq!((told.err.as_str(), told.code), ("invalid dampening factor: 0\n", 0));
+    let long = cluster.ok("sshare -l | head -1");
+    assert!(long.contains("FairShare ") && !long.contains("LevelFS"), "{long}");
+    let explained = cluster.ok(&format!("spur share --explain {user}"));
+    assert!(explained.contains("2^(-1.000000/0.333333/3) = 0.500000"), "{explained}");
+    // What was said is kept until the file is read again.
+    crate::cluster::kill_9(cluster.controller_pid());
+    cluster.start("");
+    assert!(cluster.ok("scontrol show config").contains("FairShareDampeningFactor = 3\n"));
+    cluster.ok("scontrol reconfigure");
+    assert!(cluster.ok("scontrol show config").contains("FairShareDampeningFactor = 2\n"));
+}
+
+#[test]
 fn operators_and_coordinators_may_do_what_is_theirs_and_no_more() {
     // SAFETY: geteuid cannot fail.
     if unsafe { libc::geteuid() } != 0 {

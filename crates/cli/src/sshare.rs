@@ -56,11 +56,23 @@ struct Row<'a> {
     one: &'a Association,
     place: &'a Place,
     depth: usize,
+    /// There is no fair tree.
+    is_classic: bool,
 }
 
 impl Row<'_> {
     fn is_root(&self) -> bool {
         self.one.parent == 0
+    }
+
+    /// Who shares with the parent's siblings has no level; nor has the root, where levels are compared.
+    fn level_fs(&self) -> String {
+        match (self.one.shares, self.place.level_fs) {
+            (Shares::Parent, _) => String::new(),
+            (_, None) => self.unless_root("inf".into()),
+            (_, Some(level)) if self.is_classic => format!("{level:.6}"),
+            (_, Some(level)) => self.unless_root(format!("{level:.6}")),
+        }
     }
 
     /// What the root, to which all belongs, has nothing to say about.
@@ -84,7 +96,7 @@ static FIELDS: &[Field] = &[
     Field { name: "GrpTRESMins", width: 30, show: |row| row.one.limits.grp_tres_mins.to_string() },
     Field { name: "GrpTRESRaw", width: 30, show: |row| minutes(&row.place.now.used.map(|secs| secs as u64)) },
     Field { name: "ID", width: 6, show: |row| row.one.id.to_string() },
-    Field { name: "LevelFS", width: 10, show: |row| row.unless_root(row.place.level_fs.map_or("inf".into(), |level| format!("{level:.6}"))) },
+    Field { name: "LevelFS", width: 10, show: |row| row.level_fs() },
     Field { name: "NormShares", width: 11, show: |row| format!("{:.6}", row.place.shares_norm) },
     Field { name: "NormUsage", width: 11, show: |row| row.unless_root(format!("{:.6}", row.place.usage_norm)) },
     Field { name: "Partition", width: 12, show: |row| row.one.partition.clone() },
@@ -176,8 +188,12 @@ fn names() -> String {
 }
 
 fn render(all: &Accounts, standing: &Standing, cluster: &str, parsed: &Parsed) -> Result<String, String> {
-    let usual = if parsed.has("long") { LONG } else { USUAL };
-    let usual = if parsed.has("partition") { usual.replacen("User,", "User,Partition,", 1) } else { usual.into() };
+    let usual = match (parsed.has("long"), standing.classic.is_some()) {
+        (true, false) => LONG.to_string(),
+        (true, true) => LONG.replace("LevelFS,", ""),
+        (false, _) => USUAL.to_string(),
+    };
+    let usual = if parsed.has("partition") { usual.replacen("User,", "User,Partition,", 1) } else { usual };
     let format = parsed.value("format").unwrap_or(&usual);
     let fields = accounting::chosen(FIELDS, format, |field| field.name, |field| (field.name, field.width))
         .map_err(|name| format!("Invalid field requested: \"{name}\""))?;
@@ -230,7 +246,8 @@ fn rows<'a>(all: &'a Accounts, standing: &'a Standing, cluster: &'a str, parsed:
     let tree = sacctmgr::tree(all).into_iter().map(|(id, _)| &all.associations[&id]);
     let row = |one: &'a Association| {
         let depth = all.lineage(one.id).skip(1).filter(|above| is_shown(above)).count();
-        Row { cluster, one, place: standing.associations.get(&one.id).unwrap_or(&NOBODY), depth }
+        let place = standing.associations.get(&one.id).unwrap_or(&NOBODY);
+        Row { cluster, one, place, depth, is_classic: standing.classic.is_some() }
     };
     tree.filter(|one| is_shown(one)).map(row).collect()
 }

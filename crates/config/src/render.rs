@@ -169,6 +169,7 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.value("priority_half_life", seconds(priority.half_life));
     text.value("priority_calc_period", seconds(priority.calc_period));
     text.string("priority_usage_reset", priority.usage_reset.word());
+    text.value("fair_share_dampening", priority.dampening);
     text.value("priority_always_accrues", priority.always_accrues);
     preemption(text, &scheduler.preemption);
     let suspend_cpus = match scheduler.suspend_cpus {

@@ -259,5 +259,6 @@ fn priority(section: &mut Section, priority: &mut PriorityConfig) {
     let expected = "\"NONE\", \"DAILY\", \"WEEKLY\", \"MONTHLY\", \"QUARTERLY\" or \"YEARLY\"";
     let reset = section.read("priority_usage_reset", expected, |item| UsageReset::parse(item.as_str()?));
     set(&mut priority.usage_reset, reset);
+    section.number("fair_share_dampening", 1..=65_535, &mut priority.dampening);
     section.flag("priority_always_accrues", &mut priority.always_accrues);
 }

@@ -39,4 +39,5 @@ mod to_agents;
 
 pub use members::{Place, on_this_machine};
 pub use options::Options;
+pub use rules::changing_calls;
 pub use serve::run;

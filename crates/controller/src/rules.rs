@@ -30,6 +30,11 @@ pub struct Rule {
 const USERS: &[Kind] = &[Kind::User];
 const ALL_OF_US: &[Kind] = &[Kind::User, Kind::Node, Kind::Controller];
 
+/// The calls that users make and that change something.
+pub fn changing_calls() -> impl Iterator<Item = &'static str> {
+    RULES.iter().filter(|rule| !rule.asks && rule.heard.contains(&Kind::User)).map(|rule| rule.call)
+}
+
 const fn does(call: &'static str, heard: &'static [Kind]) -> Rule {
     Rule { call, heard, asks: false, least: Level::User }
 }
@@ -70,6 +75,7 @@ pub const RULES: &[Rule] = &[
     rules("Shutdown", USERS),
     does("Signal", USERS),
     rules("SetDebug", USERS),
+    rules("SetDampening", USERS),
     does("SetTrigger", USERS),
     does("ClearTriggers", USERS),
     asks("Triggers", USERS),

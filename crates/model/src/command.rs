@@ -192,6 +192,10 @@ pub enum Command {
         name: String,
     },
     Tick,
+    /// `scontrol fsdampeningfactor`: until the configuration is read again.
+    SetDampening {
+        factor: u32,
+    },
     /// `strigger --set`
     SetTrigger {
         trigger: Box<crate::trigger::Trigger>,

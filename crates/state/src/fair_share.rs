@@ -1,4 +1,5 @@
-//! The fair tree: who has used less than their share goes first, level by level from the root.
+//! The fair tree: who has used less than their share goes first, level by level from the root. A site may have the older
+//! formula instead (`classic`).
 //!
 //! At each level siblings are ordered by share over use; an account's children come where the account stands, and children of
 //! accounts that stand alike are ordered together; a user who stands like an account stands like the first of its users. A user's
@@ -7,13 +8,16 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::accounts::{Accounts, Association, AssociationId, Place, QosUse, Shares, Standing, Use};
+use model::accounts::{Accounts, Association, AssociationId, Classic, Place, QosUse, Shares, Standing, Use};
 use model::priority::{AccountFactors, PriorityKind};
 use model::{Job, JobId, Phase, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Cluster;
 use crate::limits::{self, Count, Party};
+use crate::settle;
+
+mod classic;
 
 /// The factors that priorities are computed with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +66,13 @@ impl Cluster {
         factors
     }
 
+    /// Unless shares are weighed by the fair tree.
+    fn classic_shares(&self) -> Option<Classic> {
+        let rules = &self.config.scheduler.priority;
+        let classic = Classic { is_depth_oblivious: rules.depth_oblivious, dampening: rules.dampening };
+        rules.no_fair_tree.then_some(classic)
+    }
+
     /// Where everybody stands at that moment.
     pub fn standing(&self, at: Timestamp) -> Standing {
         let mut associations = places(self, at);
@@ -85,7 +96,7 @@ impl Cluster {
             }
         }
         let half_life_secs = self.config.scheduler.priority.half_life.secs();
-        Standing { at, half_life_secs, associations, qos }
+        Standing { at, half_life_secs, classic: self.classic_shares(), associations, qos }
     }
 }
 
@@ -117,7 +128,9 @@ pub(crate) fn next_deadline(cluster: &Cluster) -> Option<Timestamp> {
 
 fn is_needed(cluster: &Cluster) -> bool {
     let weights = &cluster.config.scheduler.priority;
-    weights.kind == PriorityKind::Multifactor && weights.weight_fair_share > 0 && !cluster.queue.is_empty()
+    let of_waiting = weights.weight_fair_share > 0 && !cluster.queue.is_empty();
+    let of_running = weights.calculates_running && !cluster.jobs.is_empty();
+    weights.kind == PriorityKind::Multifactor && (of_waiting || of_running)
 }
 
 pub(crate) fn tick(cluster: &mut Cluster) {
@@ -150,6 +163,11 @@ pub(crate) fn weigh_all(cluster: &mut Cluster) {
     let waiting = cluster.jobs().filter(|job| job.phase == Phase::Pending).map(|job| job.id);
     let waiting: Vec<JobId> = waiting.collect();
     cluster.unsettled.extend(waiting);
+    if cluster.config.scheduler.priority.calculates_running {
+        let is_placed = |job: &&Arc<Job>| matches!(job.phase, Phase::Starting | Phase::Running | Phase::Suspended);
+        let placed: Vec<JobId> = cluster.jobs().filter(is_placed).map(|job| job.id).collect();
+        placed.into_iter().for_each(|id| settle::weigh_placed(cluster, id));
+    }
 }
 
 fn factors(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, f64> {
@@ -214,7 +232,9 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
             _ => None,
         };
     }
-    if let Some(root) = root {
+    if let Some(rules) = cluster.classic_shares() {
+        classic::fill_in(accounts, &rules, &mut places);
+    } else if let Some(root) = root {
         let n_users = accounts.associations.values().filter(|one| !one.is_account() && one.is_here()).count() as u64;
         let mut line = Line { accounts, children: &children, n_users, next: n_users, ranks: BTreeMap::new() };
         line.rank(children.get(&root.id).cloned().unwrap_or_default(), &places, None);

@@ -126,6 +126,7 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::ContinueIds { after } => on::history::continue_ids(cluster, *after),
         Command::Tick => on::tick::tick(cluster),
         Command::SetTrigger { trigger } => triggers::set(cluster, by, trigger),
+        Command::SetDampening { factor } => on::config::set_dampening(cluster, by, *factor),
         Command::ClearTriggers { filter } => triggers::clear(cluster, by, filter),
         Command::TriggerRan { id, n_fired } => triggers::ran(cluster, *id, *n_fired),
         Command::Happened { kinds } => {

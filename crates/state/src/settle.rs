@@ -158,6 +158,26 @@ pub(crate) fn weigh(cluster: &mut Cluster, id: JobId) {
     }
 }
 
+/// How important a job that has its nodes is now: its age goes on, and what was used counts (`CALCULATE_RUNNING`).
+pub(crate) fn weigh_placed(cluster: &mut Cluster, id: JobId) {
+    let (now, config) = (cluster.now, cluster.config.clone());
+    let factors = cluster.account_factors(&cluster.jobs[&id]);
+    let job = &cluster.jobs[&id];
+    if priority::is_given(&config, job) {
+        return;
+    }
+    let mut weighed = (**job).clone();
+    weighed.account_factors = factors;
+    let lasting = priority::without_age(&config, cluster.measures(), &weighed);
+    let sum = priority::within_range(lasting + priority::for_age(&config, &weighed, now));
+    let keeps = config.scheduler.priority.only_rises;
+    let sum = if keeps { sum.max(job.priority) } else { sum };
+    if (job.priority, job.account_factors) != (sum, factors) {
+        let job = cluster.job_mut(id);
+        (job.priority, job.account_factors) = (sum, factors);
+    }
+}
+
 /// It waits for space, or for its turn to have its data staged in.
 fn queue_for_staging(cluster: &mut Cluster, id: JobId, look_again: Option<Timestamp>) {
     note_eligible(cluster, id);

@@ -139,6 +139,7 @@ impl Controller {
             Command::UpdateReservation { .. } => client.update_reservation(request).await?,
             Command::DeleteReservation { .. } => client.delete_reservation(request).await?,
             Command::SetTrigger { .. } => client.set_trigger(request).await?,
+            Command::SetDampening { .. } => client.set_dampening(request).await?,
             Command::ClearTriggers { .. } => client.clear_triggers(request).await?,
             Command::Submit { .. }
             | Command::SubmitTogether { .. }

@@ -132,6 +132,7 @@ impl Controller for Post {
         set_debug: CommandRequest => Nothing,
         amend_history: CommandRequest => Nothing,
         set_trigger: CommandRequest => CommandReply,
+        set_dampening: CommandRequest => CommandReply,
         clear_triggers: CommandRequest => CommandReply,
         triggers: Nothing => wire::proto::TriggersReply,
     }

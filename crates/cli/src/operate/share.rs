@@ -1,5 +1,5 @@
 //! `spur share --explain`: why somebody's fair-share factor is what it is, level by level, and when it will recover.
-use model::accounts::{Accounts, Association, AssociationId, Place, Shares, Standing};
+use model::accounts::{Accounts, Association, AssociationId, Classic, Place, Shares, Standing};
 use model::duration;
 
 use crate::output::print;
@@ -72,9 +72,9 @@ fn explain(all: &Accounts, standing: &Standing, user: &str, account: Option<&str
 fn explain_one(all: &Accounts, standing: &Standing, one: &Association, out: &mut String) {
     let place = place(standing, one.id);
     let factor = place.fair_share.unwrap_or(0.0);
-    let n_users = all.associations.values().filter(|one| !one.is_account()).count();
-    let ahead =
-        standing.associations.values().filter_map(|other| other.fair_share).filter(|other| *other > factor).count();
+    let is_user = |id: &AssociationId| all.associations.get(id).is_some_and(|one| !one.is_account() && one.is_here());
+    let users = standing.associations.iter().filter(|(id, _)| is_user(id)).map(|(_, place)| place.fair_share);
+    let (n_users, ahead) = (users.clone().count(), users.flatten().filter(|other| *other > factor).count());
     let partition = if one.partition.is_empty() { String::new() } else { format!(" in partition {}", one.partition) };
     out.push_str(&format!(
         "{} in account {}{partition}: factor {factor:.6}, {} of {n_users} in line.\n",
@@ -85,7 +85,11 @@ fn explain_one(all: &Accounts, standing: &Standing, one: &Association, out: &mut
     let mut lineage: Vec<&Association> = all.lineage(one.id).filter(|one| one.parent != 0).collect();
     lineage.reverse();
     for level in lineage {
-        out.push_str(&format!("  {}\n", sentence(all, standing, level)));
+        let told = match &standing.classic {
+            Some(rules) => classic_sentence(standing, rules, level),
+            None => sentence(all, standing, level),
+        };
+        out.push_str(&format!("  {told}\n"));
     }
     out.push_str(&format!("  {}\n", recovery(all, standing, one)));
 }
@@ -120,13 +124,47 @@ fn sentence(all: &Accounts, standing: &Standing, one: &Association) -> String {
     }
 }
 
+/// Without a fair tree: shares and use are parts of the whole cluster's, and each level has a factor of its own.
+fn classic_sentence(standing: &Standing, rules: &Classic, one: &Association) -> String {
+    let who = if one.is_account() { format!("account {}", one.account) } else { one.user.clone() };
+    let place = place(standing, one.id);
+    if one.shares == Shares::Parent {
+        return format!("{who} has no share of its own: the account's counts.");
+    }
+    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    if place.shares_norm == 0.0 {
+        return format!("{who} has no share of the cluster, so its factor is 0.");
+    }
+    let dampened = if rules.dampening > 1 { format!("/{}", rules.dampening) } else { String::new() };
+    let own = match place.usage_effective == place.usage_norm {
+        true => String::new(),
+        false => format!(" ({} of its own, and a part of what others in the account used)", percent(place.usage_norm)),
+    };
+    format!(
+        "{who} has {} of the cluster, and {} of all that was used counts for it{own}: 2^(-{:.6}/{:.6}{dampened}) = {:.6}.",
+        percent(place.shares_norm),
+        percent(place.usage_effective),
+        place.usage_effective,
+        place.shares_norm,
+        place.fair_share.unwrap_or(0.0),
+    )
+}
+
+/// Share over use: below 1 more was used than the share is.
+fn level_factor(standing: &Standing, place: &Place) -> Option<f64> {
+    match standing.classic {
+        Some(_) => (place.usage_effective > 0.0).then(|| place.shares_norm / place.usage_effective),
+        None => place.level_fs,
+    }
+}
+
 /// How long until the levels at which too much was used are level again, if nothing more is used by them and others go on as they do.
 fn recovery(all: &Accounts, standing: &Standing, one: &Association) -> String {
     let over: Vec<Place> = all
         .lineage(one.id)
         .filter(|one| one.parent != 0)
         .map(|one| place(standing, one.id))
-        .filter(|place| place.level_fs.is_some_and(|level| level < 1.0) && place.shares_norm > 0.0)
+        .filter(|place| level_factor(standing, place).is_some_and(|level| level < 1.0) && place.shares_norm > 0.0)
         .collect();
     if over.is_empty() {
         return "Nothing has to recover: no level has used more than its share.".into();
@@ -135,7 +173,7 @@ fn recovery(all: &Accounts, standing: &Standing, one: &Association) -> String {
         return "It will not recover by itself: nothing is forgotten here (PriorityDecayHalfLife is 0); it does when others use more.".into();
     }
     // Use halves in every half-life: to come down from level factor f to 1, so many halvings.
-    let worst = over.iter().filter_map(|place| place.level_fs).fold(1.0f64, f64::min);
+    let worst = over.iter().filter_map(|place| level_factor(standing, place)).fold(1.0f64, f64::min);
     let secs = (1.0 / worst.max(1e-9)).log2() * standing.half_life_secs as f64;
     format!(
         "It recovers in about {} if nothing more is used there while the others keep using what they do (half is forgotten every {}).",

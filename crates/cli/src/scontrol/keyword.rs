@@ -37,6 +37,7 @@ pub enum Keyword {
     SetDebug,
     SetDebugFlags,
     SchedLogLevel,
+    Dampening,
     /// Slurm has it, we do not.
     Unsupported(&'static str),
 }
@@ -52,7 +53,8 @@ const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("details", 3, Keyword::Details),
     ("errnumstr", 2, Keyword::ErrorText),
     ("exit", 1, Keyword::Quit),
-    ("fsdampeningfactor", 3, Keyword::Unsupported("fsdampeningfactor")),
+    ("fairsharedampeningfactor", 3, Keyword::Dampening),
+    ("fsdampeningfactor", 3, Keyword::Dampening),
     ("help", 2, Keyword::Help),
     ("hide", 2, Keyword::Hide),
     ("hold", 3, Keyword::Job(Verb::Hold)),

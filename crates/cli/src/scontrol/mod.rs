@@ -18,6 +18,7 @@ use crate::zone::Clock;
 mod bbstat;
 mod config_names;
 pub mod create;
+mod dampening;
 mod help;
 mod hosts;
 mod jobs;
@@ -280,6 +281,7 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::SetDebug => loudness::level(rest),
         Keyword::SetDebugFlags => loudness::flags(rest),
         Keyword::SchedLogLevel => loudness::scheduler(rest),
+        Keyword::Dampening => dampening::set(word, rest),
         Keyword::Shutdown => shutdown::shutdown(rest),
         Keyword::Abort => shutdown::abort(),
         Keyword::PidInfo => pidinfo::tell(rest),

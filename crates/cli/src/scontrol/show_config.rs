@@ -196,7 +196,7 @@ fn multifactor(name: &str, config: &Config) -> Option<String> {
     }
     let kept = |usual: &str| given(config, name, usual, "");
     is_multifactor.then(|| match name {
-        "FairShareDampeningFactor" => kept("1"),
+        "FairShareDampeningFactor" => priority.dampening.to_string(),
         "PriorityDecayHalfLife" => duration::show(priority.half_life.secs()),
         "PriorityCalcPeriod" => duration::show(priority.calc_period.secs()),
         "PriorityFavorSmall" => if priority.favors_small { "Yes" } else { "No" }.into(),

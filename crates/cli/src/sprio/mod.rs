@@ -116,9 +116,16 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
     shown
 }
 
-/// Held jobs have no priority; a job has one in each of its partitions.
+/// Held jobs have no priority; a job has one in each of its partitions. Those that have their nodes keep theirs, unless it is
+/// computed for them too.
 fn rows<'a>(options: &Options, page: &'a JobsPage, config: &'a Config, names: &'a Names) -> Vec<Row<'a>> {
-    let waiting = page.jobs.iter().filter(|job| job.phase == Phase::Pending && job.held.is_none());
+    let computed = config.scheduler.priority.calculates_running;
+    let is_weighed = |job: &&Job| match job.phase {
+        Phase::Pending => job.held.is_none(),
+        Phase::Starting | Phase::Running | Phase::Suspended => computed,
+        Phase::Ending | Phase::Finishing | Phase::Done => false,
+    };
+    let weighed = page.jobs.iter().filter(is_weighed);
     let is_meant = |name: &&String| options.partitions.is_empty() || options.partitions.contains(name);
     let measures = Measures::of(config);
     let row = |job: &'a Job, partition: &'a str| {
@@ -133,7 +140,7 @@ fn rows<'a>(options: &Options, page: &'a JobsPage, config: &'a Config, names: &'
         Row { job: Some(job), partition, factors, tres, priority, config, names }
     };
     let mut rows = Vec::new();
-    for job in waiting {
+    for job in weighed {
         rows.extend(job.spec.partitions.iter().filter(is_meant).map(|partition| row(job, partition)));
     }
     rows

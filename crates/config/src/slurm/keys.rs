@@ -136,7 +136,7 @@ pub(crate) const TOP: &[Key] = &[
     honoured("EpilogTimeout"),
     number("ExtSensorsFreq", ZERO),
     text("ExtSensorsType", &["ext_sensors/none"]),
-    number("FairShareDampeningFactor", &["1"]),
+    honoured("FairShareDampeningFactor"),
     number("FastSchedule", &["1", "2"]),
     text("FederationParameters", &[]),
     number("GetEnvTimeout", &[]),

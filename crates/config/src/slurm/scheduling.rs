@@ -96,6 +96,9 @@ fn priority(values: &Values, config: &mut Config, notes: &Notes) {
     if let Some(period) = values.time("PriorityCalcPeriod", notes) {
         priority.calc_period = period.max(Span::from_secs(1));
     }
+    if let Some(factor) = values.number("FairShareDampeningFactor", 1..=65_535, notes) {
+        priority.dampening = factor;
+    }
     let expected = "NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY";
     let reset = values.read("PriorityUsageResetPeriod", expected, notes, UsageReset::parse);
     priority.usage_reset = reset.unwrap_or_default();

@@ -291,7 +291,7 @@ impl Controller for Api {
 
     async fn accounts(&self, request: Request<Nothing>) -> Answer<AccountsReply> {
         let reader = self.reader(&request)?;
-        let accounts = codec::encode(&reader.accounts(self.published.now().accounts())).into();
+        let accounts = codec::encode(&reader.accounts(self.published.now().accounts()).with_normal_qos()).into();
         Ok(Response::new(AccountsReply { accounts }))
     }
 
@@ -397,6 +397,10 @@ impl Controller for Api {
 
     async fn set_trigger(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         triggers::set(self, request).await
+    }
+
+    async fn set_dampening(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        self.command(request, |command| matches!(command, Command::SetDampening { .. })).await
     }
 
     async fn clear_triggers(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {

@@ -25,7 +25,7 @@ pub use index::{Index, Terse};
 pub use limits::Limits;
 pub use qos::{Qos, QosLimits};
 pub use resource::{Resource, ResourceEdit, ResourceFilter, WHOLE};
-pub use standing::{Place, QosUse, Standing, Use};
+pub use standing::{Classic, Place, QosUse, Standing, Use};
 pub use tres::Tres;
 
 /// The account at the top of the tree. It is always there.

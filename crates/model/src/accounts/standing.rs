@@ -9,11 +9,19 @@ record! {
         pub at: Timestamp,
         /// Seconds; 0: nothing is forgotten.
         pub half_life_secs: u64,
+        /// None: shares are weighed by the fair tree.
+        pub classic: Option<Classic>,
         pub associations: BTreeMap<AssociationId, Place>,
         pub qos: BTreeMap<String, QosUse>,
     }
 
-    /// An association in the fair tree.
+    /// How the older formula, 2^(-use/share/dampening), is applied.
+    pub struct Classic {
+        pub is_depth_oblivious: bool,
+        pub dampening: u32,
+    }
+
+    /// An association in the tree; where there is no fair tree, shares and use are parts of the whole cluster's.
     pub struct Place {
         /// Among its siblings, from 0 to 1.
         pub shares_norm: f64,
@@ -24,7 +32,7 @@ record! {
         pub usage_effective: f64,
         /// Share over use; None: nothing was used, which is infinite.
         pub level_fs: Option<f64>,
-        /// For users: their rank among all, from 0 to 1.
+        /// For users: their rank among all, from 0 to 1; without a fair tree, for accounts too.
         pub fair_share: Option<f64>,
         /// The one that priorities were computed with last.
         pub weighed_with: f64,

@@ -7,6 +7,9 @@ type Setting = fn(&mut PriorityConfig) -> &mut bool;
 const FLAGS: &[(&str, Setting)] = &[
     ("ACCRUE_ALWAYS", |config| &mut config.always_accrues),
     ("SMALL_RELATIVE_TO_TIME", |config| &mut config.size_by_time),
+    ("CALCULATE_RUNNING", |config| &mut config.calculates_running),
+    ("DEPTH_OBLIVIOUS", |config| &mut config.depth_oblivious),
+    ("NO_FAIR_TREE", |config| &mut config.no_fair_tree),
     ("INCR_ONLY", |config| &mut config.only_rises),
     ("MAX_TRES", |config| &mut config.bills_dearest),
     ("NO_NORMAL_ASSOC", |config| &mut config.raw_association),
@@ -26,6 +29,8 @@ impl PriorityConfig {
             *setting(self) = true;
             is_known = true;
         }
+        // It is a way to do without the tree.
+        self.no_fair_tree |= self.depth_oblivious;
         is_known
     }
 
@@ -43,10 +48,10 @@ mod tests {
     #[test]
     fn flags_are_read_and_shown_in_slurms_order() {
         let mut config = PriorityConfig::default();
-        let words = ["max_tres", "NO_NORMAL_ALL", "Accrue_Always", "FAIR_TREE", "CALCULATE_RUNNING"];
+        let words = ["max_tres", "NO_NORMAL_ALL", "Accrue_Always", "FAIR_TREE", "DEPTH_OBLIVIOUS", "NONSENSE"];
         let known = words.map(|word| config.set_flag(word));
-        assert_eq!(known, [true, true, true, true, false]);
-        let all = "ACCRUE_ALWAYS,MAX_TRES,NO_NORMAL_ASSOC,NO_NORMAL_PART,NO_NORMAL_QOS,NO_NORMAL_TRES";
+        assert_eq!(known, [true, true, true, true, true, false]);
+        let all = "ACCRUE_ALWAYS,DEPTH_OBLIVIOUS,NO_FAIR_TREE,MAX_TRES,NO_NORMAL_ASSOC,NO_NORMAL_PART,NO_NORMAL_QOS,NO_NORMAL_TRES";
         assert_eq!(config.flags(), all);
     }
 }

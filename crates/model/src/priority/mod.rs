@@ -46,6 +46,17 @@ pub struct PriorityConfig {
     /// How often priorities follow what was used.
     pub calc_period: Span,
     pub usage_reset: UsageReset,
+    /// Jobs that have their nodes are weighed again too (`CALCULATE_RUNNING`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub calculates_running: bool,
+    /// Shares are weighed by the older formula, not by the fair tree (`NO_FAIR_TREE`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub no_fair_tree: bool,
+    /// In that formula, those deep in the tree are not levelled with those above (`DEPTH_OBLIVIOUS`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub depth_oblivious: bool,
+    /// Divides use over share in that formula (`FairShareDampeningFactor`).
+    pub dampening: u32,
     /// Of what nodes have, only the dearest is billed (`MAX_TRES`).
     pub bills_dearest: bool,
     /// A job's size is divided by its time limit (`SMALL_RELATIVE_TO_TIME`).
@@ -124,6 +135,10 @@ pub struct AccountFactors {
     pub qos: f64,
 }
 
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 impl Default for PriorityConfig {
     fn default() -> Self {
         PriorityConfig {
@@ -148,6 +163,10 @@ impl Default for PriorityConfig {
             half_life: Span::from_secs(7 * 24 * 3600),
             calc_period: Span::from_secs(300),
             usage_reset: UsageReset::Never,
+            calculates_running: false,
+            no_fair_tree: false,
+            depth_oblivious: false,
+            dampening: 1,
         }
     }
 }
@@ -273,8 +292,12 @@ pub fn shown(config: &Config, job: &Job, now: Timestamp) -> u32 {
     if !job.priority_grows {
         return job.priority;
     }
-    let for_age = age(config, job, now) * f64::from(config.scheduler.priority.weight_age);
-    within_range(job.priority_base + for_age as i64)
+    within_range(job.priority_base + for_age(config, job, now))
+}
+
+/// What its age adds to the priority.
+pub fn for_age(config: &Config, job: &Job, now: Timestamp) -> i64 {
+    (age(config, job, now) * f64::from(config.scheduler.priority.weight_age)) as i64
 }
 
 /// Since when its age counts.

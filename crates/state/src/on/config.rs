@@ -93,6 +93,21 @@ pub(crate) fn adopt(cluster: &mut Cluster, config: Config) {
     cluster.tell(Event::Reconfigured { at });
 }
 
+/// How much use over share counts, where there is no fair tree.
+pub(crate) fn set_dampening(cluster: &mut Cluster, by: Caller, factor: u32) -> Answer {
+    if !by.is_admin {
+        return Err(Reject::NotPermitted);
+    }
+    if factor == 0 {
+        return Err(Reject::InvalidValue("invalid dampening factor: 0".into()));
+    }
+    let mut config = (*cluster.config).clone();
+    config.scheduler.priority.dampening = factor;
+    cluster.config = Arc::new(config);
+    fair_share::refresh(cluster);
+    Ok(Reply::Ok)
+}
+
 /// Everything is as the backup has it. A cluster that has had jobs keeps what it has.
 pub(crate) fn restore(cluster: &mut Cluster, by: Caller, state: &[u8]) -> Answer {
     if !by.is_admin {

@@ -3,10 +3,10 @@ use model::accounts::{Change, Edit, Field, NamedValue, Shares, Value};
 use model::priority::PriorityKind;
 use model::spec::{JobSpec, TimeLimit};
 use model::time::Span;
-use model::{Command, ExitStatus, Timestamp, codec};
+use model::{Command, ExitStatus, Reject, Timestamp, codec};
 use state::Cluster;
 
-use crate::lab::{Lab, ROOT, batch, config};
+use crate::lab::{ALICE, Lab, ROOT, batch, config};
 
 fn change(lab: &mut Lab, change: Change) {
     lab.ok(ROOT, Command::ChangeAccounts { change: Box::new(change), by_name: "root".into() });
@@ -312,4 +312,114 @@ fn age_counts_again_from_the_release_of_a_held_job() {
     lab.at(1200);
     lab.ok(ROOT, Command::Release { jobs: vec![job.into()] });
     assert_eq!(lab.job(job).accrue_time(), Some(Timestamp::from_secs(1200)));
+}
+
+/// As a 22.05 with `NO_FAIR_TREE` had it: who, shares as part of the cluster, use that counts, factor; and with `DEPTH_OBLIVIOUS`.
+type Told = (&'static str, &'static str, f64, [(f64, f64); 2]);
+#[rustfmt::skip]
+const CLASSIC: &[Told] = &[
+    ("root",    "",       1.000000, [(1.000000, 0.500000), (1.000000, 0.500000)]),
+    ("root",    "root",   0.076923, [(0.013139, 0.888343), (0.013139, 0.888343)]),
+    ("a1",      "",       0.076923, [(0.592114, 0.004818), (0.592114, 0.004818)]),
+    ("a11",     "",       0.038462, [(0.592114, 0.000023), (0.592114, 0.000023)]),
+    ("a11",     "nobody", 0.028846, [(0.460533, 0.000016), (0.439594, 0.000026)]),
+    ("a11",     "ann",    0.009615, [(0.542770, 0.000000), (0.526322, 0.000000)]),
+    ("a12",     "",       0.038462, [(0.296057, 0.004818), (0.000000, 1.000000)]),
+    ("a12",     "ann",    0.038462, [(0.296057, 0.004818), (0.000000, 1.000000)]),
+    ("a2",      "",       0.076923, [(0.394747, 0.028523), (0.394747, 0.028523)]),
+    ("a2",      "bin",    0.076923, [(0.394747, 0.028523), (0.394747, 0.028523)]),
+    ("a2",      "daemon", 0.038462, [(0.197374, 0.028523), (0.000000, 1.000000)]),
+    ("a2",      "ann",    0.012821, [(0.175443, 0.000076), (0.207761, 0.000013)]),
+    ("kin",     "",       0.076923, [(0.394747, 0.028523), (0.394747, 0.028523)]),
+    ("kin",     "games",  0.076923, [(0.394747, 0.028523), (0.394747, 0.028523)]),
+    ("kin",     "sys",    0.025641, [(0.210532, 0.003375), (0.186986, 0.006379)]),
+    ("physics", "",       0.769231, [(0.000000, 1.000000), (0.000000, 1.000000)]),
+];
+
+#[test]
+fn without_a_fair_tree_shares_are_weighed_as_slurm_weighs_them() {
+    let mut lab = tree(Span(0));
+    let parents = vec![Edit { field: Field::Shares, value: Value::Shares(Shares::Parent) }];
+    let add = |names: &str, account: &str, edits: &[Edit]| Change::AddUsers {
+        names: vec![names.into()],
+        accounts: vec![account.into()],
+        partitions: Vec::new(),
+        edits: edits.to_vec(),
+        clusters: Vec::new(),
+    };
+    let kin = Change::AddAccounts {
+        names: vec!["kin".into()],
+        parent: "a2".into(),
+        edits: parents.clone(),
+        clusters: Vec::new(),
+    };
+    for one in [kin, add("bin", "a2", &parents), add("sys", "kin", &shares(2)), add("games", "kin", &parents)] {
+        change(&mut lab, one);
+    }
+    // As much as the 22.05 had counted, in the same proportions.
+    for (user, account, secs) in [
+        ("nobody", "a11", 50_000),
+        ("ann", "a11", 400_000),
+        ("bin", "a2", 70_000),
+        ("ann", "a2", 100_000),
+        ("sys", "kin", 90_000),
+        ("games", "kin", 40_000),
+        ("root", "root", 9_986),
+    ] {
+        let mut spec = job_in(account);
+        (spec.user, spec.size.n_tasks, spec.time_limit) = (user.into(), Some(1), None);
+        let job = lab.running(spec, "n1");
+        let end = lab.secs + secs;
+        lab.at(end);
+        lab.exit(job, ExitStatus::exited(0)).unwrap();
+    }
+    for (way, flag) in ["NO_FAIR_TREE", "DEPTH_OBLIVIOUS"].into_iter().enumerate() {
+        let mut config = (**lab.cluster.config()).clone();
+        assert!(config.scheduler.priority.set_flag(flag));
+        lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+        let standing = lab.cluster.standing(Timestamp::from_secs(lab.secs));
+        for (account, user, share, ways) in CLASSIC {
+            let all = lab.cluster.accounts();
+            let one = all.associations.values().find(|one| one.user == *user && one.account == *account).unwrap();
+            let place = &standing.associations[&one.id];
+            let (used, factor) = ways[way];
+            let figures =
+                [(place.shares_norm, *share), (place.usage_effective, used), (place.fair_share.unwrap(), factor)];
+            let is_alike = |(ours, theirs): &(f64, f64)| (ours - theirs).abs() < 5e-6;
+            assert!(figures.iter().all(is_alike), "{flag}: {user} in {account}: {figures:?}");
+        }
+    }
+    let factor = |lab: &Lab| {
+        let standing = lab.cluster.standing(Timestamp::from_secs(lab.secs));
+        standing.associations[&lab.cluster.accounts().account_association("a1").unwrap().id].fair_share.unwrap()
+    };
+    let before = factor(&lab);
+    lab.ok(ROOT, Command::SetDampening { factor: 3 });
+    assert!((factor(&lab).powi(3) - before).abs() < 1e-9, "{before} is the third power of {}", factor(&lab));
+    assert_eq!(lab.apply(ALICE, Command::SetDampening { factor: 4 }), Err(Reject::NotPermitted));
+    assert!(lab.apply(ROOT, Command::SetDampening { factor: 0 }).is_err());
+}
+
+#[test]
+fn running_jobs_are_weighed_again_only_where_the_site_wants_it() {
+    for (flag, is_weighed) in [("ACCRUE_ALWAYS", false), ("CALCULATE_RUNNING", true)] {
+        let mut lab = tree(Span(0));
+        let mut config = (**lab.cluster.config()).clone();
+        config.scheduler.priority.weight_age = 7 * 24 * 3600;
+        config.scheduler.priority.calc_period = Span::from_secs(60);
+        assert!(config.scheduler.priority.set_flag(flag));
+        lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+        let job = lab.running(job_in("a11"), "n1");
+        let before = lab.job(job).clone();
+        lab.at(1300);
+        let after = lab.job(job).clone();
+        // Older by 300 s, and what it uses counts against it.
+        let fell = before.account_factors.fair_share > after.account_factors.fair_share;
+        assert_eq!((fell, before.priority != after.priority), (is_weighed, is_weighed), "{flag}");
+        if is_weighed {
+            let lost = (before.account_factors.fair_share - after.account_factors.fair_share) * 10_000.0;
+            let expected = f64::from(before.priority) + 300.0 - lost;
+            assert!((f64::from(after.priority) - expected).abs() <= 1.0, "{expected}, not {}", after.priority);
+        }
+    }
 }
