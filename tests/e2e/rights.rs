@@ -32,42 +32,98 @@ enum Needs {
     Waiting,
     Held,
     Running,
+    Suspended,
+    /// A step of a running job.
+    Step,
+    /// A trigger of the owner's, whose number is `{job}`.
+    Trigger,
 }
 
-/// Command, what it needs, and whether owner, coordinator, operator, administrator and another user may.
-/// Owners may suspend their jobs unless `allow_owner_suspend` says otherwise. `{job}` is a job of the owner's in account chem, which the coordinator looks after; `{role}` names the caller.
+/// The call of the controller that the command comes to, the command, what it needs, and whether owner, coordinator, operator,
+/// administrator and another user may. Owners may suspend their jobs unless `allow_owner_suspend` says otherwise. `{job}` is a job of the
+/// owner's in account chem, which the coordinator looks after; `{role}` names the caller. What a row leaves behind the next find.
 #[rustfmt::skip]
-const TABLE: &[(&str, Needs, [bool; 5])] = &[
-    ("scontrol hold {job}",                                     Needs::Waiting, [true,  true,  true,  true, false]),
-    ("scontrol uhold {job}",                                    Needs::Waiting, [true,  true,  true,  true, false]),
-    ("scontrol release {job}",                                  Needs::Held,    [true,  true,  true,  true, false]),
-    ("scontrol update jobid={job} timelimit=5",                 Needs::Waiting, [true,  true,  true,  true, false]),
-    ("scontrol update jobid={job} sitefactor=3",                Needs::Waiting, [false, true,  true,  true, false]),
-    ("scancel {job}",                                           Needs::Waiting, [true,  true,  true,  true, false]),
-    ("scancel {job}",                                           Needs::Running, [true,  true,  true,  true, false]),
-    ("scancel -b -s CONT {job}",                                Needs::Running, [true,  true,  true,  true, false]),
-    ("scontrol suspend {job}",                                  Needs::Running, [true,  true,  true,  true, false]),
-    ("scontrol requeue {job}",                                  Needs::Running, [true,  true,  true,  true, false]),
-    ("scontrol create reservation reservationname={role} starttime=now+1hours duration=5 nodes=n2 users=root flags=overlap",
-                                                                Needs::Nothing, [false, false, true,  true, false]),
-    ("scontrol update nodename=n2 comment={role}",              Needs::Nothing, [false, false, false, true, false]),
-    ("scontrol update partitionname=debug maxtime=100",         Needs::Nothing, [false, false, false, true, false]),
-    ("scontrol create partitionname=p{role} nodes=n1",          Needs::Nothing, [false, false, false, true, false]),
-    ("scontrol reconfigure",                                    Needs::Nothing, [false, false, false, true, false]),
-    ("sacctmgr -i add account below{role} parent=chem",         Needs::Nothing, [false, true,  true,  true, false]),
-    ("sacctmgr -i add account beside{role} parent=root",        Needs::Nothing, [false, false, true,  true, false]),
-    ("sacctmgr -i add user u{role} account=chem",               Needs::Nothing, [false, true,  true,  true, false]),
-    ("sacctmgr -i modify user daemon set maxjobs=7 where account=chem", Needs::Nothing, [false, true, true, true, false]),
-    ("sacctmgr -i modify user daemon set adminlevel=none",      Needs::Nothing, [false, false, false, true, false]),
-    ("sacctmgr -i add coordinator account=chem names=u{role}",  Needs::Nothing, [false, true,  true,  true, false]),
-    ("sacctmgr -i add qos q{role}",                             Needs::Nothing, [false, false, false, true, false]),
-    ("sacctmgr -i modify account chem set rawusage=0",          Needs::Nothing, [false, false, false, true, false]),
-    ("sacctmgr -i modify job jobid={job} set comment=x",        Needs::Waiting, [true,  false, true,  true, false]),
-    ("sacctmgr -i modify job jobid={job} set admincomment=x",   Needs::Waiting, [false, false, true,  true, false]),
-    ("sacctmgr -i add resource r{role} count=3 type=license",   Needs::Nothing, [false, false, false, true, false]),
-    ("sacctmgr -i modify resource rgames set description=x",    Needs::Nothing, [false, false, true,  true, false]),
-    ("sacctmgr -i delete resource rgames",                      Needs::Nothing, [false, false, false, true, false]),
-    ("sacctmgr -i add cluster c{role}",                         Needs::Nothing, [false, false, false, true, false]),
+const TABLE: &[(&str, &str, Needs, [bool; 5])] = &[
+    ("Submit", "sbatch -D / -o /dev/null -A chem --wrap true",    Needs::Nothing, [true,  true,  true,  true, true]),
+    ("Hold", "scontrol hold {job}",                               Needs::Waiting, [true,  true,  true,  true, false]),
+    ("Hold", "scontrol uhold {job}",                              Needs::Waiting, [true,  true,  true,  true, false]),
+    ("Release", "scontrol release {job}",                         Needs::Held,    [true,  true,  true,  true, false]),
+    ("UpdateJob", "scontrol update jobid={job} timelimit=5",      Needs::Waiting, [true,  true,  true,  true, false]),
+    ("UpdateJob", "scontrol update jobid={job} timelimit=500",    Needs::Running, [false, true,  true,  true, false]),
+    ("UpdateJob", "scontrol update jobid={job} sitefactor=3",     Needs::Waiting, [false, true,  true,  true, false]),
+    ("UpdateJob", "scontrol update jobid={job} admincomment=x",   Needs::Waiting, [false, true,  true,  true, false]),
+    ("Cancel", "scancel {job}",                                   Needs::Waiting, [true,  true,  true,  true, false]),
+    ("Cancel", "scancel {job}",                                   Needs::Running, [true,  true,  true,  true, false]),
+    ("Signal", "scancel -b -s CONT {job}",                        Needs::Running, [true,  true,  true,  true, false]),
+    // A step runs as the owner of the job.
+    ("CreateStep", "srun --jobid={job} -n1 --overlap true",       Needs::Running, [true,  false, false, false, false]),
+    ("CancelStep", "scancel {job}.0",                             Needs::Step,    [true,  true,  true,  true, false]),
+    ("Suspend", "scontrol suspend {job}",                         Needs::Running, [true,  true,  true,  true, false]),
+    ("Resume", "scontrol resume {job}",                           Needs::Suspended, [true, true, true,  true, false]),
+    ("Requeue", "scontrol requeue {job}",                         Needs::Running, [true,  true,  true,  true, false]),
+    ("SetTrigger", "strigger --set --node --down --program=/bin/true", Needs::Nothing, [true, true, true, true, true]),
+    ("ClearTriggers", "strigger --clear --id={job}",              Needs::Trigger, [true,  false, true,  true, false]),
+    ("CreateReservation", "scontrol create reservation reservationname={role} starttime=now+1hours duration=5 nodes=n2 users=root flags=overlap",
+                                                                  Needs::Nothing, [false, false, true,  true, false]),
+    ("UpdateReservation", "scontrol update reservationname=standing duration=6", Needs::Nothing, [false, false, true, true, false]),
+    ("DeleteReservation", "scontrol delete reservation=of{role}", Needs::Nothing, [false, false, true,  true, false]),
+    ("UpdateNodes", "scontrol update nodename=n2 comment={role}", Needs::Nothing, [false, false, false, true, false]),
+    ("UpdateNodes", "scontrol update nodename=n2 state=drain reason=x", Needs::Nothing, [false, false, false, true, false]),
+    ("UpdateNodes", "scontrol update nodename=n2 state=resume",   Needs::Nothing, [false, false, false, true, false]),
+    ("UpdatePartition", "scontrol update partitionname=debug maxtime=100", Needs::Nothing, [false, false, false, true, false]),
+    ("CreatePartition", "scontrol create partitionname=p{role} nodes=n1", Needs::Nothing, [false, false, false, true, false]),
+    ("DeletePartition", "scontrol delete partitionname=of{role}", Needs::Nothing, [false, false, false, true, false]),
+    ("DropBuffer", "scontrol delete burstbuffer=none{role} 2>&1 | grep -v user", Needs::Nothing, [false, false, true, true, false]),
+    ("SetDebug", "scontrol setdebug info",                        Needs::Nothing, [false, false, false, true, false]),
+    ("SetDampening", "scontrol fsdampeningfactor 2",              Needs::Nothing, [false, false, false, true, false]),
+    ("Reconfigure", "scontrol reconfigure",                       Needs::Nothing, [false, false, false, true, false]),
+    ("UserToken", "scontrol token username=daemon lifespan=60",   Needs::Nothing, [true,  false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i add account below{role} parent=chem", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i add account beside{role} parent=root", Needs::Nothing, [false, false, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify account chem set grpjobs=70", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify account root set grpjobs=70", Needs::Nothing, [false, false, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i add user u{role} account=chem", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify user daemon set maxjobs=7 where account=chem", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify user daemon set adminlevel=none", Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i add coordinator account=chem names=u{role}", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete coordinator account=chem names=u{role}", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete user ubin account=chem && sacctmgr -i add user ubin account=chem", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete account below{role}",  Needs::Nothing, [false, true,  true,  true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete account beside{role}", Needs::Nothing, [false, false, true,  true, false]),
+    ("ChangeAccounts", "sacctmgr -i add wckey name=w{role} user=daemon", Needs::Nothing, [false, false, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete wckey name=w{role}",   Needs::Nothing, [false, false, true,  true, false]),
+    ("ChangeAccounts", "sacctmgr -i add qos q{role}",             Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify qos normal set maxjobspu=70", Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete qos qgames",           Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify account chem set rawusage=0", Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i add resource r{role} count=3 type=license", Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify resource standing set description=x", Needs::Nothing, [false, false, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete resource rgames",      Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i add cluster c{role}",         Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify cluster cgames set maxjobs=9", Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete cluster cgames",       Needs::Nothing, [false, false, false, true, false]),
+    ("ChangeAccounts", "sacctmgr -i load {dir}/work/{role}.cfg",    Needs::Nothing, [false, false, true, true, false]),
+    ("AmendHistory", "sacctmgr -i modify job jobid={job} set comment=x", Needs::Waiting, [true, false, true, true, false]),
+    ("AmendHistory", "sacctmgr -i modify job jobid={job} set admincomment=x", Needs::Waiting, [false, false, true, true, false]),
+    ("Backup", "f=$(mktemp -u); spur backup $f --dir {dir} && rm $f", Needs::Nothing, [false, false, false, true, false]),
+    ("UpdateNodes", "scontrol reboot n2",                         Needs::Nothing, [false, false, false, true, false]),
+    // Whoever comes last finds nobody.
+    ("Shutdown", "scontrol shutdown slurmctld",                   Needs::Nothing, [false, false, false, true, false]),
+];
+
+/// Calls that are no user's command of their own, and who judges them.
+const ELSEWHERE: &[&str] = &[
+    // What salloc and srun say when they are done: the owner's word, judged as a cancellation is.
+    "Complete",
+    // Whoever is heard may.
+    "Ping",
+    // Of controllers and nodes that come and go: administrators only, by the controller's own table.
+    "ChangeMembers",
+    "MakeToken",
+    "RemoveNode",
+    "Join",
+    // An agent's.
+    "Attend",
 ];
 
 fn tree(cluster: &Cluster) {
@@ -81,12 +137,36 @@ fn tree(cluster: &Cluster) {
     cluster.ok("sacctmgr -i modify user games set adminlevel=administrator");
 }
 
+/// What the rows change or take away.
+fn standing(cluster: &Cluster) {
+    let reservation = "starttime=now+1hours duration=5 nodes=n2 users=root flags=overlap";
+    cluster.ok(&format!("scontrol create reservation reservationname=standing {reservation}"));
+    cluster.ok("sacctmgr -i add resource standing count=3 type=license");
+    for (name, _) in ALL {
+        cluster.ok(&format!("scontrol create reservation reservationname=of{name} {reservation}"));
+        cluster.ok(&format!("scontrol create partitionname=of{name} nodes=n1"));
+    }
+}
+
 fn job(cluster: &Cluster, needs: Needs) -> String {
-    let held = if needs == Needs::Running { "" } else { "-H" };
-    let job =
-        cluster.ok(&as_user(OWNER, &format!("sbatch --parsable -D / -o /dev/null -t 10 {held} --wrap \"sleep 300\"")));
-    if needs == Needs::Running {
-        cluster.wait_state(&job, "RUNNING");
+    if needs == Needs::Trigger {
+        // It may still be there.
+        cluster.run(&as_user(OWNER, "strigger --set --node --up --program=/bin/true"));
+        let last = cluster.ok("strigger --get --noheader | grep -w up | tail -1");
+        return last.split_whitespace().next().expect("a trigger's number").to_string();
+    }
+    let held = if matches!(needs, Needs::Waiting | Needs::Held) { "-H" } else { "" };
+    let program = if needs == Needs::Step { "srun sleep 300" } else { "sleep 300" };
+    let submit = format!("sbatch --parsable -D / -o /dev/null -t 10 {held} --wrap \"{program}\"");
+    let job = cluster.ok(&as_user(OWNER, &submit));
+    match needs {
+        Needs::Nothing | Needs::Waiting | Needs::Held | Needs::Trigger => (),
+        Needs::Running => cluster.wait_state(&job, "RUNNING"),
+        Needs::Step => cluster.wait_for(&format!("squeue -h -s -j {job} -o %i | grep -c {job}.0"), "1"),
+        Needs::Suspended => {
+            cluster.wait_state(&job, "RUNNING");
+            cluster.ok(&format!("scontrol suspend {job}"));
+        }
     }
     job
 }
@@ -96,27 +176,38 @@ fn everybody_may_do_what_the_table_says_and_nothing_else() {
     if !is_root() {
         return eprintln!("skipped: needs root");
     }
-    let cluster = Cluster::configured(CONF);
+    let is_walked = |call: &&str| TABLE.iter().any(|row| row.0 == *call) || ELSEWHERE.contains(call);
+    let forgotten: Vec<&str> = controller::changing_calls().filter(|call| !is_walked(call)).collect();
+    assert!(forgotten.is_empty(), "no row says who may do {forgotten:?}");
+    let cluster = Cluster::configured(&format!("{CONF}[health]\nreboot_program = \"/bin/true\"\n"));
     tree(&cluster);
+    standing(&cluster);
+    for (name, _) in ALL {
+        let more = format!("\"Parent - 'root'\" \"Account - loaded{name}\"");
+        cluster.ok(&format!(
+            "sacctmgr dump rights file={name}.cfg && printf '%s\\n' {more} >> {name}.cfg && chmod 644 {name}.cfg"
+        ));
+    }
+    let dir = cluster.dir.display().to_string();
+    let held = job(&cluster, Needs::Running);
+    cluster.ok(&as_user(COORDINATOR, &format!("scontrol requeuehold {held} && scancel {held}")));
     let mut wrong = Vec::new();
-    for (line, needs, allowed) in TABLE {
+    for (_, line, needs, allowed) in TABLE {
         for (who, may) in ALL.into_iter().zip(allowed) {
             let job = if *needs == Needs::Nothing { String::new() } else { job(&cluster, *needs) };
-            let said = cluster.run(&as_user(who, &line.replace("{job}", &job).replace("{role}", who.0)));
+            let said = cluster
+                .run(&as_user(who, &line.replace("{job}", &job).replace("{role}", who.0).replace("{dir}", &dir)));
             // Several commands say no without a code, as Slurm's do.
             let is_done = said.code == 0 && !said.err.contains("denied");
             if is_done != *may {
                 wrong.push(format!("{} as {}: {said:?}", line, who.0));
             }
-            if !job.is_empty() {
+            if !job.is_empty() && *needs != Needs::Trigger {
                 cluster.run(&format!("scancel -Q {job}"));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Whom a coordinator holds up, only those above the owner let go.
-    let held = job(&cluster, Needs::Running);
-    cluster.ok(&as_user(COORDINATOR, &format!("scontrol requeuehold {held}")));
 }
 
 #[test]

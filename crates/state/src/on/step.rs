@@ -22,7 +22,8 @@ fn create_as(
     number: Option<StepId>,
 ) -> Answer {
     let job = cluster.jobs.get(&id).ok_or(Reject::NoSuchJob)?;
-    if !by.may_act_for(job.spec.uid) {
+    // It runs as the owner: whoever manages jobs is not thereby everybody.
+    if by.uid != job.spec.uid && by.uid != 0 {
         return Err(Reject::NotPermitted);
     }
     let (layout, ports) = lay_out(cluster, job, spec)?;
