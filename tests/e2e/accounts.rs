@@ -140,6 +140,11 @@ fn use_is_reported_shared_and_explained() {
     assert!(state.contains("ParentAccount=root(1) DefAssoc=No\n    GrpJobs=N(0)"), "{state}");
     cluster.ok("sacctmgr dump $(sacctmgr -n -P list cluster format=cluster) file=tree.cfg");
     assert!(cluster.file("tree.cfg").contains("Parent - 'physics'\nUser - "), "{}", cluster.file("tree.cfg"));
+    let missing = cluster.run("sacctmgr -i load file=nosuch");
+    assert_eq!(
+        (missing.err.as_str(), missing.code),
+        (" Unable to read \"file=nosuch\": No such file or directory\n", 1)
+    );
     let same = cluster.run("sacctmgr -i load tree.cfg");
     assert_eq!(same.code, 0, "{}", same.err);
 }

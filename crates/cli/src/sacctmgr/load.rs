@@ -22,7 +22,8 @@ pub fn dump_or_load(verb: &str, words: &[String], options: &Options) -> i32 {
         match verb {
             "dump" => Ok(dump_to(&all, &facts.name, plain.or(value("cluster")), file)),
             _ => {
-                let order = Load { file: file.or(plain), cluster: value("cluster"), cleans };
+                let told_with = if file.is_some() { "file=" } else { "" };
+                let order = Load { file: file.or(plain), told_with, cluster: value("cluster"), cleans };
                 load(controller, &all, &facts.name, order, options).await
             }
         }
@@ -55,6 +56,8 @@ fn dump_to(all: &Accounts, own_name: &str, wanted: Option<String>, file: Option<
 
 struct Load {
     file: Option<String>,
+    /// What stood before the file's name.
+    told_with: &'static str,
     cluster: Option<String>,
     /// What the file does not have goes first.
     cleans: bool,
@@ -81,7 +84,7 @@ async fn load(
         Err(error) => {
             let text = error.to_string();
             let why = text.split(" (os error").next().unwrap_or(&text);
-            eprintln!(" Unable to read \"{file}\": {why}");
+            eprintln!(" Unable to read \"{}{file}\": {why}", order.told_with);
             return Ok(1);
         }
     };
