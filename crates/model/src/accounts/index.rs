@@ -1,5 +1,5 @@
 //! Who has a place where, ready for questions: made when first asked for, and never copied.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::{Accounts, AssociationId, EachJob, Together};
@@ -11,8 +11,16 @@ pub struct Index {
     /// Associations of this cluster by user and account.
     places: OnceLock<Places>,
     most_priority: OnceLock<u32>,
+    terse: OnceLock<AllTerse>,
+}
+
+#[derive(Debug)]
+struct AllTerse {
     /// By number.
-    terse: OnceLock<(Vec<Terse>, Vec<EachJob>)>,
+    associations: Vec<Terse>,
+    eachs: Vec<EachJob>,
+    /// In order; the first has number 1.
+    users: Vec<String>,
 }
 
 /// What most associations come to: the scheduler looks at thousands of them, and whole ones are large.
@@ -23,7 +31,7 @@ pub struct Terse {
     /// Which of `eachs` it says; the first says nothing.
     pub each: u32,
     pub max_jobs: Option<u32>,
-    /// A number for the user, and one for the account: the same in all their associations. 0: none.
+    /// A number for the user, in the order of their names, and one for the account: the same in all their associations. 0: none.
     pub user: u32,
     pub account: u32,
     /// Of this cluster.
@@ -52,15 +60,20 @@ fn number<'n>(known: &mut BTreeMap<&'n str, u32>, name: &'n str) -> u32 {
 impl Accounts {
     /// What the association comes to; None if there is none. For accounts that are not being changed.
     pub fn terse(&self, id: AssociationId) -> Option<&Terse> {
-        self.all_terse().0.get(id as usize).filter(|terse| terse.is_here)
+        self.all_terse().associations.get(id as usize).filter(|terse| terse.is_here)
     }
 
     /// What associations say of each of their jobs. For accounts that are not being changed.
     pub fn eachs(&self) -> &[EachJob] {
-        &self.all_terse().1
+        &self.all_terse().eachs
     }
 
-    fn all_terse(&self) -> &(Vec<Terse>, Vec<EachJob>) {
+    /// Everybody who has an association here, in order: the first has number 1. For accounts that are not being changed.
+    pub fn users_by_number(&self) -> &[String] {
+        &self.all_terse().users
+    }
+
+    fn all_terse(&self) -> &AllTerse {
         let make = || {
             let absent = Terse {
                 together: Together::default(),
@@ -72,7 +85,10 @@ impl Accounts {
                 is_here: false,
             };
             let mut all = vec![absent; self.last_association as usize + 1];
-            let (mut users, mut accounts) = (BTreeMap::new(), BTreeMap::new());
+            let names = self.associations.values().filter(|one| one.is_here() && !one.user.is_empty());
+            let names: BTreeSet<&str> = names.map(|one| one.user.as_str()).collect();
+            let users: BTreeMap<&str, u32> = names.iter().copied().zip(1..).collect();
+            let mut accounts = BTreeMap::new();
             let mut eachs = BTreeMap::from([(EachJob::default(), 0)]);
             for one in self.associations.values().filter(|one| one.is_here()) {
                 // How many jobs a user may run stands beside: few say more.
@@ -86,7 +102,7 @@ impl Accounts {
                     parent: one.parent,
                     each: *eachs.entry(each).or_insert(n_eachs),
                     max_jobs: one.limits.max_jobs,
-                    user: if one.user.is_empty() { 0 } else { number(&mut users, &one.user) },
+                    user: users.get(one.user.as_str()).copied().unwrap_or(0),
                     account: number(&mut accounts, &one.account),
                     is_here: true,
                 };
@@ -96,7 +112,7 @@ impl Accounts {
             }
             let mut list = vec![EachJob::default(); eachs.len()];
             eachs.into_iter().for_each(|(each, at)| list[at as usize] = each);
-            (all, list)
+            AllTerse { associations: all, eachs: list, users: names.into_iter().map(str::to_owned).collect() }
         };
         self.index.terse.get_or_init(make)
     }

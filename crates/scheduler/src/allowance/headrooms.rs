@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use model::accounts::{AssociationId, EachJob, Terse};
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{Headroom, Verdict, Want, each};
+use state::limits::{Count, Headroom, Party, Verdict, Want, each};
 
 use super::qualities::{Asker, Qualities, Terms};
 
@@ -17,6 +17,7 @@ pub(super) struct Headrooms<'a> {
     cluster: &'a Cluster,
     /// By number.
     own: Vec<Own>,
+    counts: Counts<'a>,
     /// The first limits nothing.
     levels: Vec<Level>,
     /// What is said of each job below a level; the first says nothing.
@@ -64,6 +65,7 @@ impl<'a> Headrooms<'a> {
         Headrooms {
             cluster,
             own: Vec::new(),
+            counts: Counts { cluster, n_asked: 0, all: Vec::new() },
             levels: vec![Level { headroom: Headroom::ALL, above: 0, each: 0 }],
             eachs: vec![Said { each: EachJob::default(), lets_any: true }],
             merged: BTreeMap::new(),
@@ -200,7 +202,7 @@ impl<'a> Headrooms<'a> {
     }
 
     fn level_of(&mut self, id: AssociationId, terse: &Terse, above: u32) -> Option<u32> {
-        let headroom = Headroom::of(self.cluster, id, terse)?;
+        let headroom = Headroom::of(self.cluster, id, terse, self.counts.of(id))?;
         let each = self.merged(terse.each, self.levels[above as usize].each);
         self.levels.push(Level { headroom, above, each });
         Some(self.levels.len() as u32 - 1)
@@ -217,6 +219,37 @@ impl<'a> Headrooms<'a> {
             eachs.push(Said { each, lets_any: each::lets_any(&each) });
             eachs.len() as u32 - 1
         })
+    }
+}
+
+/// What is counted of associations. Of a few it is looked up; whoever asks about many has the list of all read through once, which takes
+/// less time than looking these up.
+struct Counts<'a> {
+    cluster: &'a Cluster,
+    n_asked: usize,
+    /// By number, once it is read.
+    all: Vec<Option<&'a Count>>,
+}
+
+/// So many are looked up one by one.
+const FEW: usize = 100;
+
+impl<'a> Counts<'a> {
+    fn of(&mut self, id: AssociationId) -> Option<&'a Count> {
+        let (tally, last) = (self.cluster.tally(), self.cluster.accounts().last_association as usize);
+        self.n_asked += 1;
+        if self.n_asked <= FEW {
+            return tally.count(&Party::Association(id));
+        }
+        if self.all.is_empty() {
+            self.all.resize(last + 1, None);
+            for (id, count) in tally.associations() {
+                if let Some(place) = self.all.get_mut(id as usize) {
+                    *place = Some(count);
+                }
+            }
+        }
+        self.all.get(id as usize).copied().flatten()
     }
 }
 

@@ -21,7 +21,9 @@ struct Known<'a> {
     all: u32,
     /// By their numbers; 0: not looked up yet.
     accounts: Vec<u32>,
+    /// By their numbers. Those who have nothing share one, until they do; empty: nothing is said of users.
     users: Vec<u32>,
+    others: u32,
     /// Something has started for somebody who has no number.
     is_unsure: bool,
 }
@@ -123,11 +125,28 @@ impl<'a> Qualities<'a> {
         let at = known.unwrap_or_else(|| {
             let quality = Quality::of(qos);
             let all = if quality.all.is_none() { 0 } else { self.add(quality.left_to_all(self.cluster)) };
-            let known = Known { quality, all, accounts: Vec::new(), users: Vec::new(), is_unsure: false };
-            self.known.push(known);
+            let (users, others) = if quality.user.is_none() { (Vec::new(), 0) } else { self.users_of(&quality) };
+            self.known.push(Known { quality, all, accounts: Vec::new(), users, others, is_unsure: false });
             self.known.len() - 1
         });
         Some(at as u32)
+    }
+
+    /// Those who have something stand in order: no user is looked up.
+    fn users_of(&mut self, quality: &Quality) -> (Vec<u32>, u32) {
+        let names = self.cluster.accounts().users_by_number();
+        let untouched = quality.left_to_others();
+        let others = self.add(untouched);
+        let mut users = vec![others; names.len() + 1];
+        let mut n_before = 0;
+        let less = quality.left_to_users(self.cluster).filter(|(_, left)| *left != untouched);
+        for (user, left) in less {
+            n_before += how_many_before(&names[n_before..], user);
+            if names.get(n_before).is_some_and(|name| name == user) {
+                users[n_before + 1] = self.add(left);
+            }
+        }
+        (users, others)
     }
 
     fn add(&mut self, room: Headroom) -> u32 {
@@ -141,7 +160,7 @@ impl<'a> Qualities<'a> {
             return Verdict::Passes;
         }
         let account = terms.account.map(|at| self.account(at, job, asker));
-        let user = terms.user.map(|at| self.user(at, job, asker));
+        let user = terms.user.map(|at| self.user(at, asker));
         let (Some(account), Some(user)) = (account.unwrap_or(Some(0)), user.unwrap_or(Some(0))) else {
             return Verdict::Unsaid;
         };
@@ -171,7 +190,7 @@ impl<'a> Qualities<'a> {
             let quality = &self.known[at as usize].quality;
             let (has_accounts, has_users) = (!quality.account.is_none(), !quality.user.is_none());
             let account = if has_accounts { self.account(at, job, asker) } else { Some(0) };
-            let user = if has_users { self.user(at, job, asker) } else { Some(0) };
+            let user = if has_users { self.own_room_of_user(at, asker) } else { Some(0) };
             let known = &mut self.known[at as usize];
             known.is_unsure |= account.is_none() || user.is_none();
             for room in [known.all, account.unwrap_or(0), user.unwrap_or(0)].into_iter().filter(|room| *room != 0) {
@@ -203,21 +222,32 @@ impl<'a> Qualities<'a> {
         Some(room)
     }
 
-    fn user(&mut self, at: u32, job: &Job, asker: Asker) -> Option<u32> {
-        let known = &mut self.known[at as usize];
-        if asker.user == 0 || known.is_unsure {
-            return None;
-        }
-        match known.users.get(asker.user as usize) {
-            Some(room) if *room != 0 => return Some(*room),
-            _ => (),
-        }
-        let left = known.quality.left_to_user(self.cluster, &job.spec.user);
-        self.rooms.push(left);
-        let room = self.rooms.len() as u32 - 1;
-        note(&mut known.users, asker.user, room);
-        Some(room)
+    fn user(&self, at: u32, asker: Asker) -> Option<u32> {
+        let known = &self.known[at as usize];
+        let is_known = asker.user != 0 && !known.is_unsure;
+        known.users.get(asker.user as usize).copied().filter(|_| is_known)
     }
+
+    /// A room that is the user's own.
+    fn own_room_of_user(&mut self, at: u32, asker: Asker) -> Option<u32> {
+        let room = self.user(at, asker)?;
+        if room != self.known[at as usize].others {
+            return Some(room);
+        }
+        let own = self.add(self.rooms[room as usize]);
+        self.known[at as usize].users[asker.user as usize] = own;
+        Some(own)
+    }
+}
+
+/// How many names stand before this one: few, of those who follow one another.
+fn how_many_before(names: &[String], name: &str) -> usize {
+    let mut reach = 1;
+    while names.get(reach - 1).is_some_and(|other| other.as_str() < name) {
+        reach *= 2;
+    }
+    let from = reach / 2;
+    from + names[from..names.len().min(reach)].partition_point(|other| other.as_str() < name)
 }
 
 fn note(rooms: &mut Vec<u32>, number: u32, room: u32) {
@@ -226,4 +256,21 @@ fn note(rooms: &mut Vec<u32>, number: u32, room: u32) {
         rooms.resize((at + 1).next_power_of_two(), 0);
     }
     rooms[at] = room;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::how_many_before;
+
+    #[test]
+    fn names_before_one_are_counted() {
+        for n_names in 0..20 {
+            let names: Vec<String> = (0..n_names).map(|number| format!("{:03}", number * 2)).collect();
+            for wanted in 0..=2 * n_names {
+                let name = format!("{wanted:03}");
+                let expected = names.iter().filter(|other| **other < name).count();
+                assert_eq!(how_many_before(&names, &name), expected, "{name} of {names:?}");
+            }
+        }
+    }
 }

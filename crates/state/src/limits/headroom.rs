@@ -124,23 +124,22 @@ impl Headroom {
     }
 
     /// Of an association.
-    pub fn of(cluster: &Cluster, id: u32, terse: &Terse) -> Option<Headroom> {
+    pub fn of(cluster: &Cluster, id: u32, terse: &Terse, count: Option<&Count>) -> Option<Headroom> {
         let together = &terse.together;
-        // Whoever runs nothing has nothing, but for what was used before, and for buffers that stand by themselves.
-        let may_have = together.is_metered || cluster.tally.n_running(id) > 0 || cluster.tally.has_standing();
-        let party = Party::Association(id);
-        let mut headroom = Headroom::left_to(cluster, &party, together, may_have);
+        let mut headroom = Headroom::untouched(together);
+        if let Some(count) = count {
+            headroom = headroom.without(count, cluster.now);
+        }
         if together.is_metered {
+            let party = Party::Association(id);
             let Limits { grp_wall, grp_tres_mins, .. } = &cluster.accounts.associations.get(&id)?.limits;
             headroom.lower_by_meters(cluster, &party, (*grp_wall, grp_tres_mins));
         }
         Some(headroom)
     }
 
-    /// Of a party; who may not have anything is not looked up.
-    pub(super) fn left_to(cluster: &Cluster, party: &Party, together: &Together, may_have: bool) -> Headroom {
-        let count = if may_have { cluster.tally.count(party) } else { None };
-        match count {
+    pub(super) fn left_to(cluster: &Cluster, party: &Party, together: &Together) -> Headroom {
+        match cluster.tally.count(party) {
             Some(count) => Headroom::untouched(together).without(count, cluster.now),
             None => Headroom::untouched(together),
         }
@@ -160,7 +159,7 @@ impl Headroom {
     }
 
     /// Without what is counted.
-    fn without(self, count: &Count, now: Timestamp) -> Headroom {
+    pub(super) fn without(self, count: &Count, now: Timestamp) -> Headroom {
         let left = |most: u64, has: u64| if most == NO_LIMIT { NO_LIMIT } else { most.saturating_sub(has) };
         let has_minutes = self.cpu_minutes != NO_LIMIT;
         let jobs = u64::from(self.jobs).saturating_sub(count.jobs) as u32;

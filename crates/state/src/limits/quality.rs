@@ -61,7 +61,7 @@ impl<'a> Quality<'a> {
 
     pub fn left_to_all(&self, cluster: &Cluster) -> Headroom {
         let party = Party::Qos(self.qos.name.clone());
-        let mut headroom = Headroom::left_to(cluster, &party, &self.all, true);
+        let mut headroom = Headroom::left_to(cluster, &party, &self.all);
         if self.all.is_metered {
             let QosLimits { grp_wall, grp_tres_mins, .. } = &self.qos.limits;
             headroom.lower_by_meters(cluster, &party, (*grp_wall, grp_tres_mins));
@@ -71,16 +71,18 @@ impl<'a> Quality<'a> {
 
     pub fn left_to_account(&self, cluster: &Cluster, account: &str) -> Headroom {
         let party = Party::QosAccount(self.qos.name.clone(), account.into());
-        Headroom::left_to(cluster, &party, &self.account, true)
+        Headroom::left_to(cluster, &party, &self.account)
     }
 
-    pub fn left_to_user(&self, cluster: &Cluster, user: &str) -> Headroom {
-        let tally = &cluster.tally;
-        if !tally.may_run_in(&self.qos.name, user) && !tally.has_standing() {
-            return Headroom::untouched(&self.user);
-        }
-        let party = Party::QosUser(self.qos.name.clone(), user.into());
-        Headroom::left_to(cluster, &party, &self.user, true)
+    /// To users who have nothing in it.
+    pub fn left_to_others(&self) -> Headroom {
+        Headroom::untouched(&self.user)
+    }
+
+    /// To those who have something, by name.
+    pub fn left_to_users<'c>(&self, cluster: &'c Cluster) -> impl Iterator<Item = (&'c str, Headroom)> {
+        let all = self.left_to_others();
+        cluster.tally.users_in(&self.qos.name).map(move |(user, count)| (user, all.without(count, cluster.now)))
     }
 }
 

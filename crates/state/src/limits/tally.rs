@@ -8,7 +8,7 @@ use model::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::charge::has_node_limit;
-use super::running::{InQos, Running};
+use super::running::Running;
 use super::{Charge, Count, Decay, Party};
 use crate::Cluster;
 
@@ -26,8 +26,6 @@ pub struct Tally {
     /// Of the counts of associations: their jobs.
     #[serde(skip)]
     running: Running,
-    #[serde(skip)]
-    in_qos: InQos,
 }
 
 /// A tally as it is written down.
@@ -45,7 +43,7 @@ impl From<Stored> for Tally {
         let Stored { edition, counts, charges, standing } = stored;
         let mut tally = Tally { edition, charges, standing, ..Tally::default() };
         for (party, count) in &counts {
-            tally.note_running(party, 0, count.jobs);
+            tally.note_running(party, count.jobs);
         }
         Tally { counts, ..tally }
     }
@@ -65,7 +63,6 @@ impl Default for Tally {
             charges: OrdMap::new(),
             standing: OrdMap::new(),
             running: Running::default(),
-            in_qos: InQos::default(),
         }
     }
 }
@@ -80,14 +77,21 @@ impl Tally {
         self.running.get(id)
     }
 
-    /// Whether the user may have jobs that run in this quality of service; no: certainly not.
-    pub fn may_run_in(&self, qos: &str, user: &str) -> bool {
-        self.in_qos.may_run(qos, user)
+    /// Users of whom something is counted in this quality of service, in order.
+    pub fn users_in(&self, qos: &str) -> impl Iterator<Item = (&str, &Count)> {
+        let from = self.counts.range(Party::QosUser(qos.to_owned(), String::new())..);
+        from.map_while(move |(party, count)| match party {
+            Party::QosUser(of, user) if of == qos => Some((user.as_str(), &**count)),
+            _ => None,
+        })
     }
 
-    /// Something is held by persistent buffers.
-    pub fn has_standing(&self) -> bool {
-        !self.standing.is_empty()
+    /// Associations of which something is counted, in order.
+    pub fn associations(&self) -> impl Iterator<Item = (AssociationId, &Count)> {
+        self.counts.iter().map_while(|(party, count)| match party {
+            Party::Association(id) => Some((*id, &**count)),
+            _ => None,
+        })
     }
 
     pub fn counts(&self) -> impl Iterator<Item = (&Party, &Count)> {
@@ -109,7 +113,6 @@ impl Tally {
         for party in charge.parties(accounts) {
             let half_life = decay.of(&party);
             let count = Arc::make_mut(self.counts.entry(party.clone()).or_default());
-            let before = count.jobs;
             count.settle(now, half_life);
             change(count, charge);
             if has_node_limit(accounts, &party) {
@@ -119,15 +122,13 @@ impl Tally {
             if count.is_idle() {
                 self.counts.remove(&party);
             }
-            self.note_running(&party, before, n_running);
+            self.note_running(&party, n_running);
         }
     }
 
-    fn note_running(&mut self, party: &Party, before: u64, n_running: u64) {
-        match party {
-            Party::Association(id) => self.running.set(*id, n_running),
-            Party::QosUser(qos, user) => self.in_qos.change((qos, user), before, n_running),
-            Party::Qos(_) | Party::QosAccount(..) => (),
+    fn note_running(&mut self, party: &Party, n_running: u64) {
+        if let Party::Association(id) = party {
+            self.running.set(*id, n_running);
         }
     }
 }
@@ -332,15 +333,6 @@ pub(crate) fn check(cluster: &Cluster) -> Result<(), String> {
         if !(is_sound(count.wall) && count.used.iter().all(|(_, amount)| is_sound(amount))) {
             return Err(format!("{party:?} has used {:?} in {} s", count.used, count.wall));
         }
-    }
-    let mut in_qos = InQos::default();
-    for (party, count) in cluster.tally.counts() {
-        if let Party::QosUser(qos, user) = party {
-            in_qos.change((qos, user), 0, count.jobs);
-        }
-    }
-    if in_qos != cluster.tally.in_qos {
-        return Err("users are told to run jobs in a QOS, or not to, that are counted otherwise".into());
     }
     for (id, n_running) in cluster.tally.running.iter() {
         if cluster.tally.count(&Party::Association(id)).is_none() {
