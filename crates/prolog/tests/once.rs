@@ -116,7 +116,7 @@ fn one_that_was_interrupted_is_not_run_again() {
     let order = place.order(&[script]);
     std::thread::scope(|scope| {
         let run = scope.spawn(|| place.run("long", &order));
-        while !log.exists() {
+        while fs::read_to_string(&log).is_ok_and(|text| text.is_empty()) || !log.exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
         prolog::end_all(&place.path("records")).expect("a list");
