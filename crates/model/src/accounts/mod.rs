@@ -192,6 +192,11 @@ impl Accounts {
         self.lineage(id).find_map(|one| one.qos.clone()).unwrap_or_else(|| [NORMAL.to_string()].into())
     }
 
+    /// Whether jobs of this association may ask for it.
+    pub fn allows_qos(&self, id: AssociationId, name: &str) -> bool {
+        self.lineage(id).find_map(|one| one.qos.as_ref()).map_or(name == NORMAL, |list| list.contains(name))
+    }
+
     /// The QOS of a job that does not ask for one.
     pub fn default_qos(&self, id: AssociationId) -> String {
         let said = self.lineage(id).map(|one| &one.default_qos).find(|name| !name.is_empty());

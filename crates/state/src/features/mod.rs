@@ -1,5 +1,6 @@
 //! What may hold a job in its phase. One file a feature; to add one, write the file and list it here.
-use model::{Job, Outcome, Phase, Reason, Task, Timestamp, Wake};
+use model::accounts::Accounts;
+use model::{Job, JobId, Outcome, Phase, Reason, Task, Timestamp, Wake};
 
 use crate::Cluster;
 
@@ -20,8 +21,10 @@ pub(crate) use partition::limit as partition_limit;
 pub use partition::{nodes_allowed, refusal as partition_refusal};
 pub(crate) use reservation::changes as reservation_changes;
 mod ports;
+mod quality;
 mod reservation;
 pub(crate) use ports::changes as port_changes;
+pub(crate) use quality::changed as qualities_changed;
 mod retention;
 mod suspend;
 mod time_limit;
@@ -51,6 +54,7 @@ const FEATURES: &[fn(&Cluster, &Job) -> Hold] = &[
     array_limit::hold,
     begin_time::hold,
     reservation::hold,
+    quality::hold,
     partition::hold,
     ports::hold,
     burst_buffer::hold,

@@ -116,7 +116,7 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
     if spec.qos.is_empty() {
         spec.qos = accounts.qos_unasked(association.id);
     }
-    if enforce.qos && !spec.qos.is_empty() && !accounts.allowed_qos(association.id).contains(&spec.qos) {
+    if enforce.qos && !spec.qos.is_empty() && !accounts.allows_qos(association.id, &spec.qos) {
         return Err(Reject::BadQos);
     }
     let qos = accounts.qos.get(&spec.qos);

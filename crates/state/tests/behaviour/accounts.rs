@@ -140,6 +140,32 @@ fn those_who_used_less_go_first_and_a_qos_adds_its_priority() {
     assert_eq!(lab.job(high).priority - lab.job(over).priority, 1000);
 }
 
+/// Who has lost a quality of service runs nothing in it.
+#[test]
+fn a_waiting_job_that_has_lost_its_qos_waits_until_it_is_given_back() {
+    let mut lab = tree(Span::from_secs(100));
+    let mut config = model::Config::clone(lab.cluster.config());
+    config.accounting.enforce.qos = true;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    change(&mut lab, Change::AddQos { names: vec!["high".into()], edits: Vec::new() });
+    let allow = |lab: &mut Lab, names: &[&str]| {
+        let value = Value::Names(NamedValue::Set(names.iter().map(|name| name.to_string()).collect()));
+        change(lab, Change::ModifyAccounts { filter: one("a11"), edits: vec![Edit { field: Field::Qos, value }] });
+    };
+    allow(&mut lab, &["normal", "high"]);
+    let high = lab.submit(JobSpec { qos: "high".into(), ..job_in("a11") });
+    let plain = lab.submit(job_in("a11"));
+    let runs = lab.running(JobSpec { qos: "high".into(), ..job_in("a11") }, "n1");
+    allow(&mut lab, &["normal"]);
+    assert_eq!(lab.job(high).reason, Some(model::Reason::InvalidQOS));
+    assert_eq!(lab.job(runs).phase, model::Phase::Running);
+    assert!(lab.cluster.queue().any(|job| job.id == plain));
+    assert!(lab.cluster.queue().all(|job| job.id != high), "no plan looks at it");
+    allow(&mut lab, &["normal", "high"]);
+    assert_ne!(lab.job(high).reason, Some(model::Reason::InvalidQOS));
+    assert!(lab.cluster.queue().any(|job| job.id == high));
+}
+
 fn one(name: &str) -> model::accounts::EntityFilter {
     model::accounts::EntityFilter { names: [name.to_string()].into(), ..Default::default() }
 }

@@ -5,7 +5,7 @@ use model::accounts::{Accounts, Association, Change, Edit, Field, Qos, Tres};
 use model::{Caller, Reject, Reply};
 
 use super::Answer;
-use crate::{Cluster, chronicle, fair_share, limits};
+use crate::{Cluster, chronicle, fair_share, features, limits, settle};
 
 mod add;
 mod delete;
@@ -28,7 +28,11 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &
     chronicle::note_changes(cluster, by_name, lines);
     limits::move_use(cluster, &accounts);
     let is_another_tree = counts_for_others(&cluster.accounts, &accounts);
-    cluster.accounts = Arc::new(accounts);
+    let before = std::mem::replace(&mut cluster.accounts, Arc::new(accounts));
+    for id in features::qualities_changed(cluster, &before) {
+        settle::forget_wait(cluster, id);
+        cluster.unsettled.insert(id);
+    }
     changes.iter().for_each(|change| forget_use(cluster, change));
     if is_another_tree {
         limits::keep_all(cluster);
