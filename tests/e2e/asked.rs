@@ -47,6 +47,17 @@ fn steps_have_ports_of_their_own_and_wait_for_them() {
         Some(true)
     );
     assert_eq!(said.out.trim().split(['-', ',']).count(), 2, "{said:?}");
+    // MPI has ports without asking, and waits for those of another job too.
+    let holds = "srun --resv-ports=5 bash -c \"touch all; until [ -e on ]; do sleep 0.02; done\"";
+    let holder = cluster.sbatch(&format!("-w n1 -o /dev/null --wrap '{holds}'"));
+    cluster.wait_file("all", |_| true);
+    let waiting = cluster.sbatch("-w n1 -o mpi.out --wrap 'srun --mpi=pmi2 printenv SLURM_STEP_RESV_PORTS'");
+    cluster.wait_file("mpi.out", |text| text.contains("retrying"));
+    cluster.ok("touch on");
+    for job in [holder, waiting] {
+        cluster.wait_state(&job, "COMPLETED");
+    }
+    assert!(cluster.file("mpi.out").lines().last().is_some_and(|ports| ports.starts_with("2300")));
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub use features::{nodes_allowed, partition_refusal};
 pub use network::{network_ask, shape_for, spares_units};
 pub use on::step::need_not_wait;
 pub use on::submit::{admissible, fits_its_reservations};
+pub use ports::may_have_ports;
 pub use queue::QueueKey;
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.

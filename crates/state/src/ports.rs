@@ -15,6 +15,11 @@ pub(crate) fn wanted(cluster: &Cluster, spec: &StepSpec, most_tasks: u32) -> u32
     }
 }
 
+/// The step may have to wait for ports that others hold.
+pub fn may_have_ports(cluster: &Cluster, spec: &StepSpec) -> bool {
+    wanted(cluster, spec, u32::MAX - 1) > 0
+}
+
 /// Free ones for a step on these nodes. They go round, so that one that was just given back is not soon given out again.
 pub(crate) fn choose<'a>(
     cluster: &Cluster,

@@ -141,8 +141,9 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
             access(&partition.allow_qos, &partition.deny_qos, "Qos"),
         ),
         format!(
-            "AllocNodes={} Default={} QoS={}",
+            "AllocNodes={}{} Default={} QoS={}",
             if hosts.is_empty() { "ALL" } else { &hosts },
+            if partition.alternate.is_empty() { String::new() } else { format!(" Alternate={}", partition.alternate) },
             yes(partition.is_default),
             if partition.qos.is_empty() { "N/A" } else { &partition.qos },
         ),
@@ -188,9 +189,6 @@ pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Confi
         format!("{default_memory} {max_memory}"),
         format!("TRES={}", node_view::partition_tres(partition, config)),
     ];
-    if !partition.alternate.is_empty() {
-        lines[2].push_str(&format!(" Alternate={}", partition.alternate));
-    }
     if !partition.billing_weights.is_empty() {
         lines.push(format!("TRESBillingWeights={}", partition.billing_weights));
     }

@@ -42,7 +42,7 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
     let turn = turns.of(job);
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     // Ports may be held by steps of any job.
-    let whose = spec.n_ports.is_none_or(|count| count == 0).then_some(job);
+    let whose = (!state::may_have_ports(&published.now(), &spec)).then_some(job);
     tokio::spawn(async move {
         let may_ask = || state::need_not_wait(&published.now(), job, &spec);
         loop {
