@@ -7,7 +7,7 @@ use model::{NodeName, NodeShare, Reject, StepSpec};
 use crate::Cluster;
 
 /// How many the step needs where `most_tasks` is the most that any of its nodes runs.
-pub(crate) fn wanted(cluster: &Cluster, spec: &StepSpec, most_tasks: u32) -> u32 {
+fn wanted(cluster: &Cluster, spec: &StepSpec, most_tasks: u32) -> u32 {
     match (spec.n_ports, spec.mpi) {
         (Some(count), _) => count,
         (None, Mpi::Pmi2) => cluster.config.mpi_ports.map_or(0, |range| range.count().min(most_tasks + 1)),
@@ -41,7 +41,7 @@ pub(crate) fn choose<'a>(
 
 /// So many are free on every node there is.
 pub(crate) fn are_free_anywhere(cluster: &Cluster, count: u32) -> bool {
-    let Some(range) = cluster.config.mpi_ports else { return count == 0 };
+    let Some(range) = cluster.config.mpi_ports.filter(|_| count > 0) else { return count == 0 };
     let taken: BTreeSet<u16> = live_ports(cluster.steps.values().map(|step| &**step)).collect();
     range.all().filter(|port| !taken.contains(port)).count() >= count as usize
 }

@@ -217,7 +217,7 @@ fn watch(cluster: &mut Cluster, id: JobId, mut wakes: Vec<Wake>) {
     // Whatever it waits for, others of its array may take the last slots.
     wakes.extend(features::array_slots(cluster, &cluster.jobs[&id]));
     wakes.extend(features::reservation_changes(&cluster.jobs[&id]));
-    wakes.extend(features::port_changes(cluster, &cluster.jobs[&id]));
+    wakes.extend(features::port_changes(&cluster.jobs[&id]));
     // So does its buffer's life.
     wakes.extend(buffers::settle::wakes(cluster, &cluster.jobs[&id]));
     wakes.sort_unstable();

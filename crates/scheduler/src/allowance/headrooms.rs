@@ -17,7 +17,7 @@ pub(super) struct Headrooms<'a> {
     cluster: &'a Cluster,
     /// By number.
     own: Vec<Own>,
-    counts: Counts<'a>,
+    counts: Counted<'a>,
     /// The first limits nothing.
     levels: Vec<Level>,
     /// What is said of each job below a level; the first says nothing.
@@ -65,7 +65,7 @@ impl<'a> Headrooms<'a> {
         Headrooms {
             cluster,
             own: Vec::new(),
-            counts: Counts { cluster, n_asked: 0, all: Vec::new() },
+            counts: Counted { cluster, n_asked: 0, all: Vec::new() },
             levels: vec![Level { headroom: Headroom::ALL, above: 0, each: 0 }],
             eachs: vec![Said { each: EachJob::default(), lets_any: true }],
             merged: BTreeMap::new(),
@@ -224,7 +224,7 @@ impl<'a> Headrooms<'a> {
 
 /// What is counted of associations. Of a few it is looked up; whoever asks about many has the list of all read through once, which takes
 /// less time than looking these up.
-struct Counts<'a> {
+struct Counted<'a> {
     cluster: &'a Cluster,
     n_asked: usize,
     /// By number, once it is read.
@@ -234,7 +234,7 @@ struct Counts<'a> {
 /// So many are looked up one by one.
 const FEW: usize = 100;
 
-impl<'a> Counts<'a> {
+impl<'a> Counted<'a> {
     fn of(&mut self, id: AssociationId) -> Option<&'a Count> {
         let (tally, last) = (self.cluster.tally(), self.cluster.accounts().last_association as usize);
         self.n_asked += 1;

@@ -1,11 +1,12 @@
-//! An `srun` of its own that needs ports (`--resv-ports`) waits until there are enough of them.
+//! An `srun` of its own that asks for ports (`--resv-ports`) waits until there are enough of them. What MPI has without asking holds up
+//! nobody.
 use model::JobKind;
 
 use super::*;
 use crate::ports;
 
 pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
-    match needed(cluster, job) {
+    match needed(job) {
         Some(count) if !ports::are_free_anywhere(cluster, count) => {
             Hold::Wait(Some(Reason::Resources), vec![Wake::Ports, Wake::Partitions])
         }
@@ -14,12 +15,11 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
 }
 
 /// A queued one must be looked at when others take the last ports.
-pub(crate) fn changes(cluster: &Cluster, job: &Job) -> Option<Wake> {
-    needed(cluster, job).map(|_| Wake::Ports)
+pub(crate) fn changes(job: &Job) -> Option<Wake> {
+    needed(job).map(|_| Wake::Ports)
 }
 
-fn needed(cluster: &Cluster, job: &Job) -> Option<u32> {
+fn needed(job: &Job) -> Option<u32> {
     let JobKind::Run(step) = &job.spec.kind else { return None };
-    let most_tasks = job.spec.size.tasks_per_node.or(job.spec.size.n_tasks).unwrap_or(1);
-    Some(ports::wanted(cluster, step, most_tasks)).filter(|count| is_pending(job) && *count > 0)
+    step.n_ports.filter(|count| is_pending(job) && *count > 0)
 }

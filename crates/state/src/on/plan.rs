@@ -139,11 +139,10 @@ fn may_start(cluster: &Cluster, start: &Start) -> bool {
         && limits::refusal(cluster, job, start).is_none()
 }
 
-/// Whatever its step will need is free, wherever it starts.
+/// Whatever its step asks for is free, wherever it starts.
 fn has_ports(cluster: &Cluster, job: &Job) -> bool {
     let JobKind::Run(step) = &job.spec.kind else { return true };
-    let most_tasks = job.spec.size.n_tasks.unwrap_or(1);
-    ports::are_free_anywhere(cluster, ports::wanted(cluster, step, most_tasks))
+    step.n_ports.is_none_or(|count| ports::are_free_anywhere(cluster, count))
 }
 
 /// A shorter limit is one that `--time-min` allows.

@@ -72,3 +72,20 @@ fn an_srun_of_its_own_waits_for_ports() {
     // They go round.
     assert_eq!(ports(&lab, second, StepId::Number(0)), [12004, 12000]);
 }
+
+/// In a large cluster many steps have the same ports, each on its own nodes.
+#[test]
+fn mpi_that_does_not_ask_waits_for_no_other_node() {
+    let mut lab = lab();
+    let holder = lab.running(batch(), "n1");
+    create(&mut lab, holder, Some(5), Mpi::None).unwrap();
+    let run = || {
+        let step = StepSpec { n_tasks: Some(1), mpi: Mpi::Pmi2, ..Default::default() };
+        JobSpec { kind: JobKind::Run(Box::new(step)), ..batch() }
+    };
+    for (node, n_ports) in [("n2", 2), ("n1", 0)] {
+        let job = lab.submit(run());
+        assert!(lab.place(job, None, node));
+        assert_eq!(ports(&lab, job, StepId::Number(0)).len(), n_ports);
+    }
+}
