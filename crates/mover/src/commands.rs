@@ -1,7 +1,8 @@
 //! Transfers that the user has written as commands: run after the copies, with the user's rights and in their own words.
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::order::Order;
@@ -11,6 +12,8 @@ use crate::{Files, Stop};
 /// So much of what a command complains about is told.
 const WORDS_MAX: usize = 200;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A signal to the whole group has reached the mover when its command has died of it; so long may it take to notice.
+const NOTICED_WITHIN: Duration = Duration::from_secs(5);
 
 pub fn run_after(order: &Order, files: Files, stop: &Stop) -> Status {
     let status_file = files.status.as_ref().and_then(|file| file.try_clone().ok());
@@ -50,6 +53,7 @@ fn run(order: &Order, text: &str, scratch: Option<&File>, stop: &Stop) -> Result
     loop {
         match child.try_wait().map_err(|error| failed(error.to_string()))? {
             Some(status) if status.success() => return Ok(()),
+            Some(status) if is_called_off(status) && stop.wait(NOTICED_WITHIN) => return Err("cancelled".into()),
             Some(status) => return Err(failed(format!("{status}{}", last_words(words)))),
             None if stop.wait(LOOK_EVERY) => {
                 // Whatever it has started is in the mover's session, and ends with it.
@@ -60,6 +64,11 @@ fn run(order: &Order, text: &str, scratch: Option<&File>, stop: &Stop) -> Result
             None => {}
         }
     }
+}
+
+/// Whether it died of what also calls the mover off.
+fn is_called_off(status: ExitStatus) -> bool {
+    status.signal().is_some_and(|signal| crate::process::CALL_OFF.contains(&signal))
 }
 
 fn last_words(file: Option<File>) -> String {

@@ -178,7 +178,10 @@ pub(crate) fn stand_alone(first_fd: RawFd) {
     }
 }
 
-/// SIGTERM calls the errand off; one thread waits for it.
+/// Signals that call the errand off.
+pub(crate) const CALL_OFF: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// One thread waits for those.
 pub(crate) fn listen() -> std::io::Result<Arc<Stop>> {
     let stop = Arc::new(Stop::default());
     let told = stop.clone();
@@ -186,7 +189,7 @@ pub(crate) fn listen() -> std::io::Result<Arc<Stop>> {
     let signals = unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut signals);
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        for signal in CALL_OFF {
             libc::sigaddset(&mut signals, signal);
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
