@@ -28,6 +28,7 @@ mod network;
 mod operate;
 mod preempt;
 mod prolog;
+mod recorded;
 mod restart;
 mod rights;
 mod rules;

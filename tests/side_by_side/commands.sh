@@ -248,6 +248,21 @@ salloc --no-shell 2>&1 | sed 's/[0-9]\{1,\}/N/g'
 salloc -p nosuch true
 salloc -I -N8 --exclusive -Q true
 salloc -H --immediate=1 true 2>&1 | sed 's/[0-9]\{2,\}/N/g'
+# what the job's programs are told
+sbatch --wait -o o -d singleton --wrap 'env | grep DEPENDENCY' > /dev/null; cat o
+srun -d singleton env | grep DEPENDENCY
+srun --mem-bind=local env | grep MEM_BIND | sort
+srun --mem-bind=v,p,sort,map_mem:0,1 env | grep MEM_BIND | sort
+sbatch --wait -o o --mem-bind=verbose,sort,rank --wrap 'env | grep MEM_BIND | sort; srun env | grep MEM_BIND | sort' > /dev/null; cat o
+salloc -Q --mem-bind=local env | grep MEM_BIND | sort
+srun -Q env | grep SRUN_DEBUG; srun -vv env 2> /dev/null | grep SRUN_DEBUG
+batch -H --gpus=0; scontrol show job $J | grep TresPer; batch -H --gpus-per-task=0 -n2; scontrol show job $J | grep TresPer
+sbatch --wait -o o --gpus=0 -N2 --wrap 'env | grep GPU' > /dev/null; cat o
+# steps that others look at
+salloc -Q -n2 sh -c 'srun -n2 sh -c "sleep 3; echo \$SLURM_PROCID" > /dev/null & until squeue -h -s -j $SLURM_JOB_ID -o %i | grep -q "\.0"; do sleep .1; done; sattach -l $SLURM_JOB_ID.0 | sort; wait'
+salloc -Q -n2 -N2 sh -c 'srun sleep 3 & until squeue -h -s -j $SLURM_JOB_ID -o %i | grep -q "\.0"; do sleep .1; done; sattach --layout $SLURM_JOB_ID.0; sattach --pty --input-filter=0 $SLURM_JOB_ID.0; squeue -s -h -j $SLURM_JOB_ID -o "%j %N %u" | sort; wait'
+salloc -Q -N1 sh -c 'echo sent > f; sbcast f $PWD/g; cat g; sbcast f $PWD/g; echo $?; sbcast -f f $PWD/g; echo $?; sbcast nosuch $PWD/h; echo $?' 2>&1 | sed "s#$PWD#DIR#g"
+salloc -Q sh -c 'sstat -n $SLURM_JOB_ID.7; echo $?; sstat -n -P -o nosuch $SLURM_JOB_ID; echo $?'
 # help goes to standard output and succeeds
 for c in sbatch srun salloc squeue sinfo scancel scontrol sacct sprio sshare sdiag sstat sattach sbcast strigger sreport; do $c --help > o 2> e; echo $c $? $(test -s o && echo o) $(test -s e && echo e); done
 for c in sbatch srun salloc squeue sinfo scancel scontrol sacct sprio sshare sdiag sstat sattach sbcast strigger sreport; do $c --usage > o 2> e; echo $c $? $(test -s o && echo o) $(test -s e && echo e); done

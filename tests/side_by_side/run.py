@@ -6,10 +6,14 @@
 A file has one case a line; lines that begin with `#` say what follows. Job ids, times, pids, ports and directories are made alike
 before they are compared; so is the order of lines where a case begins with `sorted:`. Exit code 1 if any case differs.
 
+With --record FILE what the Slurm answered is written down (tests/golden), with a `~` before lines on which Spur differs; tests/e2e/recorded.rs has
+Spur answer them again.
+
 With --accounts both systems have them: a Slurm with slurmdbd and MariaDB (tests/side_by_side/accounts.py), as root. Lines follow each other
 on the same two trees, with the functions of accounts.lib at hand.
 
     python3 tests/side_by_side/run.py --accounts --spur target/release/spur tests/side_by_side/accounts.sh"""
+import contextlib
 import os
 import pathlib
 import re
@@ -63,9 +67,21 @@ def run(cluster, line, number):
     return tuple(normal(part, cluster, work) if isinstance(part, str) else part for part in told)
 
 
+def record(file, line, is_sorted, is_alike, told):
+    """One case: what it is, standard output, standard error, exit code."""
+    file.write(f"{'$' if is_alike else '~'} {'sorted: ' if is_sorted else ''}{line}\n")
+    for sign, text in (("|", told[0]), ("!", told[1])):
+        file.writelines(f"{sign}{row}\n" for row in text.split("\n")[:-1])
+        # What does not end with its line.
+        if rest := text.split("\n")[-1]:
+            file.write(f"{sign}{rest}\\\n")
+    file.write(f"= {told[2]}\n")
+
+
 def main():
     parser = beside.parser(__doc__)
     parser.add_argument("--accounts", action="store_true", help="with accounts on both")
+    parser.add_argument("--record", type=pathlib.Path, help="a file for what the Slurm answered")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     theirs, ours = (AccountsSlurm, AccountsSpur) if options.accounts else (Slurm, Spur)
@@ -74,13 +90,16 @@ def main():
         print(f"no Slurm is installed here (slurmctld, slurmd, munged, sbatch{more} on PATH): nothing to compare with")
         return 77
     tally = beside.Tally(options.verbose)
-    with beside.both(theirs, ours, options.spur) as clusters:
+    recording = options.record.open("w") if options.record else contextlib.nullcontext()
+    with beside.both(theirs, ours, options.spur) as clusters, recording as recorded:
         for file in options.files:
             for number, line in beside.cases(file):
                 is_sorted, line = line.startswith("sorted:"), line.removeprefix("sorted:").strip()
                 told = [run(cluster, line, f"{file.stem}-{number}") for cluster in clusters]
                 if is_sorted:
                     told = [(*("".join(sorted(part.splitlines(True))) for part in one[:2]), one[2]) for one in told]
+                if recorded:
+                    record(recorded, line, is_sorted, told[0] == told[1], told[0])
                 tally.take(f"{file.stem}:{number}", line, *told)
     return tally.verdict()
 

@@ -25,6 +25,8 @@ pub struct Scene<'a> {
     pub progress: &'a [NodeProgress],
     /// Memory in the largest fitting unit; otherwise always in megabytes.
     pub converts: bool,
+    /// Names of files as the job has them, not as they were given.
+    pub expands_patterns: bool,
     /// CPUs of the largest node of each partition, once somebody has asked.
     pub largest: OnceCell<BTreeMap<String, u32>>,
     /// What sizes of jobs are compared with, once somebody has asked.
@@ -392,13 +394,21 @@ impl<'a> JobView<'a> {
             return self.in_work_dir(pattern);
         }
         let default = if self.job.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
-        let values = PatternValues {
+        self.in_work_dir(&pattern::expand(default, &self.pattern_values()))
+    }
+
+    /// What stands for many is the first of them.
+    fn pattern_values(&self) -> PatternValues {
+        PatternValues {
             job: self.job.id.0,
             array_job: self.job.array_id().map(|id| id.0),
             array_task: self.task.or(self.job.array_task()),
+            step: Some("batch".to_string()),
+            node_name: self.job.script_node().map(|node| node.to_string()).unwrap_or_default(),
+            user: self.spec().user.clone(),
+            job_name: self.spec().name.clone(),
             ..PatternValues::default()
-        };
-        self.in_work_dir(&pattern::expand(default, &values))
+        }
     }
 
     pub fn stderr(&self) -> String {
@@ -409,6 +419,8 @@ impl<'a> JobView<'a> {
     }
 
     fn in_work_dir(&self, name: &str) -> String {
+        let expanded = self.scene.expands_patterns.then(|| pattern::expand(name, &self.pattern_values()));
+        let name = expanded.as_deref().unwrap_or(name);
         if name.starts_with('/') {
             return name.to_string();
         }

@@ -10,6 +10,7 @@ use crate::output::print;
 use crate::srun::connection::{Connection, News};
 use crate::srun::input;
 use crate::srun::output::{self, Lines, Piece, Sink};
+use crate::srun::terminal;
 use crate::trouble::{self, Trouble};
 use crate::version;
 
@@ -20,6 +21,7 @@ pub const FLAGS: &[Flag] = &[
     flag("label", Some('l'), Value::None),
     flag("layout", None, Value::None),
     flag("output-filter", None, Value::Required),
+    flag("pty", None, Value::None),
     flag("quiet", Some('Q'), Value::None),
     flag("usage", Some('u'), Value::None),
     flag("verbose", Some('v'), Value::None),
@@ -33,6 +35,8 @@ Usage: sattach [options] <jobid.stepid>
       --error-filter=taskid   only this task's stderr
   -l, --label                 the task's number before each line
       --layout                show where the tasks are, and end
+      --pty                   for a step with a terminal of its own: what is
+                              typed goes there as it is
   -Q, --quiet
   -v, --verbose
   -V, --version
@@ -61,6 +65,10 @@ pub fn run(arguments: &[String]) -> i32 {
         Ok(filters) => filters,
         Err(why) => return fail(&why),
     };
+    let is_filtered = ["input-filter", "output-filter", "error-filter"].iter().any(|name| parsed.has(name));
+    if parsed.has("pty") && is_filtered {
+        return fail("don't specify both --pty and I/O filtering");
+    }
     let [text] = &parsed.operands[..] else {
         println!("Usage: sattach [options] <jobid.stepid>");
         return fail("too many parameters");
@@ -90,6 +98,7 @@ pub fn run(arguments: &[String]) -> i32 {
         if !step.is_live() {
             return Err(Trouble::Call("Job step has already completed".into()));
         }
+        let _raw = if parsed.has("pty") { terminal::RawTerminal::enter() } else { None };
         Ok(attach(&cluster, &step, &filters, parsed.has("label")).await)
     });
     match outcome {
@@ -133,8 +142,8 @@ fn layout(job: &Job, step: &Step) -> String {
     let list = hostlist::compress(names.iter().copied());
     let mut text = format!("Job step layout:\n\t{} tasks, {} nodes ({list})\n\n", step.n_tasks, step.shares.len());
     for (index, (share, ranks)) in step.shares.iter().zip(step.ranks()).enumerate() {
-        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
-        text.push_str(&format!("\tNode {index} ({}), {} task(s): {}\n", share.node, ranks.len(), ranks.join(" ")));
+        let (n_tasks, ranks) = (ranks.len(), ranks.iter().map(|rank| format!("{rank} ")).collect::<String>());
+        text.push_str(&format!("\tNode {index} ({}), {n_tasks} task(s): {ranks}\n", share.node));
     }
     debug_assert_eq!(job.id, step.job);
     text

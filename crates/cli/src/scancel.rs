@@ -17,6 +17,7 @@ use crate::{users, version};
 #[rustfmt::skip]
 pub const FLAGS: &[Flag] = &[
     flag("account", Some('A'), Value::Required),
+    flag("admin-comment", None, Value::Required),
     flag("batch", Some('b'), Value::None),
     flag("clusters", Some('M'), Value::Required),
     flag("ctld", Some('c'), Value::None),
@@ -158,7 +159,7 @@ pub fn build(
         let value = value.as_deref().unwrap_or_default();
         let owned = || Some(value.to_string());
         match *long {
-            "account" => plan.filter.account = owned(),
+            "account" => plan.filter.account = Some(value.to_lowercase()),
             "batch" => plan.scope = Scope::BatchShell,
             "full" => plan.scope = Scope::Everything,
             "help" => return Ok(Built::Answer(HELP.to_string())),
@@ -172,7 +173,7 @@ pub fn build(
                     hostlist::expand(value).map_err(|why| error(format!("Invalid node list: {why}")))?;
             }
             "partition" => plan.filter.partition = owned(),
-            "qos" => plan.filter.qos = owned(),
+            "qos" => plan.filter.qos = Some(value.to_lowercase()),
             "quiet" => plan.is_quiet = true,
             "reservation" => plan.filter.reservation = owned(),
             "signal" => {
@@ -186,7 +187,9 @@ pub fn build(
             "verbose" => plan.verbosity += 1,
             "wckey" => plan.filter.wckey = owned(),
             "clusters" => plan.clusters = value.split(',').map(str::to_string).collect(),
-            "sibling" => return Err(error(format!("--{long} is not supported by this version of Spur"))),
+            "admin-comment" | "sibling" => {
+                return Err(error(format!("--{long} is not supported by this version of Spur")));
+            }
             "hurry" => plan.hurry = true,
             // Requests always go through the controller.
             "ctld" => {}
@@ -220,10 +223,11 @@ fn by_environment(
     };
     let flag = |name: &str| is_on(name).transpose().map(|flag| flag == Some(true));
     let mut plan = Plan { hurry: variable("SCANCEL_HURRY").is_some(), ..Plan::default() };
-    plan.filter.account = variable("SCANCEL_ACCOUNT");
+    // Accounts and QOS are known in small letters.
+    plan.filter.account = variable("SCANCEL_ACCOUNT").map(|name| name.to_lowercase());
     plan.filter.name = variable("SCANCEL_NAME");
     plan.filter.partition = variable("SCANCEL_PARTITION");
-    plan.filter.qos = variable("SCANCEL_QOS");
+    plan.filter.qos = variable("SCANCEL_QOS").map(|name| name.to_lowercase());
     plan.filter.wckey = variable("SCANCEL_WCKEY");
     if flag("SCANCEL_BATCH")? {
         plan.scope = Scope::BatchShell;
@@ -609,6 +613,8 @@ mod tests {
         assert_eq!(plan.verbosity, 1);
         let plan = planned("-t RUNNING 5", &[("STATE", "PENDING"), ("BATCH", "t"), ("FULL", "f")]).unwrap();
         assert_eq!((plan.filter.state, plan.scope), (Some(JobState::Running), Scope::BatchShell));
+        let plan = planned("-A AcctB", &[("QOS", "High"), ("ACCOUNT", "other")]).unwrap();
+        assert_eq!((plan.filter.account.as_deref(), plan.filter.qos.as_deref()), (Some("acctb"), Some("high")));
         let wrong = planned("5", &[("BATCH", "1")]).unwrap_err();
         assert_eq!(wrong, "scancel: error: Unrecognized SCANCEL_BATCH value: 1\n");
         assert!(planned("5", &[("STATE", "x")]).unwrap_err().starts_with("Unrecognized SCANCEL_STATE value: x\n"));

@@ -14,6 +14,8 @@ use crate::zone::Clock;
 
 pub const FLAGS: &[Flag] = &[
     flag("all", Some('a'), Value::None),
+    flag("cluster", Some('M'), Value::Required),
+    flag("clusters", None, Value::Required),
     flag("help", Some('h'), Value::None),
     flag("json", None, Value::Optional),
     flag("reset", Some('r'), Value::None),
@@ -30,6 +32,7 @@ Usage: sdiag [OPTIONS]
   -a, --all             all statistics (the default)
   -r, --reset           set the counters back (administrators)
   -i, --sort-by-id      calls sorted by their names
+  -M, --clusters=NAME   the cluster to ask; only the configured one is known
   -t, --sort-by-time    calls sorted by the time they took
   -T, --sort-by-time2   calls sorted by the time each took
       --json[=PARSER]   JSON
@@ -65,6 +68,12 @@ pub fn run(arguments: &[String]) -> i32 {
     if parsed.has("version") {
         print(&version::line());
         return 0;
+    }
+    if let Some(name) = parsed.value("cluster").or(parsed.value("clusters"))
+        && !context::cluster().is_ok_and(|own| own.cluster_name == name)
+    {
+        eprintln!("sdiag: error: '{name}' can't be reached now, or it is an invalid entry for --cluster.");
+        return 1;
     }
     let shape = match json::begin("sdiag", &parsed) {
         Ok(shape) => shape,

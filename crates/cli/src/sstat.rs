@@ -316,6 +316,9 @@ pub fn run(arguments: &[String]) -> i32 {
         match block_on(look(item, parsed.has("allsteps"))) {
             // Neither is a failure to Slurm.
             Ok(None) => eprintln!("sstat: error: couldn't get steps for job {item}"),
+            Ok(Some(found)) if found.is_empty() && item.contains('.') => {
+                eprintln!("sstat: error: StepId={item} not found running.");
+            }
             Ok(Some(found)) if found.is_empty() => eprintln!("sstat: error: No steps running for job {item}"),
             Ok(Some(found)) => rows.extend(found),
             Err(Trouble::NoCluster(text) | Trouble::Call(text)) => {

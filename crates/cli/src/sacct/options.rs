@@ -30,6 +30,7 @@ pub const FLAGS: &[Flag] = &[
     flag("duplicates", Some('D'), Value::None),
     flag("endtime", Some('E'), Value::Required),
     flag("env-vars", None, Value::None),
+    flag("expand-patterns", None, Value::None),
     flag("federation", None, Value::None),
     flag("file", Some('f'), Value::Required),
     flag("flags", Some('F'), Value::Required),

@@ -1,4 +1,4 @@
-//! `scontrol listpids`: the processes of jobs on their nodes.
+//! `scontrol listpids`, `listjobs`, `liststeps`: what runs on nodes, as the nodes themselves say.
 use model::ask::LiveRun;
 use model::request::JobFilter;
 use model::{JobId, StepId};
@@ -37,6 +37,47 @@ pub fn list(rest: &[String]) -> Reply {
             }
             _ => Reply::text(table(&runs)),
         })
+    })
+}
+
+/// `listjobs [NODE]`: those that have something running there.
+pub fn jobs(rest: &[String]) -> Reply {
+    listed(rest, "JOBID", |run| run.job.to_string())
+}
+
+/// `liststeps [NODE]`
+pub fn steps(rest: &[String]) -> Reply {
+    listed(rest, "JOBID    STEPID", |run| format!("{:<8} {}", run.job.to_string(), run.step))
+}
+
+/// Without a name, of this host, and of all nodes where none has its name: they may all be on one machine.
+fn listed(rest: &[String], heading: &str, line: impl Fn(&LiveRun) -> String) -> Reply {
+    let only = rest.first();
+    asking("list", async |controller, cluster| {
+        let nodes = controller.nodes().await?;
+        let names: Vec<&str> = nodes.iter().map(|node| node.node.name.as_str()).collect();
+        let named: Vec<&str> = match only {
+            Some(name) if !names.contains(&name.as_str()) => {
+                return Ok(Reply::failed(&format!("scontrol: error: Node {name} not found")));
+            }
+            Some(name) => vec![name],
+            None => {
+                let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                let here: Vec<&str> = names.iter().filter(|name| **name == own).copied().collect();
+                if here.is_empty() { names } else { here }
+            }
+        };
+        let mut lines = Vec::new();
+        for name in named {
+            for run in live::runs_on(cluster, name, None).await.unwrap_or_default() {
+                let line = line(&run);
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+        let rows = std::iter::once(heading.to_string()).chain(lines);
+        Ok(Reply::text(rows.map(|row| row + "\n").collect()))
     })
 }
 

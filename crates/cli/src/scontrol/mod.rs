@@ -278,6 +278,8 @@ fn obey(keyword: Keyword, word: &str, rest: &[String], mode: &mut Mode) -> Reply
         Keyword::Write => script::write(rest),
         Keyword::Notify => notify(rest),
         Keyword::ListPids => listpids::list(rest),
+        Keyword::ListJobs => listpids::jobs(rest),
+        Keyword::ListSteps => listpids::steps(rest),
         Keyword::SetDebug => loudness::level(rest),
         Keyword::SetDebugFlags => loudness::flags(rest),
         Keyword::SchedLogLevel => loudness::scheduler(rest),

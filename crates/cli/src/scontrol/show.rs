@@ -57,6 +57,7 @@ pub fn jobs(
         progress: &page.progress,
         tasks_width: TASKS_WIDTH,
         converts: true,
+        expands_patterns: false,
         largest: Default::default(),
         measures: Default::default(),
     };
@@ -111,6 +112,7 @@ pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, 
         progress: &page.progress,
         tasks_width: TASKS_WIDTH,
         converts: true,
+        expands_patterns: false,
         largest: Default::default(),
         measures: Default::default(),
     };

@@ -16,6 +16,7 @@ pub const FLAGS: &[Flag] = &[
     flag("federation", None, Value::None),
     flag("Format", Some('O'), Value::Required),
     flag("format", Some('o'), Value::Required),
+    flag("future", Some('F'), Value::None),
     flag("help", None, Value::None),
     flag("hide", None, Value::None),
     flag("iterate", Some('i'), Value::Required),

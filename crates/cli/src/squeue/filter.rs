@@ -40,14 +40,16 @@ pub fn rows<'a>(options: &Options, jobs: &'a [Job], scene: &'a Scene<'a>) -> Vec
 
 pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
     let spec = &job.spec;
-    let named =
-        |list: &Option<Vec<String>>, name: &str| list.as_ref().is_none_or(|list| list.iter().any(|one| one == name));
+    let named = |list: &Option<Vec<String>>, name: &str| {
+        list.as_ref().is_none_or(|list| list.iter().any(|one| one.eq_ignore_ascii_case(name)))
+    };
     let in_reservation = |name: &String| spec.reservations.contains(name) || job.reservation == *name;
     let has_license = |names: &Vec<String>| spec.licenses.list.iter().any(|one| names.contains(&one.name));
     options.licenses.as_ref().is_none_or(has_license)
         && options.reservation.as_ref().is_none_or(in_reservation)
         && options.jobs.as_ref().is_none_or(|refs| refs.iter().any(|one| is_meant(one, job)))
         && options.uids.as_ref().is_none_or(|uids| uids.contains(&spec.uid))
+        && options.excluded_uid.is_none_or(|uid| uid != spec.uid)
         && fits_state(&options.states, job)
         && (!options.start || job.phase == Phase::Pending)
         && fits_partition(options, job, config)

@@ -19,6 +19,7 @@ Which jobs:
   -j, --jobs=IDS            these jobs, arrays or array tasks (12,13_4)
   -u, --user=NAMES          jobs of these users (names or numbers)
       --me                  jobs of the caller
+      --notme               jobs of all others
   -p, --partitions=NAMES    jobs in these partitions
   -t, --states=STATES       jobs in these states (PD, RUNNING, ..., all);
                             without it: jobs that have not ended
@@ -41,11 +42,13 @@ How they are shown:
       --array-unique        the same
   -P, --priority            one line for each partition of a pending job
   -h, --noheader            no heading
+      --expand-patterns     names of files with their patterns filled in
       --noconvert           memory in megabytes, not in larger units
       --json                all that is known, as JSON
   -i, --iterate=SECONDS     again and again
 Others:
   -M, --clusters=NAME       the cluster to ask; only the configured one is known
+      --only-job-state      no difference: no answer is cheaper than another
       --federation, --local, --sibling
                             a cluster here is always alone: no difference
   -v, --verbose             say which cluster is asked

@@ -110,6 +110,7 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         progress: &page.progress,
         tasks_width: options.tasks_width,
         converts: options.converts,
+        expands_patterns: options.expands_patterns,
         largest: Default::default(),
         measures: Default::default(),
     };

@@ -17,6 +17,7 @@ pub const FLAGS: &[Flag] = &[
     flag("array", Some('r'), Value::None),
     flag("array-unique", None, Value::None),
     flag("clusters", Some('M'), Value::Required),
+    flag("expand-patterns", None, Value::None),
     flag("federation", None, Value::None),
     flag("Format", Some('O'), Value::Required),
     flag("format", Some('o'), Value::Required),
@@ -34,6 +35,8 @@ pub const FLAGS: &[Flag] = &[
     flag("nodelist", Some('w'), Value::Required),
     flag("nodes", None, Value::Required),
     flag("noheader", Some('h'), Value::None),
+    flag("notme", None, Value::None),
+    flag("only-job-state", None, Value::None),
     flag("partitions", Some('p'), Value::Required),
     flag("priority", Some('P'), Value::None),
     flag("qos", Some('q'), Value::Required),
@@ -71,6 +74,8 @@ pub struct Options {
     /// Steps instead of jobs.
     pub shows_steps: bool,
     pub uids: Option<Vec<u32>>,
+    /// Not the jobs of this user.
+    pub excluded_uid: Option<u32>,
     pub states: States,
     pub partitions: Option<Vec<String>>,
     pub names: Option<Vec<String>>,
@@ -96,6 +101,8 @@ pub struct Options {
     /// As `json`, in the other notation.
     pub yaml: bool,
     pub converts: bool,
+    /// Names of files as the job has them, not as they were given.
+    pub expands_patterns: bool,
     /// What `-v` tells of them.
     pub listing: String,
     pub tasks_width: usize,
@@ -198,6 +205,7 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
         steps: step_text.map(step_list).transpose()?,
         shows_steps,
         uids,
+        excluded_uid: parsed.has("notme").then(users::own_uid),
         states,
         partitions: list("partitions", "partitions", "SQUEUE_PARTITION"),
         names: list("name", "name", "SQUEUE_NAMES"),
@@ -223,6 +231,7 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
         shape: json::chosen(parsed)?,
         yaml: parsed.has("yaml"),
         converts: !parsed.has("noconvert"),
+        expands_patterns: parsed.has("expand-patterns"),
         listing: listing(parsed, LISTED),
         tasks_width: environment("SLURM_BITSTR_LEN")
             .and_then(|width| width.parse().ok())

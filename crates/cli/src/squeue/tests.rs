@@ -84,7 +84,10 @@ fn filters_choose() {
     check("-h -j 516 -o %i", "");
     check("-h -w n[1,3] -o %i", "496\n497\n");
     check("-h -n running -o %i", "496\n");
+    check("-h -n RUNNING -o %i", "496\n");
     check("-h -A acct -o %i", "497\n");
+    check("-h -A Acct -o %i", "497\n");
+    check("-h -A acct --only-job-state -o %i|%t", "497|R\n");
     check("-h -p short,limited -o %i", "510\n509\n");
     check("-h -t suspended -o %i", "524\n");
     check("-h -L x", "");

@@ -24,6 +24,7 @@ use reports::{Scene, Sizes};
 pub const FLAGS: &[Flag] = &[
     flag("all_clusters", Some('a'), Value::None),
     flag("cluster", Some('M'), Value::Required),
+    flag("federation", None, Value::None),
     flag("help", Some('h'), Value::None),
     flag("local", None, Value::None),
     flag("noheader", Some('n'), Value::None),
@@ -65,15 +66,17 @@ pub fn run(arguments: &[String]) -> i32 {
     options.no_heading = parsed.has("noheader");
     options.parsable = parsed.has("parsable");
     options.parsable2 = parsed.has("parsable2");
-    options.clusters = parsed.value("cluster").map(words).unwrap_or_default();
+    let asked = |option: &str, variable: &str| {
+        parsed.value(option).map(str::to_string).or_else(|| std::env::var(variable).ok())
+    };
+    options.clusters = asked("cluster", "SREPORT_CLUSTER").map(|names| words(&names)).unwrap_or_default();
     if let Some(text) = parsed.value("time") {
         match Unit::parse(text) {
             Some(unit) => options.unit = unit,
             None => eprint!("unknown time format {text}"),
         }
     }
-    options.tres = parsed
-        .value("tres")
+    options.tres = asked("tres", "SREPORT_TRES")
         .map(|list| list.split(',').map(|one| one.trim().to_lowercase()).filter(|one| !one.is_empty()).collect());
     if let Some(list) = &mut options.tres {
         let is_known = |name: &String| name == "all" || model::accounts::tres::parse(&format!("{name}=0")).is_ok();

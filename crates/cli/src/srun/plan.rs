@@ -325,6 +325,15 @@ fn own_words(request: &Request, umask: u32) -> Vec<(&'static str, String)> {
     if request.step.cpu_freq.is_asked() {
         words.push(("SLURM_CPU_FREQ_REQ", request.step.cpu_freq.words()));
     }
+    if let (variable, Some(dependency)) = export::dependency(request) {
+        words.push((variable, dependency));
+    }
+    if let Some(bind) = &request.mem_bind {
+        words.extend(bind.of_step());
+    }
+    // The level of its own log: 3 is that of plain messages.
+    let loudness = 3 + request.behaviour.verbosity;
+    words.push(("SRUN_DEBUG", (loudness - u32::from(request.behaviour.is_quiet)).to_string()));
     // Other bindings are told where they are made.
     if request.is_given("cpu-bind") && request.step.cpu_bind == CpuBind::None {
         let loudness = if request.step.tells_binding { "verbose" } else { "quiet" };
@@ -425,8 +434,10 @@ mod tests {
             let text = String::from_utf8(plan.blobs[0].content.clone()).unwrap();
             text.split_terminator('\0').collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(told("true"), "SLURM_LABELIO=0 SLURM_UMASK=0027");
-        assert_eq!(told("-l true"), "SLURM_UMASK=0027 SLURM_LABELIO=1");
+        assert_eq!(told("true"), "SLURM_LABELIO=0 SLURM_UMASK=0027 SRUN_DEBUG=3");
+        assert_eq!(told("-l true"), "SLURM_UMASK=0027 SLURM_LABELIO=1 SRUN_DEBUG=3");
+        assert!(told("-Q -d singleton true").ends_with("SLURM_JOB_DEPENDENCY=singleton SRUN_DEBUG=2"));
+        assert!(told("-vv --mem-bind=local true").contains("SLURM_MEM_BIND=quiet,local SLURM_MEM_BIND_LIST= "));
         assert!(told("--cpu-bind=none true").ends_with(
             "SLURM_CPU_BIND=quiet,none SLURM_CPU_BIND_LIST= SLURM_CPU_BIND_TYPE=none SLURM_CPU_BIND_VERBOSE=quiet"
         ));

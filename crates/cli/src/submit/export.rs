@@ -2,6 +2,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use super::mem_bind::MemBind;
 use super::{Caller, Problem, Program, Request, login, spec, table};
 
 type Variables = Vec<(OsString, OsString)>;
@@ -32,15 +33,22 @@ pub fn told(request: &Request) -> impl Iterator<Item = (&'static str, Option<Str
     let options = TOLD.iter().filter_map(|name| table::find(Program::Srun, name));
     // What a hint comes to is told like the option that says it.
     let hinted = request.hinted_threads.filter(|_| request.is_given("hint") && spec::hint_counts(request));
-    options.map(move |option| {
-        let given = request.given.get(option.long).map(|given| match option.long {
-            "cpu-freq" => request.step.cpu_freq.words(),
-            "profile" => request.profile.clone(),
-            _ => given.value.clone().unwrap_or_default(),
-        });
-        let hinted = hinted.filter(|_| option.long == "threads-per-core").map(|count| count.to_string());
-        (option.variables[Program::Srun as usize], given.or(hinted))
-    })
+    options
+        .map(move |option| {
+            let given = request.given.get(option.long).map(|given| match option.long {
+                "cpu-freq" => request.step.cpu_freq.words(),
+                "profile" => request.profile.clone(),
+                _ => given.value.clone().unwrap_or_default(),
+            });
+            let hinted = hinted.filter(|_| option.long == "threads-per-core").map(|count| count.to_string());
+            (option.variables[Program::Srun as usize], given.or(hinted))
+        })
+        .chain(MemBind::of_job(request.mem_bind.as_ref()))
+}
+
+/// What a batch script, or the tasks of an `srun`, hear of the job's dependencies: as they were asked for.
+pub fn dependency(request: &Request) -> (&'static str, Option<String>) {
+    ("SLURM_JOB_DEPENDENCY", request.given.get("dependency").and_then(|given| given.value.clone()))
 }
 
 /// A batch job's environment: the caller's or a file's, what `--export` leaves of it, a login's below it.
@@ -49,7 +57,7 @@ pub fn of_batch(request: &Request, caller: &Caller) -> Result<Vec<u8>, Problem> 
         Some(name) => login::from_file(name)?,
         None => caller.environment.clone(),
     };
-    for (variable, value) in told(request) {
+    for (variable, value) in told(request).chain([dependency(request)]) {
         base.retain(|(name, _)| name != variable);
         base.extend(value.map(|value| (variable.into(), value.into())));
     }

@@ -9,7 +9,7 @@ use super::{Problem, Request};
 
 /// Settles how many devices each node, each task, or the job in all is to have.
 pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
-    let gpus = &request.gpus;
+    let gpus = &request.gpus.of_some();
     let mut units: Vec<GresRequest> = gpus.gres.clone().unwrap_or_default();
     // What --gres says of the same devices counts.
     let is_said = |wanted: &GresRequest| {
@@ -18,7 +18,7 @@ pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
     };
     units.extend(gpus.per_node.iter().flatten().filter(|unit| !is_said(unit)).cloned());
     if let Some(n_tasks_each) = gpus.n_tasks_each {
-        settle_tasks_per_gpu(size, request, n_tasks_each, &mut units)?;
+        settle_tasks_per_gpu(size, gpus, n_tasks_each, &mut units)?;
     }
     let said = Said::of(gpus, &units);
     said.check_order()?;
@@ -252,12 +252,12 @@ fn count(units: &[GresRequest]) -> u32 {
 /// `--ntasks-per-gpu`: from GPUs to tasks, or from tasks to GPUs.
 fn settle_tasks_per_gpu(
     size: &mut Size,
-    request: &Request,
+    gpus: &Gpus,
     n_tasks_each: u32,
     units: &mut Vec<GresRequest>,
 ) -> Result<(), Problem> {
     let too_many = || Problem::refused(Reject::NeverFits);
-    if let Some(per_job) = &request.gpus.per_job {
+    if let Some(per_job) = &gpus.per_job {
         size.n_tasks = Some(count(per_job).checked_mul(n_tasks_each).ok_or_else(too_many)?);
         return Ok(());
     }

@@ -13,6 +13,7 @@ pub mod gpus;
 pub mod help;
 pub mod limits;
 pub mod login;
+mod mem_bind;
 pub mod problem;
 pub mod read;
 pub mod request;

@@ -9,6 +9,7 @@ use model::step::{CpuBind, GpuBind, Mpi};
 use model::{JobId, JobSpec};
 
 use super::login::Login;
+use super::mem_bind::MemBind;
 use crate::users::Account;
 
 /// Everything that options set.
@@ -29,6 +30,7 @@ pub struct Request {
     pub propagate: Option<String>,
     /// What SLURM_PROFILE tells the job's programs; empty: nothing.
     pub profile: String,
+    pub mem_bind: Option<MemBind>,
     /// Errors that stop nothing.
     pub complaints: Vec<String>,
     /// Plain lines for the user.
@@ -161,6 +163,16 @@ pub struct Gpus {
     pub gres: Option<Vec<GresRequest>>,
     /// `--ntasks-per-gpu`
     pub n_tasks_each: Option<u32>,
+}
+
+impl Gpus {
+    /// Whoever asks for none in all, or for each task, asks for nothing: such options only say so.
+    pub fn of_some(&self) -> Gpus {
+        let some = |units: &Option<Vec<GresRequest>>| {
+            units.clone().filter(|units| units.is_empty() || units.iter().any(|unit| unit.count > 0))
+        };
+        Gpus { per_job: some(&self.per_job), per_task: some(&self.per_task), ..self.clone() }
+    }
 }
 
 impl Request {

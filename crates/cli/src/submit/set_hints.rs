@@ -3,26 +3,26 @@
 use model::time::Span;
 use model::{duration, gres};
 
+use super::mem_bind::MemBind;
 use super::set::{Argument, Done};
 use super::{Problem, Request};
 
 /// `--gres-flags`: no unit is known to be nearer to some CPUs, so there is nothing to keep or to let go of.
 pub fn gres_flags(_: &mut Request, given: &Argument) -> Done {
-    let known = ["disable-binding", "enforce-binding", "multiple-tasks-per-sharing", "one-task-per-sharing"];
+    let known = [
+        "allow-task-sharing",
+        "disable-binding",
+        "enforce-binding",
+        "multiple-tasks-per-sharing",
+        "one-task-per-sharing",
+    ];
     words(given, |word| known.contains(&word))
 }
 
-/// `--mem-bind`: memory comes from where the kernel finds it.
-pub fn mem_bind(_: &mut Request, given: &Argument) -> Done {
-    let text = given.text().to_ascii_lowercase();
-    let kind = text.split(':').next().unwrap_or_default();
-    let has_list = ["map_mem", "mask_mem"].iter().any(|name| kind.rsplit(',').next() == Some(name));
-    let known = [
-        "none", "no", "local", "rank", "sort", "nosort", "p", "prefer", "q", "quiet", "v", "verbose", "map_mem",
-        "mask_mem",
-    ];
-    let is_right = kind.split(',').all(|word| known.contains(&word)) && (has_list == text.contains(':'));
-    if is_right {
+/// `--mem-bind`
+pub fn mem_bind(request: &mut Request, given: &Argument) -> Done {
+    request.mem_bind = MemBind::parse(given.text());
+    if request.mem_bind.is_some() {
         return Ok(());
     }
     let mut problem = Problem::error(format!("unrecognized --mem-bind argument \"{}\"", given.text()));
@@ -84,6 +84,28 @@ pub fn tres_per_task(request: &mut Request, given: &Argument) -> Done {
         request.gpus.per_task = Some(units);
     }
     Ok(())
+}
+
+/// `--oom-kill-step[=0|1]`: a task without memory ends alone.
+pub fn oom_kill_step(_: &mut Request, given: &Argument) -> Done {
+    match given.value {
+        Some("0") => Ok(()),
+        None | Some("1") => Err(Problem::unsupported("oom-kill-step=1")),
+        Some(_) => Err(given.invalid()),
+    }
+}
+
+/// `--stepmgr`: whoever keeps the book of a job's steps, they are made alike.
+pub fn step_manager(_: &mut Request, _: &Argument) -> Done {
+    Ok(())
+}
+
+/// `--treewidth`: nobody relays messages.
+pub fn tree_width(_: &mut Request, given: &Argument) -> Done {
+    match given.text().eq_ignore_ascii_case("off") || given.text().parse::<u16>().is_ok() {
+        true => Ok(()),
+        false => Err(given.invalid()),
+    }
 }
 
 /// Nodes are never rebooted to have a feature, so nothing waits for it.

@@ -170,6 +170,12 @@ pub fn overlap(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
+/// For a launcher that has its own idea of what to run where: beside whatever else runs, with all of the job's resources.
+pub fn external_launcher(request: &mut Request, _: &Argument) -> Done {
+    request.step.overlaps = true;
+    Ok(())
+}
+
 pub fn het_group(request: &mut Request, argument: &Argument) -> Done {
     request.step.groups = super::components::groups(argument.value.unwrap_or_default())?;
     Ok(())

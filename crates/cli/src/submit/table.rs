@@ -71,6 +71,7 @@ pub static OPTIONS: &[Opt] = options! {
     "consolidate-segments" None, NONE, ALL, ["SBATCH_CONSOLIDATE_SEGMENTS", "SALLOC_CONSOLIDATE_SEGMENTS", "SRUN_CONSOLIDATE_SEGMENTS"], Some(set_network::consolidate_segments), "all segments in one higher-level block";
     "constraint" Some('C'), REQUIRED, ALL, named!("CONSTRAINT"), Some(set_size::constraint), "specify a list of constraints";
     "container" None, REQUIRED, ALL, named!("CONTAINER"), REFUSED, "";
+    "container-id" None, REQUIRED, ALL, named!("CONTAINER_ID"), REFUSED, "";
     "contiguous" None, NONE, ALL, NO_VARIABLE, Some(set_size::contiguous), "demand a contiguous range of nodes";
     "core-spec" Some('S'), REQUIRED, ALL, named!("CORE_SPEC"), Some(set_layout::special_resources), "";
     "cores-per-socket" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::cores_per_socket), "number of cores per socket to allocate";
@@ -90,6 +91,9 @@ pub static OPTIONS: &[Opt] = options! {
     "exclusive" None, OPTIONAL, ALL, named!("EXCLUSIVE"), Some(set_size::exclusive), "allocate whole nodes";
     "export" None, REQUIRED, BATCH_RUN, ["SBATCH_EXPORT", "", "SLURM_EXPORT_ENV"], Some(set::export), "specify environment variables to export";
     "export-file" None, REQUIRED, BATCH, NO_VARIABLE, Some(set::export_file), "file or descriptor with environment variables, NUL separated";
+    "external" None, NONE, BATCH_ALLOC, NO_VARIABLE, REFUSED, "";
+    "external-launcher" None, NONE, RUN, NO_VARIABLE, Some(set_step::external_launcher), "run beside all other steps, with all that the job has (for mpirun)";
+    "extra" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
     "extra-node-info" Some('B'), REQUIRED, ALL, NO_VARIABLE, Some(set_layout::extra_node_info), "sockets, cores and threads per node";
     "get-user-env" None, OPTIONAL, BATCH, ["SBATCH_GET_USER_ENV", "", ""], Some(set::get_user_env), "load the environment that a login would give";
     "get-user-env" None, OPTIONAL, ALLOC, NO_VARIABLE, Some(set::get_user_env), "load the environment that a login would give (root only)";
@@ -144,6 +148,7 @@ pub static OPTIONS: &[Opt] = options! {
     "ntasks-per-node" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_NODE"], Some(set_size::tasks_per_node), "number of tasks to invoke on each node";
     "ntasks-per-socket" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_SOCKET"], Some(set_layout::tasks_per_socket), "number of tasks to invoke on each socket";
     "ntasks-per-tres" None, REQUIRED, ALL, ["", "", "SLURM_NTASKS_PER_TRES"], Some(set_size::tasks_per_gpu), "number of tasks to invoke for each GPU";
+    "oom-kill-step" None, OPTIONAL, ALL, ["SBATCH_OOM_KILL_STEP", "SALLOC_OOM_KILL_STEP", "SLURM_OOMKILLSTEP"], Some(set_hints::oom_kill_step), "0: only a task without memory ends, not its step (always so here)";
     "open-mode" None, REQUIRED, BATCH_RUN, ["SBATCH_OPEN_MODE", "", "SLURM_OPEN_MODE"], Some(set::open_mode), "append to or truncate output files";
     "output" Some('o'), REQUIRED, BATCH_RUN, ["SBATCH_OUTPUT", "", "SLURM_STDOUTMODE"], Some(set::output), "file for standard output";
     "overcommit" Some('O'), NONE, ALL, named!("OVERCOMMIT"), Some(set_size::overcommit), "overcommit resources";
@@ -166,6 +171,7 @@ pub static OPTIONS: &[Opt] = options! {
     "relative" Some('r'), REQUIRED, RUN, NO_VARIABLE, Some(set_step::relative), "run the step relative to node n of the allocation";
     "requeue" None, NONE, BATCH, ["SBATCH_REQUEUE", "", ""], Some(set::requeue), "permit the job to be requeued";
     "reservation" None, REQUIRED, ALL, named!("RESERVATION"), Some(set::reservation), "allocate resources from named reservation";
+    "resources" None, REQUIRED, ALL, NO_VARIABLE, REFUSED, "";
     "resv-ports" None, OPTIONAL, RUN, ["", "", "SLURM_RESV_PORTS"], Some(set_plugins::resv_ports), "reserve communication ports (MpiParams)";
     "segment" None, REQUIRED, ALL, ["SBATCH_SEGMENT_SIZE", "SALLOC_SEGMENT_SIZE", "SRUN_SEGMENT_SIZE"], Some(set_network::segment), "place the job as segments of so many nodes (block topology)";
     "send-libs" None, OPTIONAL, RUN, ["", "", "SLURM_SEND_LIBS"], Some(set_broadcast::send_libs), "autodetect and broadcast executable's shared object dependencies";
@@ -175,6 +181,7 @@ pub static OPTIONS: &[Opt] = options! {
     "sockets-per-node" None, REQUIRED, ALL, NO_VARIABLE, Some(set_layout::sockets_per_node), "number of sockets per node to allocate";
     "spread-job" None, NONE, ALL, named!("SPREAD_JOB"), Some(set_layout::spread_job), "spread job across as many nodes as possible";
     "spread-segments" None, NONE, ALL, ["SBATCH_SPREAD_SEGMENTS", "SALLOC_SPREAD_SEGMENTS", "SRUN_SPREAD_SEGMENTS"], Some(set_network::spread_segments), "no two segments in the same base block";
+    "stepmgr" None, NONE, ALL, NO_VARIABLE, Some(set_hints::step_manager), "accepted; steps need no manager of their own";
     "switches" None, REQUIRED, ALL, named!("REQ_SWITCH"), Some(set_network::switches), "max switches{@max time to wait}";
     "task-epilog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_EPILOG"], Some(set_step::task_epilog), "run \"program\" after each task";
     "task-prolog" None, REQUIRED, RUN, ["", "", "SLURM_TASK_PROLOG"], Some(set_step::task_prolog), "run \"program\" before each task";
@@ -187,6 +194,8 @@ pub static OPTIONS: &[Opt] = options! {
     "time-min" None, REQUIRED, ALL, NO_VARIABLE, Some(set::time_min), "minimum time limit (if distinct)";
     "tmp" None, REQUIRED, ALL, NO_VARIABLE, Some(set_size::tmp), "minimum amount of temporary disk";
     "topology" None, REQUIRED, ALL, ["SBATCH_TOPOLOGY", "SALLOC_TOPOLOGY", ""], Some(set_network::topology), "place the job by the network: tree, block or none";
+    "treewidth" None, REQUIRED, RUN, ["", "", "SLURM_TREE_WIDTH"], Some(set_hints::tree_width), "accepted; every node is spoken to at once";
+    "tres-bind" None, REQUIRED, ALL, ["SBATCH_TRES_BIND", "SALLOC_TRES_BIND", "SLURM_TRES_BIND"], REFUSED, "";
     "tres-per-task" None, REQUIRED, ALL, NO_VARIABLE, Some(set_hints::tres_per_task), "resources of each task: cpu=N,gres/NAME=N";
     "uid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::uid), "user of the job (root only)";
     "unbuffered" Some('u'), NONE, RUN, ["", "", "SLURM_UNBUFFEREDIO"], Some(set_step::unbuffered), "do not line-buffer stdout/err";
@@ -198,6 +207,7 @@ pub static OPTIONS: &[Opt] = options! {
     "wait" Some('W'), REQUIRED, RUN, ["", "", "SLURM_WAIT"], Some(set_step::wait), "seconds to wait after first task exits before killing the step";
     "wait-all-nodes" None, REQUIRED, BATCH_ALLOC, ["SBATCH_WAIT_ALL_NODES", "SALLOC_WAIT_ALL_NODES", ""], Some(set::wait_all_nodes), "a job starts when all its nodes are ready, always";
     "wait-bb" None, NONE, ALL, named!("WAIT_BB"), Some(set::wait_bb), "wait until the job's data is back from its burst buffer";
+    "wait-for-children" None, NONE, RUN, NO_VARIABLE, REFUSED, "";
     "wckey" None, REQUIRED, ALL, named!("WCKEY"), Some(set::wckey), "wckey to run job under";
     "wrap" None, REQUIRED, BATCH, NO_VARIABLE, Some(set::wrap), "wrap command string in a sh script and submit";
     "x11" None, OPTIONAL, ALLOC_RUN, NO_VARIABLE, REFUSED, "";

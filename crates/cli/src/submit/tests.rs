@@ -288,6 +288,12 @@ fn options_about_cores_and_gpus_fill_the_spec() {
     assert_eq!(spec("-N2 --gpus-per-node=2 --ntasks-per-gpu=3").size.tasks_per_node, Some(6));
     assert_eq!(spec("-n6 --ntasks-per-gpu=3").size.gres_total[0].count, 2);
     assert_eq!(spec("--gpus=4 --gpus-per-task=2").size.n_tasks, Some(2));
+    // None is as good as nothing, and is shown.
+    for line in ["--gpus=0", "--gpus=0 -N2", "--gpus-per-task=0 -n2", "--gpus=0 --gpus-per-node=0"] {
+        let spec = spec(line);
+        assert!(spec.size.gres_total.is_empty() && spec.size.gres_per_task.is_empty(), "{line}");
+    }
+    assert_eq!(spec("--gpus=0").tres_words.per_job, "gres:gpu:0");
     assert!(spec("--spread-job").size.spreads && spec("--use-min-nodes").size.prefers_few_nodes);
 }
 

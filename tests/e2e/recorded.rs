@@ -1,0 +1,178 @@
+//! Every command beside a real Slurm: what one answered to the lines of `tests/side_by_side`, recorded by running it (`tests/golden`,
+//! `run.py --record`), and what is answered here. Lines with a `~` are those of `docs/compat.md`, those with a `?` depend on the moment.
+use crate::cluster::{Cluster, is_root};
+
+/// The nodes and the shape of documents that the recorded Slurm had.
+const CONF: &str = "cluster_name = \"bench\"\n[controller]\ndata_parser = \"v0.0.38\"\nmax_job_count = 4000000\n\
+    max_array_size = 1000001\n[[nodes]]\nnames = \"n[1-8]\"\ncpus = 8\nmemory_mb = 64000\n\
+    [[partitions]]\nname = \"debug\"\nnodes = \"n[1-8]\"\ndefault = true\n";
+
+/// What the lines of shell share.
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/side_by_side/accounts.lib");
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Answer {
+    out: String,
+    err: String,
+    code: String,
+}
+
+struct Case {
+    line: String,
+    /// The order of what is printed means nothing.
+    is_sorted: bool,
+    is_alike: bool,
+    answer: Answer,
+}
+
+fn cases(text: &str) -> Vec<Case> {
+    let mut all: Vec<Case> = Vec::new();
+    for row in text.lines().filter(|row| !row.starts_with('#')) {
+        let (sign, rest) = row.split_at(1);
+        let last = all.last_mut();
+        let put = |to: &mut String| match rest.strip_suffix('\\') {
+            Some(unended) => to.push_str(unended),
+            None => to.extend([rest, "\n"]),
+        };
+        match (sign, last) {
+            ("$" | "~" | "?", _) => {
+                let line = rest.trim_start();
+                all.push(Case {
+                    line: line.trim_start_matches("sorted: ").to_string(),
+                    is_sorted: line.starts_with("sorted: "),
+                    is_alike: sign == "$",
+                    answer: Answer::default(),
+                });
+            }
+            ("|", Some(case)) => put(&mut case.answer.out),
+            ("!", Some(case)) => put(&mut case.answer.err),
+            ("=", Some(case)) => case.answer.code = rest.trim().to_string(),
+            _ => panic!("what is {row:?}?"),
+        }
+    }
+    all
+}
+
+/// Numbers that differ from run to run, by the words before them, as `run.py` makes them alike.
+const NUMBERED: [&str; 8] = ["StepId=", "JobId=", "job ", "Job ", "allocation ", "JOB ", "STEP ", "bcast_"];
+
+fn normal(text: &str, places: &[&str]) -> String {
+    let mut text = text.to_string();
+    for place in places {
+        text = text.replace(place, "DIR");
+    }
+    let waits = |line: &str| {
+        let about = line.strip_prefix("srun: job ").or_else(|| line.strip_prefix("salloc: job "));
+        let about = about.map(|rest| rest.trim_start_matches(|sign: char| sign.is_ascii_digit()));
+        matches!(about, Some(" queued and waiting for resources\n" | " has been allocated resources\n"))
+    };
+    let mut text: String = text.split_inclusive('\n').filter(|line| !waits(line)).collect();
+    for words in NUMBERED {
+        text = numbered(&text, words, "ID");
+    }
+    text = numbered(&text, "pid ", "PID");
+    moments(&text)
+}
+
+/// The digits behind these words make way for a name.
+fn numbered(text: &str, words: &str, name: &str) -> String {
+    let mut pieces = text.split(words);
+    let mut out = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        out.push_str(words);
+        if rest.len() < piece.len() {
+            out.push_str(name);
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+/// `2026-11-18T00:40:31` is a time like any other.
+fn moments(text: &str) -> String {
+    const SHAPE: &[u8] = b"0000-00-00T00:00:00";
+    let bytes = text.as_bytes();
+    let fits = |at: usize| {
+        let found = bytes.get(at..at + SHAPE.len());
+        found.is_some_and(|found| {
+            found.iter().zip(SHAPE).all(|(sign, like)| if *like == b'0' { sign.is_ascii_digit() } else { sign == like })
+        })
+    };
+    let (mut out, mut at) = (String::new(), 0);
+    while let Some(sign) = text[at..].chars().next() {
+        if fits(at) {
+            out.push_str("TIME");
+            at += SHAPE.len();
+        } else {
+            out.push(sign);
+            at += sign.len_utf8();
+        }
+    }
+    out
+}
+
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    lines.concat()
+}
+
+/// Has Spur answer every case whose place in the file is `part` of `n_parts`.
+fn replay(recording: &str, part: usize, n_parts: usize) {
+    let all = cases(recording);
+    let n_alike = all.iter().filter(|case| case.is_alike).count();
+    assert!(n_alike > 80, "{n_alike} recordings");
+    let has_python = std::process::Command::new("python3").arg("-V").output().is_ok();
+    let is_ours = |case: &Case| {
+        let told_of_root = [&case.line, &case.answer.out, &case.answer.err].iter().any(|text| text.contains("root"));
+        case.is_alike && (is_root() || !told_of_root) && (has_python || !case.line.contains("| kinds "))
+    };
+    let mine: Vec<(usize, &Case)> =
+        all.iter().enumerate().filter(|(at, case)| at % n_parts == part && is_ours(case)).collect();
+    let cluster = Cluster::configured(CONF);
+    // One shell after the other, each in a folder of its own; the next finds an empty queue.
+    let mut script = String::from("top=$PWD\n");
+    for (at, case) in &mine {
+        std::fs::create_dir_all(cluster.dir.join(format!("work/{at}.d"))).unwrap();
+        std::fs::write(cluster.dir.join(format!("work/{at}.line")), &case.line).unwrap();
+        script.push_str(&format!(
+            "cd $top/{at}.d; BASH_ENV={LIBRARY} bash -c \"$(cat ../{at}.line)\" </dev/null >../{at}.out 2>../{at}.err; echo $? >../{at}.code\n\
+             while [ -n \"$(squeue -h -o %i)\" ]; do scancel -u $(id -u); sleep 0.05; done\n"
+        ));
+    }
+    std::fs::write(cluster.dir.join("work/all.sh"), script).unwrap();
+    cluster.ok("bash all.sh");
+    let top = cluster.dir.display().to_string();
+    let mut differ = Vec::new();
+    for (at, case) in &mine {
+        let folder = format!("{top}/work/{at}.d");
+        let read = |what: &str| normal(&cluster.file(&format!("{at}.{what}")), &[&folder, &top]);
+        let mut here = Answer { out: read("out"), err: read("err"), code: read("code").trim().to_string() };
+        let mut there = case.answer.clone();
+        if case.is_sorted {
+            for answer in [&mut here, &mut there] {
+                (answer.out, answer.err) = (sorted(&answer.out), sorted(&answer.err));
+            }
+        }
+        if here != there {
+            differ.push(format!("$ {}\n  Slurm: {there:?}\n  here:  {here:?}", case.line));
+        }
+    }
+    assert!(differ.is_empty(), "{} of {} differ:\n{}", differ.len(), mine.len(), differ.join("\n"));
+}
+
+#[test]
+fn commands_answer_as_a_real_slurm_did() {
+    replay(include_str!("../golden/commands.txt"), 0, 2);
+}
+
+#[test]
+fn the_other_half_of_the_commands_answers_so_too() {
+    replay(include_str!("../golden/commands.txt"), 1, 2);
+}
+
+#[test]
+fn srun_answers_as_a_real_one_did() {
+    replay(include_str!("../golden/srun.txt"), 0, 1);
+}
