@@ -56,11 +56,8 @@ fn cases(text: &str) -> Vec<Case> {
 /// Numbers that differ from run to run, by the words before them, as `run.py` makes them alike.
 const NUMBERED: [&str; 8] = ["StepId=", "JobId=", "job ", "Job ", "allocation ", "JOB ", "STEP ", "bcast_"];
 
-fn normal(text: &str, places: &[&str]) -> String {
-    let mut text = text.to_string();
-    for place in places {
-        text = text.replace(place, "DIR");
-    }
+fn normal(text: &str, top: &str, folder: &str) -> String {
+    let text = text.replace(&format!("{top}/work/{folder}"), "DIR").replace(top, "DIR").replace(folder, "WORK");
     let waits = |line: &str| {
         let about = line.strip_prefix("srun: job ").or_else(|| line.strip_prefix("salloc: job "));
         let about = about.map(|rest| rest.trim_start_matches(|sign: char| sign.is_ascii_digit()));
@@ -125,19 +122,20 @@ fn replay(recording: &str, part: usize, n_parts: usize) {
     assert!(n_alike > 80, "{n_alike} recordings");
     let has_python = std::process::Command::new("python3").arg("-V").output().is_ok();
     let is_ours = |case: &Case| {
-        let told_of_root = [&case.line, &case.answer.out, &case.answer.err].iter().any(|text| text.contains("root"));
+        let texts = [&case.line, &case.answer.out, &case.answer.err];
+        let told_of_root = texts.iter().any(|text| text.contains("root") || text.contains("--uid"));
         case.is_alike && (is_root() || !told_of_root) && (has_python || !case.line.contains("| kinds "))
     };
     let mine: Vec<(usize, &Case)> =
         all.iter().enumerate().filter(|(at, case)| at % n_parts == part && is_ours(case)).collect();
     let cluster = Cluster::configured(CONF);
     // One shell after the other, each in a folder of its own; the next finds an empty queue.
-    let mut script = String::from("top=$PWD\n");
+    let mut script = String::from("unset LD_LIBRARY_PATH\ntop=$PWD\n");
     for (at, case) in &mine {
-        std::fs::create_dir_all(cluster.dir.join(format!("work/{at}.d"))).unwrap();
+        std::fs::create_dir_all(cluster.dir.join(format!("work/work-{at}.d"))).unwrap();
         std::fs::write(cluster.dir.join(format!("work/{at}.line")), &case.line).unwrap();
         script.push_str(&format!(
-            "cd $top/{at}.d; BASH_ENV={LIBRARY} bash -c \"$(cat ../{at}.line)\" </dev/null >../{at}.out 2>../{at}.err; echo $? >../{at}.code\n\
+            "cd $top/work-{at}.d; BASH_ENV={LIBRARY} bash -c \"$(cat ../{at}.line)\" </dev/null >../{at}.out 2>../{at}.err; echo $? >../{at}.code\n\
              while [ -n \"$(squeue -h -o %i)\" ]; do scancel -u $(id -u); sleep 0.05; done\n"
         ));
     }
@@ -146,8 +144,8 @@ fn replay(recording: &str, part: usize, n_parts: usize) {
     let top = cluster.dir.display().to_string();
     let mut differ = Vec::new();
     for (at, case) in &mine {
-        let folder = format!("{top}/work/{at}.d");
-        let read = |what: &str| normal(&cluster.file(&format!("{at}.{what}")), &[&folder, &top]);
+        let folder = format!("work-{at}.d");
+        let read = |what: &str| normal(&cluster.file(&format!("{at}.{what}")), &top, &folder);
         let mut here = Answer { out: read("out"), err: read("err"), code: read("code").trim().to_string() };
         let mut there = case.answer.clone();
         if case.is_sorted {

@@ -6,8 +6,8 @@
 A file has one case a line; lines that begin with `#` say what follows. Job ids, times, pids, ports and directories are made alike
 before they are compared; so is the order of lines where a case begins with `sorted:`. Exit code 1 if any case differs.
 
-With --record FILE what the Slurm answered is written down (tests/golden), with a `~` before lines on which Spur differs; tests/e2e/recorded.rs has
-Spur answer them again.
+With --record FILE what the Slurm answered is written down (tests/golden), with a `~` before lines on which Spur differs and a `?` before those that
+depend on the moment; tests/e2e/recorded.rs has Spur answer the others again.
 
 With --accounts both systems have them: a Slurm with slurmdbd and MariaDB (tests/side_by_side/accounts.py), as root. Lines follow each other
 on the same two trees, with the functions of accounts.lib at hand.
@@ -36,6 +36,7 @@ MOST = 10_000
 def normal(text, cluster, work):
     for place in (work, cluster.directory):
         text = text.replace(str(place), "DIR")
+    text = text.replace(work.name, "WORK")
     # A slurmd that shares its machine with others says which it is.
     text = re.sub(r"slurmstepd-n\d+:", "slurmstepd:", text)
     # How long an allocation takes is no difference.
@@ -67,9 +68,17 @@ def run(cluster, line, number):
     return tuple(normal(part, cluster, work) if isinstance(part, str) else part for part in told)
 
 
+def depends_on_the_moment(line, is_sorted, told):
+    """Whether another run may answer otherwise: something is waited for or interrupted, or several tasks complain at once."""
+    complaints = [row for row in told[1].splitlines() if "task" in row]
+    races = re.search(r"\bsleep [0-9.]|\bkill\b| & |\btrap\b|\brequeue\b", line)
+    return races or not isinstance(told[2], int) or (len(complaints) > 1 and not is_sorted)
+
+
 def record(file, line, is_sorted, is_alike, told):
     """One case: what it is, standard output, standard error, exit code."""
-    file.write(f"{'$' if is_alike else '~'} {'sorted: ' if is_sorted else ''}{line}\n")
+    sign = "~" if not is_alike else "?" if depends_on_the_moment(line, is_sorted, told) else "$"
+    file.write(f"{sign} {'sorted: ' if is_sorted else ''}{line}\n")
     for sign, text in (("|", told[0]), ("!", told[1])):
         file.writelines(f"{sign}{row}\n" for row in text.split("\n")[:-1])
         # What does not end with its line.
