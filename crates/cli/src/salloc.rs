@@ -1,6 +1,6 @@
 //! `salloc`: holds an allocation while the user's command, or a shell, runs in it.
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus as ProcessStatus, Stdio};
 use std::time::Duration;
@@ -195,9 +195,17 @@ fn spawn(command: &[String], job: &Job, variables: Vec<(String, String)>) -> Res
     let program = &command[0];
     let mut process = tokio::process::Command::new(program);
     process.args(&command[1..]).envs(variables).current_dir(&job.spec.work_dir).stdin(Stdio::inherit());
-    process.spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("_fork_command: Unable to find command \"{program}\""),
-        _ => format!("_fork_command: Unable to run command \"{program}\": {error}"),
+    process.spawn().map_err(|error| {
+        // A folder of PATH that is closed to the caller has no say about names that are nowhere else.
+        let is_nowhere = match error.kind() {
+            ErrorKind::NotFound => true,
+            ErrorKind::PermissionDenied => !program.contains('/'),
+            _ => false,
+        };
+        match is_nowhere {
+            true => format!("_fork_command: Unable to find command \"{program}\""),
+            false => format!("_fork_command: Unable to run command \"{program}\": {error}"),
+        }
     })
 }
 
