@@ -12,7 +12,7 @@ gwf config set backend slurm
 gwf run
 for i in $(seq 100); do [ -s two.txt ] && break; sleep 0.3; done
 [ "$(paste -sd, two.txt)" = 1,1 ]
-for i in $(seq 50); do [ "$(gwf status -f summary 2>&1 | grep -ci completed)" -ge 1 ] && break; sleep 0.3; done
+for i in $(seq 50); do [ "$(gwf status 2>&1 | grep -ci completed)" -ge 2 ] && break; sleep 0.3; done
 gwf status
 gwf status | grep -q completed
 gwf logs one

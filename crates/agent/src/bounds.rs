@@ -29,13 +29,23 @@ pub struct Held {
 }
 
 /// Lets cgroups below `parent` have what this machine keeps in the unified hierarchy.
-pub fn enable(mount: &Path, parent: &Path) {
+pub fn enable(base: &Path, parent: &Path) {
+    if !can_pass_on(base) {
+        return;
+    }
     for controller in ["memory", "cpuset"] {
-        for dir in [mount, parent] {
+        for dir in [base, parent] {
             // Refused where the hierarchy is not ours, or does not have it.
             let _ = fs::write(dir.join("cgroup.subtree_control"), format!("+{controller}"));
         }
     }
+}
+
+/// A cgroup with processes of its own passes no memory on. It would pass CPUs on, but thereby become a group of threads, in
+/// which no process can be born below it any more. Only the root, the one without a type, may have both.
+fn can_pass_on(cgroup: &Path) -> bool {
+    let has_processes = || fs::read_to_string(cgroup.join("cgroup.procs")).is_ok_and(|pids| !pids.is_empty());
+    !cgroup.join("cgroup.type").exists() || !has_processes()
 }
 
 impl Held {
@@ -249,5 +259,24 @@ mod tests {
             (mount.read("cgroup.subtree_control"), parent.read("cgroup.subtree_control")),
             ("+cpuset".into(), "+cpuset".into())
         );
+    }
+
+    #[test]
+    fn a_cgroup_that_has_processes_is_left_as_it_is() {
+        let kinds: [(&[(&str, &str)], &str); 3] = [
+            (&[("cgroup.type", "domain\n"), ("cgroup.procs", "17\n")], "absent"),
+            (&[("cgroup.type", "domain\n"), ("cgroup.procs", "")], "+cpuset"),
+            // The root of all.
+            (&[("cgroup.procs", "1\n2\n")], "+cpuset"),
+        ];
+        for (index, (files, told)) in kinds.into_iter().enumerate() {
+            let base = Tree::new(&format!("base-{index}"), files);
+            let parent = Tree::new(&format!("below-{index}"), &[("cgroup.type", "domain\n"), ("cgroup.procs", "")]);
+            enable(&base.0, &parent.0);
+            assert_eq!(
+                (base.read("cgroup.subtree_control"), parent.read("cgroup.subtree_control")),
+                (told.into(), told.into())
+            );
+        }
     }
 }
