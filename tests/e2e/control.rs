@@ -134,7 +134,9 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
         (&shown["sinfo"][0]["nodes"]["total"], &shown["sinfo"][0]["node"]["state"][0]),
         (&2.into(), &"MIXED".into())
     );
-    assert_eq!(read("scontrol --json=v0.0.41 show nodes")["nodes"][0]["state"][0], "MIXED");
+    let shown = read("scontrol --json=v0.0.41 show nodes");
+    assert_eq!(shown["nodes"][0]["state"][0], "MIXED");
+    assert_eq!(shown["nodes"][0]["energy"]["current_watts"], number(0));
     assert_eq!(read("scontrol --json=v0.0.41 show partition")["partitions"][0]["nodes"]["total"], 2);
     cluster.ok(&format!("scancel {job}"));
     cluster.wait_for(&format!("sacct -nXP -j {job} -o state | cut -d' ' -f1"), "CANCELLED");

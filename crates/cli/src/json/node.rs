@@ -125,6 +125,17 @@ fn newer(view: &NodeView, config: &Config, json: &mut Json) {
     json.field("specialized_cpus", "");
     json.field("specialized_memory", 0_u32);
     json.field("effective_cpus", view.node.config.cpus);
+    // Nothing measures energy here.
+    json.object_field("energy", |json| {
+        json.field("average_watts", 0_u32);
+        json.field("base_consumed_energy", 0_u32);
+        json.field("consumed_energy", 0_u32);
+        json.number("current_watts", Some(0));
+        json.field("previous_consumed_energy", 0_u32);
+        json.field("last_collected", 0_u32);
+    });
+    json.object_field("external_sensors", |_| {});
+    json.object_field("power", |_| {});
     json.field("gpu_spec", "");
     json.field("instance_id", "");
     json.field("instance_type", "");
