@@ -222,8 +222,7 @@ pub(crate) fn lines(before: &Accounts, after: &Accounts, change: &Change) -> Vec
             modified(&chosen, edits, "Modify Users", of_user, |one| &one.user)
         }
         Change::ModifyQos { filter, edits } => {
-            let names = before.qos.keys().filter(|name| filter.names.is_empty() || filter.names.contains(*name));
-            let names: Vec<String> = names.map(|name| format!("name='{name}'")).collect();
+            let names: Vec<String> = before.chosen_qos(filter).iter().map(|name| format!("name='{name}'")).collect();
             vec![line("Modify QOS", format!("({})", names.join(" || ")), told(edits))]
         }
         Change::ModifyCluster { edits, .. } => {
@@ -236,7 +235,7 @@ pub(crate) fn lines(before: &Accounts, after: &Accounts, change: &Change) -> Vec
         Change::DeleteUsers { filter } => {
             let chosen = before.chosen_users(filter);
             let gone: Vec<&Association> = chosen.iter().map(|id| &before.associations[id]).collect();
-            match filter.accounts.is_empty() && filter.clusters.is_empty() {
+            match !filter.asks_for_places() {
                 true => removed("Remove Users", gone.iter().map(|one| one.user.clone()), filter),
                 false => gone
                     .into_iter()

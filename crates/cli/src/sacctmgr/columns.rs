@@ -31,6 +31,7 @@ pub struct Row<'a> {
     pub span: (u32, u32),
     /// Whose places a user's default account is shown for.
     pub default_in: Option<&'a str>,
+    pub is_cluster: bool,
 }
 
 impl Row<'_> {
@@ -171,8 +172,7 @@ fn names_of_qos(row: &Row) -> BTreeSet<String> {
 
 /// What is said of clusters only: they are in no federation.
 fn of_cluster(row: &Row, here: &str, elsewhere: &str) -> String {
-    let is_cluster = row.account.is_none() && row.user.is_none() && row.qos.is_none() && row.name.is_empty();
-    match (is_cluster, row.cluster_id()) {
+    match (row.is_cluster, row.cluster_id()) {
         (false, _) => String::new(),
         (true, "") => here.into(),
         (true, _) => elsewhere.into(),
@@ -222,7 +222,7 @@ pub static FIELDS: &[Field] = &[
         Shares::Number(number) => number.to_string(),
         Shares::Parent => "parent".into(),
     })),
-    field("Flags", "Flags", 40, |row| match (row.qos, row.association) {
+    field("Flags", "Flags", 20, |row| match (row.qos, row.association) {
         (Some(qos), _) => qos.flags.iter().cloned().collect::<Vec<_>>().join(","),
         (None, Some(_)) => "None".into(),
         (None, None) => String::new(),
@@ -240,11 +240,12 @@ pub static FIELDS: &[Field] = &[
     field("GrpTRESMins", "GrpTRESMins", 13, |row| grp_amounts(row, |limits| &limits.grp_tres_mins, |qos| &qos.limits.grp_tres_mins)),
     field("GrpTRESRunMins", "GrpTRESRunMins", 13, |row| grp_amounts(row, |limits| &limits.grp_tres_run_mins, |qos| &qos.limits.grp_tres_run_mins)),
     field("GrpWall", "GrpWall", 11, |row| minutes(own(row, |limits| limits.grp_wall, |qos| qos.limits.grp_wall).flatten())),
-    field("ID", "ID", 6, |row| match (row.association, row.qos) {
+    // Of a cluster: its number in a federation.
+    field("ID", "ID", 6, |row| if row.is_cluster { "0".into() } else { match (row.association, row.qos) {
         (Some(one), _) => one.id.to_string(),
         (None, Some(qos)) => qos.id.to_string(),
         (None, None) => row.number.to_string(),
-    }),
+    } }),
     field("LFT", "LFT", 6, |row| row.span.0.to_string()),
     field("LimitFactor", "LimitFactor", 11, |row| row.qos.map(|qos| factor(qos.limit_factor_thousandths)).unwrap_or_default()),
     field("MaxCPUMinsPerJob", "MaxCPUMins", 11, |row| max_one(row, "cpu", |limits| Some(&limits.max_tres_mins), |qos| &qos.limits.max_tres_mins_per_job)),
@@ -287,7 +288,7 @@ pub static FIELDS: &[Field] = &[
         (None, None, None) => row.name.into(),
     }),
     field("Organization", "Org", 20, |row| row.account.map(|account| account.organization.clone()).unwrap_or_default()),
-    field("ParentID", "Par ID", 6, |row| of_association(row, |one| if one.is_account() { one.parent.to_string() } else { String::new() })),
+    field("ParentID", "ParentID", 8, |row| of_association(row, |one| if one.is_account() { one.parent.to_string() } else { String::new() })),
     field("ParentName", "ParentName", 10, parent_name),
     field("Partition", "Partition", 10, |row| of_association(row, |one| one.partition.clone())),
     field("Preempt", "Preempt", 10, |row| row.qos.map(|qos| qos.preempt.iter().cloned().collect::<Vec<_>>().join(",")).unwrap_or_default()),
@@ -300,6 +301,7 @@ pub static FIELDS: &[Field] = &[
     field("QOS", "QOS", 20, allowed_qos),
     field("QOSLevel", "QOS", 20, allowed_qos),
     field("QOSRAWLevel", "QOS_RAW", 10, allowed_qos_numbers),
+    field("NodeNames", "NodeName", -15, |_| String::new()),
     field("NodeCount", "NodeCount", 9, |row| if row.cluster_id().is_empty() { row.cluster.n_nodes.to_string() } else { "0".into() }),
     field("RGT", "RGT", 6, |row| row.span.1.to_string()),
     field("RPC", "RPC", 5, |row| if row.cluster_id().is_empty() { "9728".into() } else { "0".into() }),
@@ -336,11 +338,12 @@ pub fn usual(entity: Entity, with_associations: bool, without_limits: bool) -> &
         }
         (Entity::Association, _) if without_limits => "Cluster,Account,User,Partition",
         (Entity::Association, _) => ASSOCIATION,
+        (Entity::Cluster, _) if without_limits => "Cluster,ControlHost,ControlPort,RPC",
         (Entity::Cluster, _) => {
             "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,MaxSubmit,MaxWall,QOS,DefaultQOS"
         }
         (Entity::Qos, _) => {
-            "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThres,UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRESPerJob"
+            "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags%40,UsageThres,UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRESPerJob"
         }
         (Entity::Coordinator, _) => "User,Account",
         (Entity::Tres, _) => "Type,Name%15,ID",

@@ -221,7 +221,8 @@ pub fn changes(all: &Accounts, cluster: &str, place: &str, text: &str) -> Result
                     let filter = EntityFilter {
                         names: [name.clone()].into(),
                         accounts: [parent.clone()].into(),
-                        partitions: partitions.into_iter().collect(),
+                        // Without one it is the place for all others, and no other place of the user's.
+                        partitions: [partition].into(),
                         ..chosen.clone()
                     };
                     found.push(Change::ModifyUsers { filter, edits });
@@ -295,6 +296,30 @@ mod tests {
         assert_eq!(found.map(|found| found.len()), Ok(3));
         assert_eq!(cluster_of("# x\nCluster - 'C':Fairshare=3\n", None).as_deref(), Some("c"));
         assert!(changes(&Accounts::default(), "c", "", "Parent - 'nope'").is_err());
+    }
+
+    /// The same user in the same account, once for a partition and once for all others.
+    #[test]
+    fn places_of_a_user_in_several_partitions_are_told_apart() {
+        let mut all = Accounts::default();
+        all.users.insert("u".into(), Default::default());
+        for (id, user, partition, shares) in [(1, "", "", 1), (2, "u", "debug", 1), (3, "u", "", 3)] {
+            let shares = model::accounts::Shares::Number(shares);
+            let (parent, account) = (id.min(2) - 1, "root".to_string());
+            let (user, partition) = (user.to_string(), partition.to_string());
+            all.associations
+                .insert(id, Association { id, parent, account, user, partition, shares, ..Default::default() });
+        }
+        let file = "Parent - 'root'\nUser - 'u':Partition='debug':Fairshare=1\nUser - 'u':Fairshare=3\n";
+        let found = changes(&all, "c", "", file).unwrap();
+        let chosen: Vec<Vec<u32>> = found
+            .iter()
+            .map(|change| match change {
+                Change::ModifyUsers { filter, .. } => all.chosen_users(filter),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(chosen, [[2], [3]]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `sacctmgr`: accounts, users, associations and qualities of service, shown and changed.
 mod agree;
 mod columns;
+mod conditions;
 mod configuration;
 mod differences;
 mod dump;

@@ -6,14 +6,16 @@ use model::when::{self, Lean};
 use model::{Timestamp, history};
 use wire::Controller;
 
+use self::wish::Wish;
 use super::show::ClusterFacts;
 use super::{Options, configuration};
-use crate::accounting;
 use crate::output::print;
-use crate::table::{Column, Table};
 use crate::trouble::Trouble;
 use crate::users::Names;
 use crate::zone::Clock;
+
+mod fields;
+mod wish;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -60,12 +62,12 @@ pub async fn show(
         Record::Configuration => Ok(configuration::text(&controller.configuration().await?, &clock)),
         Record::Stats => Ok(crate::sdiag::accounting(controller.diagnose().await?, &clock)),
         Record::Event => wish.table(record, options, events(controller, &wish, facts, &clock).await?),
-        Record::Transaction => wish.table(record, options, transactions(controller, &wish, &clock).await?),
-        Record::Problem => wish.table(record, options, problems(controller, facts).await?),
-        Record::Reservation => wish.table(record, options, reservations(controller, facts, &clock).await?),
+        Record::Transaction => wish.table(record, options, transactions(controller, &wish, facts, &clock).await?),
+        Record::Problem => wish.table(record, options, problems(controller, &wish, facts).await?),
+        Record::Reservation => wish.table(record, options, reservations(controller, &wish, facts, &clock).await?),
         Record::RunawayJobs => return runaways(controller, &wish, facts, options, &clock).await,
         // There are none, and none can be added.
-        Record::Federation => wish.table(record, options, Ok(Vec::new())),
+        Record::Federation => wish.table(record, options, Vec::new()),
     };
     match text {
         Ok(text) => {
@@ -73,7 +75,7 @@ pub async fn show(
             Ok(0)
         }
         Err(field) => {
-            eprintln!(" Unknown field '{field}'");
+            eprintln!("Unknown field '{field}'");
             Ok(1)
         }
     }
@@ -81,200 +83,35 @@ pub async fn show(
 
 type Cells = Vec<(&'static str, String)>;
 
-/// Columns: name, title, width, whether it is shown unasked.
-type Field = (&'static str, &'static str, i32, bool);
-
-const EVENT: &[Field] = &[
-    ("Cluster", "Cluster", 10, true),
-    ("ClusterNodes", "Cluster Nodes", 20, false),
-    ("CPUCount", "CPUs", 7, false),
-    ("Duration", "Duration", 13, false),
-    ("NodeName", "NodeName", -15, true),
-    ("TimeStart", "TimeStart", 19, true),
-    ("Start", "TimeStart", 19, false),
-    ("TimeEnd", "TimeEnd", 19, true),
-    ("End", "TimeEnd", 19, false),
-    ("State", "State", 6, true),
-    ("Reason", "Reason", 30, true),
-    ("User", "User", 10, true),
-    ("Event", "Event", 7, false),
-    ("TRES", "TRES", 20, false),
-];
-const TRANSACTION: &[Field] = &[
-    ("Time", "Time", 19, true),
-    ("TimeStamp", "Time", 19, false),
-    ("Action", "Action", 20, true),
-    ("Actor", "Actor", 10, true),
-    ("Where", "Where", 20, true),
-    ("Info", "Info", 20, true),
-    ("Accounts", "Accounts", 20, false),
-    ("Clusters", "Clusters", 20, false),
-    ("ID", "ID", 6, false),
-    ("Users", "Users", 20, false),
-];
-const PROBLEM: &[Field] = &[
-    ("Cluster", "Cluster", 10, true),
-    ("Account", "Account", 10, true),
-    ("User", "User", 10, true),
-    ("Problem", "Problem", 40, true),
-];
-const RESERVATION: &[Field] = &[
-    ("Cluster", "Cluster", 10, true),
-    ("Name", "Name", 15, true),
-    ("Assocs", "Assocs", 10, false),
-    ("Flags", "Flags", 20, false),
-    ("NodeNames", "NodeNames", 20, false),
-    ("TRES", "TRES", 30, true),
-    ("TimeStart", "TimeStart", 19, true),
-    ("TimeEnd", "TimeEnd", 19, true),
-    ("UnusedWall", "UnusedWall", 10, true),
-];
-const FEDERATION: &[Field] = &[
-    ("Federation", "Federation", 10, true),
-    ("Name", "Federation", 10, false),
-    ("Cluster", "Cluster", 10, true),
-    ("ID", "ID", 2, true),
-    ("Features", "Features", 20, true),
-    ("FedState", "FedState", 12, true),
-];
-const RUNAWAY: &[Field] = &[
-    ("ID", "ID", 12, true),
-    ("Name", "Name", 10, true),
-    ("Partition", "Partition", 10, true),
-    ("Cluster", "Cluster", 10, true),
-    ("State", "State", 10, true),
-    ("TimeSubmit", "TimeSubmit", 19, true),
-    ("TimeStart", "TimeStart", 19, true),
-    ("TimeEnd", "TimeEnd", 19, true),
-];
-
-fn fields(record: Record) -> &'static [Field] {
-    match record {
-        Record::Event => EVENT,
-        Record::Transaction => TRANSACTION,
-        Record::Problem => PROBLEM,
-        Record::Reservation => RESERVATION,
-        Record::Federation => FEDERATION,
-        Record::RunawayJobs => RUNAWAY,
-        Record::Configuration | Record::Stats => &[],
-    }
-}
-
-/// Which lines are wanted, and how.
-#[derive(Default)]
-struct Wish {
-    format: Option<String>,
-    start: Option<Timestamp>,
-    end: Option<Timestamp>,
-    all_time: bool,
-    conditions: Vec<(&'static str, Vec<String>)>,
-}
-
-/// Which conditions each has, with as many letters as are needed.
-fn conditions(record: Record) -> &'static [(&'static str, usize)] {
-    match record {
-        Record::Event => &[("clusters", 2), ("nodes", 1), ("reason", 1), ("states", 4), ("user", 1)],
-        Record::Transaction => {
-            &[("accounts", 4), ("actions", 4), ("actors", 4), ("clusters", 3), ("ids", 1), ("users", 1)]
-        }
-        Record::Reservation => &[("clusters", 1), ("names", 2), ("nodes", 2), ("ids", 1)],
-        Record::RunawayJobs | Record::Problem => &[("clusters", 1)],
-        Record::Federation => &[("names", 1)],
-        Record::Configuration | Record::Stats => &[],
-    }
-}
-
-impl Wish {
-    fn read(record: Record, words: &[String], clock: &Clock) -> Result<Wish, String> {
-        let mut wish = Wish::default();
-        for word in words {
-            let lower = word.to_lowercase();
-            if matches!(lower.as_str(), "where" | "tree" | "withclusters" | "withassoc" | "all_clusters") {
-                continue;
-            }
-            if lower == "all_time" {
-                wish.all_time = true;
-                continue;
-            }
-            let (key, value) = word.split_once('=').unwrap_or(("names", word.as_str()));
-            let value = value.trim_matches(['"', '\'']);
-            let key = key.to_lowercase();
-            let begins = |of: &str, least: usize| key.len() >= least && of.starts_with(&key);
-            let moment = || {
-                let now = clock.now().secs() as i64;
-                let found =
-                    when::parse(value, now, clock, Lean::Past).map(|secs| Timestamp::from_secs(secs.max(0) as u64));
-                found.ok_or_else(|| format!(" Bad time: {word}"))
-            };
-            let timed = matches!(record, Record::Event | Record::Transaction | Record::Reservation);
-            let condition = conditions(record).iter().find(|(name, least)| begins(name, *least));
-            match condition {
-                _ if begins("format", 1) => wish.format = Some(value.to_string()),
-                _ if timed && begins("start", 3) => wish.start = Some(moment()?),
-                _ if timed && begins("end", 1) => wish.end = Some(moment()?),
-                Some((name, _)) => {
-                    let values = value.split(',').map(|one| one.trim().to_lowercase()).filter(|one| !one.is_empty());
-                    wish.conditions.push((name, values.collect()));
-                }
-                None => return Err(format!(" Unknown condition: {word}")),
-            }
-        }
-        Ok(wish)
-    }
-
-    /// Whether what is asked of `key` is among these.
-    fn wants<'a>(&self, key: &str, values: impl IntoIterator<Item = &'a str> + Clone) -> bool {
-        let fits = |wanted: &Vec<String>| {
-            values.clone().into_iter().any(|value| wanted.iter().any(|one| value.eq_ignore_ascii_case(one)))
-        };
-        self.conditions.iter().filter(|(name, _)| *name == key).all(|(_, wanted)| fits(wanted))
-    }
-
-    fn table(&self, record: Record, options: &Options, rows: Result<Vec<Cells>, String>) -> Result<String, String> {
-        let rows = rows?;
-        let fields = fields(record);
-        let usual = || fields.iter().filter(|field| field.3).map(|field| field.0).collect::<Vec<_>>().join(",");
-        let format = self.format.clone().unwrap_or_else(usual);
-        let chosen = accounting::chosen(fields, &format, |field| field.0, |field| (field.1, field.2))?;
-        let (chosen, columns): (Vec<&Field>, Vec<Column>) = chosen.into_iter().unzip();
-        let table = Table { columns, style: options.style.clone() };
-        let mut text = String::new();
-        if options.has_heading {
-            table.heading(&mut text);
-        }
-        for row in rows {
-            // Two names of one column have one title.
-            let cell = |field: &Field| {
-                let of = |name: &str| fields.iter().any(|one| one.0 == name && one.1 == field.1);
-                row.iter().find(|(name, _)| of(name)).map_or("", |(_, text)| text.as_str())
-            };
-            table.row(chosen.iter().map(|field| cell(field)), &mut text);
-        }
-        Ok(text)
-    }
-}
-
-/// By default those of the last day that touch it, and all that last.
+/// By default those since yesterday's midnight, and all that last.
 async fn events(
     controller: &mut Controller,
     wish: &Wish,
     facts: &ClusterFacts,
     clock: &Clock,
-) -> Result<Result<Vec<Cells>, String>, Trouble> {
+) -> Result<Vec<Cells>, Trouble> {
     let names = Names::default();
-    let yesterday = Timestamp::from_secs(clock.now().secs().saturating_sub(86_400));
-    let start = if wish.all_time { Timestamp(0) } else { wish.start.unwrap_or(yesterday) };
+    let start = match (wish.all_time, wish.asks("states")) {
+        (true, _) => Timestamp(0),
+        (false, true) => wish.start.unwrap_or(clock.now()),
+        (false, false) => wish.start.unwrap_or_else(|| yesterday(clock)),
+    };
+    let fits = |from: Timestamp, until: Option<Timestamp>| {
+        until.is_none_or(|until| until >= start)
+            && wish.end.is_none_or(|end| from <= end)
+            && !(wish.only_open && until.is_some())
+    };
     let is_wanted = |event: &&NodeEvent| {
         let user = names.user(event.by_uid);
-        event.until.is_none_or(|until| until >= start)
-            && wish.end.is_none_or(|end| event.from <= end)
-            && wish.wants("nodes", [event.node.as_str()])
+        fits(event.from, event.until)
+            && wish.wants_nodes([event.node.as_str()])
             && wish.wants("clusters", [facts.name.as_str()])
             && wish.wants("reason", [event.reason.as_str()])
-            && wish.wants("states", event.state.split(['+', '*']))
+            && wish.wants_state(event)
+            && wish.wants_cpus(event.n_cpus.into())
             && wish.wants("user", [user.as_str()])
     };
-    let all = controller.chronicle().await?.events;
+    let chronicle = controller.chronicle().await?;
     let row = |event: &NodeEvent| -> Cells {
         let until = event.until.unwrap_or(clock.now());
         vec![
@@ -282,23 +119,76 @@ async fn events(
             ("CPUCount", event.n_cpus.to_string()),
             ("TRES", format!("cpu={},node=1", event.n_cpus)),
             ("Duration", model::duration::show((until - event.from).secs())),
-            ("NodeName", event.node.to_string()),
+            ("NodeNames", event.node.to_string()),
             ("TimeStart", clock.show(event.from)),
             ("TimeEnd", event.until.map_or("Unknown".into(), |until| clock.show(until))),
             ("State", event.state.clone()),
+            ("StateRaw", raw_state(&event.state).to_string()),
             ("Reason", event.reason.clone()),
             ("User", format!("{}({})", names.user(event.by_uid), event.by_uid)),
             ("Event", "Node".into()),
+            ("EventRaw", "2".into()),
         ]
     };
-    Ok(Ok(all.iter().filter(is_wanted).map(row).collect()))
+    let mut rows: Vec<Cells> = match wish.wants_events_of("node") {
+        true => chronicle.events.iter().filter(is_wanted).map(row).collect(),
+        false => Vec::new(),
+    };
+    // The cluster has had today's nodes since it was first heard of.
+    let n_cpus = facts.amounts.iter().find(|(name, _)| *name == "cpu").map_or(0, |(_, amount)| *amount);
+    let reason = "Cluster Registered TRES";
+    let began = chronicle.began.filter(|began| {
+        wish.wants_events_of("cluster")
+            && fits(*began, None)
+            && wish.wants("clusters", [facts.name.as_str()])
+            && wish.wants("reason", [reason])
+            && wish.wants_cpus(n_cpus)
+    });
+    if let Some(began) = began {
+        let cells = vec![
+            ("Cluster", facts.name.clone()),
+            ("ClusterNodes", facts.nodes.clone()),
+            ("CPUCount", n_cpus.to_string()),
+            ("TRES", facts.tres.clone()),
+            ("Duration", model::duration::show((clock.now() - began).secs())),
+            ("TimeStart", clock.show(began)),
+            ("TimeEnd", "Unknown".into()),
+            ("StateRaw", "0".into()),
+            ("Reason", reason.into()),
+            ("Event", "Cluster".into()),
+            ("EventRaw", "1".into()),
+        ];
+        rows.insert(0, cells);
+    }
+    Ok(rows)
+}
+
+fn yesterday(clock: &Clock) -> Timestamp {
+    let now = clock.now().secs() as i64;
+    let midnight = when::parse("midnight", now, clock, Lean::Past).unwrap_or(now);
+    Timestamp::from_secs((midnight - 86_400).max(0) as u64)
+}
+
+/// The number that Slurm's accounting has for a state of a node, with its flags.
+fn raw_state(state: &str) -> u32 {
+    let one = |word: &str| match word {
+        "DOWN" => 1,
+        "IDLE" => 2,
+        "ALLOCATED" => 3,
+        "MIXED" => 5,
+        "DRAIN" | "DRAINED" | "DRAINING" => 1 << 9,
+        "FAIL" | "FAILING" => 1 << 12,
+        _ => 0,
+    };
+    state.split(['+', '*']).map(one).fold(0, |all, bits| all | bits)
 }
 
 async fn transactions(
     controller: &mut Controller,
     wish: &Wish,
+    facts: &ClusterFacts,
     clock: &Clock,
-) -> Result<Result<Vec<Cells>, String>, Trouble> {
+) -> Result<Vec<Cells>, Trouble> {
     let all = controller.chronicle().await?.transactions;
     let is_wanted = |one: &&Transaction| {
         let id = one.id.to_string();
@@ -309,6 +199,7 @@ async fn transactions(
             && wish.wants("actors", [one.actor.as_str()])
             && wish.wants("actions", [one.action.as_str()])
             && wish.wants("ids", [id.as_str()])
+            && wish.wants("clusters", [facts.shown(&one.cluster)])
     };
     let row = |one: &Transaction| -> Cells {
         vec![
@@ -323,11 +214,11 @@ async fn transactions(
             ("Users", one.users.join(",")),
         ]
     };
-    Ok(Ok(all.iter().filter(is_wanted).map(row).collect()))
+    Ok(all.iter().filter(is_wanted).map(row).collect())
 }
 
 /// What an administrator may have forgotten.
-async fn problems(controller: &mut Controller, facts: &ClusterFacts) -> Result<Result<Vec<Cells>, String>, Trouble> {
+async fn problems(controller: &mut Controller, wish: &Wish, facts: &ClusterFacts) -> Result<Vec<Cells>, Trouble> {
     let all = controller.accounts().await?;
     let mut rows: Vec<Cells> = Vec::new();
     for account in all.accounts.values() {
@@ -351,19 +242,46 @@ async fn problems(controller: &mut Controller, facts: &ClusterFacts) -> Result<R
             rows.push(vec![("User", user.name.clone()), ("Problem", "User does not have a uid".into())]);
         }
     }
-    Ok(Ok(rows))
+    let cell = |row: &Cells, of: &str| {
+        row.iter().find(|(name, _)| *name == of).map_or(String::new(), |(_, text)| text.clone())
+    };
+    rows.retain(|row| {
+        let is_asked = |key: &str, of: &str| wish.wants(key, [cell(row, of).as_str()]);
+        // No problem is one of a partition.
+        !wish.asks("partitions")
+            && is_asked("clusters", "Cluster")
+            && is_asked("accounts", "Account")
+            && is_asked("users", "User")
+    });
+    Ok(rows)
 }
 
+/// By default those since yesterday's midnight: those that are there, and the times that others have had.
 async fn reservations(
     controller: &mut Controller,
+    wish: &Wish,
     facts: &ClusterFacts,
     clock: &Clock,
-) -> Result<Result<Vec<Cells>, String>, Trouble> {
-    let list = controller.reservations().await?;
+) -> Result<Vec<Cells>, Trouble> {
+    let there = controller.reservations().await?;
+    let chronicle = controller.chronicle().await?;
+    // No reservation has a number here.
+    if wish.asks("ids") || !wish.wants("clusters", [facts.name.as_str()]) {
+        return Ok(Vec::new());
+    }
+    let start = wish.start.unwrap_or_else(|| yesterday(clock));
+    let is_wanted = |name: &str, from: Timestamp, until: Option<Timestamp>| {
+        until.is_none_or(|until| until >= start)
+            && wish.end.is_none_or(|end| from <= end)
+            && wish.wants("names", [name])
+    };
     let row = |one: &model::Reservation| -> Cells {
+        let flags: Vec<&str> = one.flags.iter().map(|flag| flag.word()).collect();
         vec![
             ("Cluster", facts.name.clone()),
             ("Name", one.name.clone()),
+            ("Associations", [&one.accounts.names[..], &one.users.names[..]].concat().join(",")),
+            ("Flags", flags.join(",")),
             ("TRES", format!("node={}", one.nodes.len())),
             ("NodeNames", model::hostlist::compress(one.nodes.iter().map(|node| node.as_str()))),
             ("TimeStart", clock.show(one.start)),
@@ -374,14 +292,18 @@ async fn reservations(
         vec![
             ("Cluster", facts.name.clone()),
             ("Name", one.name.clone()),
-            ("Assocs", format!("{}/{}", one.account, one.user)),
+            ("Associations", format!("{}/{}", one.account, one.user)),
             ("TRES", format!("bb/{}={}", one.plugin, model::size::show_megabytes(one.bytes >> 20))),
             ("TimeStart", clock.show(one.from)),
             ("TimeEnd", one.until.map_or("Unknown".into(), |until| clock.show(until))),
         ]
     };
-    let buffers = controller.chronicle().await?.buffers;
-    Ok(Ok(list.iter().map(row).chain(buffers.iter().map(buffer)).collect()))
+    let has_nodes = |one: &&model::Reservation| wish.wants_nodes(one.nodes.iter().map(|node| node.as_str()));
+    let reservations = chronicle.reservations.iter().chain(there.iter());
+    let reservations = reservations.filter(|one| is_wanted(&one.name, one.start, Some(one.end))).filter(has_nodes);
+    let buffers =
+        chronicle.buffers.iter().filter(|one| !wish.asks("nodes") && is_wanted(&one.name, one.from, one.until));
+    Ok(reservations.map(row).chain(buffers.map(buffer)).collect())
 }
 
 /// Jobs that history takes to be there, though the controller does not know them.
@@ -420,7 +342,7 @@ async fn runaways(
             ("TimeEnd", shown(None)),
         ]
     };
-    match wish.table(Record::RunawayJobs, options, Ok(found.iter().map(row).collect())) {
+    match wish.table(Record::RunawayJobs, options, found.iter().map(row).collect()) {
         Ok(text) => {
             print(
                 "NOTE: Runaway jobs are jobs that don't exist in the controller but have a start time and no end time in the database\n",
@@ -432,7 +354,7 @@ async fn runaways(
             Ok(0)
         }
         Err(field) => {
-            eprintln!(" Unknown field '{field}'");
+            eprintln!("Unknown field '{field}'");
             Ok(1)
         }
     }

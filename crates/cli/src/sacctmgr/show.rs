@@ -30,6 +30,17 @@ impl ClusterFacts {
         if cluster.is_empty() { &self.name } else { cluster }
     }
 
+    /// Those that were asked for, as associations name them, by name.
+    pub fn chosen<'a>(&'a self, accounts: &'a Accounts, words: &Words) -> Vec<&'a str> {
+        let class = |name: &str| accounts.clusters.get(name).map_or("", |other| other.classification.as_str());
+        let is_asked = |name: &&str| {
+            !words.is_elsewhere
+                && fits_name(&words.filter.names, self.shown(name))
+                && fits_name(&words.classifications, class(name))
+        };
+        self.all(accounts).into_iter().filter(is_asked).collect()
+    }
+
     /// All clusters as associations name them, by name.
     pub fn all<'a>(&'a self, accounts: &'a Accounts) -> Vec<&'a str> {
         let mut all: Vec<&str> = accounts.clusters.keys().map(String::as_str).chain([""]).collect();
@@ -51,6 +62,11 @@ pub fn render(
         Some(format) => format.as_str(),
         None => columns::usual(entity, with_associations, words.without_limits),
     };
+    let with_federations = match words.format.is_none() && words.with_federations {
+        true => format!("{format},Federation,ID,Features,FedState"),
+        false => format.to_string(),
+    };
+    let format = with_federations.as_str();
     let with_coordinators = match words.format.is_none() && words.with_coordinators {
         true => format!("{format},Coordinators"),
         false => format.to_string(),
@@ -93,11 +109,12 @@ pub fn each<'a>(
         inherits: !words.without_inherited,
         span: (0, 0),
         default_in: None,
+        is_cluster: false,
     };
     let filter = &words.filter.clone().seen_from(&cluster.name);
     match entity {
         Entity::Account => accounts(all, filter, with_associations, blank, &mut put),
-        Entity::User => users(all, filter, with_associations, blank, &mut put),
+        Entity::User => users(all, words, filter, with_associations, blank, &mut put),
         Entity::Association => {
             let mut found = places(all, cluster);
             // Of one user, by account; else as the tree has them.
@@ -112,15 +129,13 @@ pub fn each<'a>(
             }
         }
         Entity::Cluster => {
-            let named = |name: &&str| fits(&filter.clusters, name) && fits_name(&filter.names, cluster.shown(name));
-            for name in cluster.all(all).into_iter().filter(named) {
-                put(Row { association: all.account_association_in(name, ROOT), place: name, ..blank });
+            for name in cluster.chosen(all, words) {
+                let association = all.account_association_in(name, ROOT);
+                put(Row { association, place: name, is_cluster: true, ..blank });
             }
         }
         Entity::Qos => {
-            let named =
-                |qos: &&model::accounts::Qos| fits(&filter.names, &qos.name) && fits(&words.ids, &qos.id.to_string());
-            let mut list: Vec<_> = all.qos.values().filter(named).collect();
+            let mut list: Vec<_> = all.qos.values().filter(|qos| filter.passes_qos(qos)).collect();
             list.sort_by_key(|qos| qos.id);
             list.into_iter().for_each(|qos| put(Row { qos: Some(qos), ..blank }));
         }
@@ -131,7 +146,14 @@ pub fn each<'a>(
                 }
             }
         }
-        Entity::Tres => tres(cluster, blank, &mut put),
+        Entity::Tres => tres(cluster, blank, &mut |row: Row<'a>| {
+            let is_asked = fits_name(&words.kinds, row.other)
+                && fits_name(&filter.names, row.name)
+                && (filter.ids.is_empty() || filter.ids.contains(&row.number));
+            if is_asked {
+                put(row);
+            }
+        }),
         Entity::Wckey => {
             let named = |key: &&model::accounts::Wckey| {
                 fits(&filter.names, &key.name) && fits(&filter.users, &key.user) && fits(&filter.clusters, &key.cluster)
@@ -192,15 +214,15 @@ fn fits_name(wanted: &std::collections::BTreeSet<String>, value: &str) -> bool {
 }
 
 fn passes(all: &Accounts, words: &Words, filter: &EntityFilter, one: &Association) -> bool {
-    let is_default =
-        || all.users.get(&one.user).is_some_and(|user| user.default_account_in(&one.cluster) == one.account);
+    let is_default = || {
+        all.users.get(&one.user).is_some_and(|user| user.default_account_in(&one.cluster) == one.account)
+            && one.partition.is_empty()
+    };
     let by_account = match words.with_sub_accounts && !filter.accounts.is_empty() {
         true => all.lineage(one.id).any(|above| above.is_account() && filter.accounts.contains(&above.account)),
         false => fits(&filter.accounts, &one.account),
     };
     by_account
-        && fits(&filter.names, &one.account)
-        && fits(&words.ids, &one.id.to_string())
         && (!words.only_defaults || is_default())
         && EntityFilter { accounts: Default::default(), ..filter.clone() }.passes_association(all, one)
 }
@@ -213,10 +235,10 @@ fn accounts<'a>(
     put: &mut impl FnMut(Row<'a>),
 ) {
     for account in all.accounts.values().filter(|account| filter.passes_account(account)) {
-        let of_account = |one: &&Association| one.account == account.name && fits(&filter.clusters, &one.cluster);
+        let of_account = |one: &&Association| one.account == account.name && filter.passes_association(all, one);
         let mut places: Vec<&Association> = all.associations.values().filter(of_account).collect();
         if !with_associations {
-            if filter.clusters.is_empty() || !places.is_empty() {
+            if !filter.asks_for_places() && filter.users.is_empty() || !places.is_empty() {
                 put(Row { account: Some(account), ..blank });
             }
             continue;
@@ -228,18 +250,23 @@ fn accounts<'a>(
 
 fn users<'a>(
     all: &'a Accounts,
+    words: &Words,
     filter: &EntityFilter,
     with_associations: bool,
     blank: Row<'a>,
     put: &mut impl FnMut(Row<'a>),
 ) {
-    for user in all.users.values().filter(|user| filter.passes_user(user)) {
+    let has_key = |user: &&model::accounts::User| {
+        words.wckeys.is_empty()
+            || all.wckeys.iter().any(|key| key.user == user.name && words.wckeys.contains(&key.name))
+    };
+    for user in all.users.values().filter(|user| filter.passes_user(user)).filter(has_key) {
         let of_user = |one: &&Association| one.user == user.name && filter.passes_association(all, one);
         let mut places = all.associations.values().filter(of_user);
         if !with_associations {
             // Somebody who has no place here is shown with the default of another cluster.
             let elsewhere = user.elsewhere.keys().next().filter(|_| user.default_account.is_empty());
-            let is_shown = filter.clusters.is_empty() && filter.accounts.is_empty() || places.next().is_some();
+            let is_shown = !filter.asks_for_places() || places.next().is_some();
             if is_shown {
                 put(Row { user: Some(user), default_in: elsewhere.map(String::as_str), ..blank });
             }

@@ -199,6 +199,9 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             for (key, value) in words.told.iter().filter(|(key, _)| !of_user(key)) {
                 line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
             }
+            // The first by name becomes a new user's own, unless another is named.
+            let mut accounts = accounts;
+            accounts.sort();
             let users = Change::AddUsers { names: names.clone(), accounts, partitions, edits, clusters: named(words) };
             let only_keys = words.accounts.is_empty() && associations_are_none;
             let change = match words.wckeys.is_empty() {
@@ -323,6 +326,10 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             }
             Ok((Change::ModifyAccounts { filter, edits }, text))
         }
+        Entity::User if !words.wckeys.is_empty() => refused(&format!(
+            " Unknown condition: wckeys={}\n Use keyword 'set' to modify value",
+            words.wckeys.join(",")
+        )),
         Entity::User => {
             let chosen = all.chosen_users(&filter);
             if chosen.is_empty() {
@@ -344,8 +351,7 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             Ok((Change::ModifyUsers { filter, edits }, text))
         }
         Entity::Qos => {
-            let chosen: Vec<&String> =
-                all.qos.keys().filter(|name| filter.names.is_empty() || filter.names.contains(*name)).collect();
+            let chosen = all.chosen_qos(&filter);
             if chosen.is_empty() {
                 return nothing();
             }
@@ -354,11 +360,7 @@ pub fn modify(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             Ok((Change::ModifyQos { filter, edits }, text))
         }
         Entity::Cluster => {
-            let is_named = |name: &&str| {
-                words.filter.names.is_empty()
-                    || words.filter.names.iter().any(|named| named.eq_ignore_ascii_case(cluster.shown(name)))
-            };
-            let chosen: Vec<&str> = cluster.all(all).into_iter().filter(is_named).collect();
+            let chosen = cluster.chosen(all, words);
             if chosen.is_empty() {
                 return nothing();
             }
@@ -443,7 +445,7 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             if chosen.is_empty() {
                 return nothing();
             }
-            if filter.accounts.is_empty() && filter.clusters.is_empty() {
+            if !filter.asks_for_places() {
                 let mut users: Vec<&str> = chosen.iter().map(|id| all.associations[id].user.as_str()).collect();
                 users.sort();
                 users.dedup();
@@ -476,7 +478,7 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             Ok((Change::DeleteUsers { filter }, text))
         }
         Entity::Qos => {
-            let names: Vec<String> = filter.names.iter().filter(|name| all.qos.contains_key(*name)).cloned().collect();
+            let names = all.chosen_qos(&filter);
             if names.is_empty() {
                 return nothing();
             }
@@ -515,8 +517,8 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
             Ok((Change::DeleteWckeys { names: list(&filter.names), users: list(&filter.users), clusters }, text))
         }
         Entity::Cluster => {
-            let is_there = |name: &&String| all.cluster_known_as(&cluster.name, name).is_some();
-            let names: Vec<String> = filter.names.iter().filter(is_there).cloned().collect();
+            let chosen = cluster.chosen(all, words);
+            let names: Vec<String> = chosen.into_iter().map(|name| cluster.shown(name).to_string()).collect();
             if names.is_empty() {
                 return nothing();
             }
@@ -540,6 +542,7 @@ fn heirs(all: &Accounts, chosen: &[AssociationId], edits: &[Edit]) -> Vec<Associ
         Field::MaxTresPerNode => one.limits.max_tres_per_node.is_empty(),
         Field::MaxTresMins => one.limits.max_tres_mins.is_empty(),
         Field::MaxTresRunMins => one.limits.max_tres_run_mins.is_empty(),
+        Field::Priority => one.limits.priority.is_none(),
         Field::DefaultQos => one.default_qos.is_empty(),
         Field::Qos => one.qos.is_none(),
         _ => false,

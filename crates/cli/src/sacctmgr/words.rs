@@ -5,6 +5,7 @@ use model::accounts::{AdminLevel, Edit, EntityFilter, Field, NamedValue, Shares,
 use model::duration;
 
 use super::Entity;
+use super::conditions::{self, Condition};
 
 /// What the words said.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +27,13 @@ pub struct Words {
     pub without_inherited: bool,
     pub with_sub_accounts: bool,
     pub only_defaults: bool,
-    pub ids: BTreeSet<String>,
+    /// Something was asked for that no cluster here is.
+    pub is_elsewhere: bool,
+    pub classifications: BTreeSet<String>,
+    /// Kinds of resources.
+    pub kinds: BTreeSet<String>,
+    /// With what a federation makes of a cluster.
+    pub with_federations: bool,
     /// Keys that new users get.
     pub wckeys: Vec<String>,
 }
@@ -36,39 +43,6 @@ pub struct Words {
 pub enum Begin {
     Conditions,
     Values,
-}
-
-/// Keys that choose entities.
-const CONDITIONS: &[(&str, usize, Condition)] = &[
-    ("accounts", 2, Condition::Accounts),
-    ("accts", 4, Condition::Accounts),
-    ("ids", 2, Condition::Ids),
-    ("adminlevel", 2, Condition::AdminLevels),
-    ("clusters", 1, Condition::Clusters),
-    ("defaultaccount", 8, Condition::DefaultAccounts),
-    ("descriptions", 3, Condition::Descriptions),
-    ("names", 1, Condition::Names),
-    ("organizations", 1, Condition::Organizations),
-    ("parents", 4, Condition::Parents),
-    ("partitions", 4, Condition::Partitions),
-    ("qoslevel", 1, Condition::Qos),
-    ("users", 1, Condition::Users),
-];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition {
-    Ids,
-    Accounts,
-    AdminLevels,
-    Clusters,
-    DefaultAccounts,
-    Descriptions,
-    Names,
-    Organizations,
-    Parents,
-    Partitions,
-    Qos,
-    Users,
 }
 
 /// How a value is read.
@@ -114,6 +88,7 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("grpwall", 4, Field::GrpWall, Kind::Minutes),
     ("limitfactor", 2, Field::LimitFactor, Kind::Thousandths),
     ("maxcpuminsperjob", 7, Field::MaxTresMins, Kind::Single("cpu")),
+    ("maxcpurunmins", 10, Field::MaxTresRunMins, Kind::Single("cpu")),
     ("maxcpusperuser", 11, Field::MaxTresUser, Kind::Single("cpu")),
     ("maxcpuspu", 9, Field::MaxTresUser, Kind::Single("cpu")),
     ("maxcpusperjob", 6, Field::MaxTres, Kind::Single("cpu")),
@@ -165,7 +140,7 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("usagethreshold", 6, Field::UsageThreshold, Kind::Thousandths),
 ];
 
-fn is_begin(word: &str, of: &str, least: usize) -> bool {
+pub(super) fn is_begin(word: &str, of: &str, least: usize) -> bool {
     let word = word.to_lowercase();
     word.len() >= least.min(of.len()) && of.starts_with(&word)
 }
@@ -174,6 +149,7 @@ fn is_begin(word: &str, of: &str, least: usize) -> bool {
 pub fn read(entity: Entity, words: &[String], mut begin: Begin) -> Result<Words, Vec<String>> {
     let mut read = Words::default();
     let mut wrong = Vec::new();
+    let of_places = entity == Entity::Association;
     for word in words {
         let lower = word.to_lowercase();
         match lower.as_str() {
@@ -181,13 +157,13 @@ pub fn read(entity: Entity, words: &[String], mut begin: Begin) -> Result<Words,
             "set" => begin = Begin::Values,
             _ if is_begin(&lower, "withassoc", 5) => read.with_associations = true,
             _ if is_begin(&lower, "withcoordinators", 5) => read.with_coordinators = true,
-            _ if is_begin(&lower, "wopinfo", 4) => read.without_inherited = true,
             _ if is_begin(&lower, "wolimits", 3) || is_begin(&lower, "woplimits", 4) => read.without_limits = true,
-            _ if is_begin(&lower, "withsubaccounts", 5) => read.with_sub_accounts = true,
-            _ if is_begin(&lower, "onlydefaults", 4) => read.only_defaults = true,
+            _ if of_places && is_begin(&lower, "wopinfo", 4) => read.without_inherited = true,
+            _ if of_places && is_begin(&lower, "withsubaccounts", 5) => read.with_sub_accounts = true,
+            _ if of_places && is_begin(&lower, "onlydefaults", 4) => read.only_defaults = true,
             // Nothing that was deleted is kept.
             _ if is_begin(&lower, "withdeleted", 5) || is_begin(&lower, "withrawqoslevel", 5) => (),
-            _ if is_begin(&lower, "withfed", 5) || is_begin(&lower, "withclusters", 5) => (),
+            _ if is_begin(&lower, "withfed", 5) && entity == Entity::Cluster => read.with_federations = true,
             "tree" => read.is_tree = true,
             _ => {
                 if let Err(text) = one(entity, word, begin, &mut read) {
@@ -201,9 +177,7 @@ pub fn read(entity: Entity, words: &[String], mut begin: Begin) -> Result<Words,
 
 fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(), String> {
     let Some((key, sign, value)) = split(word) else {
-        // A word alone is a name, or several.
-        read.filter.names.extend(names(word, entity));
-        return Ok(());
+        return conditions::alone(entity, word, read);
     };
     if is_begin(key, "format", 1) && key.len() >= 2 || key.eq_ignore_ascii_case("o") {
         // Nothing is what is usual.
@@ -215,43 +189,26 @@ fn one(entity: Entity, word: &str, begin: Begin, read: &mut Words) -> Result<(),
             unquoted(value).split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
         return Ok(());
     }
-    if entity == Entity::Wckey && is_begin(key, "wckeys", 1) {
-        return add_condition(entity, Condition::Names, value, read);
-    }
     let is_value = |field: &Field| begin == Begin::Values || !chooses(entity, *field);
     let settable = VALUES
         .iter()
         .find(|(name, least, field, _)| is_begin(key, name, *least) && is_value(field) && entity.has(*field));
     if begin == Begin::Values {
-        let condition = find_condition(key).filter(|condition| names_what_is_added(entity, *condition));
+        let condition =
+            conditions::find(entity, key).filter(|condition| conditions::names_what_is_added(entity, *condition));
         return match (condition, settable) {
             (Some(condition), _) if !is_really_a_value(entity, condition) => {
-                add_condition(entity, condition, value, read)
+                conditions::add(entity, condition, value, read)
             }
             (_, Some((_, _, field, kind))) => set(*field, *kind, sign, key, value, read),
-            (Some(condition), None) => add_condition(entity, condition, value, read),
+            (Some(condition), None) => conditions::add(entity, condition, value, read),
             (None, None) => Err(format!(" Unknown option: {word}\n Use keyword 'where' to modify condition")),
         };
     }
-    match find_condition(key) {
-        Some(condition) => add_condition(entity, condition, value, read),
+    match conditions::find(entity, key) {
+        Some(condition) => conditions::add(entity, condition, value, read),
         None if entity == Entity::Association => Err(format!(" Unknown condition: {word}")),
         None => Err(format!(" Unknown condition: {word}\n Use keyword 'set' to modify value")),
-    }
-}
-
-/// When something is added, these say what and where.
-fn names_what_is_added(entity: Entity, condition: Condition) -> bool {
-    match entity {
-        Entity::Account => matches!(condition, Condition::Accounts | Condition::Names | Condition::Clusters),
-        Entity::User => {
-            matches!(
-                condition,
-                Condition::Users | Condition::Names | Condition::Accounts | Condition::Partitions | Condition::Clusters
-            )
-        }
-        Entity::Qos | Entity::Cluster => matches!(condition, Condition::Names | Condition::Clusters),
-        _ => true,
     }
 }
 
@@ -265,43 +222,6 @@ fn chooses(entity: Entity, field: Field) -> bool {
         Entity::User => matches!(field, Field::AdminLevel | Field::DefaultAccount),
         _ => false,
     }
-}
-
-fn find_condition(key: &str) -> Option<Condition> {
-    CONDITIONS.iter().find(|(name, least, _)| is_begin(key, name, *least)).map(|(_, _, condition)| *condition)
-}
-
-fn add_condition(entity: Entity, condition: Condition, value: &str, read: &mut Words) -> Result<(), String> {
-    let values = names(value, entity);
-    if condition == Condition::Accounts {
-        let in_order = unquoted(value).split(',').map(|name| name.trim().to_lowercase());
-        read.accounts.extend(in_order.filter(|name| !name.is_empty()));
-    }
-    let filter = &mut read.filter;
-    let target = match condition {
-        Condition::Ids => &mut read.ids,
-        Condition::Clusters if entity == Entity::Cluster => &mut filter.names,
-        Condition::Accounts if entity == Entity::Account => &mut filter.names,
-        Condition::Users if entity == Entity::User => &mut filter.names,
-        Condition::Accounts => &mut filter.accounts,
-        Condition::Users => &mut filter.users,
-        Condition::Clusters => &mut filter.clusters,
-        Condition::DefaultAccounts => &mut filter.default_accounts,
-        Condition::Descriptions => &mut filter.descriptions,
-        Condition::Names => &mut filter.names,
-        Condition::Organizations => &mut filter.organizations,
-        Condition::Parents => &mut filter.parents,
-        Condition::Partitions => &mut filter.partitions,
-        Condition::Qos => &mut filter.qos,
-        Condition::AdminLevels => {
-            let levels = values.iter().map(|text| AdminLevel::parse(text).ok_or(format!(" Bad admin level: {text}")));
-            filter.admin_levels =
-                levels.map(|level| level.map(|level| level.name().to_string())).collect::<Result<_, _>>()?;
-            return Ok(());
-        }
-    };
-    target.extend(values);
-    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -327,7 +247,7 @@ pub(super) fn unquoted(text: &str) -> &str {
 }
 
 /// Names in a list; accounts, users and QOS are in small letters, as in Slurm.
-fn names(text: &str, entity: Entity) -> BTreeSet<String> {
+pub(super) fn names(text: &str, entity: Entity) -> BTreeSet<String> {
     let keeps_case = matches!(entity, Entity::Wckey);
     let word = |word: &str| if keeps_case { word.to_string() } else { word.to_lowercase() };
     unquoted(text).split(',').map(str::trim).filter(|name| !name.is_empty()).map(word).collect()
@@ -358,7 +278,7 @@ fn set(field: Field, kind: Kind, sign: Sign, key: &str, text: &str, read: &mut W
         Kind::Names => Value::Names(named(field, sign, text)?),
     };
     if field == Field::RawUsage && value != Value::Count(Some(0)) {
-        return Err(" The RawUsage can only be set to 0".into());
+        return Err("sacctmgr: error: Raw usage can only be set to 0 (zero)".into());
     }
     if let (Field::AdminLevel, Value::Text(level)) = (field, &value) {
         AdminLevel::parse(level).ok_or_else(bad)?;

@@ -247,7 +247,17 @@ record! {
         pub admin_levels: BTreeSet<String>,
         pub qos: BTreeSet<String>,
         pub clusters: BTreeSet<String>,
+        /// Numbers of associations, or of qualities of service.
+        pub ids: BTreeSet<u32>,
+        pub default_qos: BTreeSet<String>,
+        pub default_wckeys: BTreeSet<String>,
+        pub preempt_modes: BTreeSet<String>,
     }
+}
+
+/// What people write is compared without regard to case.
+fn passes_text(wanted: &BTreeSet<String>, value: &str) -> bool {
+    wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(value))
 }
 
 fn passes(wanted: &BTreeSet<String>, value: &str) -> bool {
@@ -272,8 +282,8 @@ impl EntityFilter {
     pub fn passes_account(&self, account: &Account) -> bool {
         passes(&self.names, &account.name)
             && passes(&self.accounts, &account.name)
-            && passes(&self.descriptions, &account.description)
-            && passes(&self.organizations, &account.organization)
+            && passes_text(&self.descriptions, &account.description)
+            && passes_text(&self.organizations, &account.organization)
     }
 
     pub fn passes_user(&self, user: &User) -> bool {
@@ -281,15 +291,37 @@ impl EntityFilter {
             && passes(&self.users, &user.name)
             && passes(&self.default_accounts, &user.default_account)
             && passes(&self.admin_levels, user.admin_level.name())
+            && passes_text(&self.default_wckeys, &user.default_wckey)
+    }
+
+    /// Whether it asks for more than who somebody is: only those who have a place can pass then.
+    pub fn asks_for_places(&self) -> bool {
+        let EntityFilter { accounts, partitions, parents, qos, default_qos, clusters, .. } = self;
+        !self.ids.is_empty()
+            || [accounts, partitions, parents, qos, default_qos, clusters].iter().any(|asked| !asked.is_empty())
+    }
+
+    pub fn passes_qos(&self, qos: &Qos) -> bool {
+        let mode = if qos.preempt_mode.is_empty() { "cluster" } else { &qos.preempt_mode };
+        passes(&self.names, &qos.name)
+            && passes_text(&self.descriptions, &qos.description)
+            // They are this cluster's.
+            && passes(&self.clusters, "")
+            && passes(&self.preempt_modes, mode)
+            && (self.ids.is_empty() || self.ids.contains(&qos.id))
     }
 
     pub fn passes_association(&self, all: &Accounts, one: &Association) -> bool {
-        let parent = all.associations.get(&one.parent).map_or("", |parent| parent.account.as_str());
+        // Users have an account, and no parent.
+        let parent = all.associations.get(&one.parent).filter(|_| one.is_account());
+        let parent = parent.map_or("", |parent| parent.account.as_str());
         passes(&self.accounts, &one.account)
             && passes(&self.clusters, &one.cluster)
             && passes(&self.users, &one.user)
             && passes(&self.partitions, &one.partition)
             && passes(&self.parents, parent)
+            && (self.ids.is_empty() || self.ids.contains(&one.id))
+            && (self.default_qos.is_empty() || self.default_qos.contains(&all.default_qos(one.id)))
             && (self.qos.is_empty() || all.allowed_qos(one.id).iter().any(|name| self.qos.contains(name)))
     }
 }
@@ -305,6 +337,11 @@ impl Accounts {
                     .passes_association(self, one)
         };
         self.associations.values().filter(passes).map(|one| one.id).collect()
+    }
+
+    /// The qualities of service that the filter names.
+    pub fn chosen_qos(&self, filter: &EntityFilter) -> Vec<String> {
+        self.qos.values().filter(|qos| filter.passes_qos(qos)).map(|qos| qos.name.clone()).collect()
     }
 
     /// The users' associations that the filter names.

@@ -143,7 +143,7 @@ fn forget_use(cluster: &mut Cluster, change: &Change) {
             if !resets(edits) => {}
         Change::ModifyAccounts { filter, .. } => limits::forget_use_of(cluster, &accounts.chosen_accounts(filter)),
         Change::ModifyUsers { filter, .. } => limits::forget_use_of(cluster, &accounts.chosen_users(filter)),
-        Change::ModifyQos { filter, .. } => limits::forget_use_in(cluster, &set::chosen_qos(&accounts, filter)),
+        Change::ModifyQos { filter, .. } => limits::forget_use_in(cluster, &accounts.chosen_qos(filter)),
         _ => (),
     }
 }
@@ -177,6 +177,11 @@ fn pairs<'a>(first: &'a [String], second: &'a [String]) -> impl Iterator<Item = 
 }
 
 fn good_name(name: &str) -> Result<(), Reject> {
+    // As long as Slurm's database takes them.
+    if name.len() > 255 {
+        let begin: String = name.chars().take(32).collect();
+        return Err(refused(&format!("The name `{begin}…` has more than 255 bytes")));
+    }
     let is_good =
         !name.is_empty() && name.chars().all(|c| !c.is_whitespace() && !c.is_control() && !",=|'\"".contains(c));
     if is_good { Ok(()) } else { Err(refused(&format!("Bad name `{name}`"))) }

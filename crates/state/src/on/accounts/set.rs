@@ -37,7 +37,8 @@ pub(super) fn users(accounts: &mut Accounts, filter: &EntityFilter, edits: &[Edi
     let chosen = accounts.chosen_users(filter);
     let (of_user, of_place): (Vec<&Edit>, Vec<&Edit>) = edits.iter().partition(|edit| is_of_user(edit.field));
     // A user without a place may still be made mighty.
-    let placeless = accounts.users.values().filter(|user| filter.passes_user(user) && filter.accounts.is_empty());
+    let is_asked = |user: &&User| filter.passes_user(user) && !filter.asks_for_places();
+    let placeless = accounts.users.values().filter(is_asked);
     let of_chosen = chosen.iter().map(|id| accounts.associations[id].user.clone());
     let users: BTreeSet<String> = of_chosen.chain(placeless.map(|user| user.name.clone())).collect();
     for name in &users {
@@ -90,13 +91,8 @@ fn rename(accounts: &mut Accounts, users: &BTreeSet<String>, edits: &[Edit]) -> 
     Ok(())
 }
 
-pub(super) fn chosen_qos(accounts: &Accounts, filter: &EntityFilter) -> Vec<String> {
-    let is_chosen = |name: &&String| filter.names.is_empty() || filter.names.contains(*name);
-    accounts.qos.keys().filter(is_chosen).cloned().collect()
-}
-
 pub(super) fn qualities(accounts: &mut Accounts, filter: &EntityFilter, edits: &[Edit]) -> Result<(), Reject> {
-    for name in chosen_qos(accounts, filter) {
+    for name in accounts.chosen_qos(filter) {
         let mut changed = accounts.qos[&name].clone();
         qos(accounts, &mut changed, edits)?;
         accounts.qos.insert(name, changed);
