@@ -17,7 +17,7 @@ mod show;
 mod usage;
 mod utilization;
 
-use options::{Options, Unit};
+use options::{Options, Subject, Unit};
 use reports::{Scene, Sizes};
 
 #[rustfmt::skip]
@@ -177,6 +177,11 @@ fn command(words: &[String], options: &mut Options) -> i32 {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     );
     let clock = Clock::local(std::env::var("SLURM_TIME_FORMAT").ok().as_deref(), now);
+    options.subject = match report {
+        Report::Sizes(_) => Subject::Jobs,
+        Report::Reservations => Subject::Reservations,
+        _ => Subject::Others,
+    };
     words.iter().skip(2).for_each(|word| options.word(word, &clock));
     if matches!(report, Report::Sizes(_)) && options.tres.as_ref().is_some_and(|list| list.len() > 1) {
         eprintln!(" Job report only supports a single --tres type.\n Generate a separate report for each TRES type.");

@@ -1,5 +1,6 @@
 //! The options of `sreport` and the words after a report.
 use model::Timestamp;
+use model::reservation::Flag;
 use model::when::{self, Lean};
 
 use super::usage::Period;
@@ -35,6 +36,15 @@ impl Unit {
     }
 }
 
+/// What a report is about: each has conditions of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    Jobs,
+    Reservations,
+    #[default]
+    Others,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     pub no_heading: bool,
@@ -57,6 +67,16 @@ pub struct Options {
     pub groups_accounts: bool,
     pub top_count: usize,
     pub grouping: Vec<u32>,
+    /// Each size that there is has a column of its own.
+    pub is_individual: bool,
+    pub subject: Subject,
+    pub nodes: Vec<String>,
+    pub gids: Vec<u32>,
+    pub jobs: Vec<u32>,
+    /// Words of reservations.
+    pub flags: Vec<String>,
+    /// Something was asked for that nothing has here.
+    pub is_nothing: bool,
     pub prints_job_count: bool,
     pub is_flat: bool,
     pub account_as_parent: bool,
@@ -80,6 +100,7 @@ impl Options {
         let begins = |of: &str, least: usize| key.len() >= least && of.starts_with(&key);
         let list = || value.split(',').map(|one| one.trim().to_string()).filter(|one| !one.is_empty());
         let lower = || list().map(|one| one.to_lowercase());
+        let (is_job, is_reservation) = (self.subject == Subject::Jobs, self.subject == Subject::Reservations);
         match key.as_str() {
             "where" => (),
             _ if begins("all_clusters", 1) && !begins("accounts", 2) => (),
@@ -90,21 +111,59 @@ impl Options {
             _ if begins("end", 1) => self.end = self.moment(&value, clock).or(self.end),
             _ if begins("flatview", 2) => self.is_flat = true,
             _ if begins("format", 1) => self.format = Some(value.clone()),
-            "grouping" => self.grouping = list().filter_map(|one| one.parse().ok()).collect(),
+            "grouping" if value.eq_ignore_ascii_case("individual") => self.is_individual = true,
+            "grouping" => self.grouping = self.numbers(&value, "Grouping"),
             _ if begins("group", 1) => self.groups_accounts = true,
+            _ if is_job && begins("gid", 2) => {
+                let numbers = self.numbers(&value, "Gid");
+                self.gids.extend(numbers);
+            }
+            _ if is_job && begins("jobs", 1) => {
+                let numbers = self.numbers(&value, "Jobs");
+                self.jobs.extend(numbers);
+            }
+            _ if (is_job || is_reservation) && begins("nodes", 2) => {
+                self.nodes.extend(model::hostlist::expand(&value).unwrap_or_default());
+            }
+            // No reservation has a number.
+            _ if is_reservation && begins("ids", 1) => self.is_nothing = true,
+            _ if is_reservation && begins("flags", 2) => {
+                for word in list() {
+                    match Flag::parse(&word) {
+                        Some(flag) => self.flags.push(flag.word().to_string()),
+                        None => self.complain(format!("sreport: error: Error parsing flags {word}.  _set_resv_cond")),
+                    }
+                }
+            }
             _ if begins("names", 1) => self.names.extend(list()),
             _ if begins("partitions", 2) => self.partitions.extend(list()),
             _ if begins("printjobcount", 2) => self.prints_job_count = true,
             _ if begins("tree", 2) => self.is_tree = true,
-            _ if begins("topcount", 2) => self.top_count = value.parse().unwrap_or(self.top_count),
+            _ if begins("topcount", 2) => match value.parse() {
+                Ok(count) => self.top_count = count,
+                Err(_) => self.complain(format!("sreport: error: Invalid value for TopCount ({value})")),
+            },
             _ if begins("tres", 2) => self.tres = Some(lower().collect()),
             _ if begins("users", 1) => self.users.extend(list()),
             _ if begins("wckeys", 1) => self.wckeys.extend(list()),
-            _ => {
-                self.complaints.push(format!(" Unknown condition: {word}\nUse keyword set to modify value"));
-                self.failed = true;
+            _ => self.complain(format!(" Unknown condition: {word}\nUse keyword set to modify value")),
+        }
+    }
+
+    fn complain(&mut self, text: String) {
+        self.complaints.push(text);
+        self.failed = true;
+    }
+
+    fn numbers(&mut self, list: &str, what: &str) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word.parse() {
+                Ok(number) => numbers.push(number),
+                Err(_) => self.complain(format!("sreport: error: Invalid value for {what} ({word})")),
             }
         }
+        numbers
     }
 
     fn moment(&mut self, text: &str, clock: &Clock) -> Option<Timestamp> {
@@ -142,6 +201,36 @@ impl Options {
                 first.iter().cloned().chain(others).collect()
             }
             Some(list) => list.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(subject: Subject, words: &[&str]) -> Options {
+        let clock = Clock::local(None, Timestamp::from_secs(1_000_000));
+        let mut options = Options { subject, top_count: 10, ..Options::default() };
+        words.iter().for_each(|word| options.word(word, &clock));
+        options
+    }
+
+    #[test]
+    fn each_report_has_conditions_of_its_own() {
+        let jobs = read(Subject::Jobs, &["nodes=n[1-2]", "gid=0", "jobs=7,8", "grouping=individual"]);
+        assert_eq!((jobs.nodes.len(), &jobs.gids[..], &jobs.jobs[..]), (2, &[0][..], &[7, 8][..]));
+        assert!(jobs.is_individual && !jobs.failed);
+        let kept = read(Subject::Reservations, &["nodes=n1", "flags=maint"]);
+        assert_eq!((kept.nodes, kept.flags, kept.failed), (vec!["n1".into()], vec!["MAINT".into()], false));
+        for (subject, word, told) in [
+            (Subject::Others, "nodes=n1", " Unknown condition: nodes=n1\nUse keyword set to modify value"),
+            (Subject::Reservations, "flags=x", "sreport: error: Error parsing flags x.  _set_resv_cond"),
+            (Subject::Others, "topcount=x", "sreport: error: Invalid value for TopCount (x)"),
+            (Subject::Jobs, "grouping=x", "sreport: error: Invalid value for Grouping (x)"),
+        ] {
+            let options = read(subject, &[word]);
+            assert_eq!((options.complaints, options.failed), (vec![told.to_string()], true), "{word}");
         }
     }
 }

@@ -3,9 +3,10 @@ use std::collections::BTreeMap;
 
 use model::accounts::Accounts;
 use model::config::Config;
-use model::{Reservation, Timestamp};
+use model::history::JobChoice;
+use model::{JobId, Reservation, Timestamp};
 
-use super::options::Options;
+use super::options::{Options, Subject};
 use super::show::{Cell, Field, wide};
 use super::usage::{self, Amounts, Part, Period};
 use crate::zone::Clock;
@@ -33,7 +34,7 @@ const USERS_FIRST: &[&str] = &["cluster", "login", "proper", "account", "tresnam
 
 fn field(name: &'static str, title: &str, width: i32) -> Field {
     let wide = if matches!(width, 8 | 13 | 20) && !matches!(name, "account") { wide(width) } else { 0 };
-    Field { name, title: title.into(), width, wide }
+    Field { name, title: title.into(), width, wide, is_always: false }
 }
 
 /// Columns by name, title and width.
@@ -172,7 +173,7 @@ impl Scene<'_> {
     }
 
     fn usage_fields(&self, name: &'static str, title: &str, width: i32) -> Vec<Field> {
-        let own = Field { name, title: title.into(), width, wide: 0 };
+        let own = Field { name, title: title.into(), width, wide: 0, is_always: false };
         let [cluster, energy] = [("cluster", "Cluster", 9), ("energy", "Energy", 8)];
         let [login, proper] = [("login", "Login", 9), ("proper", "Proper Name", 15)];
         let [tres, used] = [("tresname", "TRES Name", 14), ("used", "Used", 8)];
@@ -281,20 +282,25 @@ impl Scene<'_> {
 
     /// What jobs of each size used, or how many there were.
     pub fn sizes(&self, by: Sizes) -> Result<String, String> {
-        let mut bounds = match self.options.grouping.is_empty() {
-            true => vec![50, 250, 500, 1000],
-            false => self.options.grouping.clone(),
+        let is_individual = self.options.is_individual;
+        let mut bounds = match (is_individual, self.options.grouping.is_empty()) {
+            (true, _) => self.sizes_of_jobs(),
+            (false, true) => vec![50, 250, 500, 1000],
+            (false, false) => self.options.grouping.clone(),
         };
         bounds.sort_unstable();
         bounds.dedup();
+        // Jobs of one size are in the group behind its bound: nothing is before the first.
+        let first = usize::from(is_individual);
+        let counted = self.tres().first().cloned().unwrap_or_else(|| "cpu".into());
         let mut sums: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for part in self.parts.iter().filter(|part| !part.used.is_empty() && self.is_meant(part)) {
             let Some(name) = self.size_owner(part, by) else { continue };
-            let group = bounds.iter().take_while(|bound| part.n_cpus >= **bound).count();
-            let groups = sums.entry(name).or_insert_with(|| vec![0; bounds.len() + 1]);
+            let group = bounds.iter().take_while(|bound| part.n_cpus >= **bound).count() - first;
+            let groups = sums.entry(name).or_insert_with(|| vec![0; bounds.len() + 1 - first]);
             groups[group] += match self.options.prints_job_count {
                 true => 1,
-                false => part.used.get("cpu").copied().unwrap_or(0),
+                false => part.used.get(&counted).copied().unwrap_or(0),
             };
         }
         let all: u64 = sums.values().flatten().sum();
@@ -303,19 +309,21 @@ impl Scene<'_> {
             Sizes::AccountAndWckey => ("Account", "account", -20),
             Sizes::Wckey => ("Wckey", "wckey", 9),
         };
-        let mut fields = vec![field("cluster", "Cluster", 9), Field { name, title: title.into(), width, wide: 0 }];
+        let mut fields =
+            vec![field("cluster", "Cluster", 9), Field { name, title: title.into(), width, wide: 0, is_always: false }];
         let group_names =
             ["g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "g9", "g10", "g11", "g12", "g13", "g14", "g15"];
-        let n_groups = (bounds.len() + 1).min(group_names.len());
+        let n_groups = (bounds.len() + 1 - first).min(group_names.len());
         for (place, group) in group_names.iter().enumerate().take(n_groups) {
             let from = if place == 0 { 0 } else { bounds[place - 1] };
             let title = match bounds.get(place) {
+                Some(bound) if is_individual => format!("{bound} CPUs"),
                 Some(bound) => format!("{from}-{} CPUs", bound.saturating_sub(1)),
                 None => format!(">= {from} CPUs"),
             };
-            fields.push(Field { name: group, title, width: 13, wide: wide(13) });
+            fields.push(Field { name: group, title, width: 13, wide: wide(13), is_always: true });
         }
-        fields.push(field("percent", "% of cluster", 12));
+        fields.push(Field { is_always: true, ..field("percent", "% of cluster", 12) });
         let mut rows = Vec::new();
         for (owner, groups) in &sums {
             let total: u64 = groups.iter().sum();
@@ -336,6 +344,11 @@ impl Scene<'_> {
         let title = if by == Sizes::Wckey { "Job Sizes by Wckey" } else { "Job Sizes" };
         let heading = self.options.heading(title, self.period, true, &unit, self.clock);
         self.under(heading, &fields, &usual, &rows)
+    }
+
+    /// How many CPUs jobs had.
+    fn sizes_of_jobs(&self) -> Vec<u32> {
+        self.parts.iter().filter(|part| self.is_meant(part)).map(|part| part.n_cpus).collect()
     }
 
     /// In whose row a job is counted.
@@ -360,7 +373,10 @@ impl Scene<'_> {
     }
 
     fn is_meant(&self, part: &Part) -> bool {
-        !part.used.is_empty() && (self.options.users.is_empty() || self.options.users.contains(&part.user))
+        let Options { users, wckeys, .. } = self.options;
+        !part.used.is_empty()
+            && (users.is_empty() || users.contains(&part.user))
+            && (wckeys.is_empty() || wckeys.contains(&part.wckey))
     }
 
     fn is_in_accounts(&self, part: &Part) -> bool {
@@ -408,6 +424,12 @@ pub fn query(period: Period, options: &Options) -> model::history::HistoryQuery 
         after: Some(period.start),
         before: Some(period.end.max(Timestamp(period.start.0 + 1))),
         partitions: options.partitions.clone(),
+        jobs: options.jobs.iter().map(|id| JobChoice { job: JobId(*id), ..JobChoice::default() }).collect(),
+        gids: options.gids.clone(),
+        nodes: match options.subject {
+            Subject::Jobs => options.nodes.iter().map(|node| node.as_str().into()).collect(),
+            _ => Vec::new(),
+        },
         with_duplicates: true,
         for_usage: true,
         ..Default::default()

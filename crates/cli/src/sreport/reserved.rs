@@ -6,6 +6,7 @@ use model::accounts::Association;
 use model::config::NamedNode;
 use model::reservation::Flag;
 
+use super::options::Options;
 use super::reports::{Scene, fields, text};
 use super::show::Cell;
 use super::usage::{self, Amounts};
@@ -80,7 +81,16 @@ impl Scene<'_> {
     pub fn reservations(&self) -> Result<String, String> {
         let names = &self.options.names;
         let mut rows = Vec::new();
-        for one in self.kept().filter(|one| names.is_empty() || names.contains(&one.name)) {
+        let Options { nodes, flags, .. } = self.options;
+        let is_asked = |one: &&Reservation| {
+            !self.options.is_nothing
+                && (names.is_empty() || names.contains(&one.name))
+                && (nodes.is_empty() || one.nodes.iter().any(|node| nodes.iter().any(|asked| asked == node.as_str())))
+                && flags.iter().all(|word| one.flags.iter().any(|flag| flag.word() == word))
+        };
+        for one in self.kept().filter(is_asked) {
+            let places: Vec<String> = self.entitled(one).iter().map(|place| place.id.to_string()).collect();
+            let own_flags: Vec<&str> = one.flags.iter().map(|flag| flag.word()).collect();
             let (total, allocated) = self.used_of(one);
             let secs = (one.end - one.start).secs();
             rows.push(vec![
@@ -93,10 +103,14 @@ impl Scene<'_> {
                 ("idle", Cell::Secs(total - allocated, total)),
                 ("nodes", text(&model::hostlist::compress(one.nodes.iter().map(|node| node.as_str())))),
                 ("totaltime", text(&model::duration::show(secs))),
+                ("associations", text(&places.join(","))),
+                ("flags", text(&own_flags.join(","))),
             ]);
         }
         let fields = fields(&[
             ("allocated", "Allocated", 20),
+            ("associations", "Associations", 15),
+            ("flags", "Flags", 20),
             ("cluster", "Cluster", 9),
             ("end", "End", 19),
             ("idle", "Idle", 20),

@@ -22,6 +22,8 @@ pub struct Field {
     pub width: i32,
     /// The width when a percentage stands beside the number; 0: the same.
     pub wide: i32,
+    /// Shown whatever is asked for, behind it.
+    pub is_always: bool,
 }
 
 pub const fn wide(width: i32) -> i32 {
@@ -72,13 +74,29 @@ impl Options {
                     && !name.is_empty()
             };
             let is_it = |field: &&Field| field.name.eq_ignore_ascii_case(name);
-            match fields.iter().find(is_it).or_else(|| fields.iter().find(begins)) {
+            // `accounts` is the column `account`.
+            let is_several = |field: &&Field| {
+                name.len() == field.name.len() + 1 && {
+                    let (one, end) = name.split_at(name.len() - 1);
+                    field.name.eq_ignore_ascii_case(one) && end.eq_ignore_ascii_case("s")
+                }
+            };
+            let by_beginning = || fields.iter().find(begins).or_else(|| fields.iter().find(is_several));
+            match fields.iter().find(is_it).or_else(by_beginning) {
                 Some(field) => {
                     let is_wide = self.unit.has_both() && field.wide > 0;
                     chosen.push((field, width.unwrap_or(if is_wide { field.wide } else { field.width })));
                 }
                 None => complaint = Some(format!(" Unknown field '{name}'")),
             }
+        }
+        if self.format.is_some() {
+            let always = fields.iter().filter(|field| field.is_always);
+            chosen.extend(
+                always.map(|field| {
+                    (field, if self.unit.has_both() && field.wide > 0 { field.wide } else { field.width })
+                }),
+            );
         }
         let columns = chosen.iter().map(|(field, width)| Column::new(&field.title, *width)).collect();
         let style = match (self.parsable, self.parsable2) {

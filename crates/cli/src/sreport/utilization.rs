@@ -34,6 +34,8 @@ impl Scene<'_> {
                 ("plndown", cell(maintained)),
                 ("idle", cell(total - allocated - down - maintained - planned)),
                 ("planned", cell(planned)),
+                ("reserved", cell(planned)),
+                ("overcommitted", cell(used.get(name).copied().unwrap_or(0).saturating_sub(total))),
                 ("reported", Cell::Secs(total, total.max(whole))),
             ]
         };
@@ -48,6 +50,8 @@ impl Scene<'_> {
             ("planneddown", "PLND Down", 8),
             ("plndown", "PLND Down", 8),
             ("planned", "Planned", 8),
+            ("reserved", "Planned", 8),
+            ("overcommitted", "Over Comm", 9),
             ("reported", "Reported", 8),
             ("trescount", "TRES Count", 10),
             ("tresname", "TRES Name", 14),
