@@ -88,7 +88,9 @@ const TABLE: &[(&str, &str, Needs, [bool; 5])] = &[
     ("ChangeAccounts", "sacctmgr -i add coordinator account=chem names=u{role}", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i delete coordinator account=chem names=u{role}", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i delete user ubin account=chem && sacctmgr -i add user ubin account=chem", Needs::Nothing, [false, true, true, true, false]),
-    ("ChangeAccounts", "sacctmgr -i delete account below{role}",  Needs::Nothing, [false, true,  true,  true, false]),
+    ("ChangeAccounts", "sacctmgr -i delete account below{role}",  Needs::Nothing, [false, false, true,  true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify user ubin set qos+=normal where account=chem", Needs::Nothing, [false, true, true, true, false]),
+    ("ChangeAccounts", "sacctmgr -i modify user ubin set qos+=special where account=chem", Needs::Nothing, [false, false, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i delete account beside{role}", Needs::Nothing, [false, false, true,  true, false]),
     ("ChangeAccounts", "sacctmgr -i add wckey name=w{role} user=daemon", Needs::Nothing, [false, false, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i delete wckey name=w{role}",   Needs::Nothing, [false, false, true,  true, false]),
@@ -135,6 +137,7 @@ fn tree(cluster: &Cluster) {
     cluster.ok("sacctmgr -i add coordinator account=chem names=bin");
     cluster.ok("sacctmgr -i modify user sys set adminlevel=operator");
     cluster.ok("sacctmgr -i modify user games set adminlevel=administrator");
+    cluster.ok("sacctmgr -i add qos special");
 }
 
 /// What the rows change or take away.

@@ -1,5 +1,5 @@
 //! What was used, who has used less than their share, and what that makes of priorities.
-use model::accounts::{Change, Edit, Field, NamedValue, Shares, Value};
+use model::accounts::{AdminLevel, Change, Edit, EntityFilter, Field, NamedValue, Shares, Value};
 use model::priority::PriorityKind;
 use model::spec::{JobSpec, TimeLimit};
 use model::time::Span;
@@ -448,4 +448,81 @@ fn running_jobs_are_weighed_again_only_where_the_site_wants_it() {
             assert!((f64::from(after.priority) - expected).abs() <= 1.0, "{expected}, not {}", after.priority);
         }
     }
+}
+
+/// Whoever is asked for by a place, a number or a description is meant, and nobody else.
+#[test]
+fn a_change_reaches_those_who_were_asked_for() {
+    let mut lab = tree(Span(0));
+    let words = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    let partitions = vec!["debug".to_string()];
+    change(
+        &mut lab,
+        Change::AddUsers {
+            names: vec!["daemon".into()],
+            accounts: vec!["a1".into()],
+            partitions,
+            edits: Vec::new(),
+            clusters: Vec::new(),
+        },
+    );
+    let level = |text: &str| vec![Edit { field: Field::AdminLevel, value: Value::Text(text.into()) }];
+    let filter = EntityFilter { partitions: words(&["debug"]), ..Default::default() };
+    change(&mut lab, Change::ModifyUsers { filter, edits: level("operator") });
+    let mighty: Vec<String> = (lab.cluster.accounts().users.values())
+        .filter(|user| user.admin_level == AdminLevel::Operator)
+        .map(|user| user.name.clone())
+        .collect();
+    assert_eq!(mighty, ["daemon"]);
+    for (name, description) in [("q1", "one"), ("q2", "two")] {
+        let edits = vec![Edit { field: Field::Description, value: Value::Text(description.into()) }];
+        change(&mut lab, Change::AddQos { names: vec![name.into()], edits });
+    }
+    let id = lab.cluster.accounts().qos["q2"].id;
+    let asked = [
+        EntityFilter { ids: [id].into(), ..Default::default() },
+        EntityFilter { descriptions: words(&["ONE"]), ..Default::default() },
+        EntityFilter { preempt_modes: words(&["requeue"]), ..Default::default() },
+        EntityFilter { clusters: words(&["elsewhere"]), ..Default::default() },
+    ];
+    for (number, filter) in (10..).zip(asked) {
+        let edits = vec![Edit { field: Field::Priority, value: Value::Count(Some(number)) }];
+        change(&mut lab, Change::ModifyQos { filter, edits });
+    }
+    let priorities = ["normal", "q1", "q2"].map(|name| lab.cluster.accounts().qos[name].priority);
+    assert_eq!(priorities, [0, 11, 10]);
+}
+
+/// Coordinators give others nothing that they may not use themselves, and nobody takes over what another may do.
+#[test]
+fn rights_cannot_be_given_that_one_does_not_have() {
+    let mut lab = tree(Span(0));
+    change(&mut lab, Change::AddQos { names: vec!["high".into()], edits: Vec::new() });
+    change(&mut lab, Change::AddCoordinators { accounts: vec!["a11".into()], users: vec!["ann".into()] });
+    let set = |field, value| vec![Edit { field, value }];
+    let level = set(Field::AdminLevel, Value::Text("operator".into()));
+    change(&mut lab, Change::ModifyUsers { filter: one("nobody"), edits: level });
+    let give = |name: &str| set(Field::Qos, Value::Names(NamedValue::Changes(vec![(true, name.into())])));
+    let of = |name: &str| EntityFilter { accounts: ["a11".to_string()].into(), ..one(name) };
+    let mut by = |name: &str, change: Change| {
+        lab.apply(ALICE, Command::ChangeAccounts { change: Box::new(change), by_name: name.into() }).map(drop)
+    };
+    let modify = |filter, edits| Change::ModifyUsers { filter, edits };
+    assert_eq!(by("ann", modify(of("nobody"), give("normal"))), Ok(()));
+    assert_eq!(by("ann", modify(of("nobody"), give("high"))), Err(Reject::NotPermitted));
+    assert_eq!(by("nobody", modify(of("ann"), give("high"))), Ok(()));
+    assert_eq!(by("ann", modify(of("nobody"), give("high"))), Ok(()));
+    let rename = || set(Field::NewName, Value::Text("other".into()));
+    assert_eq!(by("ann", modify(of("ann"), rename())), Err(Reject::NotPermitted));
+    assert_eq!(by("nobody", modify(one("nobody"), rename())), Err(Reject::NotPermitted));
+    assert_eq!(by("nobody", modify(one("daemon"), rename())), Ok(()));
+    let delete = |name: &str| Change::DeleteAccounts { filter: one(name) };
+    assert_eq!(by("ann", delete("a11")), Err(Reject::NotPermitted));
+    let long = Change::AddAccounts {
+        names: vec!["x".repeat(256)],
+        parent: "root".into(),
+        edits: Vec::new(),
+        clusters: Vec::new(),
+    };
+    assert!(matches!(by("nobody", long), Err(Reject::Accounts(_))), "a name that is too long");
 }

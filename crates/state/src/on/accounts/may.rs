@@ -1,15 +1,16 @@
 //! Who may change which accounts.
-use model::accounts::{Accounts, AdminLevel, AssociationId, Change, Edit, Field};
+use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Edit, Field, User, Value};
 use model::{Caller, Reject};
 
-/// Administrators may do everything, operators everything but make others as mighty; coordinators what is below their accounts.
+/// Administrators may do everything, operators everything but make others as mighty; coordinators what is below their accounts, but not
+/// what they may not use themselves.
 pub(super) fn check(accounts: &Accounts, by: Caller, by_name: &str, change: &Change) -> Result<(), Reject> {
     let level = accounts.users.get(by_name).map_or(AdminLevel::None, |user| user.admin_level);
     if by.uid == 0 || level == AdminLevel::Administrator || (by.is_admin && level != AdminLevel::Operator) {
         return Ok(());
     }
     let is_fine = match level {
-        AdminLevel::Operator => may_operator(change),
+        AdminLevel::Operator => may_operator(accounts, change),
         _ => may_coordinator(accounts, by_name, change),
     };
     if is_fine { Ok(()) } else { Err(Reject::NotPermitted) }
@@ -45,7 +46,7 @@ fn edits(change: &Change) -> &[Edit] {
 }
 
 /// Clusters, qualities of service, which resources there are, and what was used are administrators' matters, as is who is one.
-fn may_operator(change: &Change) -> bool {
+fn may_operator(accounts: &Accounts, change: &Change) -> bool {
     let is_high = matches!(
         change,
         Change::AddQos { .. }
@@ -57,11 +58,35 @@ fn may_operator(change: &Change) -> bool {
             | Change::AddResources { .. }
             | Change::DeleteResources { .. }
     );
-    !is_high && !sets(edits(change), Field::AdminLevel) && !sets(edits(change), Field::RawUsage)
+    let sets = |field| sets(edits(change), field);
+    !is_high && !sets(Field::AdminLevel) && !sets(Field::RawUsage) && !renames_the_mighty(accounts, change)
+}
+
+/// Whoever has the new name would have what the old one may do.
+fn renames_the_mighty(accounts: &Accounts, change: &Change) -> bool {
+    let Change::ModifyUsers { filter, edits } = change else { return false };
+    let is_mighty = |user: &User| user.admin_level != AdminLevel::None && filter.passes_user(user);
+    sets(edits, Field::NewName) && accounts.users.values().any(is_mighty)
+}
+
+/// Whether a coordinator may use what it lets others use there.
+fn has_what_it_gives(accounts: &Accounts, by_name: &str, edits: &[Edit], there: &[String]) -> bool {
+    let given = edits.iter().filter_map(|edit| match (edit.field, &edit.value) {
+        (Field::Qos, Value::Names(names)) => Some(names.names()),
+        _ => None,
+    });
+    let given: Vec<&String> = given.flatten().collect();
+    let has_all = |account: &String| {
+        let is_own = |one: &&Association| one.is_here() && one.user == by_name && one.account == *account;
+        let own = accounts.associations.values().find(is_own).or_else(|| accounts.account_association(account));
+        let allowed = own.map(|one| accounts.allowed_qos(one.id)).unwrap_or_default();
+        given.iter().all(|name| allowed.contains(*name))
+    };
+    given.is_empty() || there.iter().all(has_all)
 }
 
 fn may_coordinator(accounts: &Accounts, by_name: &str, change: &Change) -> bool {
-    if sets(edits(change), Field::AdminLevel) || sets(edits(change), Field::RawUsage) {
+    if [Field::AdminLevel, Field::RawUsage, Field::NewName].iter().any(|field| sets(edits(change), *field)) {
         return false;
     }
     let coordinates =
@@ -69,26 +94,33 @@ fn may_coordinator(accounts: &Accounts, by_name: &str, change: &Change) -> bool 
     let accounts_of = |ids: Vec<AssociationId>| -> Vec<String> {
         ids.iter().map(|id| accounts.associations[id].account.clone()).collect()
     };
+    let gives_well = |there: &[String]| has_what_it_gives(accounts, by_name, edits(change), there);
     match change {
-        Change::AddAccounts { parent, .. } => accounts.coordinates(by_name, parent),
-        Change::AddUsers { accounts: into, .. } => coordinates(into),
+        Change::AddAccounts { parent, .. } => {
+            accounts.coordinates(by_name, parent) && gives_well(std::slice::from_ref(parent))
+        }
+        Change::AddUsers { accounts: into, .. } => coordinates(into) && gives_well(into),
         Change::AddCoordinators { accounts: of, .. } | Change::DeleteCoordinators { accounts: of, .. } => {
             coordinates(of)
         }
         Change::ModifyAccounts { filter, edits } => {
             // An account goes only where its coordinator has a say too.
             let is_moved_well = edits.iter().all(|edit| match (edit.field, &edit.value) {
-                (Field::Parent, model::accounts::Value::Text(parent)) => accounts.coordinates(by_name, parent),
+                (Field::Parent, Value::Text(parent)) => accounts.coordinates(by_name, parent),
                 _ => true,
             });
-            is_moved_well && coordinates(&accounts_of(accounts.chosen_accounts(filter)))
+            let there = accounts_of(accounts.chosen_accounts(filter));
+            is_moved_well && coordinates(&there) && gives_well(&there)
         }
-        Change::DeleteAccounts { filter } => coordinates(&accounts_of(accounts.chosen_accounts(filter))),
-        Change::ModifyUsers { filter, .. } => coordinates(&accounts_of(accounts.chosen_users(filter))),
+        Change::ModifyUsers { filter, .. } => {
+            let there = accounts_of(accounts.chosen_users(filter));
+            coordinates(&there) && gives_well(&there)
+        }
         Change::DeleteUsers { filter } => {
             !filter.accounts.is_empty() && coordinates(&accounts_of(accounts.chosen_users(filter)))
         }
-        Change::AddQos { .. }
+        Change::DeleteAccounts { .. }
+        | Change::AddQos { .. }
         | Change::ModifyQos { .. }
         | Change::DeleteQos { .. }
         | Change::AddWckeys { .. }
