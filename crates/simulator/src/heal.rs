@@ -43,8 +43,9 @@ pub fn heal(world: &mut World) {
         world.at = world.at + Span::from_secs(5);
         leader::act(world);
         agents::act(world);
-        // A machine that was told to start anew is waited for, until it is given up.
-        if world.cluster.n_jobs() == 0 && world.cluster.next_deadline().is_none() {
+        // A machine that was told to start anew is waited for, until it is given up; then it is brought back like any other.
+        let is_over = world.cluster.n_jobs() == 0 && world.cluster.next_deadline().is_none();
+        if is_over && (world.cluster.nodes().all(|node| node.is_usable()) || round >= N_ROUNDS) {
             break;
         }
         if round == N_ROUNDS / 4 {
@@ -124,7 +125,7 @@ fn check_nothing_is_left(world: &World) {
     assert_eq!(cluster.next_deadline(), None, "seed {seed}: deadlines are left");
     for node in cluster.nodes() {
         assert!(node.jobs.is_empty() && node.used == Default::default(), "seed {seed}: {node:?} is still used");
-        assert!(node.is_usable(), "seed {seed}: {} is not in service: {:?}", node.name, node.phase);
+        assert!(node.is_usable(), "seed {seed}: {} is not in service: {node:?}", node.name);
     }
     for (name, agent) in &world.agents {
         assert!(agent.processes.is_empty(), "seed {seed}: processes are left on {name}: {:?}", agent.processes);
