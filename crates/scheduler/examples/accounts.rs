@@ -4,7 +4,8 @@
 //! cluster, when nothing is new, and after one job has ended, the same everywhere. Jobs have priorities of their own, so that all queues
 //! stand in the same order: what is found to be full, and when, makes more of a difference than any limit. All are copies of one cluster:
 //! two that were filled one after the other lie otherwise in memory, which alone makes up to 28 %. How many jobs each plan starts is told:
-//! where that differs, the plans did not do the same work.
+//! where that differs, the plans did not do the same work. Where limits keep jobs back others start instead, and a pass looks further down
+//! the queue: such a plan is compared with one in which nothing is enforced and the jobs that are kept back are not there.
 #![allow(clippy::disallowed_types, reason = "measures time; not part of the scheduler")]
 use std::time::Duration;
 
@@ -90,13 +91,17 @@ fn main() {
 
     let enforce = full.config().accounting.enforce;
     configure(&mut full, enforce, 1001);
-    let clusters = [plain, full, own, qos, limited, qos_limited];
+    let without_tenth = only_first_jobs(&plain, |who| who % 10 == 0);
+    let without_others = only_first_jobs(&plain, |_| true);
+    let clusters = [plain, full, own, qos, limited, qos_limited, without_tenth, without_others];
     compare("a full plan of the empty cluster", clusters.each_ref(), n_turns);
     repeat(&clusters, 0);
     // The same jobs run everywhere, so that all find the same room: those that both of the last may start, which the others may too.
     let mut starts = scheduler::plan(&clusters[LIMITED]).starts;
-    let other = scheduler::plan(&clusters[LIMITED + 1]).starts;
-    starts.retain(|start| other.contains(start));
+    for other in [LIMITED + 1, LIMITED + 2, LIMITED + 3] {
+        let other = scheduler::plan(&clusters[other]).starts;
+        starts.retain(|start| other.contains(start));
+    }
     let known = clusters.map(|mut cluster| {
         run(&mut cluster, Command::AdoptPlan(Plan { starts: starts.clone(), ..Default::default() }));
         let rest = scheduler::plan(&cluster);
@@ -109,7 +114,9 @@ fn main() {
     repeat(&known, 1);
     let runs = |cluster: &Cluster, id| cluster.job(id).is_some_and(|job| job.holds_nodes());
     let runs_everywhere = |id: &JobId| known.iter().all(|cluster| runs(cluster, *id));
-    let ends = known[0].jobs().map(|job| job.id).find(runs_everywhere).expect("some job does");
+    // Of somebody who has no other job to start.
+    let is_free = |job: &&std::sync::Arc<model::Job>| (job.spec.uid - FIRST_UID) % 10 != 0;
+    let ends = known[0].jobs().filter(is_free).map(|job| job.id).find(runs_everywhere).expect("some job does");
     let after = known.map(|mut cluster| {
         end(&mut cluster, ends);
         cluster
@@ -166,7 +173,20 @@ fn filled(n_nodes: u32, n_jobs: u32, n_accounts: u32) -> Cluster {
     cluster
 }
 
-const N: usize = 6;
+/// Without the jobs that a limit of one job would keep back: of each of these users the first in the queue stays.
+fn only_first_jobs(cluster: &Cluster, is_limited: impl Fn(u32) -> bool) -> Cluster {
+    let mut changed = cluster.clone();
+    let mut seen = std::collections::BTreeSet::new();
+    let kept_back =
+        |uid: u32, seen: &mut std::collections::BTreeSet<u32>| is_limited(uid - FIRST_UID) && !seen.insert(uid);
+    let gone: Vec<model::JobRef> =
+        cluster.queue().filter(|job| kept_back(job.spec.uid, &mut seen)).map(|job| job.id.into()).collect();
+    run(&mut changed, Command::Cancel { jobs: gone, hurry: false });
+    changed
+}
+
+const FIRST_UID: u32 = 1000;
+const N: usize = 8;
 const LIMITED: usize = 4;
 const QUEUES: [&str; N] = [
     "  nothing enforced",
@@ -175,7 +195,12 @@ const QUEUES: [&str; N] = [
     "  the same, a QOS with limits",
     "  limits and fair-share, a tenth of users at one",
     "  one job a user by the QOS",
+    "  nothing enforced, without what the tenth may not",
+    "  nothing enforced, without all but first jobs",
 ];
+
+/// With which each is compared.
+const LIKE: [usize; N] = [0, 0, 0, 0, 6, 7, 6, 7];
 
 /// In turns, so that what disturbs one measurement disturbs the others too; the least of each counts.
 fn compare(what: &str, clusters: [&Cluster; N], n_turns: u32) {
@@ -196,7 +221,7 @@ fn compare(what: &str, clusters: [&Cluster; N], n_turns: u32) {
     }
     println!("{what}");
     for (at, name) in QUEUES.iter().enumerate() {
-        let more = (least[at].as_secs_f64() / least[0].as_secs_f64() - 1.0) * 100.0;
+        let more = (least[at].as_secs_f64() / least[LIKE[at]].as_secs_f64() - 1.0) * 100.0;
         println!("{name:50} {:>10.2?}  {more:+6.1} %  {} started", least[at], n_starts[at]);
     }
 }
@@ -262,7 +287,7 @@ fn fill(cluster: &mut Cluster, n_jobs: u32, n_accounts: u32) {
     for number in 0..n_jobs {
         let who = number.wrapping_mul(2_654_435_761) % (n_accounts * USERS_IN_AN_ACCOUNT);
         let spec = JobSpec {
-            uid: 1000 + who,
+            uid: FIRST_UID + who,
             user: user(who),
             account: account(who / USERS_IN_AN_ACCOUNT),
             size: Size {
