@@ -8,11 +8,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from clusters import Spur  # noqa: E402
 from sacct import SlurmWithHistory  # noqa: E402
 
-ENFORCE = "associations,limits,qos,safe"
+ENFORCE = os.environ.get("ENFORCE", "associations,limits,qos,safe")
 # What single resources add to priorities: nothing unless said so, since whoever is worth more starts first. And what they cost in
 # the partition `short`.
 TRES = os.environ.get("PRIORITY_WEIGHT_TRES", "")
 BILLING = "CPU=2.0,Mem=10.0G,Node=0.5"
+
+
+def with_implied(words):
+    """In a spur.conf each word stands for itself; in a slurm.conf some ask for others."""
+    words = words.split(",")
+    implied = ["associations"] + ["limits"] * ("safe" in words) + ["nosteps"] * ("nojobs" in words)
+    return ",".join(words + [word for word in implied if word not in words])
 
 
 class AccountsSlurm(SlurmWithHistory):
@@ -38,7 +45,7 @@ class AccountsSpur(Spur):
             settings.write(
                 "[[partitions]]\nname = 'short'\nnodes = 'n[1-2]'\nqos = 'pq'\n"
                 f"billing_weights = '{BILLING}'\n"
-                f"[accounting]\nenforce = '{ENFORCE}'\n"
+                f"[accounting]\nenforce = '{with_implied(ENFORCE)}'\n"
                 "[scheduler]\npriority = 'multifactor'\npriority_half_life = 604800\npriority_calc_period = 60\n"
                 "weight_fair_share = 10000\nweight_qos = 1000\nweight_association = 500\ndefault_memory_per_cpu_mb = 100\n"
                 f"weight_tres = '{TRES}'\n")

@@ -77,6 +77,54 @@ sreport -t hours user topusage {hour}
 sreport job sizesbyaccount printjobcount {hour}
 sreport cluster utilization {hour}
 sreport user topusage format=login,account,used%20 {hour}
+sreport -n -P -t secper cluster utilization {hour}
+sreport -n -P -t hourper cluster utilization {hour}
+sreport -n -P -t seconds --tres=cpu,node cluster accountutilizationbyuser {hour}
+sreport -n -P -t seconds -T all cluster utilization {hour}
+sreport -n -P -t seconds -T cpu,mem user topusage {hour}
+sreport -n -P -t minutes -T cpu,mem cluster userutilizationbyaccount tree {hour}
+sreport -n -P -t seconds -T mem job sizesbyaccount {hour}
+sreport -n -P -t seconds -T node,cpu reservation utilization {hour}
+sreport -n -P -t seconds cluster utilization start={start:%Y-%m-%dT%H:%M} end={end:%Y-%m-%dT%H:%M}
+sreport -n -P -t seconds cluster utilization start={start:%m/%d-%H:%M} end={end:%m/%d-%H:%M}
+sreport -n -P -t seconds cluster utilization start={start:%m/%d/%y-%H:%M:%S} end={end:%m/%d/%y-%H:%M:%S}
+sreport -n -P -t seconds cluster utilization start={start:%m%d%y-%H:%M} end={end:%m%d%y-%H:%M}
+sreport -n -P -t seconds cluster utilization start=midnight end={end:%H:%M}
+sreport -n -P -t seconds cluster utilization start=today end=tomorrow
+sreport -n -P -t seconds cluster utilization start={start:%H:%M} end=now
+sreport -P -t seconds cluster utilization start={start:%H:%M}
+sreport -n -P -t seconds -a cluster utilization {hour}
+sreport -n -P -t seconds -M bench cluster utilization {hour}
+sreport -n -P -t seconds cluster utilization all_clusters {hour}
+sreport -n -P -t seconds --local cluster utilization {hour}
+sreport -Q -p -t seconds cluster utilization {hour}
+sreport -p -t seconds cluster utilization format=cluster,tresname,allocated,down,planneddown,idle,reserved,reported,overcommitted {hour}
+sreport -p -t seconds cluster accountutilizationbyuser format=accounts,cluster,energy,login,proper,tresname,used {hour}
+sreport -p -t seconds cluster userutilizationbyaccount format=login,proper,accounts,cluster,used {hour}
+sreport -p -t seconds user topusage format=accounts,cluster,login,proper,tresname,used {hour}
+sreport -p -t seconds reservation utilization format=associations,cluster,end,flags,idle,name,nodes,reservationid,start,totaltime,allocated,tresname,tresstime {hour}
+sreport -p -t seconds job sizesbyaccount format=account,cluster {hour}
+sreport -p -t seconds job sizesbyaccount partitions=debug {hour}
+sreport -p -t seconds job sizesbyaccount nodes=n1 {hour}
+sreport -p -t seconds job sizesbyaccount gid=0 {hour}
+sreport -p -t seconds job sizesbyaccount jobs=1 {hour}
+sreport -p -t seconds job sizesbyaccount wckeys=x {hour}
+sreport -p -t seconds job sizesbyaccountandwckey {hour}
+sreport -p -t seconds job sizesbywckey {hour}
+sreport -p -t seconds cluster userutilizationbywckey {hour}
+sreport -p -t seconds cluster wckeyutilizationbyuser {hour}
+sreport -p -t seconds user topusage users=root {hour}
+sreport -p -t seconds user topusage clusters=bench {hour}
+sreport -p -t seconds reservation utilization names=kept {hour}
+sreport -p -t seconds reservation utilization names=nosuch {hour}
+sreport -p -t seconds reservation utilization nodes=n7 {hour}
+sreport -p -t seconds reservation utilization ids=1 {hour}
+sreport -p -t seconds reservation utilization flags=x {hour}
+sreport cluster utilization colour=red {hour}
+sreport cluster utilization format=colour {hour}
+sreport user topusage topcount=x {hour}
+sreport job sizesbyaccount grouping=x {hour}
+sreport job sizesbyaccount grouping=individual {hour}
 """
 
 
@@ -159,7 +207,7 @@ def main():
             time.sleep(1)
         print(f"asked at {datetime.datetime.now():%H:%M:%S}")
         for line in QUESTIONS.strip().splitlines():
-            line = line.format(hour=asked)
+            line = line.format(hour=asked, start=hour, end=end)
             theirs, ours = (shell(cluster, line) for cluster in clusters)
             if is_alike(theirs[0], ours[0]) and theirs[1:] == ours[1:]:
                 n_alike += 1
