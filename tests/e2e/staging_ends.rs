@@ -35,7 +35,10 @@ fn a_job_can_be_cancelled_in_every_stage_and_its_data_given_up() {
     cancel(&job);
     burst.wait(&job, "staging-out");
     let said = cancel(&job);
-    assert!(said.code == 0 || said.err.contains("already completing or completed"), "{said:?}");
+    assert!(said.err.contains("Job/step already completing or completed"), "{said:?}");
+    assert!(said.err.contains("--hurry gives it up"), "{said:?}");
+    let states = cluster.ok(&format!("squeue --json -j {job}")).split_whitespace().collect::<String>();
+    assert!(states.contains(r#""job_state":["CANCELLED","STAGE_OUT"]"#), "{states}");
     let shown = cluster.ok(&format!("squeue -h -j {job} -o '%t %r'"));
     assert_eq!(shown, "SO burst_buffer/native: Stage-out in progress");
     cluster.wait_state(&job, "CANCELLED");
@@ -44,7 +47,8 @@ fn a_job_can_be_cancelled_in_every_stage_and_its_data_given_up() {
 
     let job = burst.submit("out", "", "flash", "exit 1");
     burst.wait(&job, "staging-out");
-    cluster.ok(&format!("scancel --hurry {job}"));
+    // By what it is as well as by its number.
+    cluster.ok("scancel --hurry -n out");
     cluster.wait_state(&job, "FAILED");
     burst.nothing_is_left();
     assert_ne!(cluster.run(&format!("diff -r input back-{job}")).code, 0, "it was given up half way");
@@ -199,6 +203,19 @@ fn what_cannot_be_removed_is_told_and_charged_until_it_can() {
     cluster.ok("touch go");
     is_stuck(&job, "can be written by others");
     open(0o711);
+    burst.wait(&job, "complete");
+    burst.nothing_is_left();
+
+    let job = submit("rm go; while test ! -e go; do sleep 0.05; done");
+    cluster.wait_state(&job, "RUNNING");
+    let home = root.join(format!("jobs/{job}.1/shared"));
+    fs::rename(&home, root.join("own")).unwrap();
+    fs::create_dir(&home).unwrap();
+    cluster.ok("touch go");
+    is_stuck(&job, "is not the directory that was made");
+    assert!(home.exists(), "what somebody else has put there is left alone");
+    fs::remove_dir(&home).unwrap();
+    fs::rename(root.join("own"), &home).unwrap();
     burst.wait(&job, "complete");
     burst.nothing_is_left();
 

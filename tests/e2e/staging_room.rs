@@ -122,8 +122,35 @@ fn what_was_moved_is_told_file_by_file() {
     cluster.wait_until(&format!("squeue -h -j {job} -o %r"), |said| said.out.contains("(2 more)"));
     let errors = cluster.ok(&format!("scontrol show bbstat job {job} errors"));
     assert_eq!(errors.lines().filter(|line| line.contains("in error:")).count(), 3, "{errors}");
+    // How far it had come is told even of what failed within a moment.
+    cluster.wait_until(&format!("scontrol show job {job}"), |said| said.out.contains("BurstBufferProgress=stage-in "));
     cluster.ok(&format!("scancel {job}"));
     burst.nothing_is_left();
+}
+
+/// What no buffer has made goes when it is old; what is young may be somebody's yet. Named buffers are nobody's to remove.
+#[test]
+fn old_strays_go_and_young_ones_and_named_ones_stay() {
+    let burst = burst_with("measure_interval = 0.3");
+    let stray = |path: &str| {
+        let path = burst.pools.join(path);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("data"), vec![7; 1 << 20]).unwrap();
+        path
+    };
+    let (old, young) = (stray("n1/jobs/990001.1/private"), stray("n2/jobs/990002.1/private"));
+    let named = stray("flash/persistent/library");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    burst.cluster.wait_until(&format!("ls {}", old.display()), |said| said.code != 0);
+    assert!(young.join("data").exists() && named.join("data").exists());
+    // As old as the other, it goes as well, at the latest when its agent comes back.
+    fs::File::open(&young).unwrap().set_modified(long_ago).unwrap();
+    kill_9(burst.cluster.agent_pid("n2"));
+    burst.cluster.start("");
+    burst.cluster.wait_until(&format!("ls {}", young.display()), |said| said.code != 0);
+    assert!(named.join("data").exists());
+    fs::remove_dir_all(&named).unwrap();
 }
 
 /// Agents need no restart to look after pools that come and go.

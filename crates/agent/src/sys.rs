@@ -146,3 +146,70 @@ pub fn monotonic_millis() -> i64 {
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
+
+/// The project that a file or directory counts for, as the file system keeps it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Project {
+    flags: u32,
+    extent_size: u32,
+    n_extents: u32,
+    pub id: u32,
+    cow_extent_size: u32,
+    unused: [u8; 8],
+}
+
+impl Project {
+    const GET: libc::c_ulong = 0x801c_581f;
+    const SET: libc::c_ulong = 0x401c_5820;
+    /// What is made in the directory counts for its project.
+    const INHERITED: u32 = 0x200;
+
+    pub fn of(file: BorrowedFd) -> io::Result<Project> {
+        // SAFETY: plain numbers, for which zeroes are values.
+        let mut project: Project = unsafe { mem::zeroed() };
+        // SAFETY: the kernel writes one struct of this size.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), Project::GET as _, &mut project) })?;
+        Ok(project)
+    }
+
+    pub fn become_project(self, directory: BorrowedFd, id: u32) -> io::Result<()> {
+        let wanted = Project { id, flags: self.flags | Project::INHERITED, ..self };
+        // SAFETY: the kernel reads one struct of this size.
+        check(unsafe { libc::ioctl(directory.as_raw_fd(), Project::SET as _, &wanted) }).map(drop)
+    }
+}
+
+/// What a project has and may have.
+pub struct ProjectUse {
+    pub held_bytes: u64,
+    /// Zero: without end.
+    pub limit_bytes: u64,
+}
+
+const QUOTA_BLOCK: u64 = 1024;
+
+pub fn project_use(on: BorrowedFd, project: u32) -> io::Result<ProjectUse> {
+    // SAFETY: plain numbers, for which zeroes are values.
+    let mut quota: libc::dqblk = unsafe { mem::zeroed() };
+    project_quota(libc::Q_GETQUOTA, on, project, &mut quota)?;
+    Ok(ProjectUse { held_bytes: quota.dqb_curspace, limit_bytes: quota.dqb_bhardlimit * QUOTA_BLOCK })
+}
+
+/// Zero: without end.
+pub fn limit_project(on: BorrowedFd, project: u32, bytes: u64) -> io::Result<()> {
+    const BLOCK_LIMITS: u32 = 1;
+    let blocks = bytes.div_ceil(QUOTA_BLOCK);
+    // SAFETY: plain numbers, for which zeroes are values.
+    let quota: libc::dqblk = unsafe { mem::zeroed() };
+    let mut quota = libc::dqblk { dqb_bhardlimit: blocks, dqb_bsoftlimit: blocks, dqb_valid: BLOCK_LIMITS, ..quota };
+    project_quota(libc::Q_SETQUOTA, on, project, &mut quota)
+}
+
+fn project_quota(command: libc::c_int, on: BorrowedFd, project: u32, quota: &mut libc::dqblk) -> io::Result<()> {
+    const OF_PROJECTS: libc::c_int = 2;
+    let command = (command << 8) | OF_PROJECTS;
+    // SAFETY: the kernel reads or writes one struct of this size; the descriptor is open.
+    let result = unsafe { libc::syscall(libc::SYS_quotactl_fd, on.as_raw_fd(), command, project, quota as *mut _) };
+    check(result as libc::c_int).map(drop)
+}

@@ -1,4 +1,5 @@
 //! A job as its viewers see it: everything that is derived from the record rather than stored in it.
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,6 +14,7 @@ use model::spec::{JobSpec, Memory, Sharing, TimeLimit, TresWords};
 use model::staging::NodeProgress;
 use model::{Job, JobKind, NodeName, Partition, Phase, Plugin, Timestamp, hostlist};
 
+use crate::staging_view;
 use crate::zone::Clock;
 
 /// What all rows of one answer share.
@@ -289,27 +291,34 @@ impl<'a> JobView<'a> {
     }
 
     /// The reason's word, or the longer text where there is one.
-    pub fn reason(&self) -> &'a str {
+    pub fn reason(&self) -> Cow<'a, str> {
         if self.job.is_staging_out() {
             return match self.job.buffer_failure.as_str() {
                 "" => match self.job.spec.buffer.as_ref().map(|request| request.plugin) {
                     Some(Plugin::Lua) if self.job.held.is_some() => {
-                        "burst_buffer/lua: JobHeldAdmin: Stage-out in progress"
+                        "burst_buffer/lua: JobHeldAdmin: Stage-out in progress".into()
                     }
-                    Some(Plugin::Lua) => "burst_buffer/lua: Stage-out in progress",
-                    Some(Plugin::DataWarp) => "burst_buffer/datawarp: Stage-out in progress",
-                    Some(Plugin::Native) | None => "burst_buffer/native: Stage-out in progress",
+                    Some(Plugin::Lua) => "burst_buffer/lua: Stage-out in progress".into(),
+                    Some(Plugin::DataWarp) => "burst_buffer/datawarp: Stage-out in progress".into(),
+                    Some(Plugin::Native) | None => {
+                        let text = "burst_buffer/native: Stage-out in progress";
+                        match staging_view::obstacle(self.job, self.scene.progress) {
+                            Some(what) => format!("{text}: {what}").into(),
+                            None => text.into(),
+                        }
+                    }
                 },
-                text => text,
+                text => text.into(),
             };
         }
-        match (&self.job.reason, self.job.reason_text.as_str()) {
+        let word = match (&self.job.reason, self.job.reason_text.as_str()) {
             (None, _) => "None",
             (Some(reason), "") => reason.word(),
             // The text of an end has blanks, and programs read this column word by word.
             (Some(reason), _) if self.job.is_over() => reason.word(),
             (Some(_), text) => text,
-        }
+        };
+        word.into()
     }
 
     /// What the system has to say of the job, a line each.
@@ -321,9 +330,9 @@ impl<'a> JobView<'a> {
     }
 
     /// As `reason`, without what the network lacks: that is for those who ask about the job.
-    pub fn short_reason(&self) -> &'a str {
+    pub fn short_reason(&self) -> Cow<'a, str> {
         match &self.job.reason {
-            Some(reason) if topology::Unfit::is_text(&self.job.reason_text) => reason.word(),
+            Some(reason) if topology::Unfit::is_text(&self.job.reason_text) => reason.word().into(),
             _ => self.reason(),
         }
     }

@@ -330,16 +330,18 @@ async fn chosen(controller: &mut Controller, plan: &Plan) -> Result<Vec<Target>,
         Err(CallError::Refused(Reject::NoSuchJob)) => Vec::new(),
         Err(error) => return Err(error.to_string()),
     };
+    // The data of one that is over can still be given up.
+    let has_something = |job: &Job| !job.is_over() || plan.hurry && job.is_staging_out();
     // Who is named and cannot be meant is told; what only filters leave out is not.
-    for target in plan.targets.iter().filter(|target| !jobs.iter().any(|job| !job.is_over() && names(&target.job, job)))
-    {
+    let can_be_meant = |target: &Target| jobs.iter().any(|job| has_something(job) && names(&target.job, job));
+    for target in plan.targets.iter().filter(|target| !can_be_meant(target)) {
         let is_known = jobs.iter().any(|job| names(&target.job, job));
         let why = if is_known { Reject::AlreadyOver } else { Reject::NoSuchJob };
         if !plan.is_quiet {
             eprintln!("scancel: error: Kill job error on job id {}: {why}", shown(&target.job));
         }
     }
-    let passes = |job: &&Job| !job.is_over() && plan.filter.passes(job);
+    let passes = |job: &&Job| has_something(job) && plan.filter.passes(job);
     if plan.verbosity > 0 && !plan.filter.is_empty() && !jobs.iter().any(|job| passes(&job)) {
         eprintln!("scancel: error: No active jobs match ALL job filters, including: {}", plan.filter.told());
     }
@@ -444,7 +446,30 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
         Err(error) => return Err(error.to_string()),
     };
     let is_tolerant = ends && plan.signal.is_none();
-    Ok(report(&results, is_tolerant, plan.verbosity > 0, plan.is_quiet))
+    let code = report(&results, is_tolerant, plan.verbosity > 0, plan.is_quiet);
+    if is_tolerant && !plan.hurry && !plan.is_quiet {
+        tell_of_data(controller, &results, plan.verbosity > 0).await;
+    }
+    Ok(code)
+}
+
+/// Whoever ends a job whose data is still on its way out is told that this changes nothing, and what would.
+async fn tell_of_data(controller: &mut Controller, results: &[JobResult], is_told: bool) {
+    let over = results.iter().filter(|one| one.result == Err(Reject::AlreadyOver)).map(|one| one.job.clone());
+    let filter = JobFilter { jobs: over.collect(), with_finished: true, ..JobFilter::default() };
+    if filter.jobs.is_empty() {
+        return;
+    }
+    // Only a hint: if it cannot be had, there is none.
+    let Ok(page) = controller.all_jobs(&filter).await else { return };
+    for named in
+        filter.jobs.iter().filter(|named| page.jobs.iter().any(|job| job.is_staging_out() && names(named, job)))
+    {
+        if !is_told {
+            eprintln!("scancel: error: Kill job error on job id {}: {}", shown(named), Reject::AlreadyOver);
+        }
+        eprintln!("scancel: its data is being staged out: --hurry gives it up");
+    }
 }
 
 /// `12`, `12_3`, `12_[3-5]`

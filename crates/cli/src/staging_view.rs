@@ -1,6 +1,6 @@
 //! Data on its way to or from a job's burst buffer, all nodes together.
 use model::staging::{Direction, Home, NodeProgress};
-use model::{BufferPhase, Job, duration, size};
+use model::{BufferPhase, Job, duration, hostlist, size};
 
 /// What all agents of one job have moved, and have to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,6 +76,24 @@ impl Total {
     }
 }
 
+/// What keeps data on its way out from arriving, as far as agents tell: their trouble, or that nothing is heard of them.
+pub fn obstacle(job: &Job, progress: &[NodeProgress]) -> Option<String> {
+    let is_its = |one: &&NodeProgress| {
+        let is_home = matches!(&one.progress.home, Some(Home::Job { job: of, .. }) if *of == job.id);
+        is_home && one.progress.direction == Direction::Out
+    };
+    let silent: Vec<&str> =
+        progress.iter().filter(is_its).filter(|one| one.is_stalled).map(|one| one.node.as_str()).collect();
+    if !silent.is_empty() {
+        return Some(format!("waiting for {}", hostlist::compress(silent)));
+    }
+    let waits = |one: &&NodeProgress| one.progress.error.ends_with(WAITS_FOR_SPACE);
+    progress.iter().filter(is_its).find(waits).map(|one| one.progress.error.clone())
+}
+
+/// Of what stands in the way only this lasts; other troubles are tried again within a minute.
+const WAITS_FOR_SPACE: &str = "waiting for space";
+
 #[cfg(test)]
 mod tests {
     use model::JobId;
@@ -101,6 +119,17 @@ mod tests {
         };
         let total = Total::of(&job, &[one("n1", 1 << 30), one("n2", 512 << 20)]).unwrap();
         assert_eq!(total.show(), "stage-in 2/8 files 1.5GiB/4GiB (37%) 512MiB/s eta=0:00:05");
-        assert_eq!(Total::of(&Job { buffer: Some(BufferPhase::InUse), ..job }, &[one("n1", 1)]), None);
+        assert_eq!(Total::of(&Job { buffer: Some(BufferPhase::InUse), ..job.clone() }, &[one("n1", 1)]), None);
+        let out = |node: &str, error: &str, is_stalled| {
+            let mut one = one(node, 1);
+            one.is_stalled = is_stalled;
+            one.progress = Progress { direction: Direction::Out, error: error.into(), ..one.progress };
+            one
+        };
+        assert_eq!(obstacle(&job, &[one("n1", 1), out("n2", "once more", false)]), None);
+        let full = "cannot write /full/x: No space left on device; waiting for space";
+        assert_eq!(obstacle(&job, &[out("n1", full, false)]).as_deref(), Some(full));
+        let silent = [out("n1", full, false), out("n2", "", true), out("n3", "", true)];
+        assert_eq!(obstacle(&job, &silent).as_deref(), Some("waiting for n[2-3]"));
     }
 }

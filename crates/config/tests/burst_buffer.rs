@@ -20,7 +20,7 @@ const POOLS: &str = r#"
 type = "burst_buffer/native"
 default_pool = "flash"
 Flags = "EnablePersistent,TeardownFailure"
-DenyUsers = ["eve"]
+DenyUsers = "eve:mallory"
 StageInTimeout = 60
 stage_ahead = 0
 verify_in = "full"
@@ -48,6 +48,7 @@ fn burst_buffers_have_pools() {
     assert_eq!((flash.granularity_bytes, flash.total_bytes, flash.movers.len()), (1 << 20, Some(10u64.pow(12)), 2));
     assert_eq!(burst.default_pool().map(|pool| pool.name.as_str()), Some("flash"));
     assert!(burst.enables_persistent && burst.tears_down_after_failure && !burst.is_private);
+    assert_eq!(burst.deny_users, ["eve", "mallory"]);
     assert_eq!((burst.stage_in_timeout, burst.verify_in), (Span::from_secs(60), Verify::Full));
     assert_eq!(parse(&render(&config), "again").unwrap().burst_buffer, Some(burst));
 }

@@ -1,12 +1,12 @@
 //! How far agents say they are with moving data. Only remembered, never written.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::buffer::Place;
 use model::request::UsedSpace;
 use model::staging::{Direction, HeldHome, Home, NodeProgress, Progress};
-use model::{BufferPhase, JobId, NodeName};
+use model::{Buffer, BufferPhase, JobId, NodeName};
 use state::Cluster;
 use tokio::sync::watch;
 
@@ -39,7 +39,9 @@ impl ProgressTable {
         let mut latest = self.lock();
         for progress in works {
             if let Some(home) = progress.home.clone() {
-                latest.insert((home, node.clone()), (progress, Instant::now()));
+                let key = (home, node.clone());
+                let progress = latest.get(&key).map_or(progress.clone(), |(before, _)| onward(before, progress));
+                latest.insert(key, (progress, Instant::now()));
             }
         }
         latest.retain(|(home, node), _| match home {
@@ -61,13 +63,21 @@ impl ProgressTable {
         for place in &buffer.places {
             let home = Home::Job { job, epoch: buffer.epoch, access: place.access };
             if let Some((progress, heard)) = latest.get(&(home, place.node.clone())) {
-                let is_stalled = !place.is_done && heard.elapsed() > STALLED_AFTER;
+                let is_stalled = !place.is_done && place.failure.is_empty() && heard.elapsed() > STALLED_AFTER;
                 let mut progress = progress.clone();
                 if is_over(buffer.phase, place, progress.direction) {
                     // The last word of it may have been said before its end.
                     (progress.n_files, progress.n_bytes) = (progress.n_files_total, progress.n_bytes_total);
                 }
                 found.push(NodeProgress { node: place.node.clone(), progress, is_stalled });
+            }
+            let is_told =
+                |one: &NodeProgress| Some(one.progress.direction) == direction(buffer.phase) && one.node == place.node;
+            if is_silent(buffer, place) && !found.iter().any(is_told) {
+                let home = Some(Home::Job { job, epoch: buffer.epoch, access: place.access });
+                let direction = direction(buffer.phase).unwrap_or_default();
+                let progress = Progress { home, attempt: buffer.attempt, direction, ..Default::default() };
+                found.push(NodeProgress { node: place.node.clone(), progress, is_stalled: true });
             }
         }
         found
@@ -104,15 +114,66 @@ impl ProgressTable {
     }
 }
 
+/// A mover that takes over from one that died counts from the beginning; what the other had done is done.
+fn onward(before: &Progress, now: Progress) -> Progress {
+    let is_same = (before.attempt, before.direction) == (now.attempt, now.direction);
+    if !is_same {
+        return now;
+    }
+    let n_files_total = if now.n_files_total == 0 { before.n_files_total } else { now.n_files_total };
+    let n_bytes_total = if now.n_bytes_total == 0 { before.n_bytes_total } else { now.n_bytes_total };
+    let furthest = |before: u64, now: u64, total: u64| if total == 0 { now } else { now.max(before).min(total) };
+    Progress {
+        n_files: furthest(before.n_files, now.n_files, n_files_total),
+        n_bytes: furthest(before.n_bytes, now.n_bytes, n_bytes_total),
+        n_files_total,
+        n_bytes_total,
+        ..now
+    }
+}
+
+/// Nothing was ever heard of what should be moved there for a while.
+fn is_silent(buffer: &Buffer, place: &Place) -> bool {
+    let is_open = !place.is_done && !place.is_unwanted && place.failure.is_empty() && buffer.failure.is_empty();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let is_late = now > Duration::from_micros(buffer.since.0) + STALLED_AFTER;
+    is_open && direction(buffer.phase).is_some() && !buffer.plugin.is_external() && is_late
+}
+
+/// Where data goes in this phase.
+fn direction(phase: BufferPhase) -> Option<Direction> {
+    match phase {
+        BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked => Some(Direction::In),
+        BufferPhase::StagingOut => Some(Direction::Out),
+        _ => None,
+    }
+}
+
 /// Everything has been moved in this direction.
 fn is_over(phase: BufferPhase, place: &Place, direction: Direction) -> bool {
-    let is_moving = match direction {
-        Direction::In => matches!(phase, BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked),
-        Direction::Out => phase == BufferPhase::StagingOut,
-    };
+    let is_moving = self::direction(phase) == Some(direction);
     let is_past = match direction {
         Direction::In => place.is_staged,
         Direction::Out => phase == BufferPhase::TearingDown,
     };
     if is_moving { place.is_done } else { is_past }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_over_from_a_mover_that_died_does_not_begin_at_nothing() {
+        let told = |attempt, n_bytes, n_bytes_total| Progress { attempt, n_bytes, n_bytes_total, ..Default::default() };
+        let seen = |before: Progress, now: Progress| {
+            let shown = onward(&before, now);
+            (shown.n_bytes, shown.n_bytes_total)
+        };
+        assert_eq!(seen(told(1, 30, 100), told(1, 0, 0)), (30, 100), "it still counts");
+        assert_eq!(seen(told(1, 30, 100), told(1, 20, 100)), (30, 100));
+        assert_eq!(seen(told(1, 30, 100), told(1, 40, 100)), (40, 100));
+        assert_eq!(seen(told(1, 30, 100), told(1, 5, 20)), (20, 20), "there is less than it was");
+        assert_eq!(seen(told(1, 30, 100), told(2, 0, 0)), (0, 0), "another try");
+    }
 }

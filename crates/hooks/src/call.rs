@@ -1,4 +1,6 @@
 //! What a worker is asked to do.
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -36,7 +38,7 @@ pub enum Call {
         arguments: Vec<String>,
         /// The table that comes last, if any.
         job_info: Option<Value>,
-        cluster_name: String,
+        around: Surroundings,
     },
     /// Runs a script's text and has one function change a table; the answer is an [`Edited`].
     Edit(Box<Edit>),
@@ -59,7 +61,15 @@ pub struct Edit {
     pub others: Vec<Value>,
     /// Tables below `slurm`.
     pub known: Map<String, Value>,
+    pub around: Surroundings,
+}
+
+/// What scripts may ask about where they run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
     pub cluster_name: String,
+    /// Of each QOS, by its name.
+    pub qos_priorities: BTreeMap<String, u32>,
 }
 
 /// What became of a table.

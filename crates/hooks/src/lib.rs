@@ -14,7 +14,7 @@ mod lua;
 mod run;
 mod worker;
 
-pub use call::{Call, Edit, Edited, FUNCTIONS, SUBMIT_FUNCTIONS};
+pub use call::{Call, Edit, Edited, FUNCTIONS, SUBMIT_FUNCTIONS, Surroundings};
 pub use run::{Answer, Stop, check, check_in_time, run};
 pub use worker::work;
 

@@ -25,8 +25,8 @@ pub fn work() -> i32 {
             Ok(()) => (true, String::new()),
             Err(why) => (false, why),
         },
-        Call::Lua { script, function, arguments, job_info, cluster_name } => {
-            lua::call(&script, &function, &arguments, job_info.as_ref(), &cluster_name)
+        Call::Lua { script, function, arguments, job_info, around } => {
+            lua::call(&script, &function, &arguments, job_info.as_ref(), &around)
         }
         Call::Edit(edit) => {
             let edited = lua::edit(&edit);

@@ -22,7 +22,7 @@
 //! - Symbols (`%j`, `%n`, …) and buffer variables are resolved by the controller. Of an outside path the agent expands
 //!   only a leading `~/` or `$HOME/`, with the user's home directory; a relative one is below `work_dir`.
 //! - The controller trusts no directory that it does not know: an inventory's unknown homes are answered with `Remove`
-//!   (number 0: no answer is awaited).
+//!   (number 0: no answer is awaited), those of jobs that there never were when they are ten minutes old.
 //! - A home whose work names `peers` is copied from one of them (`rpc Mirror` between the two agents) as the job's user. Peers are
 //!   advice: an agent that gets nothing from them reads the sources.
 //! - Progress is soft: it is shown, never logged. Only the final result is.
@@ -185,6 +185,8 @@ record! {
         /// A mover works for it.
         pub is_moving: bool,
         pub used_bytes: u64,
+        /// For how long it has been there.
+        pub age: Span,
     }
 
     pub struct Inventory {

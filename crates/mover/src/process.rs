@@ -210,6 +210,13 @@ pub(crate) fn become_user(identity: &Identity) -> std::io::Result<()> {
     // SAFETY: plain calls on valid values.
     unsafe {
         if libc::geteuid() == 0 {
+            if identity.uid != 0 {
+                // Not even a program with capabilities of its own could give any back. The kernel says where the list ends.
+                let mut capability: libc::c_ulong = 0;
+                while libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) == 0 {
+                    capability += 1;
+                }
+            }
             check(libc::setgroups(identity.groups.len(), identity.groups.as_ptr()))?;
             check(libc::setresgid(identity.gid, identity.gid, identity.gid))?;
             // Every thread of the process changes with this one; capabilities go with the last uid 0.

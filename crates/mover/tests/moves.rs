@@ -259,7 +259,7 @@ fn what_does_not_fit_is_refused_before_a_byte_moves() {
     fs::create_dir(folder.path("buffer")).unwrap();
     let mut order = order_in(Kind::Directory, &folder.text("source"), &folder.text("buffer"), "");
     order.fences[0].capacity_bytes = Some(100_000);
-    refused(&order, &folder, "needs 117.2KiB in 2 files, buffer has 97.7KiB");
+    refused(&order, &folder, "stage_in needs 117.2KiB in 2 files, buffer has 97.7KiB");
     assert_eq!(fs::read_dir(folder.path("buffer")).unwrap().count(), 0);
     order.fences[0].capacity_bytes = Some(120_000);
     done(&order, &folder);

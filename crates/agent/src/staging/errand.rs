@@ -29,7 +29,8 @@ pub fn order(
         n_workers: (n_workers > 0).then_some(n_workers),
         bytes_per_sec: (work.bandwidth_bytes > 0).then_some(work.bandwidth_bytes),
         syncs: work.direction == Direction::Out,
-        is_background: work.direction == Direction::Out,
+        // Others work on the machine as well.
+        is_background: true,
         full_patience_secs: (work.timeout.0 / 1_000_000).max(1),
         work_dir: if work.work_dir.is_empty() { "/".into() } else { work.work_dir.clone() },
         environment: work.environment.clone(),

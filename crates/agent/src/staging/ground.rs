@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use model::JobId;
 use model::pool::{Pool, PoolReport};
 use model::staging::{Access, Home};
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
 
-use super::removal;
+use super::{quota, removal};
 use crate::sys;
 
 pub const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -95,8 +97,28 @@ pub fn key(home: &Home) -> String {
     }
 }
 
-/// The data directory, owned by the user.
-pub fn make_home(root: &str, home: &Home, uid: u32, gid: u32) -> std::result::Result<(), String> {
+/// Which directory a home is, so that nobody takes another one for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    device: u64,
+    inode: u64,
+}
+
+/// None: there is no such home.
+pub fn mark(root: &str, home: &Home) -> Option<Mark> {
+    let stat = fs::fstat(open_home(root, home).ok()?).ok()?;
+    Some(Mark { device: stat.st_dev, inode: stat.st_ino })
+}
+
+impl Mark {
+    /// Devices have other numbers on other machines, and in another life of this one.
+    pub fn is_same(self, other: Mark, in_same_life: bool) -> bool {
+        self.inode == other.inode && (self.device == other.device || !in_same_life)
+    }
+}
+
+/// The data directory, owned by the user. True: the kernel keeps it below its capacity.
+pub fn make_home(root: &str, home: &Home, uid: u32, gid: u32, bytes: u64) -> std::result::Result<bool, String> {
     check_name(home)?;
     let root_fd = open_root(root)?;
     let path = home.directory(root);
@@ -112,13 +134,18 @@ pub fn make_home(root: &str, home: &Home, uid: u32, gid: u32) -> std::result::Re
     }
     let fd = fs::openat(&parent, name.as_str(), DIRECTORY, Mode::empty()).map_err(said)?;
     let stat = fs::fstat(&fd).map_err(said)?;
-    if stat.st_uid == uid {
-        return Ok(());
-    }
-    if stat.st_uid != sys::own_uid() {
+    if stat.st_uid != uid && stat.st_uid != sys::own_uid() {
         return Err(format!("{path} belongs to uid {}", stat.st_uid));
     }
-    fs::fchown(&fd, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(said)
+    let is_limited = bytes > 0
+        && quota::limit(&fd, &path, bytes).unwrap_or_else(|error| {
+            tracing::warn!(path, %error, "a buffer has no quota: it is only measured");
+            false
+        });
+    if stat.st_uid != uid {
+        fs::fchown(&fd, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(said)?;
+    }
+    Ok(is_limited)
 }
 
 pub fn has_home(root: &str, home: &Home) -> bool {
@@ -169,6 +196,9 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
         Err(errno) => return Err(said(errno)),
     }
     let Ok(trash) = fs::openat(CWD, Path::new(root).join(TRASH), DIRECTORY, Mode::empty()) else { return Ok(()) };
+    if let Ok(old) = fs::openat(&trash, trash_name.as_str(), DIRECTORY, Mode::empty()) {
+        quota::forget(&old);
+    }
     removal::remove(&trash, &trash_name).map_err(said)
 }
 
@@ -222,6 +252,14 @@ fn directories(path: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
     let is_dir = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     entries.flatten().filter(is_dir).filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// For how long a home has been there: since it, or what holds it, was last written in, whichever is longer ago.
+pub fn age(root: &str, home: &Home) -> Duration {
+    let path = Path::new(root).join(home.directory(root));
+    let written = |path: &Path| std::fs::symlink_metadata(path).and_then(|stat| stat.modified()).ok();
+    let oldest = [Some(path.as_path()), path.parent()].into_iter().flatten().filter_map(written).min();
+    oldest.and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
 /// What a home takes on the disk. A file with several names is there once.
@@ -279,7 +317,7 @@ mod tests {
         let text = root.to_str().unwrap();
         let of_job = Home::Job { job: JobId(7), epoch: 1, access: Access::Private };
         for home in [of_job, Home::Persistent { name: "library".into() }] {
-            make_home(text, &home, sys::own_uid(), 0).unwrap();
+            make_home(text, &home, sys::own_uid(), 0, 0).unwrap();
             let path = std::path::PathBuf::from(home.directory(text));
             std::fs::create_dir(path.join("below")).unwrap();
             for locked in [path.join("below"), path.clone(), path.parent().unwrap().to_owned()] {

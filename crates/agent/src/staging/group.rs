@@ -18,11 +18,9 @@ pub fn make(parent: Option<&Path>, home: &Home, direction: Direction) -> Option<
     let all = parent?.join(ALL);
     fs::create_dir_all(&all).ok()?;
     let group = Cgroup::create(&all, &name(home, direction)).ok()?;
-    if direction == Direction::Out {
-        // Where these controllers are in use.
-        for (file, text) in [("cpu.weight", WEIGHT), ("io.weight", WEIGHT)] {
-            let _ = fs::write(group.path().join(file), text);
-        }
+    // Where these controllers are in use.
+    for (file, text) in [("cpu.weight", WEIGHT), ("io.weight", WEIGHT)] {
+        let _ = fs::write(group.path().join(file), text);
     }
     Some(group)
 }

@@ -13,6 +13,7 @@ mod fetch;
 pub mod ground;
 mod group;
 mod pools;
+mod quota;
 mod record;
 mod removal;
 mod serve;

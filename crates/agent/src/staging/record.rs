@@ -19,6 +19,9 @@ pub struct Record {
     pub result: Option<StageResult>,
     /// The machine's life in which it ended.
     pub boot: String,
+    /// The directory that was made for it.
+    pub mark: Option<ground::Mark>,
+    pub node: String,
 }
 
 /// Where the files of one home's work in one direction are, for one agent: movers of a shared pool do not share them.
@@ -40,6 +43,12 @@ impl Papers {
 
     /// Of whichever agents have worked for the home, up to this attempt, and are at it no more.
     pub fn left(root: &str, home: &Home, attempt: u32) -> Vec<Papers> {
+        let is_old = |papers: &Papers| papers.read().is_some_and(|record| record.work.attempt <= attempt);
+        Papers::all(root, home).into_iter().filter(|papers| is_old(papers) && !papers.has_mover()).collect()
+    }
+
+    /// Of whichever agents have worked for the home.
+    pub fn all(root: &str, home: &Home) -> Vec<Papers> {
         let dir = Path::new(root).join(ground::RECORDS);
         let start = format!("{}.", ground::key(home));
         let names =
@@ -47,8 +56,8 @@ impl Papers {
         let stems = names
             .filter_map(|name| name.strip_suffix(".record").filter(|stem| stem.starts_with(&start)).map(str::to_owned));
         let papers = stems.map(|stem| Papers { dir: dir.clone(), stem });
-        let is_its = |record: Record| record.work.home.as_ref() == Some(home) && record.work.attempt <= attempt;
-        papers.filter(|papers| papers.read().is_some_and(is_its) && !papers.has_mover()).collect()
+        let is_its = |record: Record| record.work.home.as_ref() == Some(home);
+        papers.filter(|papers| papers.read().is_some_and(is_its)).collect()
     }
 
     fn path(&self, kind: &str) -> PathBuf {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::agent::Report;
 use model::pool::{Pool, PoolKind, PoolReport};
 use model::staging::{HeldHome, Home, Inventory};
+use model::time::Span;
 
 use super::ground;
 use super::record::Papers;
@@ -95,6 +96,7 @@ fn look(agent: &Agent, pool: &Pool, home: Home) -> (HeldHome, u64) {
         attempt: records.iter().map(|record| record.work.attempt).max().unwrap_or_default(),
         is_moving: papers.iter().any(|papers| papers.has_mover()),
         used_bytes: if is_measured { ground::used_bytes(&pool.root, &home) } else { 0 },
+        age: Span(ground::age(&pool.root, &home).as_micros() as u64),
         pool: pool.name.clone(),
         root: pool.root.clone(),
         home: Some(home),

@@ -42,6 +42,8 @@ pub struct Slot {
     pub samples: VecDeque<(Instant, u64)>,
     /// The first of all samples, for the average.
     pub first: Option<(Instant, u64)>,
+    /// It has failed, and how far it had come is still to be told.
+    pub tells_end: bool,
 }
 
 impl Staging {
@@ -123,7 +125,8 @@ pub fn stage(agent: &Arc<Agent>, number: u64, work: StageWork) {
     let turn = table.turn(&home);
     let work = Arc::new(work);
     let samples = VecDeque::new();
-    let slot = Slot { work: work.clone(), result: None, numbers: vec![number], halt, samples, first: None };
+    let slot =
+        Slot { work: work.clone(), result: None, numbers: vec![number], halt, samples, first: None, tells_end: false };
     table.slots.insert(home.clone(), slot);
     drop(table);
     tokio::spawn(carry_out(agent.clone(), home, work, turn, halted));
@@ -153,6 +156,7 @@ async fn carry_out(
     {
         let mut table = agent.staging.table();
         if let Some(slot) = table.slots.get_mut(&home).filter(|slot| Arc::ptr_eq(&slot.work, &work)) {
+            slot.tells_end = matches!(result, StageResult::Failed(_));
             slot.result = Some(result.clone());
             numbers = std::mem::take(&mut slot.numbers);
         }
@@ -182,6 +186,7 @@ pub fn remove(agent: &Arc<Agent>, number: u64, removal: Removal) {
         let (held, root, named) = (agent.clone(), removal.root.clone(), home.clone());
         let removed = tokio::task::spawn_blocking(move || {
             work::end_movers(work::Here::of(&held), &root, &named, u32::MAX)?;
+            work::is_the_one(work::Here::of(&held), &root, &named)?;
             ground::remove_home(&root, &named)?;
             work::forget(&root, &named, &node, removal.attempt);
             Ok::<_, String>(())

@@ -52,7 +52,8 @@ fn report_progress(agent: &Agent) {
     let node = agent.options.node.as_str();
     let mut table = agent.staging.table();
     let mut works = Vec::new();
-    for (home, slot) in table.slots.iter_mut().filter(|(_, slot)| slot.result.is_none()) {
+    for (home, slot) in table.slots.iter_mut().filter(|(_, slot)| slot.result.is_none() || slot.tells_end) {
+        let has_ended = std::mem::take(&mut slot.tells_end);
         let papers = Papers::new(&slot.work.root, home, node, slot.work.direction);
         let Some(status) = papers.status() else { continue };
         let snapshot = status.snapshot;
@@ -72,7 +73,7 @@ fn report_progress(agent: &Agent) {
             n_files_total: if is_counted { snapshot.files_total } else { 0 },
             n_bytes: snapshot.bytes_done,
             n_bytes_total: if is_counted { snapshot.bytes_total } else { 0 },
-            bytes_per_second: slot.samples.front().map_or(0, |oldest| rate(*oldest, sample)),
+            bytes_per_second: slot.samples.front().filter(|_| !has_ended).map_or(0, |oldest| rate(*oldest, sample)),
             average_bytes_per_second: rate(first, sample),
             n_retries: snapshot.retries,
             error: snapshot.note,

@@ -128,7 +128,10 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork, peer: Option<UnixStream>)
         end_movers(Here::of(agent), &work.root, home, u32::MAX)?;
     }
     match work.direction {
-        Direction::In => ground::make_home(&work.root, home, work.uid, work.gid)?,
+        Direction::In => {
+            let is_limited = ground::make_home(&work.root, home, work.uid, work.gid, work.capacity_bytes)?;
+            tracing::debug!(?home, is_limited, "home is there");
+        }
         Direction::Out if ground::has_home(&work.root, home) => {}
         Direction::Out => return Err(format!("{} is not there", home.directory(&work.root))),
     }
@@ -137,7 +140,8 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork, peer: Option<UnixStream>)
     let (n_workers, bandwidth) = share(agent, work);
     let order = errand::order(work, home, node, &identity, n_workers)?;
     let order = mover::Order { bytes_per_sec: bandwidth, ..order };
-    let record = Record { work: work.clone(), started_secs, result: None, boot: boot_id() };
+    let mark = ground::mark(&work.root, home);
+    let record = Record { work: work.clone(), started_secs, result: None, boot: boot_id(), mark, node: node.into() };
     papers.write(&record).map_err(|error| format!("cannot write the record: {error}"))?;
     if order.transfers.is_empty() && order.commands.is_empty() {
         let result = StageResult::Done(Moved::default());
@@ -283,6 +287,22 @@ pub fn end_movers(here: Here, root: &str, home: &Home, attempt: u32) -> Result<(
     Ok(())
 }
 
+/// What lies where the home was made is that home, and nothing that somebody has put in its place.
+pub fn is_the_one(here: Here, root: &str, home: &Home) -> Result<(), String> {
+    let Some(found) = ground::mark(root, home) else { return Ok(()) };
+    let boot = boot_id();
+    let records = Papers::all(root, home).into_iter().filter_map(|papers| papers.read());
+    let is_it = |record: Record| {
+        let in_same_life = record.node == here.node && record.boot == boot;
+        record.mark.map(|made| made.is_same(found, in_same_life))
+    };
+    let told: Vec<bool> = records.filter_map(is_it).collect();
+    match told.is_empty() || told.contains(&true) {
+        true => Ok(()),
+        false => Err(format!("{} is not the directory that was made: it is left alone", home.directory(root))),
+    }
+}
+
 /// A home that is gone: its records go, also those of other agents that share the pool.
 pub fn forget(root: &str, home: &Home, node: &str, attempt: u32) {
     for direction in DIRECTIONS {
@@ -337,8 +357,8 @@ fn took(status: &mover::Status, started_secs: u64) -> Span {
 
 fn conclude(agent: &Agent, home: &Home, work: &StageWork, result: StageResult) -> StageResult {
     let papers = Papers::new(&work.root, home, agent.options.node.as_str(), work.direction);
-    let started_secs = papers.read().map_or_else(now_secs, |record| record.started_secs);
-    let record = Record { work: work.clone(), started_secs, result: Some(result.clone()), boot: boot_id() };
+    let begun = papers.read().unwrap_or_else(|| Record { started_secs: now_secs(), ..Record::default() });
+    let record = Record { work: work.clone(), result: Some(result.clone()), boot: boot_id(), ..begun };
     if let Err(error) = papers.write(&record) {
         tracing::debug!(?home, %error, "the result of a work is not kept");
     }

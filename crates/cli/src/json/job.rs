@@ -75,7 +75,12 @@ pub fn write(view: &JobView, json: &mut Json) {
             false => resources(view, json),
         });
     }
-    json.field("job_state", job.state().name());
+    // Passing states are flags on the one below; 22.05 names the flag alone.
+    let (state, base) = (job.state().name(), job.base_state().name());
+    match json.shape().is_newer() && state != base {
+        true => json.field("job_state", format!("{base},{state}").as_str()),
+        false => json.field("job_state", state),
+    }
     json.field("last_sched_evaluation", secs(job.last_evaluated));
     json.field("licenses", &view.spec().licenses.to_string());
     json.field("max_cpus", 0_u32);

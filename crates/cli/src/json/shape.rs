@@ -56,7 +56,7 @@ const TURNS: &[(&str, Turn)] = &[
     ("jobs.core_spec", Turn::Count), ("jobs.thread_spec", Turn::Count), ("jobs.deadline", Turn::Number),
     ("jobs.delay_boot", Turn::Number), ("jobs.derived_exit_code", Turn::Exit), ("jobs.eligible_time", Turn::Number),
     ("jobs.end_time", Turn::Number), ("jobs.exit_code", Turn::Exit), ("jobs.het_job_id", Turn::Number),
-    ("jobs.het_job_offset", Turn::Number), ("jobs.job_state", Turn::List), ("jobs.last_sched_evaluation", Turn::Number),
+    ("jobs.het_job_offset", Turn::Number), ("jobs.job_state", Turn::Words), ("jobs.last_sched_evaluation", Turn::Number),
     ("jobs.max_cpus", Turn::Number), ("jobs.max_nodes", Turn::Number), ("jobs.nice", Turn::Count),
     ("jobs.tasks_per_core", Turn::Limit), ("jobs.tasks_per_node", Turn::Number), ("jobs.tasks_per_socket", Turn::Limit),
     ("jobs.tasks_per_board", Turn::Number), ("jobs.cpus", Turn::Number), ("jobs.node_count", Turn::Number),

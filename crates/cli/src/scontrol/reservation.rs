@@ -97,6 +97,10 @@ fn read(words: &[String], now: &Now, end: &str) -> Result<Said, Lines> {
         };
         field(&mut said, key, value, relation, now).map_err(fail)?;
     }
+    if said.fields.iter().filter(|field| matches!(field, Field::BurstBuffer(_))).count() > 1 {
+        let text = "TRES=<buffer_spec>=<num> and BurstBuffer=<buffer_spec> are mutually exclusive.";
+        return Err(vec![format!("scontrol: error: {text}  {end}")]);
+    }
     Ok(said)
 }
 
@@ -260,13 +264,17 @@ fn unsupported(flag: Flag) -> bool {
 /// `TRES=node=2,license/a=3`
 fn tres(fields: &mut Vec<Field>, value: &str) -> Result<(), String> {
     let wrong = || format!("Invalid TRES specification: {value}.");
-    let mut licenses = Vec::new();
+    let (mut licenses, mut buffers) = (Vec::new(), Vec::new());
     for item in value.split(',').filter(|item| !item.is_empty()) {
         let (name, count) = item.split_once('=').ok_or_else(wrong)?;
+        if let Some(plugin) = name.strip_prefix("bb/") {
+            // With a unit, as `BurstBuffer=` has it.
+            buffers.push(format!("{plugin}:{count}"));
+            continue;
+        }
         let count: u32 = count.parse().map_err(|_| wrong())?;
         match name.split_once('/') {
             Some(("license", name)) => licenses.push(license::LicenseCount { name: name.into(), count }),
-            Some(("bb", name)) => fields.push(Field::BurstBuffer(format!("{name}:{count}"))),
             None if name == "node" => fields.push(Field::NodeCount(count)),
             None if name == "cpu" => fields.push(Field::CoreCounts(vec![count])),
             _ => {
@@ -278,6 +286,9 @@ fn tres(fields: &mut Vec<Field>, value: &str) -> Result<(), String> {
     }
     if !licenses.is_empty() {
         fields.push(Field::Licenses(licenses));
+    }
+    if !buffers.is_empty() {
+        fields.push(Field::BurstBuffer(buffers.join(",")));
     }
     Ok(())
 }

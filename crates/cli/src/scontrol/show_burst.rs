@@ -34,7 +34,7 @@ pub fn text(page: &BurstPage, clock: &Clock, style: Style, is_verbose: bool) -> 
             lines.push(line);
         }
         for buffer in &page.persistent {
-            let mut line = persistent_line(buffer, clock);
+            let mut line = persistent_line(buffer, clock, is_verbose);
             if style.details {
                 line.push_str(&used(page, |one| one.name == buffer.name));
             }
@@ -253,16 +253,20 @@ fn persistent_state(buffer: &PersistentBuffer) -> &'static str {
     }
 }
 
-fn persistent_line(buffer: &PersistentBuffer, clock: &Clock) -> String {
-    let state = persistent_state(buffer);
+fn persistent_line(buffer: &PersistentBuffer, clock: &Clock, is_verbose: bool) -> String {
+    let (name, pool, user, uid) = (&buffer.name, &buffer.pool, &buffer.user, buffer.uid);
+    let (created, bytes, state) =
+        (clock.show(buffer.created), size::show_bytes(buffer.bytes), persistent_state(buffer));
+    if !is_verbose {
+        return format!(
+            "    Name={name} CreateTime={created} Pool={pool} Size={bytes} State={state} UserID={user}({uid})"
+        );
+    }
+    // It belongs to no partition: those who use it run where they like.
     format!(
-        "    Name={} CreateTime={} Pool={} Size={} State={state} UserID={}({})",
-        buffer.name,
-        clock.show(buffer.created),
-        buffer.pool,
-        size::show_bytes(buffer.bytes),
-        buffer.user,
-        buffer.uid,
+        "    Name={name} Account={} CreateTime={created} Partition=(null) Pool={pool} QOS={} Size={bytes} State={state} UserID={user}({uid})",
+        or_null(&buffer.account),
+        or_null(&buffer.qos),
     )
 }
 
@@ -344,6 +348,7 @@ mod tests {
             bytes: GIB,
             uid: 1001,
             user: "bob".into(),
+            account: "physics".into(),
             created,
             phase: PersistentPhase::Ready,
             ..Default::default()
@@ -397,6 +402,8 @@ mod tests {
         let verbose =
             format!("JobID=8 Account=physics CreateTime={time} Partition=main Pool=flash,nvme QOS=normal Size=6GiB");
         assert!(shown(PLAIN, true).contains(&verbose), "{}", shown(PLAIN, true));
+        let named = format!("Name=library Account=physics CreateTime={time} Partition=(null) Pool=flash QOS=(null)");
+        assert!(shown(PLAIN, true).contains(&named), "{}", shown(PLAIN, true));
         let details = shown(Style { details: true, ..PLAIN }, false);
         assert!(details.contains("UserID=alice(1000) Used=3MiB Nodes=n[1-2]\n"), "{details}");
         let mut refused = page();

@@ -436,5 +436,9 @@ mod tests {
         check("partitionname=p+maxmempercpu=x", "scontrol: error: Invalid MaxMemPerCPU value: x");
         check("partitionname=p+priority=3", "partition p [Priority(3)]");
         check("reservation=r+x=y", "scontrol: error: Unknown parameter x=y.  No reservation update.");
+        let both = "scontrol: error: TRES=<buffer_spec>=<num> and BurstBuffer=<buffer_spec> are mutually exclusive.  \
+                    No reservation update.";
+        check("reservation=r+burstbuffer=1G+tres=bb/native=5M", both);
+        check("reservation=r+tres=bb/native=5M,bb/native=1G", "reservation r [BurstBuffer(\"native:5M,native:1G\")]");
     }
 }

@@ -98,7 +98,7 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         })
         .cutting(Cut::Nothing),
     column('R', "reasonlist", "NODELIST(REASON)", write_nodes_or_reason).cutting(Cut::Nothing),
-    column('r', "reason", "REASON", |view, out| out.push_str(view.short_reason())),
+    column('r', "reason", "REASON", |view, out| out.push_str(&view.short_reason())),
     column('B', "batchhost", "EXEC_HOST", |view, out| out.push_str(view.batch_host().unwrap_or("n/a"))),
     column(NONE, "allocnodes", "ALLOC_NODES", |view, out| or_null(&view.spec().submit_host, out)),
     column(NONE, "allocsid", "ALLOC_SID", |_, out| out.push('0')),
@@ -310,7 +310,7 @@ fn write_nodes_or_reason(view: &JobView, out: &mut String) {
     );
     if view.job.is_staging_out() || (tells_why && view.job.state() != JobState::Completing) {
         out.push('(');
-        out.push_str(view.short_reason());
+        out.push_str(&view.short_reason());
         out.push(')');
         return;
     }

@@ -156,8 +156,8 @@ impl Screen {
         let limit = limit.map_or(USUAL_LIMIT, |span| Duration::from_micros(span.0));
         let text = self.scripts.text(script).await.map_err(values::by_script)?;
         let known = known(cluster, &text);
-        let cluster_name = cluster.config().cluster_name.clone();
-        let call = Call::Edit(Box::new(Edit { script: script.into(), text, known, cluster_name, ..edit }));
+        let around = crate::plugin::surroundings(cluster);
+        let call = Call::Edit(Box::new(Edit { script: script.into(), text, known, around, ..edit }));
         let mut never = self.never.subscribe();
         let turn = self.workers.acquire().await.expect("never closed");
         let answer = hooks::run(&call, limit, &mut never).await;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use model::agent::Order;
 use model::command::PlaceResult;
 use model::staging::{Access, HeldHome, Home, Inventory, Removal, StageResult};
-use model::{Caller, Command, Duty, NodeName, Owner, Task};
+use model::time::Span;
+use model::{Caller, Command, Duty, JobId, NodeName, Owner, Task};
 use state::Cluster;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -182,6 +183,9 @@ impl Stager {
                     self.agents.send(node, Order::StopMover { home, attempt: held.attempt });
                 }
                 Standing::Anothers => (),
+                Standing::Nobodys if is_young(&cluster, held) => {
+                    tracing::info!(%node, ?home, "a directory of a job that there never was is left alone for ten minutes");
+                }
                 Standing::Nobodys => {
                     tracing::warn!(%node, ?home, "a directory that no burst buffer has is removed");
                     self.agents.send(node, remove(home, held));
@@ -215,6 +219,13 @@ impl Stager {
             self.numbers.remove(&open.number);
         }
     }
+}
+
+/// Nobody here has made it, and somebody may be about to need it.
+fn is_young(cluster: &Cluster, held: &HeldHome) -> bool {
+    const OLD_AFTER: Span = Span::from_secs(600);
+    let was_never = |job: JobId| job >= cluster.next_job() && cluster.job(job).is_none();
+    matches!(held.home, Some(Home::Job { job, .. }) if was_never(job)) && held.age < OLD_AFTER
 }
 
 enum Standing {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hooks::Call;
+use hooks::{Call, Surroundings};
 use model::pool::{BurstBufferConfig, Plugin};
 use model::{Buffer, Job, PersistentBuffer, size};
 use serde_json::Value;
@@ -213,13 +213,22 @@ pub fn cli(config: &BurstBufferConfig, function: &str, operation: &str, words: V
     Hook { operation: operation.into(), call, limit }
 }
 
+/// What scripts may ask about the cluster.
+pub fn surroundings(cluster: &Cluster) -> Surroundings {
+    let priority = |(name, qos): (&String, &model::accounts::Qos)| (name.clone(), qos.priority);
+    Surroundings {
+        cluster_name: cluster.config().cluster_name.clone(),
+        qos_priorities: cluster.accounts().qos.iter().map(priority).collect(),
+    }
+}
+
 pub fn lua(cluster: &Cluster, function: &str, words: Vec<String>, info: Option<Value>, limit: Duration) -> Hook {
     let call = Call::Lua {
         script: config(cluster).script,
         function: function.into(),
         arguments: words,
         job_info: info,
-        cluster_name: cluster.config().cluster_name.clone(),
+        around: surroundings(cluster),
     };
     Hook { operation: function.into(), call, limit }
 }

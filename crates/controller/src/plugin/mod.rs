@@ -31,6 +31,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::door::Door;
 use crate::machine::Published;
 use calls::Hook;
+pub(crate) use calls::surroundings;
 
 /// What all hooks have in common.
 pub struct Site {

@@ -25,7 +25,7 @@ pub fn edit(wanted: &Edit) -> Edited {
 
 fn try_edit(wanted: &Edit, told: &Told) -> Result<(i64, Map<String, Json>), String> {
     let short = |error: mlua::Error| in_short(&error);
-    let lua = prepared(&wanted.cluster_name)?;
+    let lua = prepared(&wanted.around)?;
     let slurm: Table = lua.globals().get("slurm").map_err(short)?;
     for (name, table) in &wanted.known {
         slurm.set(name.as_str(), values::to_lua(&lua, table).map_err(short)?).map_err(short)?;

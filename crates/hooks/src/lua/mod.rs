@@ -3,9 +3,12 @@ mod edit;
 mod errors;
 mod slurm_table;
 mod values;
+mod yaml;
 
 use mlua::{Lua, MultiValue, Value};
 use serde_json::Value as Json;
+
+use crate::call::Surroundings;
 
 pub use edit::edit;
 
@@ -14,7 +17,7 @@ const MAX_MEMORY: usize = 512 << 20;
 
 /// Whether the script loads and has every function.
 pub fn check(script: &str, functions: &[String]) -> Result<(), String> {
-    let lua = load(script, "")?;
+    let lua = load(script, &Surroundings::default())?;
     let is_missing = |name: &&str| lua.globals().get::<mlua::Function>(*name).is_err();
     let missing: Vec<&str> = functions.iter().map(String::as_str).filter(is_missing).collect();
     match missing[..] {
@@ -30,9 +33,9 @@ pub fn call(
     function: &str,
     arguments: &[String],
     job_info: Option<&Json>,
-    cluster_name: &str,
+    around: &Surroundings,
 ) -> (bool, String) {
-    match try_call(script, function, arguments, job_info, cluster_name) {
+    match try_call(script, function, arguments, job_info, around) {
         Ok(answer) => answer,
         Err(why) => {
             eprintln!("error: {function}: {why}");
@@ -46,9 +49,9 @@ fn try_call(
     function: &str,
     arguments: &[String],
     job_info: Option<&Json>,
-    cluster_name: &str,
+    around: &Surroundings,
 ) -> Result<(bool, String), String> {
-    let lua = load(script, cluster_name)?;
+    let lua = load(script, around)?;
     let short = |error: mlua::Error| in_short(&error);
     let called: mlua::Function =
         lua.globals().get(function).map_err(|_| format!("{script}: the function {function} is missing"))?;
@@ -89,20 +92,20 @@ fn meaning(function: &str, returned: MultiValue) -> Result<(bool, String), Strin
     }
 }
 
-fn load(script: &str, cluster_name: &str) -> Result<Lua, String> {
+fn load(script: &str, around: &Surroundings) -> Result<Lua, String> {
     let text = std::fs::read(script).map_err(|error| format!("{script}: {error}"))?;
-    let lua = prepared(cluster_name)?;
+    let lua = prepared(around)?;
     begin(&lua, script, &text)?;
     Ok(lua)
 }
 
 /// A state without a script.
-fn prepared(cluster_name: &str) -> Result<Lua, String> {
+fn prepared(around: &Surroundings) -> Result<Lua, String> {
     // SAFETY: the script is the site's own, and has a process of its own to break.
     let lua = unsafe { Lua::unsafe_new() };
     let short = |error: mlua::Error| in_short(&error);
     lua.set_memory_limit(MAX_MEMORY).map_err(short)?;
-    slurm_table::register(&lua, cluster_name).map_err(short)?;
+    slurm_table::register(&lua, around).map_err(short)?;
     Ok(lua)
 }
 

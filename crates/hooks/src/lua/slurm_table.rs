@@ -2,7 +2,8 @@
 use mlua::{Lua, MultiValue, Table, Value, Variadic};
 
 use super::errors::ERRORS;
-use super::values;
+use super::{values, yaml};
+use crate::call::Surroundings;
 
 const NUMBERS: &[(&str, i64)] = &[
     ("SUCCESS", 0),
@@ -39,7 +40,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("USE_MIN_NODES", 512),
 ];
 
-pub fn register(lua: &Lua, cluster_name: &str) -> mlua::Result<()> {
+pub fn register(lua: &Lua, around: &Surroundings) -> mlua::Result<()> {
     let slurm = lua.create_table()?;
     for (name, number) in NUMBERS {
         slurm.set(*name, *number)?;
@@ -52,7 +53,7 @@ pub fn register(lua: &Lua, cluster_name: &str) -> mlua::Result<()> {
     slurm.set("NO_VAL64", (u64::MAX - 1) as f64)?;
     slurm.set("MEM_PER_CPU", (1u64 << 63) as f64)?;
     slurm.set("SLURM_BB_BUSY", "BUSY")?;
-    slurm.set("CLUSTER_NAME", cluster_name)?;
+    slurm.set("CLUSTER_NAME", around.cluster_name.as_str())?;
     logs(lua, &slurm)?;
     slurm.set("time_str2mins", lua.create_function(|_, text: String| Ok(minutes(&text)))?)?;
     slurm.set("to_json", lua.create_function(|_, value: Value| Ok(values::from_lua(&value, 0)?.to_string()))?)?;
@@ -61,12 +62,16 @@ pub fn register(lua: &Lua, cluster_name: &str) -> mlua::Result<()> {
         values::to_lua(lua, &read)
     })?;
     slurm.set("from_json", from_json)?;
-    for name in ["to_yaml", "from_yaml", "get_qos_priority"] {
-        let refuse = lua.create_function(move |_, _: MultiValue| -> mlua::Result<()> {
-            Err(mlua::Error::runtime(format!("slurm.{name} is not supported by this version of Spur")))
-        })?;
-        slurm.set(name, refuse)?;
-    }
+    let to_yaml = lua
+        .create_function(|_, value: Value| yaml::write(&values::from_lua(&value, 0)?).map_err(mlua::Error::runtime))?;
+    slurm.set("to_yaml", to_yaml)?;
+    let from_yaml = lua
+        .create_function(|lua, text: String| values::to_lua(lua, &yaml::read(&text).map_err(mlua::Error::runtime)?))?;
+    slurm.set("from_yaml", from_yaml)?;
+    let priorities = around.qos_priorities.clone();
+    // Nothing of one that there is not.
+    let priority = lua.create_function(move |_, name: String| Ok(priorities.get(&name).copied()))?;
+    slurm.set("get_qos_priority", priority)?;
     lua.globals().set("slurm", slurm)
 }
 
@@ -136,4 +141,23 @@ fn minutes(text: &str) -> i64 {
         _ => return NO_VALUE,
     };
     (days.unwrap_or(0) * 86_400 + secs + 59) / 60
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_read_and_write_yaml_and_know_priorities() {
+        let lua = Lua::new();
+        let qos_priorities = [("high".to_owned(), 100)].into();
+        register(&lua, &Surroundings { cluster_name: "here".into(), qos_priorities }).unwrap();
+        let script = r#"
+            local read = slurm.from_yaml("a: [1, 2]")
+            return slurm.get_qos_priority("high") + read.a[2], slurm.get_qos_priority("none") == nil, slurm.to_yaml({b = "x"})
+        "#;
+        let (sum, is_none, text): (i64, bool, String) = lua.load(script).eval().unwrap();
+        assert_eq!((sum, is_none, text.as_str()), (102, true, "---\nb: x\n"));
+        assert!(lua.load("return slurm.from_yaml('a: [')").eval::<Value>().is_err());
+    }
 }

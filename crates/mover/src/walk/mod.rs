@@ -75,7 +75,10 @@ pub fn plan(
         let (bytes, files) = (bytes.load(Relaxed), files.load(Relaxed));
         if fence.capacity_bytes.is_some_and(|capacity| bytes > capacity) {
             let has = human(fence.capacity_bytes.unwrap_or_default());
-            return Err(Trouble::permanent(format!("needs {} in {files} files, buffer has {has}", human(bytes))));
+            return Err(Trouble::permanent(format!(
+                "stage_in needs {} in {files} files, buffer has {has}",
+                human(bytes)
+            )));
         }
     }
     if stop.is_set() {

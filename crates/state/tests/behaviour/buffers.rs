@@ -609,6 +609,10 @@ fn bad_requests_are_refused_with_the_word_marked() {
     let mut nothing = with_bb("capacity=1");
     nothing.size.max_nodes = Some(0);
     assert!(matches!(refuse(nothing), Err(Reject::BadBuffer(_))));
+    let mut component = file("#BB create_persistent name=x capacity=1");
+    component.size.max_nodes = Some(0);
+    component.component = Some(0);
+    assert_eq!(refuse(component), Err(Reject::TooManyNodes));
     let mut lab = lab_with(|burst| {
         burst.enables_persistent = false;
         burst.deny_users = vec!["1001".into()];
