@@ -12,6 +12,7 @@ pub(crate) fn read(mut section: Section, rules: &mut JobRules) {
     rules.requeue_exit = codes("requeue_exit");
     rules.requeue_exit_hold = codes("requeue_exit_hold");
     section.number("max_requeues", 0..=u32::MAX, &mut rules.max_requeues);
+    section.number("requeue_delay", 0..=u32::MAX, &mut rules.requeue_delay_secs);
     section.flag("appends_output", &mut rules.appends_output);
     section.word("mail_domain", &mut rules.mail_domain);
     section.flag("users_delete_reservations", &mut rules.users_delete_reservations);
@@ -42,6 +43,7 @@ pub(crate) fn read_slurm(values: &Values, rules: &mut JobRules, notes: &Notes) {
     rules.requeue_exit_hold = codes("RequeueExitHold");
     let number = |key| values.number(key, 0..=u32::MAX, notes);
     rules.max_requeues = number("MaxBatchRequeue").unwrap_or(rules.max_requeues);
+    rules.requeue_delay_secs = credential_secs(values, notes) + 1;
     rules.appends_output = number("JobFileAppend").unwrap_or(0) > 0;
     rules.mail_domain = values.text("MailDomain").unwrap_or_default().to_string();
     rules.kill_on_bad_exit = number("KillOnBadExit").unwrap_or(0) > 0;
@@ -64,6 +66,21 @@ pub(crate) fn read_slurm(values: &Values, rules: &mut JobRules, notes: &Notes) {
             false => notes.warn(&pair.at, format!("SlurmctldParameters={word} has no effect here")),
         }
     }
+}
+
+/// `AuthInfo=cred_expire=SECONDS`: how long Slurm's credentials last, and so how long a requeued job has to wait.
+fn credential_secs(values: &Values, notes: &Notes) -> u32 {
+    let mut secs = 120;
+    let Some(pair) = values.get("AuthInfo") else { return secs };
+    for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        match word.strip_prefix("cred_expire=").map(|text| text.parse().ok().filter(|secs| (5..=86_400).contains(secs)))
+        {
+            None => notes.warn(&pair.at, format!("AuthInfo={word} has no effect here")),
+            Some(None) => notes.wrong(&pair.at, format!("`AuthInfo`: {word} must be 5 to 86400 seconds")),
+            Some(Some(given)) => secs = given,
+        }
+    }
+    secs
 }
 
 fn codes(text: &str) -> Option<TaskSet> {

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 
 use model::config::NamedNode;
 use model::gres::{self, Gres};
-use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
+use model::{CpuSet, hostlist};
 
 use crate::section::{Section, set};
 
@@ -85,6 +85,7 @@ fn settings(section: &mut Section) -> NodeConfig {
         section.notes.add(at, format!("`cpus` is {}, but sockets × cores × threads is {product}", config.cpus));
     }
     set(&mut config.memory_mb, section.megabytes("memory_mb"));
+    keep_from_jobs(section, &mut config);
     set(&mut config.tmp_disk_mb, section.megabytes("tmp_disk_mb"));
     section.number("weight", 0..=u32::MAX, &mut config.weight);
     section.words("features", &mut config.features);
@@ -101,6 +102,28 @@ fn settings(section: &mut Section) -> NodeConfig {
     config.gres = generic_resources(section);
     gres_files(section, &mut config.gres);
     config
+}
+
+/// What of the node is kept for the system itself: `kept_cores = 1` or `kept_cpus = "0,4"`, and `kept_memory_mb`.
+fn keep_from_jobs(section: &mut Section, config: &mut NodeConfig) {
+    let mut n_cores = 0;
+    section.number("kept_cores", 0..=65_536, &mut n_cores);
+    let cpus = section.read("kept_cpus", "CPU numbers such as \"0,4-5\"", |item| item.as_str()?.parse::<CpuSet>().ok());
+    let megabytes = section.megabytes("kept_memory_mb").unwrap_or(0);
+    let wrong = |text: &str| section.notes.add(section.at, text);
+    match cpus {
+        Some(_) if n_cores > 0 => wrong("`kept_cores` and `kept_cpus` exclude each other"),
+        Some(cpus) if !config.keep_cpus(cpus.clone()) => {
+            wrong("`kept_cpus` must be some, but not all, of the node's `cpus`")
+        }
+        None if n_cores > 0 && !config.keep_cores(n_cores) => {
+            wrong("`kept_cores` must leave some of the node's `cpus`")
+        }
+        _ => (),
+    }
+    if megabytes > 0 && !config.keep_memory(megabytes) {
+        wrong("`kept_memory_mb` must leave some of the node's `memory_mb`");
+    }
 }
 
 /// `gres_files = ["gpu=/dev/nvidia[0-3]"]`: the device of each unit, in order.

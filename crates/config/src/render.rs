@@ -283,7 +283,8 @@ fn burst_buffer(text: &mut Text, config: &Config) {
 /// Neighbours of the same kind share a table.
 fn nodes(text: &mut Text, config: &Config) {
     for alike in config.nodes.chunk_by(|one, next| one.config == next.config) {
-        let NodeConfig { cpus, memory_mb, tmp_disk_mb, weight, .. } = alike[0].config;
+        let NodeConfig { tmp_disk_mb, weight, .. } = alike[0].config;
+        let (cpus, memory_mb) = (alike[0].config.all_cpus(), alike[0].config.all_memory_mb());
         let node = &alike[0].config;
         text.header("[[nodes]]");
         text.string("names", &hostlist::compress_in_order(alike.iter().map(|one| one.name.as_str())));
@@ -293,6 +294,11 @@ fn nodes(text: &mut Text, config: &Config) {
         text.optional("sockets", (node.sockets > 0).then_some(node.sockets));
         text.optional("cores_per_socket", (node.cores_per_socket > 0).then_some(node.cores_per_socket));
         text.optional("threads_per_core", (node.threads_per_core > 0).then_some(node.threads_per_core));
+        text.optional("kept_cores", (node.kept_cores > 0).then_some(node.kept_cores));
+        if node.kept_cores == 0 && !node.kept_cpus.is_empty() {
+            text.string("kept_cpus", &node.kept_cpus.to_string());
+        }
+        text.optional("kept_memory_mb", (node.kept_memory_mb > 0).then_some(node.kept_memory_mb));
         let gres: Vec<String> = node.gres.iter().map(|gres| gres.to_string()).collect();
         text.strings("gres", &gres);
         let mut names: Vec<&str> = node.gres.iter().map(|gres| gres.name.as_str()).collect();

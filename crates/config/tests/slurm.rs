@@ -336,13 +336,13 @@ fn the_qos_of_a_partition_holds_and_is_kept_in_a_spur_conf() {
 
 #[test]
 fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
-    let text = "KillOnBadExit=1\nWaitTime=60\nRequeueExit=1-3,9\nRequeueExitHold=10\nMaxBatchRequeue=7\nJobFileAppend=1\n\
+    let text = "KillOnBadExit=1\nWaitTime=60\nRequeueExit=1-3,9\nRequeueExitHold=10\nMaxBatchRequeue=7\nAuthInfo=cred_expire=30\nJobFileAppend=1\n\
                 MailDomain=example.org\nSlurmctldParameters=user_resv_delete\nJobAcctGatherFrequency=task=20,energy=0\n\
                 SchedulerParameters=nohold_on_prolog_fail,max_script_size=1000\nNodeName=n1\nPartitionName=p Nodes=ALL\n";
     let config = good(text);
     let rules = &config.jobs;
     assert_eq!((rules.requeue_exit.to_string(), rules.requeue_exit_hold.to_string()), ("1-3,9".into(), "10".into()));
-    assert_eq!((rules.max_requeues, rules.wait_secs, rules.accounting_secs), (7, 60, 20));
+    assert_eq!((rules.max_requeues, rules.requeue_delay_secs, rules.wait_secs, rules.accounting_secs), (7, 31, 60, 20));
     assert_eq!(rules.max_script_bytes, 1000);
     assert!(rules.kill_on_bad_exit && rules.appends_output && rules.users_delete_reservations);
     assert!(config.hooks.flags.no_hold_on_failure, "also where there are no PrologFlags");
@@ -353,4 +353,26 @@ fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
         "SlurmctldParameters=idle_on_node_suspend",
         &["c:5:1: SlurmctldParameters=idle_on_node_suspend has no effect here"],
     );
+}
+
+#[test]
+fn what_is_kept_for_the_system_is_no_longer_for_jobs() {
+    let cluster = "PartitionName=p Nodes=ALL\n";
+    let text = format!(
+        "{cluster}NodeName=n1 CPUs=8 RealMemory=1000 CoreSpecCount=2 MemSpecLimit=200\nNodeName=n2 CPUs=4 CpuSpecList=0,3\n"
+    );
+    let config = good(&text);
+    let (first, second) = (&config.nodes[0].config, &config.nodes[1].config);
+    assert_eq!((first.cpus, first.kept_cpus.to_string(), first.memory_mb), (6, "6-7".into(), 800));
+    assert_eq!((second.cpus, second.kept_cpus.to_string(), second.all_cpus()), (2, "0,3".into(), 4));
+    let rendered = config::render(&config);
+    assert_eq!(config::parse(&rendered, "spur.conf").unwrap().nodes, config.nodes);
+    for wrong in [
+        "CPUs=2 CoreSpecCount=2",
+        "CPUs=2 CpuSpecList=2",
+        "CPUs=4 CoreSpecCount=1 CpuSpecList=1",
+        "RealMemory=10 MemSpecLimit=10",
+    ] {
+        assert!(config::parse_slurm(&format!("{cluster}NodeName=n1 {wrong}\n"), "slurm.conf").is_err(), "{wrong}");
+    }
 }

@@ -12,6 +12,8 @@ pub struct JobRules {
     pub requeue_exit_hold: TaskSet,
     /// A job that was requeued of its own accord so often is held (`MaxBatchRequeue`).
     pub max_requeues: u32,
+    /// So long a requeued job waits before it can start again, in seconds (`AuthInfo=cred_expire` and one more).
+    pub requeue_delay_secs: u32,
     /// Output of jobs that do not say otherwise is added to files that are there (`JobFileAppend`).
     pub appends_output: bool,
     /// What is put behind the names of users who give no address (`MailDomain`); empty: nothing.
@@ -34,6 +36,7 @@ impl Default for JobRules {
             requeue_exit: TaskSet::default(),
             requeue_exit_hold: TaskSet::default(),
             max_requeues: 5,
+            requeue_delay_secs: 0,
             appends_output: false,
             mail_domain: String::new(),
             users_delete_reservations: false,

@@ -44,6 +44,7 @@ pub mod ids;
 pub mod job;
 pub mod job_rules;
 pub mod job_state;
+pub mod kept;
 pub mod label;
 pub mod license;
 pub mod loudness;

@@ -97,6 +97,12 @@ record! {
         pub start_reason: String,
         /// `topology:unit,…`, where that is not as the topology says; a blank is nowhere.
         pub topology: Option<String>,
+        /// CPUs that are kept from jobs, by their numbers; `cpus` counts the others.
+        pub kept_cpus: CpuSet,
+        /// How many cores these are, where the site has counted them.
+        pub kept_cores: u32,
+        /// Memory that is kept from jobs; `memory_mb` is the rest.
+        pub kept_memory_mb: u64,
     }
 
     /// What an agent tells of its machine.

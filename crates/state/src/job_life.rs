@@ -10,6 +10,8 @@
 //!    ├──Requeue──▶ Pending
 //!    └──Finish──▶ Done ──Forget──▶ (gone)
 //! ```
+use std::sync::Arc;
+
 use model::job::Pause;
 use model::time::Span;
 use model::{Event, Job, JobId, Outcome, Phase, Reason, StepId, Wake};
@@ -83,7 +85,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         Step::Suspend => suspend(job, at),
         Step::Resume => resume(job, at),
         Step::End => end_run(job, from, at),
-        Step::Requeue => restart(job, at),
+        Step::Requeue => restart(job, at, Span::from_secs(config.jobs.requeue_delay_secs.into())),
         Step::Finish => job.finished = Some(at),
         Step::Cleared | Step::Forget => (),
     }
@@ -231,8 +233,11 @@ fn close_suspension(job: &mut Job, at: model::Timestamp) {
     }
 }
 
-/// For its users the job is submitted anew.
-fn restart(job: &mut Job, at: model::Timestamp) {
+/// For its users the job is submitted anew; it may not start before `delay` has passed.
+fn restart(job: &mut Job, at: model::Timestamp, delay: Span) {
+    if delay > Span(0) && job.spec.begin.is_none_or(|begin| begin <= at) {
+        Arc::make_mut(&mut job.spec).begin = Some(at + delay);
+    }
     job.submitted = at;
     job.attempt += 1;
     job.restarts += 1;

@@ -299,7 +299,7 @@ pub(crate) fn recount(cluster: &Cluster, node: &Node) -> Used {
 
 fn lowest_free(node: &Node, n_cpus: u32) -> CpuSet {
     let mut picked = CpuSet::default();
-    let free = (0..node.config.cpus).filter(|cpu| !node.used.cpus.contains(*cpu));
+    let free = node.config.job_cpus().filter(|cpu| !node.used.cpus.contains(*cpu));
     free.take(n_cpus as usize).for_each(|cpu| picked.insert(cpu));
     picked
 }

@@ -44,7 +44,8 @@ pub fn shareable(
         }
     }
     let mut free: Vec<(u32, u32)> = n_holders.into_iter().map(|(cpu, n_holders)| (n_holders, cpu)).collect();
-    free.retain(|(n_holders, cpu)| *n_holders < most && !barred.contains(*cpu) && *cpu < node.config.cpus);
+    let is_for_jobs = |cpu: u32| cpu < node.config.all_cpus() && !node.config.kept_cpus.contains(cpu);
+    free.retain(|(n_holders, cpu)| *n_holders < most && !barred.contains(*cpu) && is_for_jobs(*cpu));
     free.sort_unstable();
     free.into_iter().map(|(_, cpu)| cpu).collect()
 }

@@ -13,6 +13,7 @@ pub(super) fn render(text: &mut Text, rules: &JobRules) {
     text.string("requeue_exit", &rules.requeue_exit.to_string());
     text.string("requeue_exit_hold", &rules.requeue_exit_hold.to_string());
     text.value("max_requeues", rules.max_requeues);
+    text.value("requeue_delay", rules.requeue_delay_secs);
     text.value("appends_output", rules.appends_output);
     text.string("mail_domain", &rules.mail_domain);
     text.value("users_delete_reservations", rules.users_delete_reservations);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::config::NamedNode;
 use model::gres::{self, Gres};
 use model::node::{NodeConfig, NodeStart};
-use model::{hostlist, size};
+use model::{CpuSet, hostlist, size};
 
 use super::lines::Pair;
 use super::values::{Notes, Values};
@@ -196,6 +196,7 @@ fn settings(values: &Values, notes: &Notes) -> (NodeConfig, bool) {
         config.cpus = product;
     }
     config.memory_mb = values.megabytes("RealMemory", notes).unwrap_or(1);
+    keep_from_jobs(values, &mut config, notes);
     config.tmp_disk_mb = values.megabytes("TmpDisk", notes).unwrap_or(0);
     config.weight = values.number("Weight", 0..=u32::MAX, notes).unwrap_or(1);
     config.features = words(values.text("Features"));
@@ -206,6 +207,28 @@ fn settings(values: &Values, notes: &Notes) -> (NodeConfig, bool) {
         Some(Start::Future) => (config, true),
         Some(Start::As(start)) => (NodeConfig { starts_as: start, ..config }, false),
         None => (config, false),
+    }
+}
+
+/// `CoreSpecCount`, `CpuSpecList` and `MemSpecLimit`.
+fn keep_from_jobs(values: &Values, config: &mut NodeConfig, notes: &Notes) {
+    let cores = values.number("CoreSpecCount", 0..=65_536, notes).unwrap_or(0);
+    let cpus = values.read("CpuSpecList", "CPU numbers such as 0,4-5", notes, |text| text.parse::<CpuSet>().ok());
+    let cpus = cpus.unwrap_or_default();
+    let wrong = |key: &str, text: String| {
+        let at = &values.get(key).expect("it was read").at;
+        notes.wrong(at, text);
+    };
+    if cores > 0 && !cpus.is_empty() {
+        wrong("CpuSpecList", "`CoreSpecCount` and `CpuSpecList` exclude each other".into());
+    } else if cores > 0 && !config.keep_cores(cores) {
+        wrong("CoreSpecCount", format!("`CoreSpecCount` is {cores}, but the node has {} CPUs", config.cpus));
+    } else if !cpus.is_empty() && !config.keep_cpus(cpus.clone()) {
+        wrong("CpuSpecList", format!("`CpuSpecList` {cpus} names CPUs that the node does not have, or all of them"));
+    }
+    let megabytes = values.megabytes("MemSpecLimit", notes).unwrap_or(0);
+    if megabytes > 0 && !config.keep_memory(megabytes) {
+        wrong("MemSpecLimit", format!("`MemSpecLimit` leaves nothing of {} MB", config.memory_mb));
     }
 }
 

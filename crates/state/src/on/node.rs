@@ -224,11 +224,12 @@ fn check_change(node: &Node, change: &NodeChange) -> Result<(), Reject> {
 
 /// Devices that files stand for are as many as their files, or none.
 fn keeps_devices(node: &Node, gres: &[Gres]) -> bool {
-    let with_files = node.config.gres.iter().filter(|own| !own.files.is_empty());
-    let wanted = |own: &Gres| gres.iter().find(|one| one.name == own.name && one.kind == own.kind);
-    with_files
-        .map(|own| (own, wanted(own)))
-        .all(|(own, wanted)| wanted.is_none_or(|one| [0, own.count].contains(&one.count)))
+    let with_files: Vec<&Gres> = node.config.gres.iter().filter(|own| !own.files.is_empty()).collect();
+    let stands = |one: &Gres| {
+        let mut of_name = with_files.iter().filter(|own| own.name == one.name).peekable();
+        of_name.peek().is_none() || of_name.any(|own| own.kind == one.kind && own.count == one.count)
+    };
+    gres.iter().all(|one| one.count == 0 || stands(one))
 }
 
 /// What jobs use now must stay.

@@ -289,6 +289,9 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
     // A job that wants more nodes than there are may wait for them (PartitionConfig), as Slurm lets it.
     let n_nodes_in = |name: &String| cluster.config.partition(name).map_or(0, |partition| partition.nodes.len() as u32);
     let waits_for_nodes = spec.partitions.iter().all(|name| n_nodes_in(name) < min);
+    if mixes_whole_and_shared_gpus(spec) {
+        return Err(Reject::StepGres);
+    }
     match waits_for_nodes || partitions_of(cluster, spec).any(|partition| could_fit(cluster, spec, partition)) {
         true => Ok(()),
         false if spec.size.network.segment > 0 && !spec.size.listed_nodes().is_empty() => Err(Reject::NoSuchTopology),
@@ -305,6 +308,14 @@ fn may_reboot(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), Rejec
         (true, false, _) => refuse("rebooting of nodes is only allowed for admins", Reject::NotPermitted),
         (true, true, false) => refuse("--reboot is not supported by this version of Spur", Reject::NotSupported),
     }
+}
+
+/// Parts of GPUs (`mps`, `shard`) cannot be asked for beside whole ones, nor with a clock of their own.
+fn mixes_whole_and_shared_gpus(spec: &JobSpec) -> bool {
+    let size = &spec.size;
+    let units = || size.gres.iter().chain(&size.gres_per_task).chain(&size.gres_total);
+    let has_parts = units().any(|unit| ["mps", "shard"].contains(&unit.name.as_str()));
+    has_parts && (units().any(|unit| unit.name == "gpu") || !spec.gpu_freq_words.is_empty())
 }
 
 /// Devices of a kind that no node has.

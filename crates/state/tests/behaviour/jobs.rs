@@ -76,6 +76,27 @@ fn a_requeued_job_waits_again_as_another_run() {
 }
 
 #[test]
+fn a_requeued_job_waits_as_long_as_the_site_has_it_wait() {
+    for (phase, begins) in [(Phase::Running, 1121), (Phase::Done, 1121)] {
+        let mut lab = Lab::new();
+        let mut rules = (**lab.cluster.config()).clone();
+        rules.jobs.requeue_delay_secs = 121;
+        lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules) });
+        lab.at(1000);
+        let job = in_phase(&mut lab, phase);
+        lab.each(ALICE, requeue(job)).unwrap();
+        if lab.duty(job) == Some(Task::Kill) {
+            lab.done(job, Task::Kill);
+        }
+        lab.at(begins - 1);
+        assert_eq!((lab.job(job).phase, lab.job(job).reason), (Phase::Pending, Some(Reason::BeginTime)), "{phase:?}");
+        lab.at(begins);
+        assert_ne!(lab.job(job).reason, Some(Reason::BeginTime), "{phase:?}");
+        assert!(lab.place(job, None, "n1"), "{phase:?}");
+    }
+}
+
+#[test]
 fn a_cancel_while_a_job_ends_to_be_requeued_ends_it_for_good() {
     let mut lab = Lab::new();
     let job = in_phase(&mut lab, Phase::Running);

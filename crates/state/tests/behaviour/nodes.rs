@@ -168,3 +168,60 @@ fn ids_that_a_node_has_something_of_are_not_given_again() {
     lab.register("n2", &[Run { job: JobId(u32::MAX), attempt: 0 }]);
     assert_eq!(lab.submit(batch()), JobId(first.0 + 8));
 }
+
+#[test]
+fn devices_with_files_stay_as_many_as_their_files_or_are_none() {
+    let gpus = |kind: &str, count: u32, files: &[&str]| model::gres::Gres {
+        name: "gpu".into(),
+        kind: kind.into(),
+        count,
+        files: files.iter().map(|file| file.to_string()).collect(),
+    };
+    let mut rules = config();
+    rules.nodes[0].config.gres = vec![gpus("tesla", 2, &["/dev/a", "/dev/b"])];
+    for (wanted, answer) in [
+        (gpus("", 1, &[]), Err(Reject::StepGres)),
+        (gpus("tesla", 1, &[]), Err(Reject::StepGres)),
+        (gpus("volta", 2, &[]), Err(Reject::StepGres)),
+        (gpus("tesla", 2, &[]), Ok(())),
+        (gpus("", 0, &[]), Ok(())),
+    ] {
+        let mut lab = Lab::new();
+        lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules.clone()) });
+        let got = lab.apply(ROOT, change("n1", NodeChange::Gres(vec![wanted.clone()]))).map(|_| ());
+        assert_eq!(got, answer, "{wanted:?}");
+    }
+}
+
+#[test]
+fn cpus_that_are_kept_for_the_system_are_given_to_no_job() {
+    let mut lab = Lab::new();
+    let mut rules = config();
+    assert!(rules.nodes[0].config.keep_cpus("0,2".parse().unwrap()));
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules) });
+    let size = model::spec::Size { n_tasks: Some(2), ..Default::default() };
+    let job = lab.submit(JobSpec { size, ..batch() });
+    assert!(lab.place(job, None, "n1"));
+    assert_eq!(lab.job(job).allocation.nodes[0].cpus.to_string(), "1,3");
+    let next = lab.submit(batch());
+    assert!(!lab.place(next, None, "n1"), "there are no others");
+}
+
+#[test]
+fn parts_of_gpus_are_not_asked_for_beside_whole_ones() {
+    let unit = |name: &str| model::gres::GresRequest { name: name.into(), count: 1, ..Default::default() };
+    let own = |name: &str, count| model::gres::Gres { name: name.into(), count, ..Default::default() };
+    let mut rules = config();
+    rules.nodes[0].config.gres = vec![own("gpu", 1), own("mps", 100)];
+    let mut lab = Lab::new();
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(rules) });
+    let mut submit = |names: &[&str], clock: &str| {
+        let size = model::spec::Size { gres: names.iter().map(|name| unit(name)).collect(), ..Default::default() };
+        let spec = JobSpec { size, gpu_freq_words: clock.into(), ..batch() };
+        lab.apply(ALICE, Command::Submit { spec: Box::new(spec), blobs: Vec::new() }).map(drop)
+    };
+    assert_eq!(submit(&["mps"], ""), Ok(()));
+    assert_eq!(submit(&["mps", "gpu"], ""), Err(Reject::StepGres));
+    assert_eq!(submit(&["mps"], "high"), Err(Reject::StepGres));
+    assert_eq!(submit(&["gpu"], "high"), Ok(()));
+}
