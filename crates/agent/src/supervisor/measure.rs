@@ -88,6 +88,8 @@ impl Meter {
             written_bytes: 0,
             has_ended: false,
         });
+        // It was born with what this process had then.
+        self.inherited_bytes = own_peak_bytes();
     }
 
     /// When the next look is due.
@@ -244,4 +246,27 @@ fn ticks_per_second() -> u64 {
 fn page_bytes() -> u64 {
     // SAFETY: plain call.
     (unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).max(1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_task_was_born_with_is_not_its_own_memory() {
+        let mut meter = Meter::new(0);
+        let ballast = vec![1_u8; 64 << 20];
+        let child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        meter.add_task(0, pid);
+        // SAFETY: the struct is plain data that the call fills.
+        let account = unsafe {
+            let (mut status, mut account) = (0, std::mem::zeroed::<libc::rusage>());
+            assert_eq!(libc::wait4(pid, &mut status, 0, &mut account), pid);
+            account
+        };
+        meter.note_end(pid, &account);
+        assert_eq!(std::hint::black_box(&ballast)[1000], 1);
+        assert!(meter.usage().rss_bytes.max < 64 << 20, "{:?}", meter.usage().rss_bytes);
+    }
 }
