@@ -1,6 +1,7 @@
 //! A node as its viewers see it: what is derived from the record rather than stored in it.
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use model::amount::Amount;
 use model::capacity::{self, billing_by_node};
 use model::config::Config;
 use model::gres::Gres;
@@ -50,7 +51,7 @@ pub fn oversubscribe(partition: &Partition) -> String {
 pub fn sockets(node: &NodeView) -> (u32, u32, u32) {
     let config = &node.node.config;
     let (cores, threads) = (config.cores_per_socket.max(1), config.threads_per_core.max(1));
-    let sockets = if config.sockets > 0 { config.sockets } else { config.cpus / (cores * threads) };
+    let sockets = if config.sockets > 0 { config.sockets } else { config.all_cpus() / (cores * threads) };
     (sockets.max(1), cores, threads)
 }
 
@@ -113,9 +114,9 @@ pub fn configured_tres(node: &NodeView, memberships: &Memberships) -> String {
     let config = &node.node.config;
     let billing = memberships.billing.get(&node.node.name).copied().unwrap_or(config.cpus.into());
     let mut text = format!("cpu={},mem={},billing={billing}", config.cpus, size::show_megabytes(config.memory_mb));
-    for gres in &config.gres {
-        text.push_str(&format!(",gres/{}={}", gres.name, gres.count));
-    }
+    let mut all = Amount::default();
+    config.gres.iter().for_each(|gres| all.add_gres(&gres.name, "", gres.count.into()));
+    all.gres.iter().for_each(|(name, count)| text.push_str(&format!(",gres/{name}={count}")));
     text
 }
 
@@ -136,13 +137,9 @@ pub fn used_tres(node: &NodeView) -> String {
     if used.memory_mb > 0 {
         parts.push(format!("mem={}", size::show_megabytes(used.memory_mb)));
     }
-    let mut names: Vec<&str> = used.gres.iter().map(|gres| gres.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        let count: u32 = used.gres.iter().filter(|gres| gres.name == name).map(|gres| gres.units.len()).sum();
-        parts.push(format!("gres/{name}={count}"));
-    }
+    let mut held = Amount::default();
+    used.gres.iter().for_each(|gres| held.add_gres(&gres.name, "", gres.units.len().into()));
+    parts.extend(held.gres.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("gres/{name}={count}")));
     parts.join(",")
 }
 

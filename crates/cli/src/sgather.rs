@@ -52,7 +52,7 @@ pub fn run(arguments: &[String]) -> i32 {
         return 0;
     }
     if parsed.has("version") {
-        print(&version::line());
+        print(&format!("sgather {}\n", version::SLURM));
         return 0;
     }
     let [source, dest] = &parsed.operands[..] else {

@@ -24,6 +24,7 @@ const TABLE: &[(&str, Run)] = &[
     ("scancel", cli::scancel::run),
     ("scontrol", cli::scontrol::run),
     ("sdiag", cli::sdiag::run),
+    ("seff", cli::sacct::seff::run),
     ("sgather", cli::sgather::run),
     ("sinfo", cli::sinfo::run),
     ("sprio", cli::sprio::run),

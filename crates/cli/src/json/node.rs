@@ -42,7 +42,7 @@ pub fn write(view: &NodeView, context: &Context, json: &mut Json) {
         if json.shape().is_newer() { "free_mem" } else { "free_memory" },
         view.load.as_ref().map(|load| load.free_mb),
     );
-    json.field("cpus", node.config.cpus);
+    json.field("cpus", node.config.all_cpus());
     json.field("last_busy", secs(node.last_busy));
     json.field("features", &features);
     json.field("active_features", &node.features().join(","));
@@ -92,7 +92,7 @@ pub fn write(view: &NodeView, context: &Context, json: &mut Json) {
     json.field("owner", None::<&str>);
     json.list_field("partitions", |json| memberships.partitions(&node.name).iter().for_each(|name| json.item(*name)));
     json.field("port", node_view::port(view));
-    json.field("real_memory", node.config.memory_mb);
+    json.field("real_memory", node.config.all_memory_mb());
     json.field("reason", node.reason.as_ref().map_or("", |reason| &reason.text));
     json.field("reason_changed_at", secs(node.reason.as_ref().map(|reason| reason.at)));
     json.field("reason_set_by_user", node.reason.as_ref().map(|reason| names.user(reason.by_uid)).as_ref());
@@ -121,9 +121,10 @@ pub fn write(view: &NodeView, context: &Context, json: &mut Json) {
 /// What parsers after 22.05's have besides.
 fn newer(view: &NodeView, config: &Config, json: &mut Json) {
     json.field("cluster_name", &config.cluster_name);
-    json.field("specialized_cores", 0_u32);
-    json.field("specialized_cpus", "");
-    json.field("specialized_memory", 0_u32);
+    let kept = &view.node.config;
+    json.field("specialized_cores", kept.kept_cores);
+    json.field("specialized_cpus", kept.kept_cpus.to_string().as_str());
+    json.field("specialized_memory", kept.kept_memory_mb);
     json.field("effective_cpus", view.node.config.cpus);
     // Nothing measures energy here.
     json.object_field("energy", |json| {

@@ -83,6 +83,13 @@ pub fn all() -> Vec<Manual> {
         ),
         of_reader("sdiag", "show what the controller has done", "sdiag [OPTIONS]", sdiag::FLAGS, sdiag::HELP),
         of_reader(
+            "seff",
+            "tell how much of what it held a job made use of",
+            "seff JOB[_TASK]",
+            sacct::seff::FLAGS,
+            sacct::seff::HELP,
+        ),
+        of_reader(
             "sgather",
             "bring a file of every node of a job to one place",
             "sgather [OPTIONS] SOURCE DEST",

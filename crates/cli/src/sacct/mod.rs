@@ -18,6 +18,7 @@ mod json;
 mod layout;
 mod options;
 mod row;
+pub mod seff;
 mod units;
 mod usage;
 

@@ -63,6 +63,11 @@ pub fn rows<'a>(run: &'a RunHistory, scene: &'a Scene<'a>, mut give: impl FnMut(
     others.filter(|step| wants(StepChoice::Step(step.step))).for_each(|step| give_part(Part::Step(step)));
 }
 
+/// The job itself.
+pub fn of_job<'a>(run: &'a RunHistory, scene: &'a Scene<'a>) -> Row<'a> {
+    Row { run, part: Part::Job, scene }
+}
+
 fn is_meant(choice: &model::history::JobChoice, job: &JobRecord) -> bool {
     let groups = [Some(job.job), job.array, job.het_job];
     groups.contains(&Some(choice.job))

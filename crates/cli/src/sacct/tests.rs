@@ -174,3 +174,42 @@ fn what_cannot_be_meant_is_refused() {
     check("-j 1.abc", "sacct: fatal: Bad step specified: 1\n");
     check("1", "sacct: error: Unknown arguments:\nsacct: error:  1\n");
 }
+
+#[test]
+fn seff_tells_what_a_job_made_use_of() {
+    let mut run = run();
+    let shown = |run: &RunHistory| super::seff::report(run, "spur", 2, 10);
+    let told = shown(&run);
+    assert!(
+        told.starts_with("Job ID: 12\nCluster: spur\nUser/Group: ada/\nState: CANCELLED (exit code 0)\n"),
+        "{told}"
+    );
+    assert!(told.contains("Nodes: 1\nCores per node: 2\nCPU Utilized: 00:00:00\n"), "{told}");
+    assert!(
+        told.contains("CPU Efficiency: 0.00% of 00:00:20 core-walltime\nJob Wall-clock time: 00:00:10\n"),
+        "{told}"
+    );
+    let usage = |secs: u64, megabytes: u64, n_tasks: u32| {
+        let rss_bytes = model::usage::Spread { max: megabytes << 20, ..Default::default() };
+        let user_cpu = model::time::Span::from_secs(secs);
+        Some(Box::new(model::usage::Usage { user_cpu, rss_bytes, n_tasks, ..Default::default() }))
+    };
+    run.steps[0].usage = usage(4, 256, 1);
+    run.steps[1].usage = usage(1, 100, 2);
+    let told = shown(&run);
+    assert!(told.contains("CPU Utilized: 00:00:05\nCPU Efficiency: 25.00% of"), "{told}");
+    assert!(told.ends_with("Memory Utilized: 256.00 MB\nMemory Efficiency: 25.00% of 1.00 GB\n"), "{told}");
+    run.steps[1].usage = usage(1, 512, 2);
+    run.job.memory = model::spec::Memory::PerCpuMb(1024);
+    run.job.state = "RUNNING".into();
+    let told = shown(&run);
+    assert!(
+        told.contains(
+            "Memory Utilized: 1.00 GB (estimated maximum)\nMemory Efficiency: 50.00% of 2.00 GB (1.00 GB/core)\n"
+        ),
+        "{told}"
+    );
+    assert!(told.ends_with("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n"), "{told}");
+    run.job.state = "PENDING".into();
+    assert!(shown(&run).ends_with("Efficiency not available for jobs in the PENDING state.\n"));
+}

@@ -5,6 +5,7 @@ use model::config::{Config, PartitionLimits};
 use model::duration;
 use model::priority::PriorityKind;
 use model::spec::TimeLimit;
+use model::topology::TopologyKind;
 use wire::client::Configuration;
 
 use super::config_names::{NAMES, Shown};
@@ -234,7 +235,10 @@ fn tracked(config: &Config) -> String {
 
 fn topology_plugin(config: &Config) -> &'static str {
     let default = config.topologies.iter().find(|topology| topology.is_default);
-    default.map_or("topology/flat", |topology| topology.kind.plugin())
+    match default.map(|topology| topology.kind) {
+        None | Some(TopologyKind::Flat) => "topology/none",
+        Some(kind) => kind.plugin(),
+    }
 }
 
 fn topology_params(config: &Config) -> String {

@@ -1,4 +1,5 @@
 //! `scontrol show job` and `show step`.
+use model::amount::Amount;
 use model::cpu_freq::CpuFrequency;
 use model::resources::NodeShare;
 use model::spec::{Memory, TimeLimit};
@@ -213,7 +214,15 @@ fn network(view: &JobView, lines: &mut Vec<String>) {
 fn details(view: &JobView, lines: &mut Vec<String>) {
     let shares = &view.job.allocation.nodes;
     let held = |share: &NodeShare| {
-        let units = |gres: &model::gres::GresUnits| format!("{gres}(IDX:{})", gres.units);
+        let node = view.scene.config.nodes.iter().find(|node| node.name == share.node);
+        let has_files = |name: &str| {
+            node.is_some_and(|node| node.config.gres.iter().any(|own| own.name == name && !own.files.is_empty()))
+        };
+        let units = |gres: &model::gres::GresUnits| match gres.name == "gpu" || has_files(&gres.name) {
+            true => format!("{gres}(IDX:{})", gres.units),
+            false if gres.kind.is_empty() => format!("{}(CNT:{})", gres.name, gres.units.len()),
+            false => format!("{}:{}(CNT:{})", gres.name, gres.kind, gres.units.len()),
+        };
         share.gres.iter().map(units).collect::<Vec<_>>().join(",")
     };
     let total: Vec<String> = devices(shares).iter().map(|(name, count)| format!("{name}:{count}")).collect();
@@ -336,7 +345,8 @@ pub fn write_step(view: &StepView, style: Style, out: &mut String) {
     let tres = view.step.map_or("(null)".into(), |step| {
         let memory: u64 = step.shares.iter().map(|share| share.memory_mb).sum();
         let memory = if memory > 0 { format!(",mem={}", size::show_megabytes(memory)) } else { String::new() };
-        let gres: String = devices(&step.shares).iter().map(|(name, count)| format!(",gres/{name}={count}")).collect();
+        let gres = Amount::of_shares(&step.shares).gres;
+        let gres: String = gres.iter().map(|(name, count)| format!(",gres/{name}={count}")).collect();
         format!("cpu={n_cpus}{memory},node={}{gres}", view.n_nodes())
     });
     let (distribution, host) = match view.step {

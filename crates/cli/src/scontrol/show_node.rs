@@ -2,6 +2,7 @@
 use model::config::Config;
 use model::duration;
 use model::hostlist;
+use model::node::NodeConfig;
 use model::request::NodeView;
 use model::spec::TimeLimit;
 use model::{Node, Partition};
@@ -33,7 +34,12 @@ pub fn write_node(
             "" => format!("NodeName={} CoresPerSocket={cores} ", node.name),
             architecture => format!("NodeName={} Arch={architecture} CoresPerSocket={cores} ", node.name),
         },
-        format!("CPUAlloc={used} CPUEfctv={0} CPUTot={0} CPULoad={1}", node.config.cpus, node_view::cpu_load(view)),
+        format!(
+            "CPUAlloc={used} CPUEfctv={} CPUTot={} CPULoad={}",
+            node.config.cpus,
+            node.config.all_cpus(),
+            node_view::cpu_load(view)
+        ),
         format!("AvailableFeatures={}", or_null(&features)),
         format!("ActiveFeatures={}", or_null(&active)),
         format!("Gres={}", or_null(&node_view::gres(view))),
@@ -55,10 +61,11 @@ pub fn write_node(
     }
     lines.push(format!(
         "RealMemory={} AllocMem={} FreeMem={} Sockets={sockets} Boards=1",
-        node.config.memory_mb,
+        node.config.all_memory_mb(),
         node.used.memory_mb,
         node_view::free_memory(view),
     ));
+    lines.extend(kept_from_jobs(&node.config));
     lines.push(format!(
         "State={} ThreadsPerCore={threads} TmpDisk={} Weight={} Owner=N/A MCS_label=N/A",
         view.state().long(),
@@ -102,7 +109,15 @@ pub fn write_node(
     close(style, &lines, out);
 }
 
-/// Appends one partition; `nodes` are all the cluster's.
+/// What is kept for the system itself, where something is.
+fn kept_from_jobs(config: &NodeConfig) -> Option<String> {
+    let cores = (config.kept_cores > 0).then(|| format!("CoreSpecCount={} ", config.kept_cores));
+    let cpus = (!config.kept_cpus.is_empty()).then(|| format!("CPUSpecList={} ", config.kept_cpus));
+    let memory = (config.kept_memory_mb > 0).then(|| format!("MemSpecLimit={}", config.kept_memory_mb));
+    let parts: Vec<String> = [cores, cpus, memory].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.concat())
+}
+
 /// Nodes as they were configured, for whoever may see no more of them.
 pub fn as_configured(config: &Config) -> Vec<NodeView> {
     let of = |node: &model::config::NamedNode| {
@@ -112,6 +127,7 @@ pub fn as_configured(config: &Config) -> Vec<NodeView> {
     config.nodes.iter().map(of).collect()
 }
 
+/// Appends one partition; `nodes` are all the cluster's.
 pub fn write_partition(partition: &Partition, nodes: &[NodeView], config: &Config, style: Style, out: &mut String) {
     let own = node_view::named(nodes, &partition.nodes);
     let n_cpus: u32 = own.iter().map(|node| node.node.config.cpus).sum();

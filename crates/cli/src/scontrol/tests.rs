@@ -139,6 +139,31 @@ fn nodes_and_partitions_are_shown_as_slurm_shows_them() {
 }
 
 #[test]
+fn what_of_a_node_is_not_for_jobs_has_a_line_and_kinds_of_a_device_are_one_sum() {
+    let mut nodes = fixture::mixed_nodes();
+    let node = nodes.iter_mut().find(|view| view.node.name.as_str() == "n3").unwrap();
+    assert!(node.node.config.keep_cores(2) && node.node.config.keep_memory(1000));
+    let gpus = |kind: &str| model::gres::Gres { name: "gpu".into(), kind: kind.into(), count: 2, ..Default::default() };
+    node.node.config.gres = vec![gpus("a"), gpus("b")];
+    let shown = show::nodes(Some("n3"), &nodes, &fixture::config(), &fixture::clock(), LINES, None).out;
+    assert!(shown.contains("CPUEfctv=6 CPUTot=8"), "{shown}");
+    assert!(shown.contains("RealMemory=4000 "), "{shown}");
+    assert!(shown.contains("Boards=1\n   CoreSpecCount=2 CPUSpecList=6-7 MemSpecLimit=1000\n   State="), "{shown}");
+    assert!(shown.contains("CfgTRES=cpu=6,mem=3000M,billing=8,gres/gpu=4\n"), "{shown}");
+}
+
+#[test]
+fn a_step_counts_its_devices_with_and_without_their_kind() {
+    let gpus = model::gres::GresUnits { name: "gpu".into(), kind: "tesla".into(), units: model::CpuSet::first(2) };
+    let share = model::resources::NodeShare { node: "n1".into(), gres: vec![gpus], ..Default::default() };
+    let step =
+        model::Step { job: model::JobId(496), id: model::StepId::Number(0), shares: vec![share], ..Default::default() };
+    let page = JobsPage { steps: vec![step], ..page() };
+    let shown = show::steps(Some("496"), &page, &fixture::config(), &fixture::clock(), LINES).out;
+    assert!(shown.contains(",gres/gpu=2,gres/gpu:tesla=2\n"), "{shown}");
+}
+
+#[test]
 fn steps_are_shown() {
     let steps = show::steps(Some("496"), &page(), &fixture::config(), &fixture::clock(), LINES);
     assert_eq!(

@@ -123,10 +123,10 @@ pub static COLUMNS: &[Column<Nodes>] = &[
         let [allocated, idle, other, all] = cpu_counts(group);
         put(out, format_args!("{allocated}/{idle}/{other}/{all}"))
     }),
-    number('c', "cpus", "CPUS", |group, out| write_least(group, |node| u64::from(node.node.config.cpus), out))
-        .sorted_by(|group| least(group, |node| u64::from(node.node.config.cpus))),
-    number('m', "memory", "MEMORY", |group, out| write_least(group, |node| node.node.config.memory_mb, out))
-        .sorted_by(|group| least(group, |node| node.node.config.memory_mb)),
+    number('c', "cpus", "CPUS", |group, out| write_least(group, |node| u64::from(node.node.config.all_cpus()), out))
+        .sorted_by(|group| least(group, |node| u64::from(node.node.config.all_cpus()))),
+    number('m', "memory", "MEMORY", |group, out| write_least(group, |node| node.node.config.all_memory_mb(), out))
+        .sorted_by(|group| least(group, |node| node.node.config.all_memory_mb())),
     number('d', "disk", "TMP_DISK", |group, out| write_least(group, |node| node.node.config.tmp_disk_mb, out)),
     number('w', "weight", "WEIGHT", |group, out| write_least(group, |node| u64::from(node.node.config.weight), out))
         .sorted_by(|group| least(group, |node| u64::from(node.node.config.weight))),

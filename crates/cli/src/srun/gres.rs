@@ -27,8 +27,11 @@ pub fn of_step(request: &Request) -> StepGres {
     let count: u32 = per_task.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum();
     let bind = match &request.step.gpu_bind {
         Some(bind) => bind.clone(),
-        None if count > 0 => GpuBind::PerTask(count),
-        None => GpuBind::All,
+        None => match gpus.n_tasks_each {
+            Some(n_tasks_each) => GpuBind::Single(n_tasks_each),
+            None if count > 0 => GpuBind::PerTask(count),
+            None => GpuBind::All,
+        },
     };
     if request.step.job.is_none() {
         return StepGres { bind, ..StepGres::default() };

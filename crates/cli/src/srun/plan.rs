@@ -375,6 +375,15 @@ mod tests {
     }
 
     #[test]
+    fn who_counts_tasks_by_gpus_gives_each_task_one() {
+        use model::step::GpuBind;
+        let bind = |line: &str| plan(&format!("{line} true"), &[]).unwrap().step.gpu_bind;
+        assert_eq!(bind("--gpus=2 --ntasks-per-gpu=2"), GpuBind::Single(2));
+        assert_eq!(bind("--gpus=2 --ntasks-per-gpu=2 --gpu-bind=none"), GpuBind::All);
+        assert_eq!(bind("-n2 --gpus-per-task=2"), GpuBind::PerTask(2));
+    }
+
+    #[test]
     fn each_group_is_named_once() {
         let told = plan("--het-group=0 a : --het-group=0 b", &[("SLURM_JOB_ID", "17")]).unwrap_err();
         assert_eq!(told, "srun: fatal: Duplicate het groups in single srun not supported\n=1");
