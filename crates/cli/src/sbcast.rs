@@ -121,6 +121,9 @@ pub fn run(arguments: &[String]) -> i32 {
         if held.is_empty() {
             return Err(Trouble::Call("slurm_sbcast_lookup: Invalid job id specified".into()));
         }
+        if !may_bring(crate::users::own_uid(), page.jobs.iter().map(|job| job.spec.uid)) {
+            return Err(Trouble::Call("slurm_sbcast_lookup: Invalid user id".into()));
+        }
         let nodes: Vec<String> = match step {
             None => held,
             Some(step) => match steps.iter().find(|known| known.id == step) {
@@ -146,6 +149,11 @@ pub fn run(arguments: &[String]) -> i32 {
             exit_code(&text)
         }
     }
+}
+
+/// Files are brought to the nodes of one's own jobs.
+fn may_bring(caller: u32, mut owners: impl Iterator<Item = u32>) -> bool {
+    caller == 0 || owners.all(|owner| owner == caller)
 }
 
 /// Slurm's exit code: the system's number of an error that a node told in the system's words.
@@ -192,6 +200,12 @@ fn tell(delivery: &Delivery, source: &str, dest: &str, patience_secs: u64) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn nobody_but_root_brings_files_to_the_jobs_of_others() {
+        assert!(super::may_bring(1000, [1000, 1000].into_iter()) && super::may_bring(0, [1000].into_iter()));
+        assert!(!super::may_bring(1001, [1000].into_iter()) && !super::may_bring(1000, [1000, 1001].into_iter()));
+    }
+
     #[test]
     fn a_nodes_refusal_is_the_exit_code() {
         let check = |text: &str, expected| assert_eq!(super::exit_code(text), expected, "{text}");
