@@ -155,10 +155,11 @@ fn what_of_a_node_is_not_for_jobs_has_a_line_and_kinds_of_a_device_are_one_sum()
 #[test]
 fn a_step_counts_its_devices_with_and_without_their_kind() {
     let gpus = model::gres::GresUnits { name: "gpu".into(), kind: "tesla".into(), units: model::CpuSet::first(2) };
-    let share = model::resources::NodeShare { node: "n1".into(), gres: vec![gpus], ..Default::default() };
-    let step =
-        model::Step { job: model::JobId(496), id: model::StepId::Number(0), shares: vec![share], ..Default::default() };
-    let page = JobsPage { steps: vec![step], ..page() };
+    let shares = vec![model::resources::NodeShare { node: "n1".into(), gres: vec![gpus], ..Default::default() }];
+    let mut page = page();
+    let job = page.jobs.iter().find(|job| job.id == model::JobId(496)).expect("it is in the queue");
+    let id = model::StepId::Number(0);
+    page.steps = vec![model::Step { job: job.id, attempt: job.attempt, id, shares, ..Default::default() }];
     let shown = show::steps(Some("496"), &page, &fixture::config(), &fixture::clock(), LINES).out;
     assert!(shown.contains(",gres/gpu=2,gres/gpu:tesla=2\n"), "{shown}");
 }
