@@ -93,7 +93,7 @@ pub enum TrustChange {
         hash: String,
         role: Role,
         member: u64,
-        node: Option<NamedNode>,
+        node: Option<Box<NamedNode>>,
         fingerprint: String,
         until: Timestamp,
     },

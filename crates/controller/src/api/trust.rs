@@ -51,7 +51,7 @@ pub async fn join(api: &Api, request: JoinRequest) -> Answer<CommandReply> {
         (Role::Node, _) => return Err(Status::invalid_argument("a node must say its name")),
     };
     let issued = sign(api, &trust, &principal, &request.public_key)?;
-    let node = if request.role == Role::Node { request.node } else { None };
+    let node = request.node.filter(|_| request.role == Role::Node).map(Box::new);
     let until = Timestamp::from_secs(issued.until_secs);
     let fingerprint = issued.fingerprint.clone();
     propose(api, Caller::SYSTEM, TrustChange::Enroll { hash, role: request.role, member, node, fingerprint, until })
