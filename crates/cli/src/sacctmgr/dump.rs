@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn places_of_a_user_in_several_partitions_are_told_apart() {
         let mut all = Accounts::default();
-        all.users.insert("u".into(), Default::default());
+        all.users.insert("u".into(), model::accounts::User { name: "u".into(), ..Default::default() });
         for (id, user, partition, shares) in [(1, "", "", 1), (2, "u", "debug", 1), (3, "u", "", 3)] {
             let shares = model::accounts::Shares::Number(shares);
             let (parent, account) = (id.min(2) - 1, "root".to_string());
@@ -315,7 +315,7 @@ mod tests {
         let chosen: Vec<Vec<u32>> = found
             .iter()
             .map(|change| match change {
-                Change::ModifyUsers { filter, .. } => all.chosen_users(filter),
+                Change::ModifyUsers { filter, .. } => all.chosen_users(&filter.clone().seen_from("c")),
                 other => panic!("{other:?}"),
             })
             .collect();

@@ -88,6 +88,7 @@ const VALUES: &[(&str, usize, Field, Kind)] = &[
     ("grpwall", 4, Field::GrpWall, Kind::Minutes),
     ("limitfactor", 2, Field::LimitFactor, Kind::Thousandths),
     ("maxcpuminsperjob", 7, Field::MaxTresMins, Kind::Single("cpu")),
+    ("maxcpurunminsperuser", 10, Field::MaxTresRunMinsUser, Kind::Single("cpu")),
     ("maxcpurunmins", 10, Field::MaxTresRunMins, Kind::Single("cpu")),
     ("maxcpusperuser", 11, Field::MaxTresUser, Kind::Single("cpu")),
     ("maxcpuspu", 9, Field::MaxTresUser, Kind::Single("cpu")),
