@@ -253,6 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and tells what it has used")]
     fn what_a_task_was_born_with_is_not_its_own_memory() {
         let mut meter = Meter::new(0);
         let ballast = vec![1_u8; 64 << 20];

@@ -200,7 +200,6 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
                 line(&mut text, format_args!("  {:<13} = {value}", titled(key)));
             }
             // The first by name becomes a new user's own, unless another is named.
-            let mut accounts = accounts;
             accounts.sort();
             let users = Change::AddUsers { names: names.clone(), accounts, partitions, edits, clusters: named(words) };
             let only_keys = words.accounts.is_empty() && associations_are_none;
