@@ -95,7 +95,7 @@ fn each_runs_where_slurm_runs_it_and_is_told_of_the_job() {
 
 #[test]
 fn a_failed_prolog_drains_its_node_and_the_job_is_held() {
-    let site = Site::up(&["Prolog"], "PrologFlags=Alloc");
+    let site = Site::up(&["Prolog"], "PrologFlags=Alloc\nAuthInfo=cred_expire=5");
     site.set("Prolog.fail");
     let job = site.cluster.sbatch("-w n1 --wrap true");
     site.cluster.wait_for(&format!("squeue -h -j {job} -o '%T|%r'"), "PENDING|launch failed requeued held");

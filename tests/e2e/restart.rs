@@ -62,6 +62,8 @@ fn down_ends_everything_and_up_brings_the_state_back() {
     assert!(!is_alive(pid));
     let said = cluster.run("squeue");
     assert_eq!(said.code, 1, "{said:?}");
+    let kept = cluster.ok(&format!("find {} -name 'snapshot-*'", cluster.dir.display()));
+    assert_eq!(kept.lines().count(), 1, "a later release need not judge anew what was decided: {kept:?}");
     cluster.start("");
     assert_eq!(cluster.ok(&format!("squeue -h -j {held} -o %t")), "PD");
     assert_ne!(cluster.sbatch("-H --wrap=true"), job);

@@ -31,6 +31,8 @@ use crate::{Options, metrics, tls};
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// A controller that is told to stop gives the lead away within this time, or without.
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(4);
+/// So long may the last snapshot take; without it, the log is replayed.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(5);
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
 
@@ -127,7 +129,7 @@ async fn serve(options: Options) -> Result<()> {
     let served = server().serve_with_incoming(wire::brief::incoming(listener, router.clone()));
     tokio::select! {
         served = served => served.context("the socket failed")?,
-        () = stop_in_order(&journal, &hand_overs, &ends_all) => {}
+        () = stop_in_order(&journal, &hand_overs, &ends_all) => leave_nothing_to_replay(&journal).await,
         // Whether the last entries were kept is known only when the journal is open again: a new process must look.
         () = journal_failed(&journal) => anyhow::bail!("the journal has stopped; see the log above"),
     }
@@ -149,6 +151,15 @@ async fn stop_in_order(journal: &ClusterJournal, hand_overs: &mpsc::Sender<HandO
         && let Ok(Ok(Err(error))) = tokio::time::timeout(HAND_OVER_PATIENCE, told).await
     {
         tracing::warn!("stopping without a successor: {error}");
+    }
+}
+
+/// Whoever starts next may be a later release with other rules; what was decided by ours is not judged again.
+async fn leave_nothing_to_replay(journal: &ClusterJournal) {
+    match tokio::time::timeout(SNAPSHOT_PATIENCE, journal.snapshot_now()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!("stopping without a snapshot: {error}"),
+        Err(_) => tracing::warn!("stopping without a snapshot: it takes too long"),
     }
 }
 

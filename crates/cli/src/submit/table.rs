@@ -79,8 +79,8 @@ pub static OPTIONS: &[Opt] = options! {
     "cpu-freq" None, REQUIRED, ALL, ["", "", "SLURM_CPU_FREQ_REQ"], Some(set_plugins::cpu_freq), "requested CPU frequency (and governor); checked and shown";
     "cpus-per-gpu" None, REQUIRED, ALL, named!("CPUS_PER_GPU"), Some(set_size::cpus_per_gpu), "number of CPUs required per allocated GPU";
     "cpus-per-task" Some('c'), REQUIRED, ALL, ["", "", "SRUN_CPUS_PER_TASK"], Some(set_size::cpus_per_task), "number of cpus required per task";
-    "debugger-test" None, NONE, RUN, NO_VARIABLE, REFUSED, "";
     "deadline" None, REQUIRED, ALL, NO_VARIABLE, Some(set::deadline), "remove the job if no ending possible before this deadline";
+    "debugger-test" None, NONE, RUN, NO_VARIABLE, REFUSED, "";
     "delay-boot" None, REQUIRED, ALL, named!("DELAY_BOOT"), Some(set_hints::delay_boot), "accepted and shown; no node is rebooted for features";
     "dependency" Some('d'), REQUIRED, ALL, ["", "", "SLURM_DEPENDENCY"], Some(set::dependency), "defer job until condition on jobid is satisfied";
     "disable-status" Some('X'), NONE, RUN, ["", "", "SLURM_DISABLE_STATUS"], Some(set_step::disable_status), "Disable Ctrl-C status feature";
