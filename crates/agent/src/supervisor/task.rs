@@ -121,7 +121,12 @@ fn run(
         // SAFETY: both lists are ended by a null pointer and point to NUL-ended strings.
         unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
         let error = io::Error::last_os_error();
-        let is_missing = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR));
+        let is_missing = match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => true,
+            // A folder of PATH that is closed has no say about names that are nowhere else.
+            Some(libc::EACCES) => !plan.name.contains('/') && !is_there(program),
+            _ => false,
+        };
         let is_script_without_interpreter = is_missing && interpreter(program).is_some();
         if !is_missing || is_script_without_interpreter {
             failure = error;
@@ -136,6 +141,10 @@ fn run(
     let what = missing.map_or_else(|| plan.name.clone(), |interpreter| format!("bad interpreter({interpreter})"));
     say(&notes::no_exec(&what, &failure));
     code
+}
+
+fn is_there(program: &CString) -> bool {
+    std::fs::symlink_metadata(OsStr::from_bytes(program.as_bytes())).is_ok()
 }
 
 /// What the `#!` line of a file asks for.
