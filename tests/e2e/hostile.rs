@@ -105,7 +105,9 @@ fn a_spool_that_is_scribbled_into_costs_no_more_than_what_it_held() {
     let cluster = Cluster::configured(CONF);
     let script = "echo $SLURM_JOB_ID >> ran; while [ ! -e go ]; do sleep 0.05; done";
     let lost = cluster.sbatch(&format!("-w n1 --no-requeue -o /dev/null --wrap '{script}'"));
-    cluster.wait_state(&lost, "RUNNING");
+    // The log knows that it was launched; before, somebody else's scribbles would make it start again.
+    cluster.wait_for(&format!("squeue -h -s -j {lost} -o %j"), "batch");
+    cluster.wait_file("ran", |text| text.ends_with('\n'));
     kill_9(cluster.agent_pid("n1"));
     for name in ["runs", "."] {
         for file in fs::read_dir(cluster.dir.join("spool/n1").join(name)).unwrap().flatten() {
