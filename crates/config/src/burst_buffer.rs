@@ -35,7 +35,8 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
         let key = if section.has(theirs) { theirs } else { ours };
         match ours {
             "allow_users" => section.words(key, &mut burst.allow_users),
-            "deny_users" => section.words(key, &mut burst.deny_users),
+            // The manual has colons between them, Slurm itself reads commas.
+            "deny_users" => section.words_between(&[',', ':'], key, &mut burst.deny_users),
             "default_pool" => section.word(key, &mut burst.default_pool),
             "stage_in_timeout" => section.seconds(key, &mut burst.stage_in_timeout),
             "stage_out_timeout" => section.seconds(key, &mut burst.stage_out_timeout),

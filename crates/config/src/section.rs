@@ -244,11 +244,16 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Words in a list, or in a text with commas or colons between them.
+    /// Words in a list, or in a text with commas between them.
     pub fn words(&mut self, key: &'static str, target: &mut Vec<String>) {
+        self.words_between(&[','], key, target);
+    }
+
+    /// Words in a list, or in a text with one of these between them.
+    pub fn words_between(&mut self, separators: &[char], key: &'static str, target: &mut Vec<String>) {
         let value = self.read(key, "a list of names", |item| {
             let words: Vec<&str> = match item.as_str() {
-                Some(text) => text.split([',', ':']).map(str::trim).filter(|word| !word.is_empty()).collect(),
+                Some(text) => text.split(separators).map(str::trim).filter(|word| !word.is_empty()).collect(),
                 None => item.as_array()?.iter().map(|value| value.as_str()).collect::<Option<_>>()?,
             };
             words.iter().all(|word| is_word(word)).then(|| words.iter().map(|word| word.to_string()).collect())
