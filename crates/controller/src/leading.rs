@@ -66,7 +66,7 @@ pub struct Leading {
 
 impl Leading {
     /// Takes up what a leader does; fails if not even the configuration can be written.
-    pub async fn begin(ground: &Ground) -> Result<Arc<Leading>> {
+    pub async fn begin(ground: &Arc<Ground>) -> Result<Arc<Leading>> {
         let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone()));
         crate::backup::take_up(&ground.state_dir, &door).await?;
         // Of several controllers, each with its own file, the one that happens to lead does not change what all agreed on.
@@ -83,11 +83,16 @@ impl Leading {
                 Err(refusal) => anyhow::bail!("the configuration could not be written: {refusal}"),
             }
         }
+        if ground.journal.is_lone() && ground.published.now().rules() < state::rules::LATEST {
+            let adopted = leader::rules::adopt(&door).await;
+            adopted.map_err(|refusal| anyhow::anyhow!("the rules of this release could not be written: {refusal}"))?;
+        }
         crate::tls::hand_in_authority(ground, &door).await;
         tell_triggers(ground, &door).await;
         // What was read from the log is not counted.
         ground.published.statistics.reset(door.now());
         let mut loops = JoinSet::new();
+        loops.spawn(leader::rules::run(ground.clone(), door.clone()));
         let history =
             crate::history::start(&ground.config, ground.opened_at, door.clone(), ground.published.clone(), &mut loops)
                 .await;

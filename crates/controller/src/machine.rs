@@ -73,14 +73,9 @@ impl ClusterMachine {
 impl Machine for ClusterMachine {
     type Reply = Result<Reply, Reject>;
 
-    fn apply(&mut self, index: u64, entry: &[u8]) -> Self::Reply {
-        let entry: Entry = match codec::decode(entry) {
-            Ok(entry) => entry,
-            Err(error) => {
-                tracing::error!(index, %error, "an entry of the log cannot be read; it changes nothing");
-                return Err(Reject::Internal(format!("unreadable entry: {error}")));
-            }
-        };
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Self::Reply, String> {
+        let entry: Entry = codec::decode(entry)
+            .map_err(|error| format!("entry {index} of the log was written by another release: {error}"))?;
         let Applied { reply, events } = state::apply(&mut self.cluster, &entry);
         if let Err(Reject::Internal(why)) = &reply {
             tracing::error!(index, why, command = ?entry.command, "a bug: the entry was not applied");
@@ -88,7 +83,8 @@ impl Machine for ClusterMachine {
         events.iter().for_each(tell);
         self.statistics.applied(&self.cluster, &events);
         self.pending.extend(events);
-        reply
+        knows_its_rules(&self.cluster)?;
+        Ok(reply)
     }
 
     fn batch_applied(&mut self) {
@@ -101,10 +97,23 @@ impl Machine for ClusterMachine {
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), String> {
-        self.cluster = codec::decode(snapshot).map_err(|error| error.to_string())?;
+        let cluster = codec::decode(snapshot).map_err(|error| error.to_string())?;
+        knows_its_rules(&cluster)?;
+        self.cluster = cluster;
         self.publish();
         Ok(())
     }
+}
+
+/// Whoever goes on without knowing the rules comes to another state than the others.
+fn knows_its_rules(cluster: &Cluster) -> Result<(), String> {
+    let (adopted, known) = (cluster.rules(), state::rules::LATEST);
+    if adopted <= known {
+        return Ok(());
+    }
+    Err(format!(
+        "this cluster has adopted rules of edition {adopted}, and this release knows {known}: start a later one"
+    ))
 }
 
 /// For those who want to follow what happens (DebugFlags).
@@ -124,5 +133,35 @@ fn tell(event: &Event) {
         Event::BufferChanged { .. } => tracing::debug!(target: BUFFERS, ?event),
         Event::NodeChanged { .. } | Event::Reconfigured { .. } => tracing::debug!(target: NODES, ?event),
         Event::ReservationChanged { .. } => tracing::debug!(target: RESERVATIONS, ?event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Caller, Command, Timestamp};
+
+    use super::*;
+
+    fn entry(command: Command) -> Vec<u8> {
+        codec::encode(&Entry { at: Timestamp::from_secs(1), by: Caller::SYSTEM, command })
+    }
+
+    #[test]
+    fn what_another_release_wrote_is_not_passed_over() {
+        let (mut machine, _published) = ClusterMachine::new();
+        machine.apply(1, &entry(Command::Tick)).unwrap().unwrap();
+        let unknown = machine.apply(2, b"\x81\xa5Brew!\xc0").unwrap_err();
+        assert!(unknown.contains("entry 2 of the log was written by another release"), "{unknown}");
+    }
+
+    #[test]
+    fn who_does_not_know_the_rules_stops() {
+        let (mut machine, _published) = ClusterMachine::new();
+        machine.apply(1, &entry(Command::AdoptRules { edition: state::rules::LATEST })).unwrap().unwrap();
+        let (mut younger, _published) = ClusterMachine::new();
+        younger.restore(&machine.freeze()()).unwrap();
+        let unknown = machine.apply(2, &entry(Command::AdoptRules { edition: state::rules::LATEST + 1 })).unwrap_err();
+        assert!(unknown.contains("start a later one"), "{unknown}");
+        assert_eq!(younger.restore(&machine.freeze()()), Err(unknown));
     }
 }

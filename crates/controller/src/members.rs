@@ -140,7 +140,8 @@ impl Member for MemberApi {
         only_controllers(&request)?;
         let started_micros = self.own.started.unwrap_or_default().0;
         let (host, pid) = (self.own.host.clone(), std::process::id());
-        Ok(Response::new(PingReply { host, mode: "backup".into(), pid, started_micros }))
+        let rules = self.own.rules;
+        Ok(Response::new(PingReply { host, mode: "backup".into(), pid, started_micros, rules }))
     }
 }
 
@@ -169,9 +170,16 @@ pub async fn view(journal: &ClusterJournal, connections: &Connections, own: &Mem
                 ..Default::default()
             };
             if member.id == standing.id {
-                view = MemberView { answers: true, host: own.host.clone(), started: own.started, ..view };
-            } else if let Some((host, started)) = ask(connections, &member.address).await {
-                view = MemberView { answers: true, host, started: Some(started), ..view };
+                view = MemberView {
+                    answers: true,
+                    host: own.host.clone(),
+                    started: own.started,
+                    rules: own.rules,
+                    ..view
+                };
+            } else if let Some(alive) = ask(connections, &member.address).await {
+                let started = Some(Timestamp(alive.started_micros));
+                view = MemberView { answers: true, host: alive.host, started, rules: alive.rules, ..view };
             }
             view.address = member.address;
             view
@@ -180,11 +188,10 @@ pub async fn view(journal: &ClusterJournal, connections: &Connections, own: &Mem
     Members { term: standing.term, members: futures::future::join_all(asked).await }
 }
 
-async fn ask(connections: &Connections, address: &str) -> Option<(String, Timestamp)> {
+async fn ask(connections: &Connections, address: &str) -> Option<PingReply> {
     let channel = connections.to(address).await.ok()?;
     let mut client = member_client(channel);
-    let reply = tokio::time::timeout(CONNECT_PATIENCE, client.alive(Nothing {})).await.ok()?.ok()?.into_inner();
-    Some((reply.host, Timestamp(reply.started_micros)))
+    Some(tokio::time::timeout(CONNECT_PATIENCE, client.alive(Nothing {})).await.ok()?.ok()?.into_inner())
 }
 
 /// Tells all others to end; those that do not hear it are away anyway.

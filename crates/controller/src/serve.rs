@@ -68,7 +68,8 @@ async fn serve(options: Options) -> Result<()> {
     }
     let started = Door::new(journal.clone(), published.clone()).now();
     let host = wire::host::name();
-    let own = MemberView { id: options.place.member, host, started: Some(started), ..Default::default() };
+    let (id, rules) = (options.place.member, state::rules::LATEST);
+    let own = MemberView { id, host, started: Some(started), rules, ..Default::default() };
     let (hand_overs, wishes) = mpsc::channel(1);
     let ends_all = Arc::new(AtomicBool::new(false));
     let names = Arc::new(Names::default());

@@ -17,9 +17,9 @@ struct Count(u64);
 impl Machine for Count {
     type Reply = u64;
 
-    fn apply(&mut self, index: u64, _: &[u8]) -> u64 {
+    fn apply(&mut self, index: u64, _: &[u8]) -> Result<u64, String> {
         self.0 = index;
-        index
+        Ok(index)
     }
 
     fn freeze(&self) -> Box<dyn FnOnce() -> Vec<u8> + Send> {

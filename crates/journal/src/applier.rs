@@ -86,10 +86,8 @@ impl<M: Machine> Applier<M> {
             };
             batch.entries.iter().map(apply).collect()
         }));
-        applied.map_err(|_| {
-            let error = std::io::Error::other("the state machine panicked while applying an entry");
-            Box::new(StorageIoError::apply(log_id, &error))
-        })
+        let applied = applied.unwrap_or_else(|_| Err("the state machine panicked while applying an entry".into()));
+        applied.map_err(|why| Box::new(StorageIoError::apply(log_id, &std::io::Error::other(why))))
     }
 }
 

@@ -32,6 +32,8 @@ pub enum OpenError {
     Io { file: PathBuf, source: io::Error },
     #[error("the state machine refuses the snapshot {}: {why}", file.display())]
     Snapshot { file: PathBuf, why: String },
+    #[error("the state machine cannot apply entry {index} of the log: {why}")]
+    Entry { index: u64, why: String },
     #[error("the journal stopped while it was opening: {0}")]
     Stopped(String),
 }

@@ -22,7 +22,9 @@ struct Nothing;
 
 impl Machine for Nothing {
     type Reply = ();
-    fn apply(&mut self, _: u64, _: &[u8]) {}
+    fn apply(&mut self, _: u64, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
     fn freeze(&self) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
         Box::new(|| b"frozen".to_vec())
     }

@@ -10,7 +10,8 @@ pub trait Machine: Send + 'static {
     /// Applies one committed entry. Must be deterministic.
     ///
     /// `index` counts entries: 1, 2, 3 … without gaps, the same on every member and after every restart.
-    fn apply(&mut self, index: u64, entry: &[u8]) -> Self::Reply;
+    /// An error says that this machine does not understand what others do: the member stops, rather than go on with another state.
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Self::Reply, String>;
 
     /// Called after each batch of applied entries and before their proposers get their replies: publish what
     /// readers shall see here, and every proposer can read its own write.

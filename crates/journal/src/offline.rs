@@ -41,7 +41,7 @@ pub fn read_offline<M: Machine>(options: &Options, machine: &mut M) -> Result<u6
             if let EntryPayload::Normal(batch) = &entry.payload {
                 for one in batch.entries.iter() {
                     n_entries += 1;
-                    machine.apply(n_entries, one);
+                    machine.apply(n_entries, one).map_err(|why| OpenError::Entry { index: n_entries, why })?;
                 }
             }
         }

@@ -156,12 +156,13 @@ async fn another_members_journal_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panicking_machine_stops_the_journal_and_hangs_nobody() {
-    struct Panics;
-    impl journal::Machine for Panics {
+async fn a_machine_that_cannot_go_on_stops_the_journal_and_hangs_nobody() {
+    struct Fails;
+    impl journal::Machine for Fails {
         type Reply = ();
-        fn apply(&mut self, _: u64, entry: &[u8]) {
+        fn apply(&mut self, _: u64, entry: &[u8]) -> Result<(), String> {
             assert!(entry != b"boom", "as asked");
+            if entry == b"what?" { Err("this is not understood".into()) } else { Ok(()) }
         }
         fn freeze(&self) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
             Box::new(Vec::new)
@@ -170,12 +171,16 @@ async fn a_panicking_machine_stops_the_journal_and_hangs_nobody() {
             Ok(())
         }
     }
-    let dir = TempDir::new();
-    let journal = Journal::open(Options::new(dir.path(), 1), Panics).await.unwrap();
-    journal.propose(b"fine".to_vec()).await.unwrap();
-    assert!(matches!(journal.propose(b"boom".to_vec()).await, Err(ProposeError::Stopped(_))));
-    assert!(matches!(journal.propose(b"fine".to_vec()).await, Err(ProposeError::Stopped(_))));
-    journal.shutdown().await;
+    for last in [b"boom".to_vec(), b"what?".to_vec()] {
+        let dir = TempDir::new();
+        let journal = Journal::open(Options::new(dir.path(), 1), Fails).await.unwrap();
+        journal.propose(b"fine".to_vec()).await.unwrap();
+        assert!(matches!(journal.propose(last).await, Err(ProposeError::Stopped(_))));
+        assert!(matches!(journal.propose(b"fine".to_vec()).await, Err(ProposeError::Stopped(_))));
+        journal.shutdown().await;
+        let again = Journal::open(Options::new(dir.path(), 1), Fails).await;
+        assert!(again.is_err(), "what was committed is not passed over by the next one either");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,8 +188,8 @@ async fn a_snapshot_is_taken_off_the_write_path() {
     struct Slow(Arc<std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>>);
     impl journal::Machine for Slow {
         type Reply = u64;
-        fn apply(&mut self, index: u64, _: &[u8]) -> u64 {
-            index
+        fn apply(&mut self, index: u64, _: &[u8]) -> Result<u64, String> {
+            Ok(index)
         }
         fn freeze(&self) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
             let go = self.0.lock().unwrap().take();

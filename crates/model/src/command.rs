@@ -171,6 +171,10 @@ pub enum Command {
     Begin {
         config: Box<Config>,
     },
+    /// All controllers know these rules: entries are judged by them from here on.
+    AdoptRules {
+        edition: u32,
+    },
     CreatePartition {
         name: String,
         fields: Vec<crate::partition_field::Field>,

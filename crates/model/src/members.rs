@@ -22,6 +22,8 @@ record! {
         pub answers: bool,
         pub host: String,
         pub started: Option<Timestamp>,
+        /// The newest edition of the state's rules that it knows.
+        pub rules: u32,
     }
 }
 

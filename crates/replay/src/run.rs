@@ -103,7 +103,7 @@ impl<'a> Player<'a> {
             workload,
             partitions: config.partitions.iter().map(|partition| partition.name.clone()).collect(),
             users,
-            cluster: Cluster::default(),
+            cluster: Cluster::of_today(),
             now: BEGIN,
             jobs: BTreeMap::new(),
             ends: BTreeSet::new(),

@@ -260,7 +260,7 @@ fn cluster(n_nodes: u32) -> Cluster {
     config.scheduler.priority.kind = PriorityKind::Multifactor;
     config.scheduler.priority.weight_job_size = 100;
     config.scheduler.priority.weight_fair_share = 1000;
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster::of_today();
     run(&mut cluster, Command::Reconfigure { config: Box::new(config) });
     for node in names {
         run(&mut cluster, Command::RegisterNode { node, machine: Default::default(), runs: Default::default() });

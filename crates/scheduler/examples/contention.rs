@@ -111,7 +111,7 @@ fn cluster(n_nodes: u32, pool_bytes: u64) -> Cluster {
     let mut config = Config { nodes, partitions: vec![partition], ..Default::default() };
     config.scheduler.depth = u32::MAX;
     config.burst_buffer = Some(BurstBufferConfig { pools: vec![pool], ..Default::default() });
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster::of_today();
     run(&mut cluster, Command::Reconfigure { config: Box::new(config) });
     for node in names {
         run(&mut cluster, Command::RegisterNode { node, machine: Default::default(), runs: Default::default() });

@@ -111,7 +111,7 @@ fn pass(kind: TopologyKind, size: &dyn Fn(u32) -> Size) -> (Duration, usize) {
     let topologies = if kind == TopologyKind::Flat { Vec::new() } else { vec![topology(kind)] };
     let mut config = Config { nodes, partitions: vec![partition], topologies, ..Default::default() };
     config.scheduler.depth = u32::MAX;
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster::of_today();
     let run = |cluster: &mut Cluster, command: Command| {
         let entry = Entry { at: Timestamp::from_secs(1), by: Caller::SYSTEM, command };
         apply(cluster, &entry).reply.expect("the command is accepted");

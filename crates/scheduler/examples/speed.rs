@@ -110,7 +110,7 @@ fn cluster(n_nodes: u32) -> Cluster {
     let names: Vec<model::NodeName> = (1..=n_nodes).map(|number| format!("n{number}").into()).collect();
     let nodes = names.iter().map(|name| NamedNode { name: name.clone(), config: config.clone() }).collect();
     let partition = Partition { name: "all".into(), nodes: names.clone(), is_default: true, ..Default::default() };
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster::of_today();
     let mut config = Config { nodes, partitions: vec![partition], ..Default::default() };
     config.scheduler.depth = u32::MAX;
     run(&mut cluster, Command::Reconfigure { config: Box::new(config) });

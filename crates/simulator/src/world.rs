@@ -51,6 +51,7 @@ impl World {
             is_healing: false,
             last_number: 0,
         };
+        let _ = world.propose(Caller::SYSTEM, Command::AdoptRules { edition: state::rules::LATEST });
         let config = Box::new(setting::config(seed));
         let _ = world.propose(Caller::SYSTEM, Command::Reconfigure { config });
         if world.dice.one_in(2) {

@@ -30,6 +30,8 @@ use crate::{fair_share, gang, het, reboots, reservations, triggers};
 #[serde(default)]
 pub struct Cluster {
     pub(crate) now: Timestamp,
+    /// The edition of the rules that entries are judged by.
+    pub(crate) rules: u32,
     pub(crate) config: Arc<Config>,
     /// As the file had it last: what differs in `config` was changed at run time.
     pub(crate) file_config: Arc<Config>,

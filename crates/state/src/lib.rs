@@ -38,6 +38,7 @@ mod queue;
 mod reboots;
 mod requests;
 mod reservations;
+pub mod rules;
 mod settle;
 pub mod sharing;
 mod step_layout;
@@ -120,6 +121,7 @@ fn dispatch(cluster: &mut Cluster, by: Caller, command: &Command) -> Result<Repl
         Command::UpdateReservation { name, fields } => on::reservation::update(cluster, by, name, fields),
         Command::DeleteReservation { name } => on::reservation::delete(cluster, by, name),
         Command::Begin { config } => on::config::begin(cluster, config),
+        Command::AdoptRules { edition } => rules::adopt(cluster, *edition),
         Command::Reconfigure { config } => on::config::reconfigure(cluster, config),
         Command::ChangeAccounts { change, by_name } => on::accounts::change(cluster, by, by_name, change),
         Command::AmendRun { run, amendment } => on::history::amend(cluster, run, amendment),

@@ -159,6 +159,7 @@ impl Controller {
             | Command::AmendRun { .. }
             | Command::ContinueIds { .. }
             | Command::Begin { .. }
+            | Command::AdoptRules { .. }
             | Command::PoolsReported { .. }
             | Command::Once { .. }
             | Command::Trust(_)

@@ -526,6 +526,7 @@ impl Controller for Api {
             mode: "primary".into(),
             pid: std::process::id(),
             started_micros: self.started.0,
+            rules: self.own.rules,
         }))
     }
 

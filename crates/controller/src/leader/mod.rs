@@ -10,6 +10,7 @@ pub mod neighbours;
 mod numbers;
 mod planner;
 pub mod pools;
+pub mod rules;
 pub mod runner;
 pub mod stage_orders;
 pub mod stager;

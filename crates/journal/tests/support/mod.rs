@@ -33,11 +33,11 @@ impl Memory {
 impl Machine for Memory {
     type Reply = u64;
 
-    fn apply(&mut self, index: u64, entry: &[u8]) -> u64 {
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<u64, String> {
         let mut seen = self.seen.lock().unwrap();
         seen.entries.push(entry.to_vec());
         assert_eq!(seen.entries.len() as u64, index, "entries are counted without gaps");
-        index
+        Ok(index)
     }
 
     fn batch_applied(&mut self) {

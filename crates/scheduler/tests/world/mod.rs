@@ -28,7 +28,7 @@ impl World {
         partitions.push(partition("debug", &names));
         let nodes = nodes.into_iter().map(|(name, config)| NamedNode { name: name.into(), config });
         let config = Config { nodes: nodes.collect(), partitions, ..Default::default() };
-        let mut world = World { cluster: Cluster::default(), now: Timestamp::from_secs(1) };
+        let mut world = World { cluster: Cluster::of_today(), now: Timestamp::from_secs(1) };
         world.apply(Command::Reconfigure { config: Box::new(config) });
         for name in names {
             let command =

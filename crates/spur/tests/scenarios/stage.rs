@@ -39,7 +39,7 @@ impl Stage {
         let config: Config = config::parse(conf, "spur.conf").unwrap_or_else(|problems| panic!("{problems}"));
         // 2026-11-15T12:00:00
         let now = Timestamp::from_secs(1_794_744_000);
-        let mut stage = Stage { cluster: Cluster::default(), now, user: &USERS[0] };
+        let mut stage = Stage { cluster: Cluster::of_today(), now, user: &USERS[0] };
         let names: Vec<NodeName> = config.nodes.iter().map(|node| node.name.clone()).collect();
         stage.command(Caller::SYSTEM, Command::Reconfigure { config: Box::new(config) }).expect("a new configuration");
         for node in names {

@@ -48,7 +48,8 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
         request.tres_mb_per_node = of(Access::Private).fold(0, u64::saturating_add) / MIB;
     }
     may(config, by, spec, &request).map_err(Reject::BufferNotPermitted)?;
-    if runs_nothing(spec) && (spec.array.is_some() || spec.component.is_some()) {
+    let is_part = spec.array.is_some() || (spec.component.is_some() && cluster.rules() >= 1);
+    if runs_nothing(spec) && is_part {
         return Err(Reject::TooManyNodes);
     }
     sense(config, spec, &request).map_err(invalid)?;

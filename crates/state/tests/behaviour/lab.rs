@@ -41,7 +41,7 @@ pub fn batch() -> JobSpec {
 
 impl Lab {
     pub fn new() -> Lab {
-        let mut lab = Lab { cluster: Cluster::default(), secs: 1000 };
+        let mut lab = Lab { cluster: Cluster::of_today(), secs: 1000 };
         lab.ok(ROOT, Command::Reconfigure { config: Box::new(config()) });
         for name in ["n1", "n2", "n3"] {
             lab.register(name, &[]);

@@ -21,6 +21,7 @@ mod reboots;
 mod resize;
 mod resources;
 mod revoke;
+mod rules;
 mod steps;
 mod suspend;
 mod suspend_events;

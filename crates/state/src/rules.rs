@@ -1,0 +1,33 @@
+//! By which rules entries are judged. Controllers of two releases must judge alike, and what one release has decided must come out the
+//! same when a later one reads it: so the edition of the rules is state, and rises by an entry of its own, once all controllers know them.
+//!
+//! A rule that refuses what was taken before, or decides otherwise, asks `Cluster::rules`; the table below says since when.
+//!
+//! | edition | what it changed |
+//! |---|---|
+//! | 1 | components of heterogeneous jobs have nodes (`-N0` is refused) |
+use model::Reply;
+
+use crate::Cluster;
+use crate::on::Answer;
+
+/// The newest that this release knows.
+pub const LATEST: u32 = 1;
+
+impl Cluster {
+    /// The edition of the rules that count.
+    pub fn rules(&self) -> u32 {
+        self.rules
+    }
+
+    /// One that begins today; a log begins with no rules adopted (`Default`).
+    pub fn of_today() -> Cluster {
+        Cluster { rules: LATEST, ..Cluster::default() }
+    }
+}
+
+/// Rules never go back. Whoever does not know the new ones stops when it sees them.
+pub(crate) fn adopt(cluster: &mut Cluster, edition: u32) -> Answer {
+    cluster.rules = cluster.rules.max(edition);
+    Ok(Reply::Ok)
+}

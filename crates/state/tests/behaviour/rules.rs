@@ -1,0 +1,27 @@
+//! Entries are judged by the rules that count when they are read, whichever release reads them.
+use model::{Command, Reject};
+use state::{Cluster, rules};
+
+use super::buffers::{file, lab};
+use super::lab::*;
+
+/// Taken before edition 1, and refused since.
+fn component_without_nodes() -> Command {
+    let mut spec = file("#BB create_persistent name=x capacity=1");
+    spec.size.max_nodes = Some(0);
+    spec.component = Some(0);
+    Command::Submit { spec: Box::new(spec), blobs: Vec::new() }
+}
+
+#[test]
+fn a_rule_counts_from_the_edition_that_brought_it() {
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ROOT, Command::Reconfigure { config: lab().cluster.config().as_ref().clone().into() });
+    assert_eq!(old.cluster.rules(), 0, "a log begins with none");
+    old.apply(ALICE, component_without_nodes()).expect("as it was judged when it was written");
+    old.ok(ROOT, Command::AdoptRules { edition: rules::LATEST });
+    assert_eq!(old.apply(ALICE, component_without_nodes()), Err(Reject::TooManyNodes));
+    old.ok(ROOT, Command::AdoptRules { edition: 0 });
+    assert_eq!(old.cluster.rules(), rules::LATEST, "rules never go back");
+    assert_eq!(old.apply(ALICE, component_without_nodes()), Err(Reject::TooManyNodes));
+}
