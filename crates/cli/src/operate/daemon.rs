@@ -96,22 +96,42 @@ impl Role {
         }
     }
 
-    /// The role of a process that was started with these words, if it serves `conf`.
-    fn of(words: &[&str], conf: &Path) -> Option<Role> {
-        let conf = conf.to_str()?;
-        match words {
-            ["spurctld", "--config", file] if *file == conf => Some(Role::Controller),
-            ["spurctld", "--config", file, "--member", member] if *file == conf => {
-                Some(Role::Member(member.parse().ok()?))
+    /// Whether a process that was started with these words, by `spur up` or by hand, may be it and serve `conf`.
+    fn fits(&self, words: &[&str], conf: &Path) -> bool {
+        let is_named = |word: &&str| {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            match self {
+                Role::Agent(_) => ["spurd", "slurmd"].contains(&name),
+                Role::Controller | Role::Member(_) => ["spurctld", "slurmctld"].contains(&name),
             }
-            ["spurd", "--config", file, "--node", node] if *file == conf => Some(Role::Agent((*node).into())),
-            _ => None,
-        }
+        };
+        // `spurd`, or `spur spurd`; one that only ends what is left on a node is no agent.
+        let is_daemon = words.iter().take(2).any(is_named) && !words.contains(&"--clear");
+        // Whoever says nothing has found the file by itself.
+        let serves = value(words, "--config", "-f").is_none_or(|file| match Path::new(file) {
+            file if file.is_relative() => conf.ends_with(file.strip_prefix(".").unwrap_or(file)),
+            file => file == conf,
+        });
+        let is_this = match self {
+            Role::Controller => value(words, "--member", "--member").is_none_or(|member| member == "1"),
+            Role::Member(own) => {
+                value(words, "--member", "--member").and_then(|member| member.parse().ok()) == Some(*own)
+            }
+            Role::Agent(own) => value(words, "--node", "-N").is_none_or(|node| node == own.as_str()),
+        };
+        is_daemon && serves && is_this
     }
 }
 
+/// What stands behind an option, as `--name value`, `--name=value`, or `-n value`.
+fn value<'a>(words: &[&'a str], long: &str, short: &str) -> Option<&'a str> {
+    let apart = words.iter().position(|word| [long, short].contains(word)).and_then(|at| words.get(at + 1));
+    let glued = || words.iter().find_map(|word| word.strip_prefix(long)?.strip_prefix('='));
+    apart.copied().or_else(glued)
+}
+
 /// The daemons of this cluster that run now, also those of nodes that are no longer configured. A pid file alone proves
-/// nothing: the process must have been started as that very daemon, so a pid in use again for something else is not mistaken.
+/// nothing: the process must have been started as that daemon, so a pid in use again for something else is not mistaken.
 pub fn running(conf: &Path, config: &Config) -> Vec<Daemon> {
     let mut roles = Role::all(config);
     roles.extend((2..=MEMBERS_MAX).map(Role::Member));
@@ -120,8 +140,7 @@ pub fn running(conf: &Path, config: &Config) -> Vec<Daemon> {
     roles.dedup();
     let is_running = |role: Role| {
         let pid: i32 = fs::read_to_string(role.pid_file(config)).ok()?.trim().parse().ok()?;
-        let is_it = role_of(pid, conf).as_ref() == Some(&role);
-        is_it.then_some(Daemon { role, pid: Pid::from_raw(pid)? })
+        plays(pid, &role, conf).then_some(Daemon { role, pid: Pid::from_raw(pid)? })
     };
     roles.into_iter().filter_map(is_running).collect()
 }
@@ -136,11 +155,10 @@ fn remembered(pattern: &str) -> Vec<Role> {
     names.filter_map(|name| Some(Role::Agent(name.strip_prefix(before)?.strip_suffix(after)?.into()))).collect()
 }
 
-fn role_of(pid: i32, conf: &Path) -> Option<Role> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<&str> =
-        line.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(str::from_utf8).collect::<Result<_, _>>().ok()?;
-    Role::of(&words, conf)
+fn plays(pid: i32, role: &Role, conf: &Path) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Result<Vec<&str>, _> = line.split(|byte| *byte == 0).map(str::from_utf8).collect();
+    words.is_ok_and(|words| role.fits(&words, conf))
 }
 
 /// Waits for a daemon that was killed a moment ago: until the last of its threads has left the kernel it holds its locks,
@@ -197,7 +215,7 @@ pub fn stop(daemons: &[Daemon], conf: &Path, patience: Duration) -> Result<(), S
     for daemon in daemons {
         let Ok(handle) = pidfd_open(daemon.pid, PidfdFlags::empty()) else { continue };
         // The handle is of the right process only if that still is what it was.
-        if role_of(daemon.pid.as_raw_nonzero().get(), conf).as_ref() == Some(&daemon.role) {
+        if plays(daemon.pid.as_raw_nonzero().get(), &daemon.role, conf) {
             pidfd_send_signal(&handle, Signal::TERM)
                 .map_err(|error| format!("cannot stop {}: {error}", daemon.role.name()))?;
             handles.push((handle, &daemon.role));
@@ -249,13 +267,27 @@ mod tests {
     #[test]
     fn a_daemon_is_known_by_how_it_was_started() {
         let conf = Path::new("/c/spur.conf");
-        for role in [Role::Controller, Role::Member(2), Role::Agent("n1".into())] {
+        let roles = [Role::Controller, Role::Member(2), Role::Agent("n1".into()), Role::Agent("n2".into())];
+        let fits = |words: &[&str], conf: &Path| {
+            roles.iter().filter(|role| role.fits(words, conf)).cloned().collect::<Vec<Role>>()
+        };
+        for role in &roles {
             let arguments = role.arguments(conf);
             let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            assert_eq!(Role::of(&words, conf), Some(role));
-            assert_eq!(Role::of(&words, Path::new("/other/spur.conf")), None);
+            assert_eq!(fits(&words, conf), [role.clone()]);
+            assert_eq!(fits(&words, Path::new("/other/spur.conf")), []);
         }
-        assert_eq!(Role::of(&["vim", "--config", "/c/spur.conf"], conf), None);
-        assert_eq!(Role::of(&["spurd", "--clear", "--config", "/c/spur.conf", "--node", "n1"], conf), None);
+        assert_eq!(fits(&["vim", "--config", "/c/spur.conf"], conf), []);
+        assert_eq!(fits(&["spurd", "--clear", "--config", "/c/spur.conf", "--node", "n1"], conf), []);
+        let by_hand: [(&[&str], &Role); 5] = [
+            (&["/opt/spur", "spurctld", "-f", "/c/spur.conf", "-D"], &roles[0]),
+            (&["/usr/sbin/slurmctld", "-i"], &roles[0]),
+            (&["bin/spurctld", "--config=./spur.conf", "--member=2"], &roles[1]),
+            (&["slurmd", "-N", "n1", "-f", "/c/spur.conf"], &roles[2]),
+            (&["/c/bin/spurd", "--config", "/c/spur.conf", "--node", "n2", "-v"], &roles[3]),
+        ];
+        for (words, role) in by_hand {
+            assert_eq!(fits(words, conf), [role.clone()], "{words:?}");
+        }
     }
 }
