@@ -188,6 +188,8 @@ fn only_first_jobs(cluster: &Cluster, is_limited: impl Fn(u32) -> bool) -> Clust
 const FIRST_UID: u32 = 1000;
 const N: usize = 8;
 const LIMITED: usize = 4;
+/// What limits and fair-share may cost a plan, in hundredths of it.
+const MOST_PERCENT: f64 = 10.0;
 const QUEUES: [&str; N] = [
     "  nothing enforced",
     "  limits and fair-share",
@@ -207,6 +209,7 @@ fn compare(what: &str, clusters: [&Cluster; N], n_turns: u32) {
     if n_turns == 0 {
         return;
     }
+    let mut above = Vec::new();
     let mut least = [Duration::MAX; N];
     let mut n_starts = [0; N];
     for _ in 0..n_turns {
@@ -223,6 +226,13 @@ fn compare(what: &str, clusters: [&Cluster; N], n_turns: u32) {
     for (at, name) in QUEUES.iter().enumerate() {
         let more = (least[at].as_secs_f64() / least[LIKE[at]].as_secs_f64() - 1.0) * 100.0;
         println!("{name:50} {:>10.2?}  {more:+6.1} %  {} started", least[at], n_starts[at]);
+        if (1..=LIMITED).contains(&at) && more > MOST_PERCENT {
+            above.push(name.trim());
+        }
+    }
+    match above.is_empty() {
+        true => println!("=> at most {MOST_PERCENT} % more: met"),
+        false => println!("=> at most {MOST_PERCENT} % more: not met by {above:?}"),
     }
 }
 

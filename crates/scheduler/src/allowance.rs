@@ -11,7 +11,7 @@ use model::plan::{Grant, Start};
 use model::spec::TimeLimit;
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Verdict, Want};
+use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Verdict, Want, Whom};
 
 use self::headrooms::Headrooms;
 
@@ -311,8 +311,8 @@ impl<'a> Allowance<'a> {
         let mut asks_qos = false;
         for party in rules.parties() {
             match party {
-                Party::Association(id) if self.asked[from as usize..].contains(id) => (),
-                Party::Association(id) => self.asked.push(*id),
+                Party::Association(id) if self.asked[from as usize..].contains(&id) => (),
+                Party::Association(id) => self.asked.push(id),
                 Party::Qos(_) | Party::QosUser(..) | Party::QosAccount(..) => asks_qos = true,
             }
         }
@@ -359,14 +359,19 @@ fn place<'v, T: Clone>(list: &'v mut Vec<Option<T>>, cluster: &Cluster, id: Asso
 }
 
 impl Counts<'_> {
-    fn of(&self, party: &Party) -> Option<&Count> {
-        let changed = match party {
-            Party::Association(id) => self.of_associations.get(*id as usize).copied().flatten().map(|(at, _)| at),
-            other => self.of_others.get(other).copied(),
-        };
-        match changed {
+    fn of(&self, whom: Whom) -> Option<&Count> {
+        match self.place_of(whom) {
             Some(at) => Some(&self.changed[at as usize]),
-            None => self.cluster.tally().count(party),
+            None => self.cluster.tally().count(whom),
+        }
+    }
+
+    /// Where its counts are, if something has started for it.
+    fn place_of(&self, whom: Whom) -> Option<u32> {
+        match whom {
+            Party::Association(id) => self.of_associations.get(id as usize).copied().flatten().map(|(at, _)| at),
+            _ if self.of_others.is_empty() => None,
+            other => self.of_others.get(&other.to_party()).copied(),
         }
     }
 
@@ -378,35 +383,29 @@ impl Counts<'_> {
     fn begin(&mut self, charge: &Charge, start: u32, is_supposed: bool) {
         let cluster = self.cluster;
         let (accounts, decay, now) = (cluster.accounts(), cluster.decay(), cluster.now());
-        for party in charge.parties(accounts) {
-            let at = self.own(&party, start);
+        for whom in charge.parties(accounts) {
+            let at = self.own(whom, start);
             let count = &mut self.changed[at as usize];
             if is_supposed {
                 self.before.push((at, count.clone()));
             }
-            count.begin(charge, now, decay.of(&party));
-            if limits::has_node_limit(accounts, &party) {
-                count.add_nodes(charge);
-            }
+            count.begin(charge, now, decay.of(whom), limits::has_node_limit(accounts, whom));
         }
     }
 
     /// Where the counts of the party are that may be changed.
-    fn own(&mut self, party: &Party, start: u32) -> u32 {
-        let known = match party {
-            Party::Association(id) => self.of_associations.get(*id as usize).copied().flatten().map(|(at, _)| at),
-            other => self.of_others.get(other).copied(),
-        };
+    fn own(&mut self, whom: Whom, start: u32) -> u32 {
+        let known = self.place_of(whom);
         let at = known.unwrap_or_else(|| {
-            self.changed.push(self.cluster.tally().count(party).cloned().unwrap_or_default());
+            self.changed.push(self.cluster.tally().count(whom).cloned().unwrap_or_default());
             self.changed.len() as u32 - 1
         });
-        match party {
-            Party::Association(id) => *place(&mut self.of_associations, self.cluster, *id) = Some((at, start)),
+        match whom {
+            Party::Association(id) => *place(&mut self.of_associations, self.cluster, id) = Some((at, start)),
             other => {
                 self.qos_changed = start;
                 if known.is_none() {
-                    self.of_others.insert(other.clone(), at);
+                    self.of_others.insert(other.to_party(), at);
                 }
             }
         }

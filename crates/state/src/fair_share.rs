@@ -86,12 +86,12 @@ impl Cluster {
             let used = use_of(count, at, decay.of(party));
             match party {
                 Party::Association(_) => (),
-                Party::Qos(name) => qos.entry(name.clone()).or_default().all = used,
+                Party::Qos(name) => qos.entry(name.to_owned()).or_default().all = used,
                 Party::QosUser(name, user) => {
-                    drop(qos.entry(name.clone()).or_default().users.insert(user.clone(), used))
+                    drop(qos.entry(name.to_owned()).or_default().users.insert(user.to_owned(), used))
                 }
                 Party::QosAccount(name, account) => {
-                    drop(qos.entry(name.clone()).or_default().accounts.insert(account.clone(), used));
+                    drop(qos.entry(name.to_owned()).or_default().accounts.insert(account.to_owned(), used));
                 }
             }
         }
@@ -195,8 +195,8 @@ fn places(cluster: &Cluster, at: Timestamp) -> BTreeMap<AssociationId, Place> {
     let mut children: BTreeMap<AssociationId, Vec<AssociationId>> = BTreeMap::new();
     let mut level_shares: BTreeMap<AssociationId, u64> = BTreeMap::new();
     for one in accounts.associations.values().filter(|one| one.is_here()) {
-        let party = Party::Association(one.id);
-        let now = cluster.tally.count(&party).map(|count| use_of(count, at, decay.of(&party))).unwrap_or_default();
+        let whom = Party::Association(one.id);
+        let now = cluster.tally.count(whom).map(|count| use_of(count, at, decay.of(whom))).unwrap_or_default();
         places.insert(one.id, Place { now, ..Place::default() });
         let Some(above) = level_above(accounts, one) else { continue };
         let is_level = one.is_account() && one.shares == Shares::Parent;

@@ -103,8 +103,8 @@ impl EachJob {
     }
 }
 
-/// What limits jobs of a party together. There are thousands: each is no more than a line of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What limits jobs of a party together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Together {
     pub held: PerName,
     /// Of CPUs, that running jobs may still use.
@@ -137,5 +137,14 @@ impl Together {
 
     pub fn is_none(&self) -> bool {
         *self == Together::default()
+    }
+
+    /// It speaks of nothing but jobs, CPUs and memory.
+    pub fn is_plain(&self) -> bool {
+        let held = &self.held;
+        held.node == PerName::NO_LIMIT
+            && held.others == Others::None
+            && self.run_minutes == PerName::NO_LIMIT
+            && !self.is_metered
     }
 }

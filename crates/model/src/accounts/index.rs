@@ -18,6 +18,7 @@ pub struct Index {
 struct AllTerse {
     /// By number.
     associations: Vec<Terse>,
+    togethers: Vec<Together>,
     eachs: Vec<EachJob>,
     /// In order; the first has number 1.
     users: Vec<String>,
@@ -26,7 +27,8 @@ struct AllTerse {
 /// What most associations come to: the scheduler looks at thousands of them, and whole ones are large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terse {
-    pub together: Together,
+    /// Which of `togethers` it says; the first says nothing.
+    pub together: u32,
     pub parent: AssociationId,
     /// Which of `eachs` it says; the first says nothing.
     pub each: u32,
@@ -51,16 +53,27 @@ impl PartialEq for Index {
     }
 }
 
-/// From 1, as they come.
-fn number<'n>(known: &mut BTreeMap<&'n str, u32>, name: &'n str) -> u32 {
-    let next = known.len() as u32 + 1;
-    *known.entry(name).or_insert(next)
+/// As they come.
+fn number<T: Ord>(known: &mut BTreeMap<T, u32>, one: T) -> u32 {
+    let next = known.len() as u32;
+    *known.entry(one).or_insert(next)
+}
+
+fn by_number<T: Ord>(known: BTreeMap<T, u32>) -> Vec<T> {
+    let mut list: Vec<(u32, T)> = known.into_iter().map(|(one, number)| (number, one)).collect();
+    list.sort_unstable_by_key(|(number, _)| *number);
+    list.into_iter().map(|(_, one)| one).collect()
 }
 
 impl Accounts {
     /// What the association comes to; None if there is none. For accounts that are not being changed.
     pub fn terse(&self, id: AssociationId) -> Option<&Terse> {
         self.all_terse().associations.get(id as usize).filter(|terse| terse.is_here)
+    }
+
+    /// What associations say of all their jobs together. For accounts that are not being changed.
+    pub fn togethers(&self) -> &[Together] {
+        &self.all_terse().togethers
     }
 
     /// What associations say of each of their jobs. For accounts that are not being changed.
@@ -73,22 +86,22 @@ impl Accounts {
         &self.all_terse().users
     }
 
+    /// The user's place in that order. For accounts that are not being changed.
+    pub fn user_number(&self, name: &str) -> Option<u32> {
+        let found = self.users_by_number().binary_search_by(|other| other.as_str().cmp(name));
+        found.ok().map(|at| at as u32 + 1)
+    }
+
     fn all_terse(&self) -> &AllTerse {
         let make = || {
-            let absent = Terse {
-                together: Together::default(),
-                parent: 0,
-                each: 0,
-                max_jobs: None,
-                user: 0,
-                account: 0,
-                is_here: false,
-            };
+            let absent = Terse { together: 0, parent: 0, each: 0, max_jobs: None, user: 0, account: 0, is_here: false };
             let mut all = vec![absent; self.last_association as usize + 1];
             let names = self.associations.values().filter(|one| one.is_here() && !one.user.is_empty());
             let names: BTreeSet<&str> = names.map(|one| one.user.as_str()).collect();
             let users: BTreeMap<&str, u32> = names.iter().copied().zip(1..).collect();
-            let mut accounts = BTreeMap::new();
+            // From 1 on.
+            let mut accounts = BTreeMap::from([("", 0)]);
+            let mut togethers = BTreeMap::from([(Together::default(), 0)]);
             let mut eachs = BTreeMap::from([(EachJob::default(), 0)]);
             for one in self.associations.values().filter(|one| one.is_here()) {
                 // How many jobs a user may run stands beside: few say more.
@@ -96,23 +109,21 @@ impl Accounts {
                 if !one.user.is_empty() {
                     each.max_jobs = None;
                 }
-                let n_eachs = eachs.len() as u32;
                 let terse = Terse {
-                    together: Together::of(&one.limits),
+                    together: number(&mut togethers, Together::of(&one.limits)),
                     parent: one.parent,
-                    each: *eachs.entry(each).or_insert(n_eachs),
+                    each: number(&mut eachs, each),
                     max_jobs: one.limits.max_jobs,
                     user: users.get(one.user.as_str()).copied().unwrap_or(0),
-                    account: number(&mut accounts, &one.account),
+                    account: number(&mut accounts, one.account.as_str()),
                     is_here: true,
                 };
                 if let Some(place) = all.get_mut(one.id as usize) {
                     *place = terse;
                 }
             }
-            let mut list = vec![EachJob::default(); eachs.len()];
-            eachs.into_iter().for_each(|(each, at)| list[at as usize] = each);
-            AllTerse { associations: all, eachs: list, users: names.into_iter().map(str::to_owned).collect() }
+            let users = names.into_iter().map(str::to_owned).collect();
+            AllTerse { associations: all, togethers: by_number(togethers), eachs: by_number(eachs), users }
         };
         self.index.terse.get_or_init(make)
     }

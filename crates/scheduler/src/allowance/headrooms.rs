@@ -1,52 +1,63 @@
-//! What is left of the limits of all associations, with what this pass has started taken off.
+//! What associations have, with what this pass has started, held against their limits.
 //!
 //! ```text
-//! association ──own──▶ level ──above──▶ level ──above──▶ nothing
+//! association ──above──▶ association ──above──▶ nobody
 //! ```
-//! Only who limits something has a level: most users are found in a table of a few bytes each, and share the level of their account.
+//! All that is asked of an association for a job stands in one line of a table: a job of one of many thousand users costs one look at
+//! it, and those above are looked at all the time.
 use std::collections::BTreeMap;
 
-use model::accounts::{AssociationId, EachJob, Terse};
+use model::accounts::{AssociationId, EachJob, Together};
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{Count, Headroom, Party, Verdict, Want, each};
+use state::limits::{Gist, Headroom, Party, Verdict, Want, each};
 
-use super::qualities::{Asker, Qualities, Terms};
+use super::qualities::{Asker, Before as QualitiesBefore, Qualities, Terms};
 
 pub(super) struct Headrooms<'a> {
     cluster: &'a Cluster,
+    togethers: &'a [Together],
     /// By number.
     own: Vec<Own>,
-    counts: Counted<'a>,
-    /// The first limits nothing.
-    levels: Vec<Level>,
-    /// What is said of each job below a level; the first says nothing.
+    n_known: usize,
+    /// Of those that limit more than jobs, CPUs and memory; the first limits nothing.
+    rooms: Vec<Headroom>,
+    /// What is said of each job; the first says nothing.
     eachs: Vec<Said>,
     /// Which of these an association's own word and the one above it come to.
     merged: BTreeMap<(u32, u32), u32>,
     qualities: Qualities<'a>,
-    /// What was left before what is only supposed.
+    /// What there was before what is only supposed.
     before: Option<Before>,
 }
 
 #[derive(Clone, Copy)]
 struct Own {
-    level: u32,
-    /// How many more of its own jobs may run; `u32::MAX`: any number.
-    jobs: u32,
+    has: Gist,
+    /// What it says of its jobs together; 0: nothing.
+    together: u32,
+    /// What is left, where it says more than can be seen from what it has; 0: it does not.
+    room: u32,
+    /// The next above it that says something of jobs together; 0: nobody.
+    above: AssociationId,
+    each: u32,
+    /// How many of its own jobs may run; `u32::MAX`: any number.
+    max_jobs: u32,
     asker: Asker,
 }
 
-/// It has not been looked up.
-const UNKNOWN: Own = Own { level: u32::MAX, jobs: 0, asker: NOBODY };
 const NOBODY: Asker = Asker { user: 0, account: 0 };
-
-#[derive(Clone, Copy)]
-struct Level {
-    headroom: Headroom,
-    above: u32,
-    each: u32,
-}
+const NO_ASSOCIATION: Own = Own {
+    has: Gist { cpus: 0, memory_mb: 0, jobs: 0, is_unsure: false },
+    together: 0,
+    room: 0,
+    above: 0,
+    each: 0,
+    max_jobs: u32::MAX,
+    asker: NOBODY,
+};
+/// It has not been looked up.
+const UNKNOWN: Own = Own { above: AssociationId::MAX, ..NO_ASSOCIATION };
 
 struct Said {
     each: EachJob,
@@ -55,18 +66,22 @@ struct Said {
 
 #[derive(Default)]
 struct Before {
-    own: Vec<(usize, Own)>,
-    levels: Vec<(usize, Level)>,
-    qualities: Vec<(usize, Headroom)>,
+    own: Vec<(AssociationId, Own)>,
+    rooms: Vec<(u32, Headroom)>,
+    qualities: QualitiesBefore,
 }
+
+/// So many are looked up one by one; whoever asks about more has all of them read, which takes less time.
+const FEW: usize = 100;
 
 impl<'a> Headrooms<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         Headrooms {
             cluster,
+            togethers: cluster.accounts().togethers(),
             own: Vec::new(),
-            counts: Counted { cluster, n_asked: 0, all: Vec::new() },
-            levels: vec![Level { headroom: Headroom::ALL, above: 0, each: 0 }],
+            n_known: 0,
+            rooms: vec![Headroom::ALL],
             eachs: vec![Said { each: EachJob::default(), lets_any: true }],
             merged: BTreeMap::new(),
             qualities: Qualities::new(cluster),
@@ -78,13 +93,13 @@ impl<'a> Headrooms<'a> {
     pub fn verdict<'j>(&mut self, job: &'a Job, partition: &'a Partition, want: impl FnOnce() -> Want<'j>) -> Verdict {
         let Some(terms) = self.qualities.terms(job, partition) else { return Verdict::Unsaid };
         let own = match job.association {
-            0 => Own { level: 0, jobs: u32::MAX, asker: NOBODY },
+            0 => NO_ASSOCIATION,
             id => match self.own(id) {
                 Some(own) => own,
                 None => return Verdict::Unsaid,
             },
         };
-        if self.qualities.are_plain && own.level == 0 {
+        if self.qualities.are_plain && own.together == 0 && own.above == 0 && own.each == 0 {
             return jobs_left(&own, &terms);
         }
         let want = want();
@@ -101,16 +116,32 @@ impl<'a> Headrooms<'a> {
 
     /// In the order of the rules.
     fn of_association(&self, own: &Own, terms: &Terms, want: &Want) -> Verdict {
-        for level in self.lineage(own.level) {
-            match level.headroom.verdict(want) {
-                Verdict::Passes => (),
+        let mut next = own;
+        loop {
+            match self.of_jobs_together(next, want) {
+                Verdict::Passes if next.above == 0 => break,
+                Verdict::Passes => next = &self.own[next.above as usize],
                 other => return other,
             }
         }
-        let said = &self.eachs[self.levels[own.level as usize].each as usize];
+        let said = &self.eachs[own.each as usize];
         match jobs_left(own, terms) {
             Verdict::Passes if !said.lets_any => each::verdict(&said.each, want),
             other => other,
+        }
+    }
+
+    fn of_jobs_together(&self, one: &Own, want: &Want) -> Verdict {
+        match (one.together, one.room) {
+            (0, _) => Verdict::Passes,
+            (together, 0) => {
+                let together = &self.togethers[together as usize];
+                match one.has.certainly_leaves(together, want) {
+                    true => Verdict::Passes,
+                    false => Headroom::beside(together, &one.has).verdict(want),
+                }
+            }
+            (_, room) => self.rooms[room as usize].verdict(want),
         }
     }
 
@@ -121,7 +152,7 @@ impl<'a> Headrooms<'a> {
             0 => None,
             id => {
                 let own = self.own(id)?;
-                self.eachs[self.levels[own.level as usize].each as usize].each.min_priority
+                self.eachs[own.each as usize].each.min_priority
             }
         };
         Some(terms.min_priority.or(of_association).unwrap_or(0))
@@ -132,28 +163,23 @@ impl<'a> Headrooms<'a> {
         let is_plain = self.qualities.terms(job, partition).is_some_and(|terms| !terms.is_weighed);
         let want = if is_plain { want } else { want.weighed() };
         let own = self.own(job.association);
-        let before = &mut self.before;
-        let note = |at: usize, room: &Headroom| {
-            if let Some(before) = before {
-                before.qualities.push((at, *room));
-            }
-        };
-        self.qualities.take(job, partition, own.map_or(NOBODY, |own| own.asker), &want, note);
-        let Some(own) = own else { return };
-        if own.jobs != u32::MAX {
-            let at = job.association as usize;
-            if let Some(before) = &mut self.before {
-                before.own.push((at, own));
-            }
-            self.own[at].jobs = own.jobs.saturating_sub(1);
+        let noted = self.before.as_mut().map(|before| &mut before.qualities);
+        self.qualities.take(job, partition, own.map_or(NOBODY, |own| own.asker), &want, noted);
+        if own.is_none() {
+            return;
         }
-        let mut next = own.level as usize;
+        let mut next = job.association;
         while next != 0 {
+            let one = &mut self.own[next as usize];
             if let Some(before) = &mut self.before {
-                before.levels.push((next, self.levels[next]));
+                before.own.push((next, *one));
+                before.rooms.push((one.room, self.rooms[one.room as usize]));
             }
-            self.levels[next].headroom.take(&want);
-            next = self.levels[next].above as usize;
+            one.has.add(&want);
+            if one.room != 0 {
+                self.rooms[one.room as usize].take(&want);
+            }
+            next = one.above;
         }
     }
 
@@ -163,49 +189,66 @@ impl<'a> Headrooms<'a> {
     }
 
     pub fn forget_what_was_supposed(&mut self) {
-        let Some(Before { own, levels, qualities }) = self.before.take() else { return };
-        qualities.into_iter().rev().for_each(|(at, before)| self.qualities.put_back(at, before));
-        own.into_iter().rev().for_each(|(at, before)| self.own[at] = before);
-        levels.into_iter().rev().for_each(|(at, before)| self.levels[at] = before);
-    }
-
-    fn lineage(&self, from: u32) -> impl Iterator<Item = &Level> {
-        let level = |at: u32| if at == 0 { None } else { Some(&self.levels[at as usize]) };
-        std::iter::successors(level(from), move |one| level(one.above))
+        let Some(Before { own, rooms, qualities }) = self.before.take() else { return };
+        self.qualities.put_back(qualities);
+        own.into_iter().rev().for_each(|(at, before)| self.own[at as usize] = before);
+        rooms.into_iter().rev().for_each(|(at, before)| self.rooms[at as usize] = before);
     }
 
     fn own(&mut self, id: AssociationId) -> Option<Own> {
         match self.own.get(id as usize) {
-            Some(own) if own.level != UNKNOWN.level => Some(*own),
+            Some(own) if own.above != UNKNOWN.above => Some(*own),
             _ => self.look_up(id),
         }
     }
 
     fn look_up(&mut self, id: AssociationId) -> Option<Own> {
-        let terse = self.cluster.accounts().terse(id)?;
-        let above = if terse.parent == 0 { 0 } else { self.own(terse.parent)?.level };
-        let level = match terse.together.is_none() && terse.each == 0 {
-            true => above,
-            false => self.level_of(id, terse, above)?,
-        };
-        let said = &self.eachs[self.levels[level as usize].each as usize].each;
-        let jobs = match terse.max_jobs.or(said.max_jobs) {
-            Some(most) => most.saturating_sub(self.cluster.tally().n_running(id)),
-            None => u32::MAX,
-        };
         if self.own.is_empty() {
             self.own.resize(self.cluster.accounts().last_association as usize + 1, UNKNOWN);
         }
-        let own = Own { level, jobs, asker: Asker { user: terse.user, account: terse.account } };
-        *self.own.get_mut(id as usize)? = own;
-        Some(own)
+        self.n_known += 1;
+        if self.n_known == FEW
+            && let Some(all) = self.cluster.tally().of_associations()
+        {
+            for (id, has) in all.iter().enumerate().skip(1) {
+                self.note(id as AssociationId, *has);
+            }
+            return self.own.get(id as usize).filter(|own| own.above != UNKNOWN.above).copied();
+        }
+        let tally = self.cluster.tally();
+        let has = match tally.of_associations() {
+            Some(all) => all.get(id as usize).copied(),
+            None => tally.count(Party::Association(id)).map(Gist::of),
+        };
+        self.note(id, has.unwrap_or_default())
     }
 
-    fn level_of(&mut self, id: AssociationId, terse: &Terse, above: u32) -> Option<u32> {
-        let headroom = Headroom::of(self.cluster, id, terse, self.counts.of(id))?;
-        let each = self.merged(terse.each, self.levels[above as usize].each);
-        self.levels.push(Level { headroom, above, each });
-        Some(self.levels.len() as u32 - 1)
+    fn note(&mut self, id: AssociationId, has: Gist) -> Option<Own> {
+        if self.own.get(id as usize)?.above != UNKNOWN.above {
+            return Some(self.own[id as usize]);
+        }
+        let terse = self.cluster.accounts().terse(id)?;
+        let parent = if terse.parent == 0 { NO_ASSOCIATION } else { self.own(terse.parent)? };
+        let together = &self.togethers[terse.together as usize];
+        let room = match together.is_plain() {
+            true => 0,
+            false => {
+                self.rooms.push(Headroom::of(self.cluster, id, together)?);
+                self.rooms.len() as u32 - 1
+            }
+        };
+        let each = self.merged(terse.each, parent.each);
+        let own = Own {
+            has,
+            together: terse.together,
+            room,
+            above: if parent.together != 0 { terse.parent } else { parent.above },
+            each,
+            max_jobs: terse.max_jobs.or(self.eachs[each as usize].each.max_jobs).unwrap_or(u32::MAX),
+            asker: Asker { user: terse.user, account: terse.account },
+        };
+        self.own[id as usize] = own;
+        Some(own)
     }
 
     /// What is said of each job by one that says this, below one that says that.
@@ -222,41 +265,10 @@ impl<'a> Headrooms<'a> {
     }
 }
 
-/// What is counted of associations. Of a few it is looked up; whoever asks about many has the list of all read through once, which takes
-/// less time than looking these up.
-struct Counted<'a> {
-    cluster: &'a Cluster,
-    n_asked: usize,
-    /// By number, once it is read.
-    all: Vec<Option<&'a Count>>,
-}
-
-/// So many are looked up one by one.
-const FEW: usize = 100;
-
-impl<'a> Counted<'a> {
-    fn of(&mut self, id: AssociationId) -> Option<&'a Count> {
-        let (tally, last) = (self.cluster.tally(), self.cluster.accounts().last_association as usize);
-        self.n_asked += 1;
-        if self.n_asked <= FEW {
-            return tally.count(&Party::Association(id));
-        }
-        if self.all.is_empty() {
-            self.all.resize(last + 1, None);
-            for (id, count) in tally.associations() {
-                if let Some(place) = self.all.get_mut(id as usize) {
-                    *place = Some(count);
-                }
-            }
-        }
-        self.all.get(id as usize).copied().flatten()
-    }
-}
-
 /// Whether another job of the association's own may run.
 fn jobs_left(own: &Own, terms: &Terms) -> Verdict {
-    match own.jobs {
-        0 if !terms.decides_jobs => Verdict::Refused(Reason::AssocMaxJobsLimit),
-        _ => Verdict::Passes,
+    match own.has.jobs >= own.max_jobs && !terms.decides_jobs {
+        true => Verdict::Refused(Reason::AssocMaxJobsLimit),
+        false => Verdict::Passes,
     }
 }

@@ -4,7 +4,7 @@
 use model::accounts::{EachJob, Together};
 use model::{Job, Partition};
 use state::Cluster;
-use state::limits::{self, Headroom, LeftInQos, Quality, Verdict, Want};
+use state::limits::{self, Gist, Headroom, LeftInQos, Quality, Verdict, Want};
 
 pub(super) struct Qualities<'a> {
     cluster: &'a Cluster,
@@ -21,17 +21,30 @@ struct Known<'a> {
     all: u32,
     /// By their numbers; 0: not looked up yet.
     accounts: Vec<u32>,
-    /// By their numbers. Those who have nothing share one, until they do; empty: nothing is said of users.
-    users: Vec<u32>,
-    others: u32,
+    users: Users,
     /// Something has started for somebody who has no number.
     is_unsure: bool,
+}
+
+/// What users have, or what is left to them, by their numbers.
+enum Users {
+    /// Where they are limited in jobs, CPUs and memory, or in nothing.
+    Have(Vec<Gist>),
+    /// Those who have nothing share one room, until they do.
+    Rooms(Vec<u32>, u32),
+}
+
+/// What there was before something else was taken.
+#[derive(Default)]
+pub(super) struct Before {
+    rooms: Vec<(u32, Headroom)>,
+    users: Vec<(u32, u32, Gist)>,
 }
 
 /// A job's own quality of service and its partition's.
 struct Pair<'a> {
     own: &'a str,
-    of_partition: &'a str,
+    partition: &'a Partition,
     terms: Terms,
 }
 
@@ -83,12 +96,12 @@ impl<'a> Qualities<'a> {
             return Terms::default();
         }
         let (own, of_partition) = (job.spec.qos.as_str(), partition.qos.as_str());
-        let is_same = |known: &&Pair| known.own == own && known.of_partition == of_partition;
+        let is_same = |known: &&Pair| std::ptr::eq(known.partition, partition) && is_same_name(known.own, own);
         if let Some(pair) = self.pairs.iter().find(is_same) {
             return pair.terms;
         }
         let terms = self.terms_of(own, of_partition);
-        self.pairs.push(Pair { own, of_partition, terms });
+        self.pairs.push(Pair { own, partition, terms });
         terms
     }
 
@@ -125,15 +138,19 @@ impl<'a> Qualities<'a> {
         let at = known.unwrap_or_else(|| {
             let quality = Quality::of(qos);
             let all = if quality.all.is_none() { 0 } else { self.add(quality.left_to_all(self.cluster)) };
-            let (users, others) = if quality.user.is_none() { (Vec::new(), 0) } else { self.users_of(&quality) };
-            self.known.push(Known { quality, all, accounts: Vec::new(), users, others, is_unsure: false });
+            let users = match self.cluster.tally().of_users_in(&qos.name).filter(|_| quality.user.is_plain()) {
+                _ if quality.user.is_none() => Users::Have(Vec::new()),
+                Some(all) => Users::Have(all.iter().copied().collect()),
+                None => self.rooms_of_users(&quality),
+            };
+            self.known.push(Known { quality, all, accounts: Vec::new(), users, is_unsure: false });
             self.known.len() - 1
         });
         Some(at as u32)
     }
 
     /// Those who have something stand in order: no user is looked up.
-    fn users_of(&mut self, quality: &Quality) -> (Vec<u32>, u32) {
+    fn rooms_of_users(&mut self, quality: &Quality) -> Users {
         let names = self.cluster.accounts().users_by_number();
         let untouched = quality.left_to_others();
         let others = self.add(untouched);
@@ -146,7 +163,7 @@ impl<'a> Qualities<'a> {
                 users[n_before + 1] = self.add(left);
             }
         }
-        (users, others)
+        Users::Rooms(users, others)
     }
 
     fn add(&mut self, room: Headroom) -> u32 {
@@ -159,51 +176,56 @@ impl<'a> Qualities<'a> {
         if [terms.all, terms.account, terms.user, terms.each] == [None; 4] {
             return Verdict::Passes;
         }
-        let account = terms.account.map(|at| self.account(at, job, asker));
-        let user = terms.user.map(|at| self.user(at, asker));
-        let (Some(account), Some(user)) = (account.unwrap_or(Some(0)), user.unwrap_or(Some(0))) else {
-            return Verdict::Unsaid;
-        };
+        let account = terms.account.map_or(Some(0), |at| self.account(at, job, asker));
+        let user = terms.user.map_or(Some(Headroom::ALL), |at| self.left_to_user(at, asker, want));
+        let (Some(account), Some(user)) = (account, user) else { return Verdict::Unsaid };
         let room = |at: u32| &self.rooms[at as usize];
         let known = |at: Option<u32>| at.map(|at| &self.known[at as usize]);
         let silent = EachJob::default();
         let left = LeftInQos {
             all: room(known(terms.all).map_or(0, |known| known.all)),
             account: room(account),
-            user: room(user),
+            user: &user,
             each: known(terms.each).map_or(&silent, |known| &known.quality.each),
         };
         left.verdict(want)
     }
 
-    /// The job starts and has that. What was left before is told to `note`.
+    /// The job starts and has that. What there was before is noted.
     pub fn take(
         &mut self,
         job: &'a Job,
         partition: &'a Partition,
         asker: Asker,
         want: &Want,
-        mut note: impl FnMut(usize, &Headroom),
+        mut before: Option<&mut Before>,
     ) {
         let terms = self.any_terms(job, partition);
         for at in terms.counts_for.into_iter().flatten() {
             let quality = &self.known[at as usize].quality;
             let (has_accounts, has_users) = (!quality.account.is_none(), !quality.user.is_none());
             let account = if has_accounts { self.account(at, job, asker) } else { Some(0) };
-            let user = if has_users { self.own_room_of_user(at, asker) } else { Some(0) };
+            let user = if has_users { self.take_for_user(at, asker, want, before.as_deref_mut()) } else { Some(0) };
             let known = &mut self.known[at as usize];
             known.is_unsure |= account.is_none() || user.is_none();
             for room in [known.all, account.unwrap_or(0), user.unwrap_or(0)].into_iter().filter(|room| *room != 0) {
-                let room = room as usize;
-                note(room, &self.rooms[room]);
-                self.rooms[room].take(want);
+                let left = &mut self.rooms[room as usize];
+                if let Some(before) = &mut before {
+                    before.rooms.push((room, *left));
+                }
+                left.take(want);
             }
         }
     }
 
-    /// What was left is left again.
-    pub fn put_back(&mut self, at: usize, room: Headroom) {
-        self.rooms[at] = room;
+    /// What there was is there again.
+    pub fn put_back(&mut self, before: Before) {
+        before.rooms.into_iter().rev().for_each(|(at, room)| self.rooms[at as usize] = room);
+        for (at, user, gist) in before.users.into_iter().rev() {
+            if let Users::Have(all) = &mut self.known[at as usize].users {
+                all[user as usize] = gist;
+            }
+        }
     }
 
     fn account(&mut self, at: u32, job: &Job, asker: Asker) -> Option<u32> {
@@ -222,22 +244,55 @@ impl<'a> Qualities<'a> {
         Some(room)
     }
 
-    fn user(&self, at: u32, asker: Asker) -> Option<u32> {
+    /// What is left to the user; None: only the rules know. Whoever certainly may have that may have anything.
+    fn left_to_user(&self, at: u32, asker: Asker, want: &Want) -> Option<Headroom> {
         let known = &self.known[at as usize];
-        let is_known = asker.user != 0 && !known.is_unsure;
-        known.users.get(asker.user as usize).copied().filter(|_| is_known)
+        if asker.user == 0 || known.is_unsure {
+            return None;
+        }
+        match &known.users {
+            Users::Have(all) => {
+                let gist = all.get(asker.user as usize)?;
+                match gist.certainly_leaves(&known.quality.user, want) {
+                    true => Some(Headroom::ALL),
+                    false => Some(Headroom::beside(&known.quality.user, gist)),
+                }
+            }
+            Users::Rooms(rooms, _) => rooms.get(asker.user as usize).map(|room| self.rooms[*room as usize]),
+        }
     }
 
-    /// A room that is the user's own.
-    fn own_room_of_user(&mut self, at: u32, asker: Asker) -> Option<u32> {
-        let room = self.user(at, asker)?;
-        if room != self.known[at as usize].others {
-            return Some(room);
+    /// The user has that too: at once, or when it is taken from the room that is told. None: nobody knows the user here.
+    fn take_for_user(&mut self, at: u32, asker: Asker, want: &Want, before: Option<&mut Before>) -> Option<u32> {
+        let known = &mut self.known[at as usize];
+        if asker.user == 0 || known.is_unsure {
+            return None;
         }
-        let own = self.add(self.rooms[room as usize]);
-        self.known[at as usize].users[asker.user as usize] = own;
-        Some(own)
+        match &mut known.users {
+            Users::Have(all) => {
+                let gist = all.get_mut(asker.user as usize)?;
+                if let Some(before) = before {
+                    before.users.push((at, asker.user, *gist));
+                }
+                gist.add(want);
+                Some(0)
+            }
+            Users::Rooms(rooms, others) => {
+                let room = rooms.get_mut(asker.user as usize)?;
+                if *room == *others {
+                    // From now on it is the user's own.
+                    self.rooms.push(self.rooms[*others as usize]);
+                    *room = self.rooms.len() as u32 - 1;
+                }
+                Some(*room)
+            }
+        }
     }
+}
+
+/// Names are short, and asked for of every job: a call would cost more.
+fn is_same_name(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| one == other)
 }
 
 /// How many names stand before this one: few, of those who follow one another.

@@ -1,5 +1,5 @@
 //! What one job counts for, and for whom.
-use model::accounts::{Accounts, Amounts, AssociationId, QosLimits, Tres};
+use model::accounts::{Accounts, Amounts, AssociationId, PerName, QosLimits, Tres};
 use model::amount::Amount;
 use model::plan::Start;
 use model::time::Span;
@@ -10,14 +10,39 @@ use super::{Demand, demand};
 use crate::Cluster;
 
 /// For whom there are counts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Party {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Party<Name = String> {
     Association(AssociationId),
-    Qos(String),
+    Qos(Name),
     /// A user's jobs in a QOS.
-    QosUser(String, String),
+    QosUser(Name, Name),
     /// An account's jobs in a QOS.
-    QosAccount(String, String),
+    QosAccount(Name, Name),
+}
+
+/// A party by names that belong to somebody else.
+pub type Whom<'a> = Party<&'a str>;
+
+impl Party {
+    pub fn whom(&self) -> Whom<'_> {
+        match self {
+            Party::Association(id) => Party::Association(*id),
+            Party::Qos(qos) => Party::Qos(qos),
+            Party::QosUser(qos, user) => Party::QosUser(qos, user),
+            Party::QosAccount(qos, account) => Party::QosAccount(qos, account),
+        }
+    }
+}
+
+impl Whom<'_> {
+    pub fn to_party(self) -> Party {
+        match self {
+            Party::Association(id) => Party::Association(id),
+            Party::Qos(qos) => Party::Qos(qos.into()),
+            Party::QosUser(qos, user) => Party::QosUser(qos.into(), user.into()),
+            Party::QosAccount(qos, account) => Party::QosAccount(qos.into(), account.into()),
+        }
+    }
 }
 
 record! {
@@ -73,7 +98,7 @@ impl Charge {
     }
 
     fn nodes_counted<'n>(&self, accounts: &Accounts, nodes: impl Iterator<Item = &'n NodeName>) -> Vec<NodeName> {
-        let is_counted = self.parties(accounts).any(|party| has_node_limit(accounts, &party));
+        let is_counted = self.parties(accounts).any(|whom| has_node_limit(accounts, whom));
         if is_counted { nodes.cloned().collect() } else { Vec::new() }
     }
 
@@ -129,28 +154,36 @@ impl Charge {
     }
 
     /// Everybody the job counts for.
-    pub fn parties<'a>(&'a self, accounts: &'a Accounts) -> impl Iterator<Item = Party> + 'a {
-        let lineage = accounts.lineage(self.association).map(|one| Party::Association(one.id));
+    pub fn parties<'a>(&'a self, accounts: &'a Accounts) -> impl Iterator<Item = Whom<'a>> {
+        let known = |id: AssociationId| accounts.terse(id).map(|terse| (id, terse.parent));
+        let lineage = std::iter::successors(known(self.association), move |(_, parent)| known(*parent));
+        let lineage = lineage.map(|(id, _)| Party::Association(id));
         let each = [self.qos.as_str(), self.partition_qos.as_str()].into_iter().filter(|name| !name.is_empty());
         let of_qos = each.flat_map(|qos| {
-            [
-                Party::Qos(qos.into()),
-                Party::QosUser(qos.into(), self.user.clone()),
-                Party::QosAccount(qos.into(), self.account.clone()),
-            ]
+            [Party::Qos(qos), Party::QosUser(qos, self.user.as_str()), Party::QosAccount(qos, self.account.as_str())]
         });
         lineage.chain(of_qos)
+    }
+
+    /// Both count for the same.
+    pub(super) fn counts_for_the_same(&self, other: &Charge) -> bool {
+        self.association == other.association
+            && self.user == other.user
+            && self.account == other.account
+            && self.qos == other.qos
+            && self.partition_qos == other.partition_qos
     }
 }
 
 /// Whether nodes are counted for the party, each once.
-pub fn has_node_limit(accounts: &Accounts, party: &Party) -> bool {
+pub fn has_node_limit(accounts: &Accounts, whom: Whom) -> bool {
     let of_qos = |qos: &str, pick: fn(&QosLimits) -> &Tres| {
         accounts.qos.get(qos).is_some_and(|qos| pick(&qos.limits).get("node").is_some())
     };
-    match party {
+    match whom {
         Party::Association(id) => {
-            accounts.associations.get(id).is_some_and(|one| one.limits.grp_tres.get("node").is_some())
+            let counts = |together: u32| accounts.togethers()[together as usize].held.node != PerName::NO_LIMIT;
+            accounts.terse(id).is_some_and(|terse| counts(terse.together))
         }
         Party::Qos(qos) => of_qos(qos, |limits| &limits.grp_tres),
         Party::QosUser(qos, _) => of_qos(qos, |limits| &limits.max_tres_per_user),

@@ -37,6 +37,9 @@ impl Count {
 
     /// Brings what was used up to now.
     pub fn settle(&mut self, now: Timestamp, half_life: Option<f64>) {
+        if now <= self.at {
+            return;
+        }
         let (used, wall) = (self.used_at(now, half_life), self.wall_at(now, half_life));
         (self.used, self.wall) = (used, wall);
         self.at = self.at.max(now);
@@ -81,19 +84,29 @@ impl Count {
         }
     }
 
-    /// Counts a job that begins now.
-    pub fn begin(&mut self, charge: &Charge, now: Timestamp, half_life: Option<f64>) {
+    /// Counts a job that begins now; its nodes too, if the party has a limit on nodes.
+    pub fn begin(&mut self, charge: &Charge, now: Timestamp, half_life: Option<f64>, counts_nodes: bool) {
         self.settle(now, half_life);
-        self.add(charge);
+        self.add(charge, counts_nodes);
     }
 
     /// `settle` comes first: what is added counts from now.
-    pub(super) fn add(&mut self, charge: &Charge) {
+    pub(super) fn add(&mut self, charge: &Charge, counts_nodes: bool) {
         self.change(charge, |sum, amount| *sum = sum.wrapping_add(amount));
+        for node in charge.nodes.iter().filter(|_| counts_nodes) {
+            *self.nodes.entry(node.clone()).or_default() += 1;
+        }
     }
 
-    pub(super) fn subtract(&mut self, charge: &Charge) {
+    pub(super) fn subtract(&mut self, charge: &Charge, counts_nodes: bool) {
         self.change(charge, |sum, amount| *sum = sum.wrapping_sub(amount));
+        for node in charge.nodes.iter().filter(|_| counts_nodes) {
+            let Some(held_by) = self.nodes.get_mut(node) else { continue };
+            *held_by -= 1;
+            if *held_by == 0 {
+                self.nodes.remove(node);
+            }
+        }
     }
 
     fn change(&mut self, charge: &Charge, change: impl Fn(&mut u64, u64) + Copy) {
@@ -117,23 +130,6 @@ impl Count {
             None => {
                 let left = charge.left_secs.wrapping_mul(charge.usage_factor);
                 self.owed_thousandths.merge(&charge.held.map(|amount| amount.wrapping_mul(left)), change);
-            }
-        }
-    }
-
-    /// For a party that has a limit on nodes.
-    pub fn add_nodes(&mut self, charge: &Charge) {
-        for node in &charge.nodes {
-            *self.nodes.entry(node.clone()).or_default() += 1;
-        }
-    }
-
-    pub(super) fn subtract_nodes(&mut self, charge: &Charge) {
-        for node in &charge.nodes {
-            let Some(held_by) = self.nodes.get_mut(node) else { continue };
-            *held_by -= 1;
-            if *held_by == 0 {
-                self.nodes.remove(node);
             }
         }
     }

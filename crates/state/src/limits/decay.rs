@@ -2,7 +2,7 @@
 use model::Config;
 use model::accounts::Accounts;
 
-use super::Party;
+use super::{Party, Whom};
 
 /// Whose use is forgotten how fast.
 #[derive(Clone, Copy)]
@@ -24,8 +24,8 @@ impl<'a> Decay<'a> {
     }
 
     /// Seconds; None for a QOS that forgets nothing.
-    pub fn of(&self, party: &Party) -> Option<f64> {
-        let qos = match party {
+    pub fn of(&self, whom: Whom) -> Option<f64> {
+        let qos = match whom {
             Party::Association(_) => return self.half_life,
             Party::Qos(qos) | Party::QosUser(qos, _) | Party::QosAccount(qos, _) => qos,
         };

@@ -1,14 +1,14 @@
 //! What is left of the limits of an association, or of somebody in a quality of service. Enough to say of most jobs, one after the other,
 //! whether a limit keeps them and which, without putting their rules together. What is said is what the rules would say; where that would
 //! take a closer look, nothing is.
-use model::accounts::{Limits, Others, PerName, Terse, Together, Tres};
+use model::accounts::{Limits, Others, PerName, Together, Tres};
 use model::{Reason, Timestamp};
 
 use super::each::concern;
 use super::rules::NOTHING;
 use super::want::Want;
 use super::words::{Form, reason};
-use super::{Count, Party};
+use super::{Count, Gist, Party, Whom};
 use crate::Cluster;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,7 @@ pub enum Verdict {
 
 const NO_LIMIT: u64 = PerName::NO_LIMIT;
 
-/// What is left for jobs of an association and of all below it; `NO_LIMIT` of what is not limited. There are thousands: each is no more
-/// than a line of a cache.
+/// What is left for jobs of an association and of all below it; `NO_LIMIT` of what is not limited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Headroom {
     cpus: u64,
@@ -124,22 +123,33 @@ impl Headroom {
     }
 
     /// Of an association.
-    pub fn of(cluster: &Cluster, id: u32, terse: &Terse, count: Option<&Count>) -> Option<Headroom> {
-        let together = &terse.together;
-        let mut headroom = Headroom::untouched(together);
-        if let Some(count) = count {
-            headroom = headroom.without(count, cluster.now);
-        }
+    pub fn of(cluster: &Cluster, id: u32, together: &Together) -> Option<Headroom> {
+        let whom = Party::Association(id);
+        let mut headroom = Headroom::left_to(cluster, whom, together);
         if together.is_metered {
-            let party = Party::Association(id);
             let Limits { grp_wall, grp_tres_mins, .. } = &cluster.accounts.associations.get(&id)?.limits;
-            headroom.lower_by_meters(cluster, &party, (*grp_wall, grp_tres_mins));
+            headroom.lower_by_meters(cluster, whom, (*grp_wall, grp_tres_mins));
         }
         Some(headroom)
     }
 
-    pub(super) fn left_to(cluster: &Cluster, party: &Party, together: &Together) -> Headroom {
-        match cluster.tally.count(party) {
+    /// Of whoever has that, where nothing is limited but what is known of it.
+    pub fn beside(together: &Together, gist: &Gist) -> Headroom {
+        let mut headroom = Headroom::untouched(together);
+        headroom.take_all(gist);
+        headroom
+    }
+
+    fn take_all(&mut self, gist: &Gist) {
+        let left = |most: u64, has: u64| if most == NO_LIMIT { NO_LIMIT } else { most.saturating_sub(has) };
+        self.jobs = if self.jobs == u32::MAX { u32::MAX } else { self.jobs.saturating_sub(gist.jobs) };
+        self.cpus = left(self.cpus, gist.cpus);
+        self.memory_mb = left(self.memory_mb, gist.memory_mb);
+        self.is_unsure |= gist.is_unsure;
+    }
+
+    pub(super) fn left_to(cluster: &Cluster, whom: Whom, together: &Together) -> Headroom {
+        match cluster.tally.count(whom) {
             Some(count) => Headroom::untouched(together).without(count, cluster.now),
             None => Headroom::untouched(together),
         }
@@ -160,24 +170,22 @@ impl Headroom {
 
     /// Without what is counted.
     pub(super) fn without(self, count: &Count, now: Timestamp) -> Headroom {
-        let left = |most: u64, has: u64| if most == NO_LIMIT { NO_LIMIT } else { most.saturating_sub(has) };
-        let has_minutes = self.cpu_minutes != NO_LIMIT;
-        let jobs = u64::from(self.jobs).saturating_sub(count.jobs) as u32;
-        Headroom {
-            cpus: left(self.cpus, count.held.cpu),
-            memory_mb: left(self.memory_mb, count.held.mem),
-            nodes: left(self.nodes, if self.nodes == NO_LIMIT { 0 } else { count.held_of("node") }),
-            cpu_minutes: left(self.cpu_minutes, if has_minutes { run_mins(count, now) } else { 0 }),
-            jobs: if self.jobs == u32::MAX { u32::MAX } else { jobs },
-            ..self
+        let mut headroom = self;
+        headroom.take_all(&Gist::of(count));
+        if self.nodes != NO_LIMIT {
+            headroom.nodes = self.nodes.saturating_sub(count.held_of("node"));
         }
+        if self.cpu_minutes != NO_LIMIT {
+            headroom.cpu_minutes = self.cpu_minutes.saturating_sub(run_mins(count, now));
+        }
+        headroom
     }
 
-    pub(super) fn lower_by_meters(&mut self, cluster: &Cluster, party: &Party, (wall, minutes): (Option<u32>, &Tres)) {
+    pub(super) fn lower_by_meters(&mut self, cluster: &Cluster, whom: Whom, (wall, minutes): (Option<u32>, &Tres)) {
         let (now, is_safe) = (cluster.now, cluster.config.accounting.enforce.safe);
-        let half_life = cluster.decay().of(party);
-        let count = cluster.tally.count(party).unwrap_or(&NOTHING);
-        let (form, of_wall) = match party {
+        let half_life = cluster.decay().of(whom);
+        let count = cluster.tally.count(whom).unwrap_or(&NOTHING);
+        let (form, of_wall) = match whom {
             Party::Association(_) => (Form::GroupMinutes, Reason::AssocGrpWallLimit),
             Party::Qos(_) | Party::QosUser(..) | Party::QosAccount(..) => {
                 (Form::QosGroupMinutes, Reason::QOSGrpWallLimit)

@@ -7,31 +7,34 @@
 //! The same rules are asked at submission, by the scheduler, and when a plan is adopted.
 mod charge;
 mod count;
+mod counts;
 mod decay;
 mod demand;
 pub mod each;
+mod gists;
 mod headroom;
 pub(crate) mod minutes;
 mod quality;
 mod resolve;
 mod rules;
-mod running;
 mod tally;
 mod want;
 mod whole;
 mod words;
 
-pub use charge::{Charge, Party, has_node_limit};
+pub use charge::{Charge, Party, Whom, has_node_limit};
 pub use count::Count;
 pub use decay::Decay;
 pub use demand::Demand;
+pub use gists::Gist;
 pub use headroom::{Headroom, Verdict};
 pub use quality::{LeftInQos, Quality, leaves_it_to_associations};
 pub use resolve::Who;
 pub use rules::{Ceiling, Outlook, Rules};
 pub use tally::Tally;
 pub(crate) use tally::{
-    adapt, check, forget_use, forget_use_in, forget_use_of, keep, keep_all, keep_standing, move_use, settle_meters,
+    adapt, check, forget_use, forget_use_in, forget_use_of, keep, keep_all, keep_standing, move_use, number_anew,
+    settle_meters,
 };
 pub use want::Want;
 pub use whole::whole;
@@ -48,18 +51,18 @@ impl Cluster {
     }
 
     /// What binds the job in this partition.
-    pub fn rules_for(&self, spec: &JobSpec, association: u32, partition: Option<&Partition>) -> Rules<'_> {
+    pub fn rules_for<'a>(&'a self, spec: &'a JobSpec, association: u32, partition: Option<&'a Partition>) -> Rules<'a> {
         self.rules_with(spec, association, partition, &mut |of| whole(self, of))
     }
 
     /// As `rules_for`, with what the caller knows of the cluster's or a partition's resources in all.
-    pub fn rules_with<'p>(
-        &self,
-        spec: &JobSpec,
+    pub fn rules_with<'a>(
+        &'a self,
+        spec: &'a JobSpec,
         association: u32,
-        partition: Option<&'p Partition>,
-        whole: &mut dyn FnMut(Option<&'p Partition>) -> Amounts,
-    ) -> Rules<'_> {
+        partition: Option<&'a Partition>,
+        whole: &mut dyn FnMut(Option<&'a Partition>) -> Amounts,
+    ) -> Rules<'a> {
         let partition_qos = partition.map_or("", |partition| partition.qos.as_str());
         let who = Who { association, user: &spec.user, account: &spec.account, qos: &spec.qos, partition_qos };
         let mut of = |is_partition: bool| whole(partition.filter(|_| is_partition));

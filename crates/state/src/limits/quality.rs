@@ -60,18 +60,18 @@ impl<'a> Quality<'a> {
     }
 
     pub fn left_to_all(&self, cluster: &Cluster) -> Headroom {
-        let party = Party::Qos(self.qos.name.clone());
-        let mut headroom = Headroom::left_to(cluster, &party, &self.all);
+        let whom = Party::Qos(self.qos.name.as_str());
+        let mut headroom = Headroom::left_to(cluster, whom, &self.all);
         if self.all.is_metered {
             let QosLimits { grp_wall, grp_tres_mins, .. } = &self.qos.limits;
-            headroom.lower_by_meters(cluster, &party, (*grp_wall, grp_tres_mins));
+            headroom.lower_by_meters(cluster, whom, (*grp_wall, grp_tres_mins));
         }
         headroom
     }
 
     pub fn left_to_account(&self, cluster: &Cluster, account: &str) -> Headroom {
-        let party = Party::QosAccount(self.qos.name.clone(), account.into());
-        Headroom::left_to(cluster, &party, &self.account)
+        let whom = Party::QosAccount(self.qos.name.as_str(), account);
+        Headroom::left_to(cluster, whom, &self.account)
     }
 
     /// To users who have nothing in it.
@@ -98,6 +98,10 @@ impl LeftInQos<'_> {
     /// In the order of the rules.
     pub fn verdict(&self, want: &Want) -> Verdict {
         let LeftInQos { all, account, user, each } = *self;
+        let passes = |room: &Headroom| room.verdict(want) == Verdict::Passes;
+        if passes(all) && passes(account) && passes(user) && each::verdict(each, want) == Verdict::Passes {
+            return Verdict::Passes;
+        }
         let by_wall = all.closed() == Some(Reason::QOSGrpWallLimit);
         let refusals = [
             (!all.has_jobs_left(), Reason::QOSGrpJobsLimit),
@@ -139,4 +143,9 @@ impl LeftInQos<'_> {
 pub fn leaves_it_to_associations(qos: &Qos) -> bool {
     let quality = Quality::of(qos);
     qos.limits == QosLimits::default() && !quality.is_weighed() && !quality.is_special()
+}
+
+/// It says something of the jobs of each user together.
+pub(super) fn limits_users(qos: &Qos) -> bool {
+    !Quality::of(qos).user.is_none()
 }

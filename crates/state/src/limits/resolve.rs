@@ -4,10 +4,10 @@ use model::Reason;
 use model::accounts::{Accounts, Amounts, Association, Qos, QosLimits, Tres};
 use model::config::Enforce;
 
-use super::Party;
 use super::rules::{Bound, Rule, Rules, Why};
 use super::whole::part;
 use super::words::Form;
+use super::{Party, Whom};
 
 /// As whom a job would run.
 pub struct Who<'w> {
@@ -23,7 +23,7 @@ impl<'a> Rules<'a> {
     pub fn resolve(
         accounts: &'a Accounts,
         enforce: Enforce,
-        who: &Who,
+        who: &Who<'a>,
         whole: &mut dyn FnMut(bool) -> Amounts,
     ) -> Rules<'a> {
         if !enforce.limits {
@@ -57,8 +57,11 @@ struct Decided<'a> {
     each_minutes: Vec<&'a str>,
 }
 
+/// Of those a QOS counts for, one.
+type Pick<'a> = fn(&'a Qos, &Who<'a>) -> Whom<'a>;
+
 struct Resolution<'a, 'w> {
-    who: &'w Who<'w>,
+    who: &'w Who<'a>,
     /// Of the job's QOS, in thousandths.
     limit_factor: Option<u32>,
     /// The first to set a limit wins: the partition's, unless the job's own goes over it.
@@ -71,7 +74,7 @@ struct Resolution<'a, 'w> {
 }
 
 impl<'a, 'w> Resolution<'a, 'w> {
-    fn new(accounts: &'a Accounts, who: &'w Who<'w>, whole: &mut dyn FnMut(bool) -> Amounts) -> Self {
+    fn new(accounts: &'a Accounts, who: &'w Who<'a>, whole: &mut dyn FnMut(bool) -> Amounts) -> Self {
         let own = accounts.qos.get(who.qos);
         let partition = accounts.qos.get(who.partition_qos);
         let goes_over = own.is_some_and(|qos| qos.has_flag("OverPartQOS"));
@@ -101,9 +104,9 @@ impl<'a, 'w> Resolution<'a, 'w> {
     }
 
     fn of_qos(&mut self) {
-        let user = |qos: &Qos, who: &Who| Party::QosUser(qos.name.clone(), who.user.into());
-        let account = |qos: &Qos, who: &Who| Party::QosAccount(qos.name.clone(), who.account.into());
-        let all = |qos: &Qos, _: &Who| Party::Qos(qos.name.clone());
+        let user: Pick<'a> = |qos, who| Party::QosUser(&qos.name, who.user);
+        let account: Pick<'a> = |qos, who| Party::QosAccount(&qos.name, who.account);
+        let all: Pick<'a> = |qos, _| Party::Qos(&qos.name);
         self.decided.submitted = self.submit_rule(|limits| limits.grp_submit, all, Reason::QOSGrpSubmitJobsLimit);
         self.submit_rule(|limits| limits.max_submit_per_account, account, Reason::MaxSubmitJobsPerAccount);
         self.decided.user_submitted =
@@ -125,7 +128,7 @@ impl<'a, 'w> Resolution<'a, 'w> {
         }
         self.rules.min_priority = self.first(|limits| limits.min_priority).map(|(_, least)| least);
 
-        let party = |pick: fn(&Qos, &Who) -> Party| Some(pick);
+        let party = |pick: Pick<'a>| Some(pick);
         self.decided.used =
             self.tres_rules(Form::QosGroupMinutes, |limits| &limits.grp_tres_mins, party(all), Bound::UsedMinutes);
         self.decided.each_minutes =
@@ -158,25 +161,25 @@ impl<'a, 'w> Resolution<'a, 'w> {
             let one = self.lineage[at];
             let (party, limits) = (Party::Association(one.id), &one.limits);
             if let Some(most) = limits.grp_submit.filter(|_| !self.decided.submitted) {
-                self.submission(party.clone(), most, Reason::AssocGrpSubmitJobsLimit);
+                self.submission(party, most, Reason::AssocGrpSubmitJobsLimit);
             }
             if let Some(most) = limits.grp_jobs_accrue.filter(|_| !self.decided.accruing) {
-                self.rules.accrual.push((party.clone(), most));
+                self.rules.accrual.push((party, most));
             }
             if let Some(most) = limits.grp_jobs.filter(|_| !self.decided.jobs) {
-                self.counted(party.clone(), Bound::Jobs, most, Reason::AssocGrpJobsLimit);
+                self.counted(party, Bound::Jobs, most, Reason::AssocGrpJobsLimit);
             }
             if let Some(most) = limits.grp_wall.filter(|_| !self.decided.wall) {
-                self.counted(party.clone(), Bound::Wall, most, Reason::AssocGrpWallLimit);
+                self.counted(party, Bound::Wall, most, Reason::AssocGrpWallLimit);
             }
-            self.group(&party, Form::GroupMinutes, &limits.grp_tres_mins);
-            self.group(&party, Form::Group, &limits.grp_tres);
-            self.group(&party, Form::GroupRunMinutes, &limits.grp_tres_run_mins);
+            self.group(party, Form::GroupMinutes, &limits.grp_tres_mins);
+            self.group(party, Form::Group, &limits.grp_tres);
+            self.group(party, Form::GroupRunMinutes, &limits.grp_tres_run_mins);
         }
         self.of_each_job();
     }
 
-    fn group(&mut self, party: &Party, form: Form, of: &'a Tres) {
+    fn group(&mut self, party: Whom<'a>, form: Form, of: &'a Tres) {
         let (decided, bound): (&[&str], fn(&'a str) -> Bound<'a>) = match form {
             Form::GroupMinutes => (&self.decided.used, Bound::UsedMinutes),
             Form::GroupRunMinutes => (&self.decided.running, Bound::RunMinutes),
@@ -185,7 +188,7 @@ impl<'a, 'w> Resolution<'a, 'w> {
         let open = of.0.iter().filter(|(name, _)| !decided.contains(&name.as_str()));
         let factor = self.limit_factor;
         let rule = |(name, most): (&'a String, &u64)| Rule {
-            party: Some(party.clone()),
+            party: Some(party),
             bound: bound(name),
             most: scaled(*most, factor),
             why: Why::Of(form),
@@ -198,13 +201,13 @@ impl<'a, 'w> Resolution<'a, 'w> {
         let Some(own) = self.lineage.first() else { return };
         let party = Party::Association(own.id);
         if let Some(most) = self.nearest(|one| one.limits.max_submit).filter(|_| !self.decided.user_submitted) {
-            self.submission(party.clone(), most, Reason::AssocMaxSubmitJobLimit);
+            self.submission(party, most, Reason::AssocMaxSubmitJobLimit);
         }
         if let Some(most) = self.nearest(|one| one.limits.max_jobs_accrue).filter(|_| !self.decided.user_accruing) {
-            self.rules.accrual.push((party.clone(), most));
+            self.rules.accrual.push((party, most));
         }
         if let Some(most) = self.nearest(|one| one.limits.max_jobs).filter(|_| !self.decided.user_jobs) {
-            self.counted(party.clone(), Bound::Jobs, most, Reason::AssocMaxJobsLimit);
+            self.counted(party, Bound::Jobs, most, Reason::AssocMaxJobsLimit);
         }
         if let Some(most) = self.nearest(|one| one.limits.max_wall).filter(|_| !self.decided.each_wall) {
             self.rules.max_wall_mins = Some(most);
@@ -229,14 +232,14 @@ impl<'a, 'w> Resolution<'a, 'w> {
         form: Form,
         pick: fn(&Association) -> &Tres,
         mut decided: Vec<&'a str>,
-        (party, bound): (Option<Party>, fn(&'a str) -> Bound<'a>),
+        (party, bound): (Option<Whom<'a>>, fn(&'a str) -> Bound<'a>),
     ) {
         for at in 0..self.lineage.len() {
             for (name, most) in &pick(self.lineage[at]).0 {
                 if !decided.contains(&name.as_str()) {
                     decided.push(name);
                     let most = scaled(*most, self.limit_factor);
-                    self.rules.start.push(Rule { party: party.clone(), bound: bound(name), most, why: Why::Of(form) });
+                    self.rules.start.push(Rule { party, bound: bound(name), most, why: Why::Of(form) });
                 }
             }
         }
@@ -246,19 +249,14 @@ impl<'a, 'w> Resolution<'a, 'w> {
         self.qos.iter().find_map(|qos| pick(&qos.limits).map(|most| (*qos, most)))
     }
 
-    fn submit_rule(
-        &mut self,
-        pick: fn(&QosLimits) -> Option<u32>,
-        party: fn(&Qos, &Who) -> Party,
-        reason: Reason,
-    ) -> bool {
+    fn submit_rule(&mut self, pick: fn(&QosLimits) -> Option<u32>, party: Pick<'a>, reason: Reason) -> bool {
         let Some((qos, most)) = self.first(pick) else { return false };
         let party = party(qos, self.who);
         self.submission(party, most, reason);
         true
     }
 
-    fn accrual_rule(&mut self, pick: fn(&QosLimits) -> Option<u32>, party: fn(&Qos, &Who) -> Party) -> bool {
+    fn accrual_rule(&mut self, pick: fn(&QosLimits) -> Option<u32>, party: Pick<'a>) -> bool {
         let Some((qos, most)) = self.first(pick) else { return false };
         self.rules.accrual.push((party(qos, self.who), most));
         true
@@ -267,7 +265,7 @@ impl<'a, 'w> Resolution<'a, 'w> {
     fn count_rule(
         &mut self,
         pick: fn(&QosLimits) -> Option<u32>,
-        party: fn(&Qos, &Who) -> Party,
+        party: Pick<'a>,
         bound: Bound<'a>,
         reason: Reason,
     ) -> bool {
@@ -282,7 +280,7 @@ impl<'a, 'w> Resolution<'a, 'w> {
         &mut self,
         form: Form,
         pick: fn(&QosLimits) -> &Tres,
-        party: Option<fn(&Qos, &Who) -> Party>,
+        party: Option<Pick<'a>>,
         bound: fn(&'a str) -> Bound<'a>,
     ) -> Vec<&'a str> {
         let mut decided: Vec<&'a str> = Vec::new();
@@ -303,12 +301,12 @@ impl<'a, 'w> Resolution<'a, 'w> {
         decided
     }
 
-    fn submission(&mut self, party: Party, most: u32, reason: Reason) {
+    fn submission(&mut self, party: Whom<'a>, most: u32, reason: Reason) {
         let rule = Rule { party: Some(party), bound: Bound::Submitted, most: most.into(), why: Why::Is(reason) };
         self.rules.submission.push(rule);
     }
 
-    fn counted(&mut self, party: Party, bound: Bound<'a>, most: u32, reason: Reason) {
+    fn counted(&mut self, party: Whom<'a>, bound: Bound<'a>, most: u32, reason: Reason) {
         self.rules.start.push(Rule { party: Some(party), bound, most: most.into(), why: Why::Is(reason) });
     }
 

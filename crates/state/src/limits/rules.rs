@@ -4,7 +4,7 @@ use model::spec::{Memory, TimeLimit};
 use model::{JobSpec, Reason, Timestamp};
 
 use super::words::{Form, reason};
-use super::{Count, Decay, Demand, Party, Tally};
+use super::{Count, Decay, Demand, Tally, Whom};
 
 /// What is compared with a limit; resources by their names.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub(super) enum Why {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rule<'a> {
     /// Whose counts matter; None: only the job does.
-    pub party: Option<Party>,
+    pub party: Option<Whom<'a>>,
     pub bound: Bound<'a>,
     pub most: u64,
     pub why: Why,
@@ -65,7 +65,7 @@ pub struct Rules<'a> {
     pub(super) submission: Vec<Rule<'a>>,
     pub(super) start: Vec<Rule<'a>>,
     /// How many that wait may grow older.
-    pub(super) accrual: Vec<(Party, u32)>,
+    pub(super) accrual: Vec<(Whom<'a>, u32)>,
     pub(super) max_wall_mins: Option<u32>,
     pub(super) min_priority: Option<u32>,
     /// What could never start is refused at once.
@@ -186,8 +186,8 @@ impl Rules<'_> {
     }
 
     /// Those whose counts are asked for at a start.
-    pub fn parties(&self) -> impl Iterator<Item = &Party> {
-        self.start.iter().filter_map(|rule| rule.party.as_ref())
+    pub fn parties(&self) -> impl Iterator<Item = Whom<'_>> {
+        self.start.iter().filter_map(|rule| rule.party)
     }
 
     /// The time that a job of this size gets which names none: minutes of resources are used up sooner by more of them.
@@ -214,7 +214,7 @@ impl Rules<'_> {
     /// What keeps more jobs from being submitted.
     pub fn submission(&self, tally: &Tally, demand: &Demand) -> Option<Reason> {
         let refuses = |rule: &&Rule| {
-            let count = rule.party.as_ref().and_then(|party| tally.count(party));
+            let count = rule.party.and_then(|party| tally.count(party));
             count.map_or(0, |count| count.submitted) + demand.n_jobs > rule.most
         };
         self.submission.iter().find(refuses).map(|rule| rule.reason())
@@ -222,8 +222,8 @@ impl Rules<'_> {
 
     /// How many more may grow older while they wait; None: all.
     pub fn places_to_accrue(&self, tally: &Tally) -> Option<u64> {
-        let left = |(party, most): &(Party, u32)| {
-            u64::from(*most).saturating_sub(tally.count(party).map_or(0, |count| count.accruing))
+        let left = |(party, most): &(Whom, u32)| {
+            u64::from(*most).saturating_sub(tally.count(*party).map_or(0, |count| count.accruing))
         };
         self.accrual.iter().map(left).min()
     }
@@ -246,7 +246,7 @@ impl Rules<'_> {
     /// As `start`, with the counts that the caller finds for a party.
     pub fn start_with<'c>(
         &self,
-        count: impl Fn(&Party) -> Option<&'c Count>,
+        count: impl Fn(Whom) -> Option<&'c Count>,
         decay: Decay,
         now: Timestamp,
         demand: &Demand,
@@ -256,7 +256,7 @@ impl Rules<'_> {
     }
 
     /// What holds for all who ask now, with the counts that the caller finds.
-    pub fn outlook<'c>(&self, count: impl Fn(&Party) -> Option<&'c Count>, decay: Decay, now: Timestamp) -> Outlook {
+    pub fn outlook<'c>(&self, count: impl Fn(Whom) -> Option<&'c Count>, decay: Decay, now: Timestamp) -> Outlook {
         let mut ceiling = Ceiling::SKY;
         let mut is_alike_for_all = true;
         for rule in &self.start {
@@ -354,8 +354,8 @@ impl Rules<'_> {
     }
 }
 
-fn asked<'c>(rule: &Rule, count: impl FnOnce(&Party) -> Option<&'c Count>, decay: Decay, now: Timestamp) -> Asked<'c> {
+fn asked<'c>(rule: &Rule, count: impl FnOnce(Whom) -> Option<&'c Count>, decay: Decay, now: Timestamp) -> Asked<'c> {
     let is_meter = matches!(rule.bound, Bound::Wall | Bound::UsedMinutes(_));
-    let half_life = rule.party.as_ref().filter(|_| is_meter).and_then(|party| decay.of(party));
-    Asked { count: rule.party.as_ref().and_then(count).unwrap_or(&NOTHING), half_life, now }
+    let half_life = rule.party.filter(|_| is_meter).and_then(|party| decay.of(party));
+    Asked { count: rule.party.and_then(count).unwrap_or(&NOTHING), half_life, now }
 }

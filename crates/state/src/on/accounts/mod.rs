@@ -34,8 +34,9 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &
         cluster.unsettled.insert(id);
     }
     changes.iter().for_each(|change| forget_use(cluster, change));
-    if is_another_tree {
-        limits::keep_all(cluster);
+    match is_another_tree {
+        true => limits::keep_all(cluster),
+        false => limits::number_anew(cluster),
     }
     limits::minutes::watch(cluster);
     fair_share::refresh(cluster);

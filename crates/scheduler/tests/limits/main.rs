@@ -1,122 +1,18 @@
 //! Limits of accounts and qualities of service, each at its level: who starts, and why the others wait. The words are those of
 //! a Slurm 22.05 with the same tree and the same jobs.
-use model::accounts::{Change, Edit, EntityFilter, Field, NamedValue, Value};
+use lab::{change, filter, flag, lab, outcome, set, spec, submit};
+use model::accounts::{Change, Edit, Field, NamedValue, Value};
 use model::config::Enforce;
-use model::gres::{Gres, GresRequest};
-use model::node::NodeConfig;
-use model::spec::{ArraySpec, JobSpec, Memory, Size, TimeLimit};
+use model::spec::{ArraySpec, JobSpec, TimeLimit};
 use model::time::Span;
-use model::{Caller, Command, Entry, JobId, Reject};
+use model::{Command, JobId, Reject};
 use proptest::prelude::*;
-use world::{World, partition};
+use world::World;
 
+mod lab;
+mod levels;
+#[path = "../world/mod.rs"]
 mod world;
-
-fn change(world: &mut World, change: Change) {
-    world.apply(Command::ChangeAccounts { change: Box::new(change), by_name: "root".into() });
-}
-
-fn filter(name: &str) -> EntityFilter {
-    EntityFilter { names: [name.to_string()].into(), ..Default::default() }
-}
-
-/// root > a1 > a11 > ann; QOS q1, and pq for the partition `short`.
-fn lab() -> World {
-    let gpus = Gres { name: "gpu".into(), count: 4, ..Default::default() };
-    let node = NodeConfig { cpus: 8, memory_mb: 4000, gres: vec![gpus], ..Default::default() };
-    let names = ["n1", "n2", "n3", "n4"];
-    let mut short = partition("short", &names);
-    short.qos = "pq".into();
-    let mut world = World::new(names.map(|name| (name, node.clone())).to_vec(), vec![short]);
-    let mut config = (**world.cluster.config()).clone();
-    config.accounting.enforce = Enforce::parse("associations,limits,qos,safe").unwrap();
-    config.scheduler.default_memory_per_cpu_mb = Some(100);
-    config.licenses = model::license::parse_list("a:8").unwrap();
-    world.apply(Command::Reconfigure { config: Box::new(config) });
-    let none = Vec::new;
-    change(&mut world, Change::AddQos { names: vec!["q1".into(), "pq".into()], edits: none() });
-    change(
-        &mut world,
-        Change::AddAccounts { names: vec!["a1".into()], parent: "root".into(), edits: none(), clusters: Vec::new() },
-    );
-    change(
-        &mut world,
-        Change::AddAccounts { names: vec!["a11".into()], parent: "a1".into(), edits: none(), clusters: Vec::new() },
-    );
-    let qos = Value::Names(NamedValue::Set(["normal".to_string(), "q1".to_string()].into()));
-    let edits = vec![Edit { field: Field::Qos, value: qos }];
-    let names = vec!["ann".into(), "bob".into()];
-    change(
-        &mut world,
-        Change::AddUsers { names, accounts: vec!["a11".into()], partitions: Vec::new(), edits, clusters: Vec::new() },
-    );
-    world
-}
-
-/// `-n3 -N1 -t 11 --mem=200 -p short`; -G: GPUs of each node, -L: licences
-fn spec(text: &str, qos: &str) -> JobSpec {
-    let mut spec = JobSpec { user: "ann".into(), qos: qos.into(), ..Default::default() };
-    spec.size = Size { min_nodes: 1, ..Default::default() };
-    for word in text.split_whitespace() {
-        let number = || word[2..].parse::<u32>().unwrap();
-        match word {
-            _ if word.starts_with("-n") => spec.size.n_tasks = Some(number()),
-            _ if word.starts_with("-N") => (spec.size.min_nodes, spec.size.max_nodes) = (number(), Some(number())),
-            _ if word.starts_with("-t") => spec.time_limit = Some(TimeLimit::Secs(u64::from(number()) * 60)),
-            _ if word.starts_with("-m") => spec.size.memory = Memory::PerNodeMb(number().into()),
-            _ if word.starts_with("-G") => {
-                spec.size.gres = vec![GresRequest { name: "gpu".into(), count: number(), ..Default::default() }]
-            }
-            _ if word.starts_with("-L") => spec.licenses = model::license::parse(&format!("a:{}", number())).unwrap(),
-            _ if word.starts_with("-p") => spec.partitions = vec![word[2..].into()],
-            _ => panic!("{word}"),
-        }
-    }
-    spec
-}
-
-fn submit(world: &mut World, spec: JobSpec) -> Result<JobId, Reject> {
-    let command = Command::Submit { spec: Box::new(spec), blobs: Vec::new() };
-    let entry = Entry { at: world.now, by: Caller::SYSTEM, command };
-    match state::apply(&mut world.cluster, &entry).reply {
-        Ok(model::Reply::Submitted(id)) => Ok(id),
-        Ok(other) => panic!("{other:?}"),
-        Err(reject) => Err(reject),
-    }
-}
-
-fn set(world: &mut World, level: &str, field: Field, value: &str) {
-    let value = match value.parse() {
-        Ok(count) => Value::Count(Some(count)),
-        Err(_) => Value::Tres(model::accounts::tres::parse(value).unwrap()),
-    };
-    let edits = vec![Edit { field, value }];
-    change(
-        world,
-        match level {
-            "qos" => Change::ModifyQos { filter: filter("q1"), edits },
-            "pq" => Change::ModifyQos { filter: filter("pq"), edits },
-            "user" => Change::ModifyUsers { filter: filter("ann"), edits },
-            account => Change::ModifyAccounts { filter: filter(account), edits },
-        },
-    );
-}
-
-/// What becomes of each job: `R`, the reason it waits for, or `!` and the reason it was refused for.
-fn outcome(world: &mut World, qos: &str, jobs: &[&str]) -> String {
-    let submitted: Vec<Result<JobId, Reject>> = jobs.iter().map(|job| submit(world, spec(job, qos))).collect();
-    world.schedule();
-    state::check::check(&world.cluster).unwrap();
-    let word = |one: &Result<JobId, Reject>| match one {
-        Err(Reject::Limit(reason)) => format!("!{reason}"),
-        Err(other) => format!("!{other}"),
-        Ok(id) => {
-            let job = world.cluster.job(*id).unwrap();
-            if job.holds_nodes() { "R".into() } else { job.reason.unwrap().to_string() }
-        }
-    };
-    submitted.iter().map(word).collect::<Vec<_>>().join(" ")
-}
 
 fn check(level: &str, field: Field, value: &str, jobs: &[&str], expected: &str) {
     let mut world = lab();
@@ -184,169 +80,6 @@ fn every_limit_of_an_association_has_its_reason_at_every_level() {
         at(GrpTresRunMins, "cpu=10", &["-n1 -t11", "-n1 -t5", "-n2 -t5"], run);
         at(MaxTresMins, "cpu=10", &["-n1 -t11", "-n1 -t5"], "AssocMaxCpuMinutesPerJobLimit R");
     }
-}
-
-/// What a limit lets pass below it and at it, and whom it stops above: the last of each list is the one it is about.
-type Bounds<'a> = (Field, &'a str, [&'a [&'a str]; 3], &'a str, &'a str);
-
-#[rustfmt::skip]
-const BOUNDS: &[Bounds] = &[
-    // limit, below, at, above; the reason of a QOS, and of an association; empty: it has no such limit
-    (Field::MaxJobs,          "2",        [&[""], &["", ""], &["", "", ""]],             "QOSMaxJobsPerUserLimit",        "AssocMaxJobsLimit"),
-    (Field::MaxJobsAccount,   "2",        [&[""], &["", ""], &["", "", ""]],             "MaxJobsPerAccount",             ""),
-    (Field::MaxSubmit,        "2",        [&[""], &["", ""], &["", "", ""]],             "!QOSMaxSubmitJobPerUserLimit",  "!AssocMaxSubmitJobLimit"),
-    (Field::MaxSubmitAccount, "2",        [&[""], &["", ""], &["", "", ""]],             "!MaxSubmitJobsPerAccount",      ""),
-    (Field::GrpJobs,          "2",        [&[""], &["", ""], &["", "", ""]],             "QOSGrpJobsLimit",               "AssocGrpJobsLimit"),
-    (Field::GrpSubmit,        "2",        [&[""], &["", ""], &["", "", ""]],             "!QOSGrpSubmitJobsLimit",        "!AssocGrpSubmitJobsLimit"),
-    (Field::GrpWall,          "10",       [&["-t9"], &["-t10"], &["-t11"]],              "QOSGrpWallLimit",               "AssocGrpWallLimit"),
-    (Field::MaxWall,          "10",       [&["-t9"], &["-t10"], &["-t11"]],              "QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit"),
-    (Field::MaxTres,          "cpu=3",    [&["-n2"], &["-n3"], &["-n4"]],                "QOSMaxCpuPerJobLimit",          "AssocMaxCpuPerJobLimit"),
-    (Field::MaxTres,          "node=2",   [&["-N1"], &["-N2"], &["-N3"]],                "QOSMaxNodePerJobLimit",         "AssocMaxNodePerJobLimit"),
-    (Field::MaxTres,          "mem=200M", [&["-m199"], &["-m200"], &["-m201"]],          "QOSMaxMemoryPerJob",            "AssocMaxMemPerJob"),
-    (Field::MaxTresPerNode,   "cpu=3",    [&["-N1 -n2"], &["-N1 -n3"], &["-N1 -n4"]],    "QOSMaxCpuPerNode",              "AssocMaxCpuPerNode"),
-    (Field::MaxTresUser,      "cpu=4",    [&["-n2", "-n1"], &["-n2", "-n2"], &["-n2", "-n3"]], "QOSMaxCpuPerUserLimit",   ""),
-    (Field::MaxTresUser,      "node=2",   [&["-N1"], &["-N2"], &["-N3"]],                "QOSMaxNodePerUserLimit",        ""),
-    (Field::MaxTresUser,      "mem=200M", [&["-m99", "-m100"], &["-m100", "-m100"], &["-m100", "-m101"]], "QOSMaxMemoryPerUser", ""),
-    (Field::MaxTresUser,      "billing=3",[&["-n2"], &["-n3"], &["-n4"]],                "QOSMaxBillingPerUser",          ""),
-    (Field::MaxTresAccount,   "cpu=4",    [&["-n2", "-n1"], &["-n2", "-n2"], &["-n2", "-n3"]], "MaxCpuPerAccount",        ""),
-    (Field::MaxTresAccount,   "mem=200M", [&["-m99", "-m100"], &["-m100", "-m100"], &["-m100", "-m101"]], "MaxMemoryPerAccount", ""),
-    (Field::GrpTres,          "cpu=4",    [&["-n2", "-n1"], &["-n2", "-n2"], &["-n2", "-n3"]], "QOSGrpCpuLimit",          "AssocGrpCpuLimit"),
-    (Field::GrpTres,          "node=2",   [&["-N1"], &["-N2"], &["-N3"]],                "QOSGrpNodeLimit",               "AssocGrpNodeLimit"),
-    (Field::GrpTres,          "mem=200M", [&["-m99", "-m100"], &["-m100", "-m100"], &["-m100", "-m101"]], "QOSGrpMemLimit", "AssocGrpMemLimit"),
-    (Field::GrpTres,          "billing=3",[&["-n2"], &["-n3"], &["-n4"]],                "QOSGrpBilling",                 "AssocGrpBilling"),
-    (Field::GrpTresMins,      "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSGrpCPUMinutesLimit",         "AssocGrpCPUMinutesLimit"),
-    (Field::GrpTresRunMins,   "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSGrpCPURunMinutesLimit",      "AssocGrpCPURunMinutesLimit"),
-    (Field::MaxTresMins,      "cpu=10",   [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]],  "QOSMaxCpuMinutesPerJobLimit",   "AssocMaxCpuMinutesPerJobLimit"),
-    (Field::MaxTresRunMins,   "cpu=10",   [&["-n1 -t4", "-n1 -t5"], &["-n1 -t5", "-n1 -t5"], &["-n1 -t5", "-n1 -t6"]], "", "AssocMaxCPURunMinutesLimit"),
-    (Field::MaxTresRunMins,   "node=10",  [&["-N2 -t4"], &["-N2 -t5"], &["-N2 -t6"]],    "",                              "AssocMaxNodeRunMinutes"),
-    (Field::MaxTresRunMinsUser,    "cpu=10", [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]], "MaxCpuRunMinsPerUser",     ""),
-    (Field::MaxTresRunMinsAccount, "cpu=10", [&["-n1 -t9"], &["-n1 -t10"], &["-n1 -t11"]], "MaxCpuRunMinsPerAccount",  ""),
-    (Field::MinTres,          "cpu=3",    [&["-n4"], &["-n3"], &["-n2"]],                "QOSMinCpuNotSatisfied",         ""),
-    (Field::MinTres,          "node=2",   [&["-N3"], &["-N2"], &["-N1"]],                "QOSMinNode",                    ""),
-    (Field::MinTres,          "mem=200M", [&["-m201"], &["-m200"], &["-m199"]],          "QOSMinMemory",                  ""),
-];
-
-#[test]
-fn every_limit_at_every_level_lets_pass_what_is_within_it_and_nothing_beyond() {
-    let mut wrong = Vec::new();
-    for (field, value, lists, of_qos, of_association) in BOUNDS {
-        for (level, reason) in
-            [("qos", of_qos), ("user", of_association), ("a11", of_association), ("a1", of_association)]
-        {
-            if reason.is_empty() {
-                continue;
-            }
-            for (which, jobs) in ["within", "at", "beyond"].iter().zip(lists) {
-                let mut world = lab();
-                set(&mut world, level, *field, value);
-                let found = outcome(&mut world, if level == "qos" { "q1" } else { "" }, jobs);
-                let mut expected = vec!["R"; jobs.len()];
-                if *which == "beyond" {
-                    expected[jobs.len() - 1] = reason;
-                }
-                if found != expected.join(" ") {
-                    wrong.push(format!("{level} {field:?}={value} {which} {jobs:?}: {found}, not {expected:?}"));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Each resource: its name, a job with so many of it, and its name in reasons of a QOS and of an association.
-const RESOURCES: [(&str, &str, u32, &str, &str); 5] = [
-    ("mem", "-m", 10, "Memory", "Mem"),
-    ("node", "-N", 1, "Node", "Node"),
-    ("billing", "-n", 1, "Billing", "Billing"),
-    ("gres/gpu", "-G", 1, "GRES", "GRES"),
-    ("license/a", "-L", 1, "License", "License"),
-];
-
-/// Limits on resources, with the reasons of a QOS and of an association: `*` is the resource. Those whose reasons are spelled in
-/// another way are in the table above.
-#[rustfmt::skip]
-const OF_RESOURCES: &[(Field, bool, &str, &str)] = &[
-    // limit, whether it is on minutes
-    (Field::GrpTres,               false, "QOSGrp*",               "AssocGrp*"),
-    (Field::MaxTres,               false, "QOSMax*PerJob",         "AssocMax*PerJob"),
-    (Field::MaxTresUser,           false, "QOSMax*PerUser",        ""),
-    (Field::MaxTresAccount,        false, "Max*PerAccount",        ""),
-    (Field::MinTres,               false, "QOSMin*",               ""),
-    (Field::GrpTresMins,           true,  "QOSGrp*Minutes",        "AssocGrp*Minutes"),
-    (Field::GrpTresRunMins,        true,  "QOSGrp*RunMinutes",     "AssocGrp*RunMinutes"),
-    (Field::MaxTresMins,           true,  "QOSMax*MinutesPerJob",  "AssocMax*MinutesPerJob"),
-    (Field::MaxTresRunMins,        true,  "",                      "AssocMax*RunMinutes"),
-    (Field::MaxTresRunMinsUser,    true,  "Max*RunMinsPerUser",    ""),
-    (Field::MaxTresRunMinsAccount, true,  "Max*RunMinsPerAccount", ""),
-];
-
-#[test]
-fn every_resource_is_held_to_every_limit_at_every_level() {
-    let mut wrong = Vec::new();
-    let mut n_seen = 0;
-    for (tres, flag, unit, in_qos, in_association) in RESOURCES {
-        for (field, is_time, of_qos, of_association) in OF_RESOURCES {
-            let jobs: [String; 3] = match is_time {
-                true => [9, 10, 11].map(|minutes| format!("{flag}{unit} -t{minutes}")),
-                false => [2, 3, 4].map(|amount| format!("{flag}{}", amount * unit)),
-            };
-            let limit = format!("{tres}={}", unit * if *is_time { 10 } else { 3 });
-            for level in ["qos", "user", "a11", "a1"] {
-                let is_qos = level == "qos";
-                let (pattern, name) = if is_qos { (of_qos, in_qos) } else { (of_association, in_association) };
-                let reason = pattern.replace('*', name);
-                // Spelled in another way, or no such limit.
-                if reason.parse::<model::Reason>().is_err() {
-                    continue;
-                }
-                n_seen += 1;
-                let stopped = if *field == Field::MinTres { 0 } else { 2 };
-                for (which, job) in jobs.iter().enumerate() {
-                    let mut world = lab();
-                    set(&mut world, level, *field, &limit);
-                    let found = outcome(&mut world, if is_qos { "q1" } else { "" }, &[job]);
-                    if found != if which == stopped { reason.as_str() } else { "R" } {
-                        wrong.push(format!("{level} {field:?} {limit}, {job}: {found} ({reason})"));
-                    }
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(n_seen > 100, "{n_seen} limits were looked at");
-}
-
-/// Limits that are about something else than a job's start, and the test of each.
-#[rustfmt::skip]
-const ELSEWHERE: &[(Field, &str)] = &[
-    (Field::GrpJobsAccrue,        "state accounts::only_so_many_waiting_jobs_grow_older"),
-    (Field::MaxJobsAccrue,        "state accounts::only_so_many_waiting_jobs_grow_older"),
-    (Field::MaxJobsAccrueAccount, "state accounts::only_so_many_waiting_jobs_grow_older"),
-    (Field::MinPriority,          "whoever_is_not_important_enough_has_no_place_kept"),
-    (Field::Priority,             "state accounts: the priority of an association or QOS is a factor"),
-];
-
-/// Whatever can be set of an association's limits, or a QOS's, is a limit that a test here sees hold: none is taken and ignored.
-#[test]
-fn every_limit_that_can_be_set_is_one_that_holds() {
-    let values = || {
-        let tres = Value::Tres(model::accounts::tres::parse("cpu=3").unwrap());
-        [Value::Count(Some(3)), tres].into_iter()
-    };
-    let mut ignored = Vec::new();
-    for field in Field::ALL {
-        let mut limits = model::accounts::Limits::default();
-        let mut of_qos = model::accounts::QosLimits::default();
-        let has = |qos: bool| BOUNDS.iter().any(|row| row.0 == *field && !(if qos { row.3 } else { row.4 }).is_empty());
-        let is_elsewhere = ELSEWHERE.iter().any(|(known, _)| known == field);
-        if values().any(|value| limits.set(*field, &value)) && !has(false) && !is_elsewhere {
-            ignored.push(format!("{field:?} of an association"));
-        }
-        if values().any(|value| of_qos.set(*field, &value)) && !has(true) && !is_elsewhere {
-            ignored.push(format!("{field:?} of a QOS"));
-        }
-    }
-    assert!(ignored.is_empty(), "{ignored:?}");
 }
 
 #[test]
@@ -466,11 +199,6 @@ fn tasks_of_an_array_are_counted_one_by_one() {
     let plan = world.schedule();
     assert_eq!(plan.starts.len(), 3);
     assert_eq!(world.cluster.job(first).unwrap().reason.unwrap().to_string(), "AssocMaxJobsLimit");
-}
-
-fn flag(world: &mut World, qos: &str, name: &str) {
-    let flags = Value::Names(NamedValue::Set([name.to_string()].into()));
-    change(world, Change::ModifyQos { filter: filter(qos), edits: vec![Edit { field: Field::Flags, value: flags }] });
 }
 
 #[test]
