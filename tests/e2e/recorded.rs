@@ -211,3 +211,23 @@ fn the_other_half_of_the_commands_answers_so_too() {
 fn srun_answers_as_a_real_one_did() {
     replay(include_str!("../golden/srun.txt"), 0, 1);
 }
+
+#[test]
+fn squeue_and_sinfo_sort_a_motley_queue_as_a_real_slurm_did() {
+    replay_with_accounts(include_str!("../golden/orders.txt"));
+}
+
+#[test]
+fn accounts_shares_and_priorities_are_told_as_by_a_real_slurm() {
+    replay_with_accounts(include_str!("../golden/shares.txt"));
+}
+
+#[test]
+fn sacct_tells_of_every_end_as_a_real_one_did() {
+    replay_with_accounts(include_str!("../golden/history.txt"));
+}
+
+#[test]
+fn sacctmgr_knows_the_words_of_a_real_one() {
+    replay_with_accounts(include_str!("../golden/account_words.txt"));
+}

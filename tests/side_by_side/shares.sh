@@ -26,7 +26,6 @@ sacctmgr -n -P list assoc where account=a12 format=account,user,share,priority
 sacctmgr list assoc where user=root format=account%20,user%-10,defaultqos
 sacctmgr list tres format=type,name
 sacctmgr list cluster format=cluster,share,qos
-sacctmgr list coordinators
 sacctmgr list nonsense
 sacctmgr nonsense
 sacctmgr list assoc format=nonsense
@@ -54,9 +53,10 @@ sacctmgr modify account
 sacctmgr -i modify account a1 set
 sacctmgr delete
 # sshare
-weighed
-weighed
-weighed
+sacctmgr -i delete user nosuchuser
+weighed a2
+weighed a2
+weighed a2
 sshare -a -A a1,a11,a12,a2 -n -P -o account,user,rawshares,normshares,fairshare
 sshare -a
 sshare -l -a | head -2
@@ -72,7 +72,7 @@ sshare -P -o colour
 sshare -m -a | head -2
 sshare extra
 # sprio
-stays: batch -J blocks -A a11 -N8 --exclusive -t 9; until_state RUNNING; for n in 1 2 3 4; do batch -J w$n -A a11 -n$n -t 1$n -q q$((n % 2 + 1)) --nice=$((n * 7 % 5)); done; batch -J w5 -A a2 --uid=daemon --gid=daemon -D / -N2 -t 20 -p short,debug; batch -J w6 -A a12 -H -t 6; batch -J w7 -A a12 -a 1-3 -t 7; sleep 1
+stays: batch -J blocks -A a2 -N8 --exclusive -t 9; until_state RUNNING; for n in 1 2 3 4; do batch -J w$n -A a11 -n$n -t 1$n -q q$((n % 2 + 1)) --nice=$((n * 7 % 5)); done; batch -J w5 -A a2 --uid=daemon --gid=daemon -D / -N2 -t 20 -p short,debug; batch -J w6 -A a12 -H -t 6; batch -J w7 -A a12 -a 1-3 -t 7; sleep 1
 stays: sprio
 stays: sprio -l
 stays: sprio -n
@@ -84,7 +84,7 @@ stays: sprio -h -j 2,3
 stays: sprio -h -j 99999
 stays: sprio -h -u nosuch
 stays: sprio -p short -h
-stays: sprio -o '%i|%r|%u|%o|%n|%c|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T'
+stays: sprio -o '%i|%r|%u|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T'
 stays: sprio -o '%.5i|%5i|%.3r|%12u|%.14Y|%y|%a|%b|%f|%j|%p|%q|%t'
 stays: sprio -o '%!'
 stays: orders sprio '%i/%r' $(letters)

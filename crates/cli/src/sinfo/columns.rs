@@ -109,7 +109,12 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     column('t', "statecompact", "STATE", |group, out| write_state(group, NodeState::compact, out)).sorted_by(state_key),
     column('T', "statelong", "STATE", |group, out| write_state(group, NodeState::word, out)).sorted_by(state_key),
     column(NONE, "statecomplete", "STATECOMPLETE", |group, out| {
-        write_state(group, |state| state.long().to_ascii_lowercase(), out)
+        // Of a node that is drained nobody asks how much is taken.
+        let whole = |state: NodeState| match (state.drain, state.base) {
+            (true, Base::Mixed) => NodeState { base: Base::Allocated, ..state },
+            _ => state,
+        };
+        write_state(group, |state| whole(state).long().to_ascii_lowercase(), out)
     }),
     total('D', "nodes", "NODES", |group, out| put(out, group.nodes.len()))
         .sorted_by(|group| Key::Number(group.nodes.len() as i64)),
@@ -231,7 +236,7 @@ fn availability(state: PartitionState) -> &'static str {
         PartitionState::Up => "up",
         PartitionState::Down => "down",
         PartitionState::Drain => "drain",
-        PartitionState::Inactive => "inact",
+        PartitionState::Inactive => "inactive",
     }
 }
 

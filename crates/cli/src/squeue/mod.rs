@@ -130,7 +130,8 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
     if options.shows_steps {
         let mut rows = steps::live_steps(&page.jobs, &page.steps, &scene);
         rows.retain(|row| fits(options, row.job.job, config) && is_step_meant(options, row));
-        table(options, STEPS, steps::COLUMNS, "job step", None, rows, |rows| rows, &mut shown);
+        let usual = Usual { what: "job step", format: STEPS, sort: "" };
+        table(options, &usual, steps::COLUMNS, rows, |rows| rows, &mut shown);
     } else {
         let mut rows = filter::rows(options, &page.jobs, &scene);
         filter::as_they_came(&mut rows);
@@ -141,8 +142,8 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
             (_, true) => START,
             (_, false) => DEFAULT,
         };
-        let sort = if options.start { SORT_START } else { SORT };
-        table(options, format, COLUMNS, "job", Some(sort), rows, |rows| filter::one_by_one(options, rows), &mut shown);
+        let usual = Usual { what: "job", format, sort: if options.start { SORT_START } else { SORT } };
+        table(options, &usual, COLUMNS, rows, |rows| filter::one_by_one(options, rows), &mut shown);
     }
     shown
 }
@@ -162,12 +163,17 @@ const GONE: char = 'b';
 /// Columns of jobs that have no order.
 const UNSORTED: &str = "akoqrswxyAEFKRWXYZ";
 
+/// What is listed where nothing else was asked for.
+struct Usual {
+    what: &'static str,
+    format: &'static str,
+    sort: &'static str,
+}
+
 fn table<'a, V: View>(
     options: &Options,
-    default: &str,
+    usual: &Usual,
     columns: &'static [crate::render::Column<V>],
-    what: &str,
-    sort: Option<&str>,
     mut rows: Vec<V::Row<'a>>,
     apart: impl FnOnce(Vec<V::Row<'a>>) -> Vec<V::Row<'a>>,
     shown: &mut Shown,
@@ -176,11 +182,12 @@ fn table<'a, V: View>(
         Layout::Letters(text) if text == "%all" => (all_letters(columns, columns::ALL), Vec::new()),
         Layout::Letters(text) => parse_letters(columns, text),
         Layout::Names(text) => parse_names(columns, text),
-        Layout::Default | Layout::Long => parse_letters(columns, default),
+        Layout::Default | Layout::Long => parse_letters(columns, usual.format),
     };
+    let what = usual.what;
     let complaint = |word: String| format!("squeue: error: Invalid {what} format specification: {word}");
     shown.complaints.extend(unknown.into_iter().map(complaint));
-    let wanted = options.sort.as_deref().or(sort).unwrap_or_default();
+    let wanted = options.sort.as_deref().unwrap_or(usual.sort);
     // Told, and passed over.
     let gone = wanted.chars().filter(|letter| *letter == GONE);
     shown.complaints.extend(gone.map(|letter| format!("squeue: Invalid sort specification: {letter}")));
@@ -194,6 +201,9 @@ fn table<'a, V: View>(
     match sorts {
         Ok(sorts) => sort_rows(&sorts, &mut rows),
         Err(letter) => {
+            if options.heading {
+                format.heading(&mut shown.text);
+            }
             shown.complaints.push(format!("squeue: error: Invalid sort specification: {letter}"));
             shown.failed = true;
             return;

@@ -51,7 +51,7 @@ pub static COLUMNS: &[Column<Steps>] = &[
         .cutting(Cut::Titles),
     column('N', "nodes", "NODELIST", |view, out| out.push_str(&view.nodes())).cutting(Cut::Nothing),
     column('A', "numtasks", "TASKS", |view, out| put(out, view.step.map_or(1, |step| step.n_tasks))),
-    column('C', "numcpus", "NUM_CPUS", |view, out| put(out, view.step.map_or(0, |_| view.n_cpus())))
+    column('\0', "numcpus", "NUM_CPUS", |view, out| put(out, view.step.map_or(0, |_| view.n_cpus())))
         .sorted_by(|view| Key::Number(view.step.map_or(0, |_| i64::from(view.n_cpus())))),
     column('S', "starttime", "START_TIME", |view, out| {
         let started = view.step.map_or(view.job.job.started, |step| step.started);
