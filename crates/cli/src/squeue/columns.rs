@@ -196,6 +196,12 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     }),
     column(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
     column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
+    // Of later releases.
+    column(NONE, "containerid", "CONTAINER_ID", |_, out| out.push_str("(null)")),
+    column(NONE, "licensesalloc", "LICENSES_ALLOC", |view, out| {
+        or_null(&view.has_nodes().then(|| view.spec().licenses.to_string()).unwrap_or_default(), out)
+    }),
+    column(NONE, "segmentsize", "SEGMENT_SIZE", |view, out| put(out, view.spec().size.network.segment)),
     column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |view, out| or_not_there(&view.cpus_per_tres(), out)),
     column(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
     column(NONE, "hetjobid", "HET_JOB_ID", |view, out| of_het(view, out, |het| het.leader.to_string())),
