@@ -198,8 +198,9 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
     // Of later releases.
     column(NONE, "containerid", "CONTAINER_ID", |_, out| out.push_str("(null)")),
-    column(NONE, "licensesalloc", "LICENSES_ALLOC", |view, out| {
-        or_null(&view.has_nodes().then(|| view.spec().licenses.to_string()).unwrap_or_default(), out)
+    column(NONE, "licensesalloc", "LICENSES_ALLOC", |view, out| match view.has_nodes() {
+        true => or_null(&view.spec().licenses.to_string(), out),
+        false => out.push_str("(null)"),
     }),
     column(NONE, "segmentsize", "SEGMENT_SIZE", |view, out| put(out, view.spec().size.network.segment)),
     column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |view, out| or_not_there(&view.cpus_per_tres(), out)),
