@@ -67,6 +67,9 @@ class Cluster:
         """Cancels everything; false when something stays."""
         if self.queued():
             self.run("scancel", "-u", self.run_as(), seconds=seconds)
+            # Root may have submitted for others.
+            if others := self.run("squeue", "-h", "-o", "%A").stdout.split()[:1000]:
+                self.run("scancel", *others, seconds=seconds)
         return wait_for(lambda: not self.queued(), seconds, 0.2)
 
     @staticmethod

@@ -77,3 +77,39 @@ fn an_installation_has_all_names_and_units_that_systemd_takes() {
     let refused = cluster.run(&format!("spur install --root {} --user 'a b'", root.display()));
     assert_ne!(refused.code, 0);
 }
+
+/// As readline calls it, which parts words at `=` too.
+const READLINE: &str = r#"
+eval "$(spur completion bash)"
+compopt() { :; }
+told() {
+    local IFS=' '
+    COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
+    COMP_WORDS=(${1//=/ = })
+    [[ $1 == *' ' ]] && COMP_WORDS+=('')
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    "_spur_${COMP_WORDS[0]}"
+    echo "${COMPREPLY[*]}"
+}
+"#;
+
+#[test]
+fn bash_completes_the_words_of_commands() {
+    let cluster = Cluster::up("--nodes 1");
+    for (line, words) in [
+        ("scontrol show jo", "jobs jobid"),
+        ("scontrol update JobId=7 Time", "TimeMin= TimeLimit="),
+        ("scontrol update nodename=n1 sta", "State="),
+        ("scontrol update JobId=7 TimeLimit=", ""),
+        ("sacctmgr add us", "users"),
+        (
+            "sacctmgr modify user where name=x set maxj",
+            "MaxJobs= MaxJobsAccrue= MaxJobsAccruePerUser= MaxJobsPerUser= maxjobsaccruepu= maxjobspu=",
+        ),
+        ("sreport cluster u", "UserUtilizationByAccount UserUtilizationByWckey Utilization"),
+        ("scontrol --yam", "--yaml"),
+    ] {
+        std::fs::write(cluster.dir.join("work/told.sh"), format!("{READLINE}told '{line}'\n")).unwrap();
+        assert_eq!(cluster.ok("bash told.sh"), words, "{line}");
+    }
+}

@@ -1,11 +1,19 @@
 //! Every command beside a real Slurm: what one answered to the lines of `tests/side_by_side`, recorded by running it (`tests/golden`,
-//! `run.py --record`), and what is answered here. Lines with a `~` are those of `docs/compat.md`, those with a `?` depend on the moment.
+//! `run.py --record`), and what is answered here. Lines with a `~` are those of `docs/compat.md`, those with a `?` depend on the moment: where
+//! lines follow each other on the same accounts and jobs, these are said too, and what is answered to them is not compared.
 use crate::cluster::{Cluster, is_root};
 
 /// The nodes and the shape of documents that the recorded Slurm had.
 const CONF: &str = "cluster_name = \"bench\"\n[controller]\ndata_parser = \"v0.0.38\"\nmax_job_count = 4000000\n\
     max_array_size = 1000001\n[[nodes]]\nnames = \"n[1-8]\"\ncpus = 8\nmemory_mb = 64000\n\
     [[partitions]]\nname = \"debug\"\nnodes = \"n[1-8]\"\ndefault = true\n";
+
+/// As the recorded Slurm with slurmdbd (`tests/side_by_side/accounts.py`).
+const ACCOUNTS: &str = "[[partitions]]\nname = \"short\"\nnodes = \"n[1-2]\"\nqos = \"pq\"\n\
+    billing_weights = \"CPU=2.0,Mem=10.0G,Node=0.5\"\n[accounting]\nextern_steps = false\nkeep_scripts = true\n\
+    enforce = \"associations,limits,qos,safe\"\n[scheduler]\npriority = \"multifactor\"\npriority_half_life = 604800\n\
+    priority_calc_period = 60\nweight_fair_share = 10000\nweight_qos = 1000\nweight_association = 500\n\
+    default_memory_per_cpu_mb = 100\n";
 
 /// What the lines of shell share.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/side_by_side/accounts.lib");
@@ -21,6 +29,8 @@ struct Case {
     line: String,
     /// The order of what is printed means nothing.
     is_sorted: bool,
+    /// Its jobs are there for the next.
+    stays: bool,
     is_alike: bool,
     answer: Answer,
 }
@@ -36,10 +46,19 @@ fn cases(text: &str) -> Vec<Case> {
         };
         match (sign, last) {
             ("$" | "~" | "?", _) => {
-                let line = rest.trim_start();
+                let mut line = rest.trim_start();
+                let mut is_marked = |mark: &str| match line.strip_prefix(mark) {
+                    Some(rest) => {
+                        line = rest;
+                        true
+                    }
+                    None => false,
+                };
+                let (is_sorted, stays) = (is_marked("sorted: "), is_marked("stays: "));
                 all.push(Case {
-                    line: line.trim_start_matches("sorted: ").to_string(),
-                    is_sorted: line.starts_with("sorted: "),
+                    line: line.to_string(),
+                    is_sorted,
+                    stays,
                     is_alike: sign == "$",
                     answer: Answer::default(),
                 });
@@ -128,22 +147,40 @@ fn replay(recording: &str, part: usize, n_parts: usize) {
     };
     let mine: Vec<(usize, &Case)> =
         all.iter().enumerate().filter(|(at, case)| at % n_parts == part && is_ours(case)).collect();
-    let cluster = Cluster::configured(CONF);
+    compare(&Cluster::configured(CONF), &mine);
+}
+
+/// Has Spur answer all cases, one after the other: they are about the same accounts and jobs.
+fn replay_with_accounts(recording: &str) {
+    if !is_root() {
+        return eprintln!("skipped: accounts of several users need root");
+    }
+    let all = cases(recording);
+    let n_alike = all.iter().filter(|case| case.is_alike).count();
+    assert!(n_alike > 20, "{n_alike} recordings");
+    let cluster = Cluster::configured(&format!("{CONF}{ACCOUNTS}"));
+    cluster.ok("sacctmgr -i add qos pq");
+    compare(&cluster, &all.iter().enumerate().collect::<Vec<_>>());
+}
+
+fn compare(cluster: &Cluster, mine: &[(usize, &Case)]) {
     // One shell after the other, each in a folder of its own; the next finds an empty queue.
     let mut script = String::from("unset LD_LIBRARY_PATH\ntop=$PWD\n");
-    for (at, case) in &mine {
+    for (at, case) in mine {
         std::fs::create_dir_all(cluster.dir.join(format!("work/work-{at}.d"))).unwrap();
         std::fs::write(cluster.dir.join(format!("work/{at}.line")), &case.line).unwrap();
         script.push_str(&format!(
-            "cd $top/work-{at}.d; BASH_ENV={LIBRARY} bash -c \"$(cat ../{at}.line)\" </dev/null >../{at}.out 2>../{at}.err; echo $? >../{at}.code\n\
-             while [ -n \"$(squeue -h -o %i)\" ]; do scancel -u $(id -u); sleep 0.05; done\n"
+            "cd $top/work-{at}.d; BASH_ENV={LIBRARY} bash -c \"$(cat ../{at}.line)\" </dev/null >../{at}.out 2>../{at}.err; echo $? >../{at}.code\n"
         ));
+        if !case.stays {
+            script.push_str("while [ -n \"$(squeue -h -o %i)\" ]; do scancel $(squeue -h -o %A); sleep 0.05; done\n");
+        }
     }
     std::fs::write(cluster.dir.join("work/all.sh"), script).unwrap();
     cluster.ok("bash all.sh");
     let top = cluster.dir.display().to_string();
     let mut differ = Vec::new();
-    for (at, case) in &mine {
+    for (at, case) in mine.iter().filter(|(_, case)| case.is_alike) {
         let folder = format!("work-{at}.d");
         let read = |what: &str| normal(&cluster.file(&format!("{at}.{what}")), &top, &folder);
         let mut here = Answer { out: read("out"), err: read("err"), code: read("code").trim().to_string() };
@@ -173,4 +210,24 @@ fn the_other_half_of_the_commands_answers_so_too() {
 #[test]
 fn srun_answers_as_a_real_one_did() {
     replay(include_str!("../golden/srun.txt"), 0, 1);
+}
+
+#[test]
+fn squeue_and_sinfo_sort_a_motley_queue_as_a_real_slurm_did() {
+    replay_with_accounts(include_str!("../golden/orders.txt"));
+}
+
+#[test]
+fn accounts_shares_and_priorities_are_told_as_by_a_real_slurm() {
+    replay_with_accounts(include_str!("../golden/shares.txt"));
+}
+
+#[test]
+fn sacct_tells_of_every_end_as_a_real_one_did() {
+    replay_with_accounts(include_str!("../golden/history.txt"));
+}
+
+#[test]
+fn sacctmgr_knows_the_words_of_a_real_one() {
+    replay_with_accounts(include_str!("../golden/account_words.txt"));
 }

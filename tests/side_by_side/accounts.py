@@ -45,7 +45,7 @@ class AccountsSpur(Spur):
             settings.write(
                 "[[partitions]]\nname = 'short'\nnodes = 'n[1-2]'\nqos = 'pq'\n"
                 f"billing_weights = '{BILLING}'\n"
-                f"[accounting]\nenforce = '{with_implied(ENFORCE)}'\n"
+                f"[accounting]\nextern_steps = false\nkeep_scripts = true\nenforce = '{with_implied(ENFORCE)}'\n"
                 "[scheduler]\npriority = 'multifactor'\npriority_half_life = 604800\npriority_calc_period = 60\n"
                 "weight_fair_share = 10000\nweight_qos = 1000\nweight_association = 500\ndefault_memory_per_cpu_mb = 100\n"
                 f"weight_tres = '{TRES}'\n")

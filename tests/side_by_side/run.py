@@ -4,7 +4,8 @@
     python3 tests/side_by_side/run.py --spur target/release/spur tests/side_by_side/srun.sh
 
 A file has one case a line; lines that begin with `#` say what follows. Job ids, times, pids, ports and directories are made alike
-before they are compared; so is the order of lines where a case begins with `sorted:`. Exit code 1 if any case differs.
+before they are compared; so is the order of lines where a case begins with `sorted:`. After a case that begins with `stays:` its jobs stay for
+the next; else they are cancelled. Exit code 1 if any case differs.
 
 With --record FILE what the Slurm answered is written down (tests/golden), with a `~` before lines on which Spur differs and a `?` before those that
 depend on the moment; tests/e2e/recorded.rs has Spur answer the others again.
@@ -49,7 +50,16 @@ def normal(text, cluster, work):
     return re.sub(r"\bpid \d+", "pid PID", text)
 
 
-def run(cluster, line, number):
+def words_before(line):
+    """What a case is to be taken as, and the case."""
+    marks = set()
+    while found := re.match(r"(sorted|stays):\s*", line):
+        marks.add(found[1])
+        line = line[found.end():]
+    return marks, line.strip()
+
+
+def run(cluster, line, number, stays):
     work = cluster.directory / f"work-{number}"
     work.mkdir()
     environment = dict(cluster.environment)
@@ -64,7 +74,8 @@ def run(cluster, line, number):
             # All that the line has started: a pipe that one of them holds would never end.
             os.killpg(shell.pid, signal.SIGKILL)
             told = (*(part[:MOST] for part in shell.communicate()), f"no end in {PATIENCE} s")
-    cluster.empty_queue(60)
+    if not stays:
+        cluster.empty_queue(60)
     return tuple(normal(part, cluster, work) if isinstance(part, str) else part for part in told)
 
 
@@ -75,10 +86,10 @@ def depends_on_the_moment(line, is_sorted, told):
     return races or not isinstance(told[2], int) or (len(complaints) > 1 and not is_sorted)
 
 
-def record(file, line, is_sorted, is_alike, told):
+def record(file, line, marks, is_alike, told):
     """One case: what it is, standard output, standard error, exit code."""
-    sign = "~" if not is_alike else "?" if depends_on_the_moment(line, is_sorted, told) else "$"
-    file.write(f"{sign} {'sorted: ' if is_sorted else ''}{line}\n")
+    sign = "~" if not is_alike else "?" if depends_on_the_moment(line, "sorted" in marks, told) else "$"
+    file.write(f"{sign} {''.join(f'{mark}: ' for mark in sorted(marks))}{line}\n")
     for sign, text in (("|", told[0]), ("!", told[1])):
         file.writelines(f"{sign}{row}\n" for row in text.split("\n")[:-1])
         # What does not end with its line.
@@ -103,12 +114,12 @@ def main():
     with beside.both(theirs, ours, options.spur) as clusters, recording as recorded:
         for file in options.files:
             for number, line in beside.cases(file):
-                is_sorted, line = line.startswith("sorted:"), line.removeprefix("sorted:").strip()
-                told = [run(cluster, line, f"{file.stem}-{number}") for cluster in clusters]
-                if is_sorted:
+                marks, line = words_before(line)
+                told = [run(cluster, line, f"{file.stem}-{number}", "stays" in marks) for cluster in clusters]
+                if "sorted" in marks:
                     told = [(*("".join(sorted(part.splitlines(True))) for part in one[:2]), one[2]) for one in told]
                 if recorded:
-                    record(recorded, line, is_sorted, told[0] == told[1], told[0])
+                    record(recorded, line, marks, told[0] == told[1], told[0])
                 tally.take(f"{file.stem}:{number}", line, *told)
     return tally.verdict()
 

@@ -273,6 +273,17 @@ impl<'a> JobView<'a> {
         self.job.started
     }
 
+    /// When it became eligible; of one that waits for its time, when it will.
+    pub fn eligible(&self) -> Option<Timestamp> {
+        let begin = self.spec().begin.filter(|_| self.job.phase == Phase::Pending && self.job.held.is_none());
+        self.job.eligible.or(begin)
+    }
+
+    /// When it was looked at last: at the latest when it came.
+    pub fn last_evaluated(&self) -> Timestamp {
+        self.job.last_evaluated.unwrap_or(self.job.submitted)
+    }
+
     /// Ended, or expected to.
     pub fn end_time(&self) -> Option<Timestamp> {
         if self.job.phase != Phase::Pending {

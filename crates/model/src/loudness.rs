@@ -35,6 +35,11 @@ impl LogLevel {
         LEVELS[self as usize].0
     }
 
+    /// From the quietest.
+    pub fn all() -> impl Iterator<Item = LogLevel> {
+        LEVELS.iter().map(|(_, level)| *level)
+    }
+
     /// A word, or its number.
     pub fn parse(text: &str) -> Option<LogLevel> {
         let by_number = text.parse().ok().and_then(|number: usize| LEVELS.get(number));
@@ -54,7 +59,7 @@ macro_rules! subjects {
         pub enum DebugFlag { $($name),* }
 
         impl DebugFlag {
-            const ALL: &[DebugFlag] = &[$(DebugFlag::$name),*];
+            pub const ALL: &[DebugFlag] = &[$(DebugFlag::$name),*];
 
             pub fn word(self) -> &'static str {
                 match self { $(DebugFlag::$name => stringify!($name)),* }

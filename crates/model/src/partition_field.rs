@@ -166,6 +166,11 @@ pub fn parse(key: &str, value: &str) -> Result<Field, Mistake> {
     found.map_or(Err(Mistake::UnknownKey), |(.., read)| read(value))
 }
 
+/// The whole names of all rules.
+pub fn all_names() -> impl Iterator<Item = &'static str> {
+    FIELDS.iter().map(|(name, ..)| *name)
+}
+
 /// The whole name of what a word names; the word itself if that is nothing.
 pub fn whole_name(key: &str) -> &str {
     let is_short =

@@ -52,7 +52,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("delay_boot", view.spec().delay_boot.secs());
     json.field("dependency", &view.dependency());
     json.field("derived_exit_code", job.derived_exit.to_wait_status());
-    json.field("eligible_time", secs(job.eligible));
+    json.field("eligible_time", secs(view.eligible()));
     json.field("end_time", secs(view.end_time()));
     json.field("excluded_nodes", &hostlist::compress(&size.excluded));
     json.field("exit_code", job.exit.to_wait_status());
@@ -81,7 +81,7 @@ pub fn write(view: &JobView, json: &mut Json) {
         true => json.field("job_state", format!("{base},{state}").as_str()),
         false => json.field("job_state", state),
     }
-    json.field("last_sched_evaluation", secs(job.last_evaluated));
+    json.field("last_sched_evaluation", view.last_evaluated().secs());
     json.field("licenses", &view.spec().licenses.to_string());
     json.field("max_cpus", 0_u32);
     json.field("max_nodes", size.max_nodes.unwrap_or(0));

@@ -14,6 +14,7 @@ mod reservation;
 pub mod shape;
 mod sinfo;
 mod statistics;
+pub mod step;
 mod write;
 mod yaml;
 

@@ -27,12 +27,12 @@ impl FromStr for Shell {
 /// A script for the shell to read.
 pub fn completion(shell: Shell, manuals: &[Manual]) -> String {
     match shell {
-        Shell::Bash => manuals.iter().map(bash).collect(),
+        Shell::Bash => std::iter::once(BASH_WORDS.to_string()).chain(manuals.iter().map(bash)).collect(),
         Shell::Zsh => {
             let names: Vec<&str> = manuals.iter().map(|manual| manual.name).collect();
             let cases: String = manuals.iter().map(zsh).collect();
             format!(
-                "#compdef {names}\n_spur_commands() {{\n  case $service in\n{cases}  esac\n}}\ncompdef _spur_commands {names}\n",
+                "#compdef {names}\n{ZSH_WORDS}_spur_commands() {{\n  case $service in\n{cases}  esac\n}}\ncompdef _spur_commands {names}\n",
                 names = names.join(" ")
             )
         }
@@ -46,16 +46,41 @@ fn word(flag: &Flag) -> String {
     format!("--{}{equals}", flag.long)
 }
 
+/// Asks for the words of a command. Readline parts words at `=` too, so what stands before that is taken off again.
+const BASH_WORDS: &str = r#"_spur_words() {
+  local line=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} words current= IFS=$' \t\n'
+  [[ $word == '=' ]] && word=
+  read -ra words <<< "$line"
+  [[ $line == *[[:space:]] ]] || { current=${words[-1]}; unset 'words[-1]'; }
+  IFS=$'\n'
+  COMPREPLY=($(spur completion words "$1" "${words[@]:1}" "$current"))
+  COMPREPLY=("${COMPREPLY[@]#"${current%"$word"}"}")
+  [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+}
+"#;
+
 fn bash(manual: &Manual) -> String {
     let words: Vec<String> = manual.flags.iter().map(word).collect();
     let name = manual.name;
+    let (operands, files) = match has_words(manual) {
+        true => (format!("_spur_words {name}"), ""),
+        false => ("COMPREPLY=($(compgen -f -- \"$word\"))".to_string(), "-o filenames "),
+    };
     format!(
         "_spur_{name}() {{\n  local word=${{COMP_WORDS[COMP_CWORD]}}\n  if [[ $word == -* ]]; then\n    \
          COMPREPLY=($(compgen -W '{}' -- \"$word\"))\n    [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace\n  else\n    \
-         COMPREPLY=($(compgen -f -- \"$word\"))\n  fi\n}}\ncomplete -o filenames -F _spur_{name} {name}\n",
+         {operands}\n  fi\n}}\ncomplete {files}-F _spur_{name} {name}\n",
         words.join(" ")
     )
 }
+
+const ZSH_WORDS: &str = r#"_spur_words() {
+  local -a found
+  found=("${(@f)$(spur completion words $service "${(@)words[2,CURRENT-1]}" "${words[CURRENT]}")}")
+  compadd -M 'm:{a-z}={A-Z}' -S '' -- ${(M)found:#*=}
+  compadd -M 'm:{a-z}={A-Z}' -- ${found:#*=}
+}
+"#;
 
 fn zsh(manual: &Manual) -> String {
     let option = |flag: &Flag| match flag.value {
@@ -64,7 +89,8 @@ fn zsh(manual: &Manual) -> String {
         Value::Optional => format!("'--{}=-::value:_files'", flag.long),
     };
     let options: Vec<String> = manual.flags.iter().map(option).collect();
-    format!("    {}) _arguments {} '*:file:_files' ;;\n", manual.name, options.join(" "))
+    let operands = if has_words(manual) { "'*:word:_spur_words'" } else { "'*:file:_files'" };
+    format!("    {}) _arguments {} {operands} ;;\n", manual.name, options.join(" "))
 }
 
 fn fish(manual: &Manual) -> String {
@@ -73,7 +99,19 @@ fn fish(manual: &Manual) -> String {
         let value = if flag.value == Value::Required { " -r" } else { "" };
         format!("complete -c {} -l {}{short}{value}\n", manual.name, flag.long)
     };
-    manual.flags.iter().map(line).collect()
+    let mut lines: String = manual.flags.iter().map(line).collect();
+    if has_words(manual) {
+        let name = manual.name;
+        lines.push_str(&format!(
+            "complete -c {name} -f -a '(spur completion words {name} (commandline -opc | tail -n +2) (commandline -ct))'\n"
+        ));
+    }
+    lines
+}
+
+/// Whether its operands are words of its own, not files.
+fn has_words(manual: &Manual) -> bool {
+    super::next_words(manual.name, &[]).is_some()
 }
 
 #[cfg(test)]
@@ -96,5 +134,41 @@ mod tests {
             }
         }
         assert!("tcsh".parse::<Shell>().is_err());
+    }
+
+    #[test]
+    fn words_of_a_command_come_after_what_stands_before_them() {
+        for (line, there, not_there) in [
+            ("scontrol", "show", "cluster"),
+            ("scontrol show", "assoc_mgr", "frontend"),
+            ("scontrol -o show", "partitions", "show"),
+            ("scontrol update", "NodeName=", "TimeLimit="),
+            ("scontrol update JobId=7", "TimeLimit=", "Weight="),
+            ("scontrol update nodename=n1 State=DRAIN", "Reason=", "TimeLimit="),
+            ("scontrol update PartitionName=p", "MaxTime=", "Reason="),
+            ("scontrol update res=r", "Duration=", "Watts="),
+            ("scontrol update StepId=1.0", "TimeLimit=", "Name="),
+            ("scontrol create", "ReservationName=", "JobId="),
+            ("scontrol create reservation=r", "StartTime=", "MaxTime="),
+            ("scontrol setdebugflags", "+Backfill", "Backfill"),
+            ("sacctmgr", "modify", "archive"),
+            ("sacctmgr add", "users", "tres"),
+            ("sacctmgr list", "transactions", "job"),
+            ("sacctmgr modify", "job", "wckeys"),
+            ("sacctmgr add user", "names=", "format="),
+            ("sacctmgr modify user where", "AdminLevel=", "MaxJobs="),
+            ("sacctmgr modify user where name=x set", "MaxJobs=", "GraceTime="),
+            ("sacctmgr modify qos set", "GraceTime=", "AdminLevel="),
+            ("sacctmgr show assoc", "onlydefaults", "withfed"),
+            ("sreport cluster", "Utilization", "TopUsage"),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let next = crate::manual::next_words(words[0], &words[1..]).unwrap();
+            let has = |word: &str| next.iter().any(|one| one == word);
+            assert!(has(there) && !has(not_there), "{line}: {next:?}");
+        }
+        assert_eq!(crate::manual::next_words("squeue", &[]), None);
+        let scripts = [Shell::Bash, Shell::Zsh, Shell::Fish].map(|shell| completion(shell, &all()));
+        assert!(scripts.iter().all(|script| script.contains("spur completion words")), "{scripts:?}");
     }
 }

@@ -37,6 +37,18 @@ pub struct Column {
     pub title: &'static str,
 }
 
+/// What may come next after these words of a command; none where it takes what it is given.
+pub fn next_words(command: &str, words: &[&str]) -> Option<Vec<String>> {
+    let next = NEXT.iter().find(|(name, _)| *name == command)?.1;
+    let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with('-')).collect();
+    Some(next(&words))
+}
+
+type Next = fn(&[&str]) -> Vec<String>;
+
+/// Commands with words of their own.
+const NEXT: &[(&str, Next)] = &[("sacctmgr", sacctmgr::next), ("scontrol", scontrol::next), ("sreport", sreport::next)];
+
 /// All commands, in the order of their names.
 pub fn all() -> Vec<Manual> {
     vec![

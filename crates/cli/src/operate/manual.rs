@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use super::Call;
-use crate::manual::{Shell, all, completion, page};
+use crate::manual::{Shell, all, completion, next_words, page};
 
 /// Writes `DIR/man1/sbatch.1` and the others.
 pub fn man(call: &Call) -> Result<i32, String> {
@@ -18,8 +18,20 @@ pub fn man(call: &Call) -> Result<i32, String> {
     Ok(0)
 }
 
-/// Prints a script: `eval "$(spur completion bash)"`.
+/// Prints a script: `eval "$(spur completion bash)"`; or, for that script, what may stand in the place of the last word.
 pub fn complete(call: &Call) -> Result<i32, String> {
+    if let [words, command, before @ .., last] = call.arguments
+        && words == "words"
+    {
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
+        let fits = |word: &&String| {
+            word.len() >= last.len() && word.as_bytes()[..last.len()].eq_ignore_ascii_case(last.as_bytes())
+        };
+        for word in next_words(command, &before).unwrap_or_default().iter().filter(fits) {
+            say!("{word}");
+        }
+        return Ok(0);
+    }
     let [shell] = call.arguments else { return Err("give one shell: bash, zsh or fish".into()) };
     let shell: Shell = shell.parse()?;
     crate::output::print(&completion(shell, &all()));

@@ -7,7 +7,7 @@ impl<V: View> Format<V> {
         out.push_str(&self.prefix);
         for cell in &self.cells {
             if let Some(column) = cell.column {
-                let keeps = matches!(column.cut, Cut::Nothing | Cut::Values);
+                let keeps = matches!(column.cut, Cut::Nothing | Cut::Values | Cut::Reasons);
                 place(cell, column.title, keeps, false, out);
             }
             out.push_str(&cell.suffix);
@@ -25,7 +25,11 @@ impl<V: View> Format<V> {
                 } else {
                     scratch.clear();
                     V::fill(column.fill, row, scratch);
-                    let keeps = matches!(column.cut, Cut::Nothing | Cut::Titles);
+                    let keeps = match column.cut {
+                        Cut::Nothing | Cut::Titles => true,
+                        Cut::Reasons => !scratch.starts_with('('),
+                        Cut::Everything | Cut::Values | Cut::BeforeLast => false,
+                    };
                     place(cell, scratch, keeps, column.cut == Cut::BeforeLast, out);
                 }
             }

@@ -79,6 +79,8 @@ pub enum Cut {
     Values,
     /// Right-aligned titles and values stay whole.
     Nothing,
+    /// As `Nothing`, but for values in parentheses: a reason is cut where a list of nodes is not.
+    Reasons,
     /// The last character is kept: the `*` of the default partition.
     BeforeLast,
 }
@@ -100,7 +102,9 @@ pub enum Merge {
 pub enum Key<'a> {
     Number(i64),
     Text(Cow<'a, str>),
-    /// Comes last, whichever way round.
+    /// More than any other; as Slurm's comparison has it, those that are alike in this are turned round unless the order is.
+    Missing,
+    /// Comes last, whichever way round; those that are alike in this are turned round.
     Absent,
 }
 
@@ -119,6 +123,13 @@ impl<V: View> Column<V> {
         self.cut = cut;
         self
     }
+}
+
+/// A name with a number behind it, in natural order: n9 before n10.
+pub fn natural(name: &str) -> Key<'static> {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (prefix, number) = name.split_at(name.len() - digits);
+    Key::Text(Cow::Owned(format!("{prefix}{number:0>20}")))
 }
 
 /// Appends `(null)` for what is not there, as Slurm's users know it.

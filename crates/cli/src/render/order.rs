@@ -28,10 +28,12 @@ pub fn parse_sort<V: View>(columns: &'static [Column<V>], text: &str) -> Result<
     Ok(keys)
 }
 
-/// As `parse_sort`, without the letters that no column has.
+/// As `parse_sort`, without the letters that no column has, and the signs before them.
 pub fn known_sort<V: View>(columns: &'static [Column<V>], text: &str) -> Vec<Sort<V>> {
-    let is_known = |sign: &char| ",#+-".contains(*sign) || columns.iter().any(|column| column.letter == *sign);
-    parse_sort(columns, &text.chars().filter(is_known).collect::<String>()).unwrap_or_default()
+    let ends = |sign: char| !",#+-".contains(sign);
+    let known = |key: &&str| key.chars().next_back().is_some_and(|last| columns.iter().any(|one| one.letter == last));
+    let text: String = text.split_inclusive(ends).filter(known).collect();
+    parse_sort(columns, &text).unwrap_or_default()
 }
 
 /// Sorts by the keys, the first deciding; rows that tie stay as they were.
@@ -48,20 +50,23 @@ fn places<V: View>(sorts: &[Sort<V>], rows: &[V::Row<'_>]) -> Vec<usize> {
     let keys: Vec<Key> = rows.iter().flat_map(|row| sorts.iter().map(move |sort| key(sort.column, row))).collect();
     let mut places: Vec<usize> = (0..rows.len()).collect();
     let n_keys = sorts.len();
-    places.sort_by(|&left, &right| {
-        let (left, right) = (&keys[left * n_keys..][..n_keys], &keys[right * n_keys..][..n_keys]);
-        for ((left, right), sort) in left.iter().zip(right).zip(sorts) {
-            match left.cmp(right) {
-                Ordering::Equal => {}
-                unequal if sort.descending && *left != Key::Absent && *right != Key::Absent => {
-                    return unequal.reverse();
-                }
-                unequal => return unequal,
-            }
-        }
-        Ordering::Equal
-    });
+    let of = |place: usize| &keys[place * n_keys..][..n_keys];
+    places.sort_unstable_by(|&left, &right| compare(sorts, of(left), of(right), left.cmp(&right)));
     places
+}
+
+/// `places` is their order where no key tells them apart.
+fn compare<V: View>(sorts: &[Sort<V>], left: &[Key], right: &[Key], places: Ordering) -> Ordering {
+    let ([sort, sorts @ ..], [one, left @ ..], [other, right @ ..]) = (sorts, left, right) else { return places };
+    let rest = || compare(sorts, left, right, places);
+    match (one, other) {
+        (Key::Absent, Key::Absent) => rest().reverse(),
+        (Key::Missing, Key::Missing) if !sort.descending => rest().reverse(),
+        (Key::Absent, _) => Ordering::Greater,
+        (_, Key::Absent) => Ordering::Less,
+        (one, other) if sort.descending => other.cmp(one).then_with(rest),
+        (one, other) => one.cmp(other).then_with(rest),
+    }
 }
 
 fn key<'r, V: View>(column: &Column<V>, row: &'r V::Row<'_>) -> Key<'r> {

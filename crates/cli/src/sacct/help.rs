@@ -75,7 +75,7 @@ pub fn fields() -> String {
     let mut text = String::new();
     for line in names.chunks(4) {
         let padded: Vec<String> = line.iter().map(|name| format!("{name:<19}")).collect();
-        text.push_str(padded.join(" ").trim_end());
+        text.push_str(&padded.join(" "));
         text.push('\n');
     }
     text

@@ -88,7 +88,10 @@ fn write(row: &Row, json: &mut Json) {
         json.field("id", 0_u32);
         json.field("name", &job.reservation);
     });
-    json.field("restart_cnt", job.restarts);
+    let is_newer = json.shape().is_newer();
+    if is_newer {
+        json.field("restart_cnt", job.restarts);
+    }
     json.object_field("state", |json| {
         json.field("current", row.state().name());
         json.field("reason", &job.reason);
@@ -100,7 +103,9 @@ fn write(row: &Row, json: &mut Json) {
             }
         });
     });
-    json.field("submit_line", &job.command_line);
+    if is_newer {
+        json.field("submit_line", &job.command_line);
+    }
     json.object_field("tres", |json| {
         json.list_field("allocated", |json| tres(&job.held, true, json));
         json.list_field("requested", |json| tres(&job.asked, true, json));
@@ -111,9 +116,11 @@ fn write(row: &Row, json: &mut Json) {
         json.list_field("flags", |_| {});
     });
     json.field("working_directory", &job.work_dir);
-    json.field("stdin", &job.stdin);
-    json.field("stdout", &job.stdout);
-    json.field("stderr", &job.stderr);
+    if is_newer {
+        json.field("stdin", &job.stdin);
+        json.field("stdout", &job.stdout);
+        json.field("stderr", &job.stderr);
+    }
 }
 
 fn row_user(uid: u32) -> String {

@@ -186,7 +186,10 @@ fn parent_name(row: &Row) -> String {
 
 fn coordinators(row: &Row) -> String {
     if let Some(account) = row.account {
-        return account.coordinators.iter().cloned().collect::<Vec<_>>().join(",");
+        // Those of the accounts above it too.
+        let all: BTreeSet<&String> = row.all.accounts.values().flat_map(|one| &one.coordinators).collect();
+        let own = all.into_iter().filter(|user| row.all.coordinates(user, &account.name));
+        return own.cloned().collect::<Vec<_>>().join(",");
     }
     let Some(user) = row.user else { return String::new() };
     let of = |account: &&Account| row.all.coordinates(&user.name, &account.name);

@@ -4,7 +4,7 @@
 use model::accounts::AdminLevel;
 
 use super::Entity;
-use super::words::{Words, is_begin, names, unquoted};
+use super::words::{self, Words, is_begin, unquoted};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
@@ -94,11 +94,18 @@ fn own(entity: Entity) -> Table {
     }
 }
 
-pub fn find(entity: Entity, key: &str) -> Option<Condition> {
+fn all(entity: Entity) -> impl Iterator<Item = &'static (&'static str, usize, Condition)> {
     let has_places = matches!(entity, Entity::Account | Entity::User | Entity::Association);
     let of_places = if has_places { OF_PLACES } else { &[] };
-    let mut all = own(entity).iter().chain(of_places);
-    all.find(|(name, least, _)| is_begin(key, name, *least)).map(|(_, _, condition)| *condition)
+    own(entity).iter().chain(of_places)
+}
+
+pub fn names(entity: Entity) -> impl Iterator<Item = (&'static str, Condition)> {
+    all(entity).map(|(name, _, condition)| (*name, *condition))
+}
+
+pub fn find(entity: Entity, key: &str) -> Option<Condition> {
+    all(entity).find(|(name, least, _)| is_begin(key, name, *least)).map(|(_, _, condition)| *condition)
 }
 
 /// When something is added, these say what and where.
@@ -127,7 +134,7 @@ pub fn alone(entity: Entity, word: &str, read: &mut Words) -> Result<(), String>
 }
 
 pub fn add(entity: Entity, condition: Condition, value: &str, read: &mut Words) -> Result<(), String> {
-    let mut values = names(value, entity);
+    let mut values = words::names(value, entity);
     // `user=`: those that are nobody's.
     if values.is_empty()
         && entity == Entity::Association

@@ -96,6 +96,48 @@ pub fn run(arguments: &[String]) -> i32 {
     one_command(&parsed.operands, &options)
 }
 
+/// Commands that speak of no entity.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Archive,
+    File,
+    Help,
+    Operate,
+    Version,
+}
+
+const PLAIN: &[(&str, Plain)] = &[
+    ("archive", Plain::Archive),
+    ("clear", Plain::Operate),
+    ("dump", Plain::File),
+    ("help", Plain::Help),
+    ("load", Plain::File),
+    ("ping", Plain::Operate),
+    ("reconfigure", Plain::Operate),
+    ("shutdown", Plain::Operate),
+    ("version", Plain::Version),
+];
+
+/// What may come next, from the tables that read it: for completion in a shell.
+pub fn next(words: &[&str]) -> Vec<String> {
+    let [first, rest @ ..] = words else {
+        let verbs = VERBS.iter().map(|(name, ..)| *name);
+        let plain = PLAIN.iter().filter(|(_, plain)| *plain != Plain::Archive).map(|(name, _)| *name);
+        return verbs.chain(plain).map(str::to_string).collect();
+    };
+    let Some(verb) = find(VERBS, &first.to_lowercase()) else { return Vec::new() };
+    let Some((second, rest)) = rest.split_first() else {
+        let entities = ENTITIES.iter().filter(|(_, _, entity)| may(verb, *entity)).map(|(name, ..)| *name);
+        let records = records::RECORDS.iter().filter(|_| verb == Verb::Show).map(|(name, ..)| *name);
+        let others = [Some("resources"), Some("job").filter(|_| verb == Verb::Modify)];
+        return entities.chain(records).chain(others.into_iter().flatten()).map(str::to_string).collect();
+    };
+    match find(ENTITIES, &second.to_lowercase()).filter(|entity| may(verb, *entity)) {
+        Some(entity) => words::next(entity, rest, verb),
+        None => Vec::new(),
+    }
+}
+
 /// Without a command: one a line from standard input, until `quit`.
 fn interactive(options: &Options) -> i32 {
     let mut code = 0;
@@ -116,24 +158,24 @@ fn interactive(options: &Options) -> i32 {
 
 fn one_command(words: &[String], options: &Options) -> i32 {
     let first = words[0].to_lowercase();
-    match first.as_str() {
-        "help" => {
+    match PLAIN.iter().find(|(name, _)| *name == first).map(|(_, plain)| *plain) {
+        Some(Plain::Help) => {
             print(help::TEXT);
             return 0;
         }
-        "version" => {
+        Some(Plain::Version) => {
             print(&version::line());
             return 0;
         }
-        "dump" | "load" => return load::dump_or_load(&first, &words[1..], options),
-        "archive" => {
+        Some(Plain::File) => return load::dump_or_load(&first, &words[1..], options),
+        Some(Plain::Archive) => {
             eprintln!(
                 "sacctmgr: error: archive: history is kept whole and needs no archive; this command is not supported"
             );
             return 1;
         }
-        "clear" | "ping" | "reconfigure" | "shutdown" => return operate(&first, &words[1..]),
-        _ => {}
+        Some(Plain::Operate) => return operate(&first, &words[1..]),
+        None => {}
     }
     let Some(verb) = find(VERBS, &first) else {
         eprintln!("invalid keyword: {}", words[0]);

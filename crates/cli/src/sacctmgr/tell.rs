@@ -78,6 +78,10 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
             };
             let said = words.told.iter().filter(is_said).map(|(key, value)| (titled(key), value));
             let mut said: Vec<(String, &String)> = said.collect();
+            let root = model::accounts::ROOT.to_string();
+            if !said.is_empty() && words.parent.is_empty() {
+                said.push(("Parent".into(), &root));
+            }
             said.sort();
             if !said.is_empty() {
                 line(&mut text, format_args!(" Settings"));

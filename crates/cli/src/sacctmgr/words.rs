@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use model::accounts::{AdminLevel, Edit, EntityFilter, Field, NamedValue, Shares, Value, tres};
 use model::duration;
 
-use super::Entity;
 use super::conditions::{self, Condition};
+use super::{Entity, Verb};
 
 /// What the words said.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,31 +146,86 @@ pub(super) fn is_begin(word: &str, of: &str, least: usize) -> bool {
     word.len() >= least.min(of.len()) && of.starts_with(&word)
 }
 
+type Switch = (&'static str, usize, fn(&mut Words));
+
+/// Words that stand alone and say how to show something.
+const SWITCHES: &[Switch] = &[
+    ("withassoc", 5, |read| read.with_associations = true),
+    ("withcoordinators", 5, |read| read.with_coordinators = true),
+    ("wolimits", 3, |read| read.without_limits = true),
+    ("woplimits", 4, |read| read.without_limits = true),
+    // Nothing that was deleted is kept.
+    ("withdeleted", 5, |_| ()),
+    ("withrawqoslevel", 5, |_| ()),
+    ("tree", 4, |read| read.is_tree = true),
+];
+const OF_PLACES: &[Switch] = &[
+    ("wopinfo", 4, |read| read.without_inherited = true),
+    ("withsubaccounts", 5, |read| read.with_sub_accounts = true),
+    ("onlydefaults", 4, |read| read.only_defaults = true),
+];
+const OF_CLUSTERS: &[Switch] = &[("withfed", 5, |read| read.with_federations = true)];
+
+fn switches(entity: Entity) -> impl Iterator<Item = &'static Switch> {
+    let more: &[Switch] = match entity {
+        Entity::Association => OF_PLACES,
+        Entity::Cluster => OF_CLUSTERS,
+        _ => &[],
+    };
+    SWITCHES.iter().chain(more)
+}
+
+/// The words that fit behind these, from the tables that read them: for completion in a shell.
+pub fn next(entity: Entity, words: &[&str], verb: Verb) -> Vec<String> {
+    let is = |word: &&&str, what: &str| word.eq_ignore_ascii_case(what);
+    let last = words.iter().rev().find(|word| is(word, "where") || is(word, "set"));
+    let begin = match last {
+        Some(word) if is(&word, "set") => Begin::Values,
+        None if verb == Verb::Add => Begin::Values,
+        _ => Begin::Conditions,
+    };
+    let mut found: Vec<String> = Vec::new();
+    let key = |name: &str| format!("{}=", title(name).filter(|title| title.eq_ignore_ascii_case(name)).unwrap_or(name));
+    match begin {
+        Begin::Values => {
+            let settable = VALUES.iter().filter(|(_, _, field, _)| entity.has(*field));
+            found.extend(settable.map(|(name, ..)| key(name)));
+            let named = conditions::names(entity).filter(|(_, one)| conditions::names_what_is_added(entity, *one));
+            found.extend(named.filter(|_| verb == Verb::Add).map(|(name, _)| key(name)));
+        }
+        Begin::Conditions => found.extend(conditions::names(entity).map(|(name, _)| key(name))),
+    }
+    match verb {
+        Verb::Show => {
+            found.extend(switches(entity).map(|(name, ..)| name.to_string()));
+            found.push("format=".into());
+        }
+        Verb::Modify => found.extend(["where".into(), "set".into()]),
+        Verb::Delete => found.push("where".into()),
+        Verb::Add => {}
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// Reads the words; the errors are all that is wrong with them, one a line.
 pub fn read(entity: Entity, words: &[String], mut begin: Begin) -> Result<Words, Vec<String>> {
     let mut read = Words::default();
     let mut wrong = Vec::new();
-    let of_places = entity == Entity::Association;
     for word in words {
         let lower = word.to_lowercase();
         match lower.as_str() {
             "where" => begin = Begin::Conditions,
             "set" => begin = Begin::Values,
-            _ if is_begin(&lower, "withassoc", 5) => read.with_associations = true,
-            _ if is_begin(&lower, "withcoordinators", 5) => read.with_coordinators = true,
-            _ if is_begin(&lower, "wolimits", 3) || is_begin(&lower, "woplimits", 4) => read.without_limits = true,
-            _ if of_places && is_begin(&lower, "wopinfo", 4) => read.without_inherited = true,
-            _ if of_places && is_begin(&lower, "withsubaccounts", 5) => read.with_sub_accounts = true,
-            _ if of_places && is_begin(&lower, "onlydefaults", 4) => read.only_defaults = true,
-            // Nothing that was deleted is kept.
-            _ if is_begin(&lower, "withdeleted", 5) || is_begin(&lower, "withrawqoslevel", 5) => (),
-            _ if is_begin(&lower, "withfed", 5) && entity == Entity::Cluster => read.with_federations = true,
-            "tree" => read.is_tree = true,
-            _ => {
-                if let Err(text) = one(entity, word, begin, &mut read) {
-                    wrong.push(text);
+            _ => match switches(entity).find(|(name, least, _)| is_begin(&lower, name, *least)) {
+                Some((.., set)) => set(&mut read),
+                None => {
+                    if let Err(text) = one(entity, word, begin, &mut read) {
+                        wrong.push(text);
+                    }
                 }
-            }
+            },
         }
     }
     if wrong.is_empty() { Ok(read) } else { Err(wrong) }

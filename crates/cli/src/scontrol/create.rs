@@ -26,20 +26,22 @@ enum What {
     GoneNode,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Entity {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entity {
     Node,
     Partition,
     Reservation,
 }
 
-fn entity(key: &str) -> Option<Entity> {
-    match key {
-        _ if is_short_for(key, "NodeName", 3) => Some(Entity::Node),
-        _ if is_short_for(key, "PartitionName", 3) => Some(Entity::Partition),
-        _ if is_short_for(key, "ReservationName", 3) => Some(Entity::Reservation),
-        _ => None,
-    }
+/// What can be made and deleted, each with the fewest letters that name it.
+pub const ENTITIES: &[(&str, usize, Entity)] = &[
+    ("NodeName", 3, Entity::Node),
+    ("PartitionName", 3, Entity::Partition),
+    ("ReservationName", 3, Entity::Reservation),
+];
+
+pub fn entity(key: &str) -> Option<Entity> {
+    ENTITIES.iter().find(|(name, least, _)| is_short_for(key, name, *least)).map(|(.., entity)| *entity)
 }
 
 pub fn create(words: &[String], now: &Now, utc_offset_secs: i32) -> Result<Wish, Lines> {

@@ -44,7 +44,7 @@ pub enum Keyword {
     Unsupported(&'static str),
 }
 
-const KEYWORDS: &[(&str, usize, Keyword)] = &[
+pub const KEYWORDS: &[(&str, usize, Keyword)] = &[
     ("abort", 5, Keyword::Abort),
     ("all", 3, Keyword::All),
     ("cancel_reboot", 3, Keyword::CancelReboot),
@@ -128,7 +128,7 @@ pub enum Entity {
     Unsupported(&'static str),
 }
 
-const ENTITIES: &[(&str, usize, Entity)] = &[
+pub const ENTITIES: &[(&str, usize, Entity)] = &[
     ("aliases", 1, Entity::Aliases),
     ("assoc_mgr", 2, Entity::Associations),
     ("bbstat", 2, Entity::BurstStatus),

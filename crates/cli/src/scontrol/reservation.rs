@@ -114,60 +114,103 @@ fn split(word: &str) -> (&str, Option<&str>, Relation) {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Name,
+    Accounts,
+    BurstBuffer,
+    Comment,
+    Start,
+    End,
+    Duration,
+    Flags,
+    NodeCount,
+    Nodes,
+    Features,
+    Groups,
+    Licenses,
+    MaxStartDelay,
+    Partition,
+    Users,
+    Tres,
+    CoreCounts,
+    Watts,
+}
+
+/// What can be said of a reservation, each with the fewest letters that name it.
+const KEYS: &[(&str, usize, Key)] = &[
+    ("ReservationName", 1, Key::Name),
+    ("Accounts", 1, Key::Accounts),
+    ("BurstBuffer", 2, Key::BurstBuffer),
+    ("Comment", 3, Key::Comment),
+    ("StartTime", 1, Key::Start),
+    ("EndTime", 1, Key::End),
+    ("Duration", 1, Key::Duration),
+    ("Flags", 2, Key::Flags),
+    ("NodeCnt", 5, Key::NodeCount),
+    ("NodesCnt", 6, Key::NodeCount),
+    ("Nodes", 1, Key::Nodes),
+    ("Features", 2, Key::Features),
+    ("Groups", 1, Key::Groups),
+    ("Licenses", 2, Key::Licenses),
+    ("MaxStartDelay", 2, Key::MaxStartDelay),
+    ("PartitionName", 1, Key::Partition),
+    ("Users", 1, Key::Users),
+    ("TRES", 1, Key::Tres),
+    ("CoreCnt", 2, Key::CoreCounts),
+    ("Watts", 1, Key::Watts),
+];
+
+/// All but what is refused.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter(|(.., key)| *key != Key::Watts).map(|(name, ..)| *name)
+}
+
 fn field(said: &mut Said, key: &str, value: &str, relation: Relation, now: &Now) -> Result<(), String> {
-    let is = |name: &str, least: usize| is_short_for(key, name, least);
+    let found = KEYS.iter().find(|(name, least, _)| is_short_for(key, name, *least));
+    let Some((.., found)) = found else { return Err(format!("Unknown parameter {key}={value}.")) };
     let fields = &mut said.fields;
     let moment = |what: &str| {
         let secs = now.zone.moment(value, now.unix_secs).ok_or_else(|| format!("Invalid {what} time: {value}"))?;
         Ok::<_, String>(Timestamp::from_secs(u64::try_from(secs).unwrap_or(0)))
     };
-    if is("ReservationName", 1) {
-        said.name = value.into();
-    } else if is("Accounts", 1) {
-        fields.push(Field::Accounts(members(value, relation)));
-    } else if is("BurstBuffer", 2) {
-        fields.push(Field::BurstBuffer(value.into()));
-    } else if is("Comment", 3) {
-        fields.push(Field::Comment(value.into()));
-    } else if is("StartTime", 1) {
-        fields.push(Field::Start(moment("start")?));
-    } else if is("EndTime", 1) {
-        fields.push(Field::End(moment("end")?));
-    } else if is("Duration", 1) {
-        fields.push(length(value, relation)?);
-    } else if is("Flags", 2) {
-        flags(fields, value, relation)?;
-    } else if is("NodeCnt", 5) || is("NodesCnt", 6) {
-        let counts: Option<Vec<u64>> = value.split(',').map(count).collect();
-        let sum: Option<u64> = counts.map(|counts| counts.iter().sum());
-        let count = sum.and_then(|sum| u32::try_from(sum).ok()).filter(|count| *count > 0);
-        fields.push(Field::NodeCount(count.ok_or_else(|| format!("Invalid node count: {value}"))?));
-    } else if is("Nodes", 1) {
-        fields.push(Field::Nodes(nodes(value, relation).ok_or_else(|| format!("Invalid node list: {value}"))?));
-    } else if is("Features", 2) {
-        fields.push(Field::Features(value.into()));
-    } else if is("Groups", 1) {
-        fields.push(Field::Groups(members(value, relation)));
-    } else if is("Licenses", 2) {
-        let list = license::parse_list(value).ok_or_else(|| format!("Invalid licenses: {value}"))?;
-        fields.push(Field::Licenses(list));
-    } else if is("MaxStartDelay", 2) {
-        let span = duration::parse_limit(value).and_then(Limit::seconds).map(Span::from_secs);
-        fields.push(Field::MaxStartDelay(span.ok_or_else(|| format!("Invalid duration {value}."))?));
-    } else if is("PartitionName", 1) {
-        fields.push(Field::Partition(value.into()));
-    } else if is("Users", 1) {
-        fields.push(Field::Users(members(value, relation)));
-    } else if is("TRES", 1) {
-        tres(fields, value)?;
-    } else if is("CoreCnt", 2) {
-        let counts: Option<Vec<u32>> = value.split(',').map(|text| text.parse().ok()).collect();
-        let counts = counts.filter(|counts| counts.iter().any(|count| *count > 0));
-        fields.push(Field::CoreCounts(counts.ok_or_else(|| format!("Invalid core count {value}"))?));
-    } else if is("Watts", 1) {
-        return Err("Watts is not supported.".into());
-    } else {
-        return Err(format!("Unknown parameter {key}={value}."));
+    match found {
+        Key::Name => said.name = value.into(),
+        Key::Accounts => fields.push(Field::Accounts(members(value, relation))),
+        Key::BurstBuffer => fields.push(Field::BurstBuffer(value.into())),
+        Key::Comment => fields.push(Field::Comment(value.into())),
+        Key::Start => fields.push(Field::Start(moment("start")?)),
+        Key::End => fields.push(Field::End(moment("end")?)),
+        Key::Duration => fields.push(length(value, relation)?),
+        Key::Flags => flags(fields, value, relation)?,
+        Key::NodeCount => {
+            let counts: Option<Vec<u64>> = value.split(',').map(count).collect();
+            let sum: Option<u64> = counts.map(|counts| counts.iter().sum());
+            let count = sum.and_then(|sum| u32::try_from(sum).ok()).filter(|count| *count > 0);
+            fields.push(Field::NodeCount(count.ok_or_else(|| format!("Invalid node count: {value}"))?));
+        }
+        Key::Nodes => {
+            fields.push(Field::Nodes(nodes(value, relation).ok_or_else(|| format!("Invalid node list: {value}"))?))
+        }
+        Key::Features => fields.push(Field::Features(value.into())),
+        Key::Groups => fields.push(Field::Groups(members(value, relation))),
+        Key::Licenses => {
+            let list = license::parse_list(value).ok_or_else(|| format!("Invalid licenses: {value}"))?;
+            fields.push(Field::Licenses(list));
+        }
+        Key::MaxStartDelay => {
+            let span = duration::parse_limit(value).and_then(Limit::seconds).map(Span::from_secs);
+            fields.push(Field::MaxStartDelay(span.ok_or_else(|| format!("Invalid duration {value}."))?));
+        }
+        Key::Partition => fields.push(Field::Partition(value.into())),
+        Key::Users => fields.push(Field::Users(members(value, relation))),
+        Key::Tres => tres(fields, value)?,
+        Key::CoreCounts => {
+            let counts: Option<Vec<u32>> = value.split(',').map(|text| text.parse().ok()).collect();
+            let counts = counts.filter(|counts| counts.iter().any(|count| *count > 0));
+            fields.push(Field::CoreCounts(counts.ok_or_else(|| format!("Invalid core count {value}"))?));
+        }
+        Key::Watts => return Err("Watts is not supported.".into()),
     }
     Ok(())
 }

@@ -10,14 +10,19 @@ use crate::output::print;
 use super::update_job::is_short_for as short;
 use super::{Reply, asking, text_of};
 
+/// What can be written.
+pub const WRITTEN: [&str; 2] = [BATCH_SCRIPT, CONFIG];
+const BATCH_SCRIPT: &str = "batch_script";
+const CONFIG: &str = "config";
+
 pub fn write(rest: &[String]) -> Reply {
     let Some(what) = rest.first() else {
         return Reply::failed("too few arguments for write keyword");
     };
-    if short(what, "config", 1) {
+    if short(what, CONFIG, 1) {
         return super::write_config::write(rest.get(1));
     }
-    if !short(what, "batch_script", 1) {
+    if !short(what, BATCH_SCRIPT, 1) {
         return Reply::failed(&format!("invalid write argument:{what}"));
     }
     let (Some(id), file) = (rest.get(1), rest.get(2)) else {

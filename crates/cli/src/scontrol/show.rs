@@ -97,7 +97,17 @@ pub fn job_of_step(id: &str) -> Option<model::JobRef> {
 }
 
 /// Renders `show step`; `12` is all steps of job 12.
-pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, style: Style) -> Reply {
+pub fn steps(
+    id: Option<&str>,
+    page: &JobsPage,
+    config: &Config,
+    clock: &Clock,
+    style: Style,
+    as_json: Option<Shape>,
+) -> Reply {
+    if as_json.is_some_and(|shape| !shape.is_newer()) {
+        return Reply::failed("scontrol: error: --json is not supported for show step by this data parser");
+    }
     let wanted = match id.map(|id| job_ids::parse(id.trim_end_matches('.'))) {
         None => None,
         Some(Some(wanted)) => Some(wanted),
@@ -119,6 +129,9 @@ pub fn steps(id: Option<&str>, page: &JobsPage, config: &Config, clock: &Clock, 
     let mut views = steps::live_steps(&page.jobs, &page.steps, &scene);
     if let Some(Target { job, step }) = &wanted {
         views.retain(|view| is_meant(job, view.job.job) && step.is_none_or(|step| step == view.id));
+    }
+    if let Some(shape) = as_json {
+        return Reply::text(show_job::step_document(shape, &config.cluster_name, &views));
     }
     match (views.is_empty(), id) {
         (true, Some(id)) => {

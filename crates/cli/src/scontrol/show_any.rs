@@ -47,7 +47,13 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
     let id = id.as_deref();
     let can_be_document = matches!(
         entity,
-        Entity::Job | Entity::Node | Entity::Partition | Entity::BurstBuffer | Entity::Reservation | Entity::Licenses
+        Entity::Job
+            | Entity::Node
+            | Entity::Partition
+            | Entity::BurstBuffer
+            | Entity::Reservation
+            | Entity::Licenses
+            | Entity::Step
     );
     if mode.json && !can_be_document {
         return Reply::failed(&format!("scontrol: error: --json is not supported for show {}", rest[0]));
@@ -61,7 +67,7 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
             let config = controller.configuration().await?.config;
             let page = controller.all_jobs(&filter).await?;
             let clock = now().at(page.now);
-            let mut reply = show::steps(id, &page, &config, &clock, mode.style);
+            let mut reply = show::steps(id, &page, &config, &clock, mode.style, mode.document(&config));
             preface(&mut reply, mode, &clock, page.steps.len());
             Ok(reply)
         }),

@@ -7,6 +7,7 @@ use model::step::AskedWords;
 use model::{Phase, duration, hostlist, size};
 
 use crate::job_view::JobView;
+use crate::json::Shape;
 use crate::squeue::steps::StepView;
 use crate::staging_view::Total;
 
@@ -90,7 +91,7 @@ fn times(view: &JobView, lines: &mut Vec<String>) {
         limit(view.time_limit()),
         spec.time_min.map_or("N/A".into(), limit),
     ));
-    let eligible = clock.show_or(job.eligible, "Unknown");
+    let eligible = clock.show_or(view.eligible(), "Unknown");
     lines.push(format!("SubmitTime={} EligibleTime={eligible}", clock.show(job.submitted)));
     lines.push(format!("AccrueTime={}", clock.show_or(job.accrue_time(), "Unknown")));
     lines.push(format!(
@@ -112,7 +113,7 @@ fn times(view: &JobView, lines: &mut Vec<String>) {
         "SuspendTime={} SecsPreSuspend={} LastSchedEval={} Scheduler=Main",
         clock.show_or(job.suspend_changed, "None"),
         job.run_before_suspend.secs(),
-        clock.show_or(job.last_evaluated, "Unknown"),
+        clock.show(view.last_evaluated()),
     ));
     if !job.awaited_nodes.is_empty() {
         lines.push(format!("SuspendPending={}", hostlist::compress(&job.awaited_nodes)));
@@ -152,11 +153,10 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
         _ => view.n_nodes().to_string(),
     };
     lines.push(format!(
-        "NumNodes={n_nodes} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:{}:{}:{}",
+        "NumNodes={n_nodes} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:0:{}:{}",
         view.n_cpus(),
         view.n_tasks(),
         size.n_cpus_per_task(),
-        size.sockets_per_node.unwrap_or(0),
         size.cores_per_socket.map_or("*".to_string(), |count| count.to_string()),
         size.threads_per_core.map_or("*".to_string(), |count| count.to_string()),
     ));
@@ -336,34 +336,46 @@ fn asked(words: &AskedWords) -> impl Iterator<Item = String> {
 }
 
 /// Appends one step.
+/// What a step holds; nothing of a script's own.
+fn step_tres(view: &StepView) -> String {
+    let Some(step) = view.step else { return String::new() };
+    let memory: u64 = step.shares.iter().map(|share| share.memory_mb).sum();
+    let memory = if memory > 0 { format!(",mem={}", size::show_megabytes(memory)) } else { String::new() };
+    let gres = Amount::of_shares(&step.shares).gres;
+    let gres: String = gres.iter().map(|(name, count)| format!(",gres/{name}={count}")).collect();
+    format!("cpu={}{memory},node={}{gres}", view.n_cpus(), view.n_nodes())
+}
+
+/// The same steps as a document.
+pub fn step_document(shape: Shape, cluster: &str, views: &[StepView]) -> String {
+    crate::json::document(shape, "scontrol", cluster, "steps", |json| {
+        for view in views {
+            let distribution = view.step.map_or("", |step| distribution(step)).rsplit('=').next().unwrap_or_default();
+            json.object(|json| crate::json::step::write(view, &step_tres(view), distribution, json));
+        }
+    })
+}
+
 pub fn write_step(view: &StepView, style: Style, out: &mut String) {
-    let mut id = String::new();
-    view.job.write_id(&mut id);
     let clock = view.job.scene.clock;
     let started = view.step.map_or(view.job.job.started, |step| step.started);
     let (n_cpus, n_tasks) = view.step.map_or((0, 1), |step| (view.n_cpus(), step.n_tasks));
-    let tres = view.step.map_or("(null)".into(), |step| {
-        let memory: u64 = step.shares.iter().map(|share| share.memory_mb).sum();
-        let memory = if memory > 0 { format!(",mem={}", size::show_megabytes(memory)) } else { String::new() };
-        let gres = Amount::of_shares(&step.shares).gres;
-        let gres: String = gres.iter().map(|(name, count)| format!(",gres/{name}={count}")).collect();
-        format!("cpu={n_cpus}{memory},node={}{gres}", view.n_nodes())
-    });
+    let tres = step_tres(view);
     let (distribution, host) = match view.step {
         Some(step) => (distribution(step), format!("{}:0", or_null(&step.spec.submit_host))),
         None => ("", "(null):0".to_string()),
     };
     let mut lines = vec![
         format!(
-            "StepId={id}.{} UserId={} StartTime={} TimeLimit={}",
-            view.id,
+            "StepId={} UserId={} StartTime={} TimeLimit={}",
+            view.full_id(),
             view.job.spec().uid,
             clock.show_or(started, "Unknown"),
             limit(view.step.and_then(|step| step.spec.time_limit).unwrap_or(TimeLimit::Unlimited)),
         ),
         format!("State={} Partition={} NodeList={}", view.state(), view.job.job.partition, view.nodes()),
         format!("Nodes={} CPUs={n_cpus} Tasks={n_tasks} Name={} Network=(null)", view.n_nodes(), view.name()),
-        format!("TRES={tres}"),
+        format!("TRES={}", or_null(&tres)),
         format!("ResvPorts={}", or_null(&view.step.map(|step| step.port_list()).unwrap_or_default())),
         format!(
             "{}{distribution}",

@@ -160,13 +160,13 @@ fn a_step_counts_its_devices_with_and_without_their_kind() {
     let job = page.jobs.iter().find(|job| job.id == model::JobId(496)).expect("it is in the queue");
     let id = model::StepId::Number(0);
     page.steps = vec![model::Step { job: job.id, attempt: job.attempt, id, shares, ..Default::default() }];
-    let shown = show::steps(Some("496"), &page, &fixture::config(), &fixture::clock(), LINES).out;
+    let shown = show::steps(Some("496"), &page, &fixture::config(), &fixture::clock(), LINES, None).out;
     assert!(shown.contains(",gres/gpu=2,gres/gpu:tesla=2\n"), "{shown}");
 }
 
 #[test]
 fn steps_are_shown() {
-    let steps = show::steps(Some("496"), &page(), &fixture::config(), &fixture::clock(), LINES);
+    let steps = show::steps(Some("496"), &page(), &fixture::config(), &fixture::clock(), LINES, None);
     assert_eq!(
         steps.out,
         "StepId=496.batch UserId=0 StartTime=2026-11-15T22:01:07 TimeLimit=UNLIMITED
@@ -179,8 +179,13 @@ fn steps_are_shown() {
 
 "
     );
-    let missing = show::steps(Some("496.9"), &page(), &fixture::config(), &fixture::clock(), LINES);
+    let missing = show::steps(Some("496.9"), &page(), &fixture::config(), &fixture::clock(), LINES, None);
     assert_eq!(missing, Reply { code: 1, ..Reply::text("Job step 496.9 not found\n".into()) });
+    let newest = Some(crate::json::Shape::default());
+    let document = show::steps(Some("496"), &page(), &fixture::config(), &fixture::clock(), LINES, newest).out;
+    for part in ["\"steps\": [", "\"id\": \"496.batch\"", "\"state\": [\n        \"RUNNING\"", "\"number_tasks\": 1"] {
+        assert!(document.contains(part), "{part} in {document}");
+    }
 }
 
 #[test]

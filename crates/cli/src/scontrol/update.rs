@@ -47,42 +47,61 @@ pub fn parse(words: &[String], now: &Now) -> Result<Update, Lines> {
         return Err(vec!["too few arguments for update keyword".into()]);
     }
     let pairs = pairs(words);
-    let named = |name: &str, least: usize| {
-        pairs.iter().position(|(key, value)| value.is_some() && is_short_for(key, name, least))
+    let Some((thing, at)) = thing(pairs.iter().map(|(key, value)| (*key, value.is_some()))) else {
+        return Err(vec![
+            "No valid entity in update command".into(),
+            "Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\""
+                .into(),
+        ]);
     };
-    // A job may be told to go to another partition, so the job is looked for first.
-    if let Some(at) = named("JobId", 3) {
-        return job(&pairs, at, now);
+    match thing {
+        Thing::Job => job(&pairs, at, now),
+        Thing::NamedJobs => named_jobs(&pairs, at, now),
+        Thing::Node => nodes(&pairs, at),
+        Thing::Reservation => reservation::update(words, now).map(Update::Reservation),
+        Thing::Partition => partition(words),
+        Thing::Step => step(&pairs, at),
+        Thing::Loudness => {
+            let text = pairs[at].1.unwrap_or_default();
+            let level = LogLevel::parse(text).ok_or_else(|| vec![format!("invalid debug level: {text}")])?;
+            Ok(Update::Loudness(level))
+        }
+        Thing::FrontEnd => Err(vec!["scontrol: error: update of FrontendName is not supported".into()]),
     }
-    if let Some(at) = named("JobName", 4) {
-        return named_jobs(&pairs, at, now);
-    }
-    if let Some(at) = named("NodeName", 5).or_else(|| named("Node", 4)) {
-        return nodes(&pairs, at);
-    }
-    // A reservation has a partition, too.
-    if named("ReservationName", 3).is_some() {
-        return reservation::update(words, now).map(Update::Reservation);
-    }
-    if named("PartitionName", 9).is_some() {
-        return partition(words);
-    }
-    if let Some(at) = named("StepId", 4) {
-        return step(&pairs, at);
-    }
-    if let Some(at) = named("SlurmctldDebug", 2) {
-        let text = pairs[at].1.unwrap_or_default();
-        let level = LogLevel::parse(text).ok_or_else(|| vec![format!("invalid debug level: {text}")])?;
-        return Ok(Update::Loudness(level));
-    }
-    if named("FrontendName", 1).is_some() {
-        return Err(vec!["scontrol: error: update of FrontendName is not supported".into()]);
-    }
-    Err(vec![
-        "No valid entity in update command".into(),
-        "Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\""
-            .into(),
-    ])
+}
+
+/// What is to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    Job,
+    NamedJobs,
+    Node,
+    Reservation,
+    Partition,
+    Step,
+    Loudness,
+    FrontEnd,
+}
+
+/// The keys that say so, and which of them goes first: a job may be told to go to another partition, and a reservation has one too.
+pub const THINGS: &[(&str, usize, Thing)] = &[
+    ("JobId", 3, Thing::Job),
+    ("JobName", 4, Thing::NamedJobs),
+    ("NodeName", 5, Thing::Node),
+    ("Node", 4, Thing::Node),
+    ("ReservationName", 3, Thing::Reservation),
+    ("PartitionName", 9, Thing::Partition),
+    ("StepId", 4, Thing::Step),
+    ("SlurmctldDebug", 2, Thing::Loudness),
+    ("FrontendName", 1, Thing::FrontEnd),
+];
+
+/// The thing that one of these keys names, and which of them does; keys without a value name nothing.
+pub fn thing<'a>(keys: impl Iterator<Item = (&'a str, bool)> + Clone) -> Option<(Thing, usize)> {
+    THINGS.iter().find_map(|(name, least, thing)| {
+        let at = keys.clone().position(|(key, has_value)| has_value && is_short_for(key, name, *least))?;
+        Some((*thing, at))
+    })
 }
 
 /// `Key=value`; of a job also `key value`, in two words.
@@ -128,6 +147,9 @@ fn named_jobs(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
 }
 
 /// `StepId=12[.0] TimeLimit=5`
+/// All that can be changed of a step.
+pub const STEP_KEY: &str = "TimeLimit";
+
 fn step(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let text = pairs[at].1.unwrap_or_default();
     let mut changes = JobChanges::default();
@@ -135,7 +157,7 @@ fn step(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let target = job_ids::parse(text).ok_or_else(no_step)?;
     for pair in others(pairs, at) {
         let (key, value) = pair?;
-        if !is_short_for(key, "TimeLimit", 1) {
+        if !is_short_for(key, STEP_KEY, 1) {
             let line = format!("Update of this parameter is not supported: {key}={value}");
             return Err(vec![line, "Request aborted".into()]);
         }
@@ -192,42 +214,60 @@ fn job(pairs: &Pairs, at: usize, now: &Now) -> Result<Update, Lines> {
     Ok(Update::Job { ids, changes: Box::new(changes) })
 }
 
+/// What a key of a node is about. Its state and the reason for it go together.
+enum NodeKey {
+    State,
+    Reason,
+    Other(fn(&str) -> Result<NodeChange, Lines>),
+}
+
+/// What can be changed of a node, each with the fewest letters that name it.
+const NODE_KEYS: &[(&str, usize, NodeKey)] = &[
+    ("State", 1, NodeKey::State),
+    ("Reason", 1, NodeKey::Reason),
+    (
+        "Weight",
+        1,
+        NodeKey::Other(|value| {
+            let wrong = |why| vec![format!("scontrol: error: Weight value ({value}) is {why}"), NO_CHANGES.into()];
+            weight(value).map(NodeChange::Weight).map_err(wrong)
+        }),
+    ),
+    ("ActiveFeatures", 3, NodeKey::Other(|value| Ok(NodeChange::ActiveFeatures(words(value))))),
+    ("Comment", 1, NodeKey::Other(|value| Ok(NodeChange::Comment(value.into())))),
+    ("Extra", 2, NodeKey::Other(|value| Ok(NodeChange::Extra(value.into())))),
+    ("Gres", 1, NodeKey::Other(node_gres)),
+    ("Topology", 1, NodeKey::Other(|value| Ok(NodeChange::Topology(Some(value.into()))))),
+    ("AvailableFeatures", 2, NodeKey::Other(|value| Ok(NodeChange::Features(words(value))))),
+    ("Features", 1, NodeKey::Other(|value| Ok(NodeChange::Features(words(value))))),
+];
+
+pub fn node_keys() -> impl Iterator<Item = &'static str> {
+    NODE_KEYS.iter().map(|(name, ..)| *name)
+}
+
+fn node_gres(value: &str) -> Result<NodeChange, Lines> {
+    let units = gres::parse_list(value)
+        .map_err(|_| vec!["slurm_update error: Invalid generic resource (gres) specification".to_string()])?;
+    let unit =
+        |one: gres::GresRequest| gres::Gres { name: one.name, kind: one.kind, count: one.count, ..Default::default() };
+    Ok(NodeChange::Gres(units.into_iter().map(unit).collect()))
+}
+
 fn nodes(pairs: &Pairs, at: usize) -> Result<Update, Lines> {
     let text = pairs[at].1.unwrap_or_default();
     let (mut state, mut reason, mut changes) = (None, None, Vec::new());
     for (_, (key, value)) in pairs.iter().enumerate().filter(|(index, _)| *index != at) {
         let value = value.ok_or_else(|| stands_alone(key))?;
-        if is_short_for(key, "State", 1) {
-            state = Some(value);
-        } else if is_short_for(key, "Reason", 1) {
-            reason = Some(value);
-        } else if is_short_for(key, "Weight", 1) {
-            let weight = weight(value)
-                .map_err(|why| vec![format!("scontrol: error: Weight value ({value}) is {why}"), NO_CHANGES.into()])?;
-            changes.push(NodeChange::Weight(weight));
-        } else if is_short_for(key, "ActiveFeatures", 3) {
-            changes.push(NodeChange::ActiveFeatures(words(value)));
-        } else if is_short_for(key, "Comment", 1) {
-            changes.push(NodeChange::Comment(value.into()));
-        } else if is_short_for(key, "Extra", 2) {
-            changes.push(NodeChange::Extra(value.into()));
-        } else if is_short_for(key, "Gres", 1) {
-            let units = gres::parse_list(value)
-                .map_err(|_| vec!["slurm_update error: Invalid generic resource (gres) specification".to_string()])?;
-            let unit = |one: gres::GresRequest| gres::Gres {
-                name: one.name,
-                kind: one.kind,
-                count: one.count,
-                ..Default::default()
-            };
-            changes.push(NodeChange::Gres(units.into_iter().map(unit).collect()));
-        } else if is_short_for(key, "Topology", 1) {
-            changes.push(NodeChange::Topology(Some(value.into())));
-        } else if is_short_for(key, "AvailableFeatures", 2) || is_short_for(key, "Features", 1) {
-            changes.push(NodeChange::Features(words(value)));
-        } else {
+        let found = NODE_KEYS.iter().find(|(name, least, _)| is_short_for(key, name, *least));
+        let Some((.., found)) = found else {
             let line = format!("Update of this parameter is not supported: {key}={value}");
             return Err(vec![line, "Request aborted".into()]);
+        };
+        match found {
+            NodeKey::State => state = Some(value),
+            NodeKey::Reason => reason = Some(value),
+            NodeKey::Other(read) => changes.push(read(value)?),
         }
     }
     match (state, reason) {

@@ -301,6 +301,11 @@ pub enum Problem {
     OfJob(String),
 }
 
+/// Whatever can be changed, by its whole name.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|(name, ..)| *name)
+}
+
 /// Notes one `Key=value`.
 pub fn note(changes: &mut JobChanges, key: &str, value: &str, now: &Now) -> Result<(), Problem> {
     let fits = |(name, least, _): &&(&str, usize, Apply)| is_short_for(key, name, *least);

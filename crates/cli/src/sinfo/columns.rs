@@ -10,7 +10,7 @@ use model::{duration, hostlist};
 
 use crate::job_view::put;
 use crate::node_view::{self, Usage};
-use crate::render::{Column, Cut, Key, Merge, or_null, view};
+use crate::render::{Column, Cut, Key, Merge, natural, or_null, view};
 use crate::version;
 
 use super::group::Group;
@@ -69,11 +69,14 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     .cutting(Cut::BeforeLast),
     partition('R', "partitionname", "PARTITION", |group, out| out.push_str(&group.partition.name))
         .sorted_by(|group| text(&group.partition.name)),
-    partition('a', "available", "AVAIL", |group, out| out.push_str(availability(group.partition.state))),
+    partition('a', "available", "AVAIL", |group, out| out.push_str(availability(group.partition.state)))
+        .sorted_by(|group| Key::Number(openness(group.partition.state))),
     partition('l', "time", "TIMELIMIT", |group, out| write_time(group.partition.max_time, "infinite", out))
         .sorted_by(|group| limit_key(group.partition.max_time)),
-    partition('L', "defaulttime", "DEFAULTTIME", |group, out| write_time(group.partition.default_time, "n/a", out)),
-    partition('s', "size", "JOB_SIZE", write_job_size),
+    partition('L', "defaulttime", "DEFAULTTIME", |group, out| write_time(group.partition.default_time, "n/a", out))
+        .sorted_by(as_it_is),
+    partition('s', "size", "JOB_SIZE", write_job_size)
+        .sorted_by(|group| Key::Number(group.partition.max_nodes.map_or(i64::MAX, i64::from))),
     partition('r', "root", "ROOT", |group, out| out.push_str(yes(group.partition.root_only))),
     partition('h', "oversubscribe", "OVERSUBSCRIBE", |group, out| {
         out.push_str(&node_view::oversubscribe(group.partition))
@@ -84,24 +87,34 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     }),
     partition('p', "prioritytier", "PRIO_TIER", |group, out| put(out, group.partition.priority_tier))
         .sorted_by(|group| Key::Number(i64::from(group.partition.priority_tier))),
-    partition('I', "priorityjobfactor", "PRIO_JOB_FACTOR", |group, out| put(out, group.partition.priority_job_factor)),
+    partition('I', "priorityjobfactor", "PRIO_JOB_FACTOR", |group, out| put(out, group.partition.priority_job_factor))
+        .sorted_by(as_it_is),
     partition('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", |group, out| match group.partition.max_cpus_per_node {
         Some(most) => put(out, most),
         None => out.push_str("UNLIMITED"),
-    }),
+    })
+    .sorted_by(as_it_is),
     partition('M', "preemptmode", "PREEMPT_MODE", |group, out| {
         let of_cluster = || group.scene.config.scheduler.preemption.mode_text();
         out.push_str(&group.partition.preempt_mode.map_or_else(of_cluster, |mode| mode.word().into()))
-    }),
+    })
+    .sorted_by(as_it_is),
     partition('S', "allocnodes", "ALLOCNODES", |group, out| match &group.partition.alloc_nodes[..] {
         [] => out.push_str("all"),
         hosts => out.push_str(&hostlist::compress(hosts)),
-    }),
+    })
+    // As Slurm has it.
+    .sorted_by(|group| Key::Number(i64::from(group.partition.priority_job_factor))),
     partition('V', "cluster", "CLUSTER", |_, out| out.push_str("N/A")),
     column('t', "statecompact", "STATE", |group, out| write_state(group, NodeState::compact, out)).sorted_by(state_key),
     column('T', "statelong", "STATE", |group, out| write_state(group, NodeState::word, out)).sorted_by(state_key),
     column(NONE, "statecomplete", "STATECOMPLETE", |group, out| {
-        write_state(group, |state| state.long().to_ascii_lowercase(), out)
+        // Of a node that is drained nobody asks how much is taken.
+        let whole = |state: NodeState| match (state.drain, state.base) {
+            (true, Base::Mixed) => NodeState { base: Base::Allocated, ..state },
+            _ => state,
+        };
+        write_state(group, |state| whole(state).long().to_ascii_lowercase(), out)
     }),
     total('D', "nodes", "NODES", |group, out| put(out, group.nodes.len()))
         .sorted_by(|group| Key::Number(group.nodes.len() as i64)),
@@ -114,15 +127,18 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     total('A', "nodeai", "NODES(A/I)", |group, out| {
         let [allocated, idle, ..] = node_counts(group);
         put(out, format_args!("{allocated}/{idle}"))
-    }),
+    })
+    .sorted_by(|group| Key::Number(node_counts(group)[0] as i64)),
     total('F', "nodeaiot", "NODES(A/I/O/T)", |group, out| {
         let [allocated, idle, other, all] = node_counts(group);
         put(out, format_args!("{allocated}/{idle}/{other}/{all}"))
-    }),
+    })
+    .sorted_by(|group| Key::Number(node_counts(group)[0] as i64)),
     total('C', "cpusstate", "CPUS(A/I/O/T)", |group, out| {
         let [allocated, idle, other, all] = cpu_counts(group);
         put(out, format_args!("{allocated}/{idle}/{other}/{all}"))
-    }),
+    })
+    .sorted_by(as_it_is),
     number('c', "cpus", "CPUS", |group, out| write_least(group, |node| u64::from(node.node.config.all_cpus()), out))
         .sorted_by(|group| least(group, |node| u64::from(node.node.config.all_cpus()))),
     number('m', "memory", "MEMORY", |group, out| write_least(group, |node| node.node.config.all_memory_mb(), out))
@@ -161,11 +177,13 @@ pub static COLUMNS: &[Column<Nodes>] = &[
         .cutting(Cut::Values),
     column('i', "reservation", "RESERVATION", |group, out| {
         out.push_str(group.first().map_or("", |node| node.reservation.as_str()))
-    }),
+    })
+    .sorted_by(as_it_is),
     column('E', "reason", "REASON", |group, out| match reason(group) {
         Some(reason) => out.push_str(&reason.text),
         None => out.push_str("none"),
-    }),
+    })
+    .sorted_by(|group| text(reason(group).map_or("", |reason| &reason.text))),
     column('H', "timestamp", "TIMESTAMP", |group, out| {
         group.scene.clock.write_or(reason(group).map(|reason| reason.at), "Unknown", out)
     })
@@ -173,11 +191,13 @@ pub static COLUMNS: &[Column<Nodes>] = &[
     column('u', "user", "USER", |group, out| match reason(group) {
         Some(reason) => out.push_str(&group.scene.names.user(reason.by_uid)),
         None => out.push_str("Unknown"),
-    }),
+    })
+    .sorted_by(by_whom),
     column('U', "userlong", "USER", |group, out| match reason(group) {
         Some(reason) => put(out, format_args!("{}({})", group.scene.names.user(reason.by_uid), reason.by_uid)),
         None => out.push_str("Unknown"),
-    }),
+    })
+    .sorted_by(by_whom),
     column('v', "version", "VERSION", |group, out| {
         let registered = group.first().is_some_and(|node| !node.node.machine.version.is_empty());
         or_null(if registered { version::SLURM } else { "" }, out)
@@ -191,12 +211,32 @@ fn text(text: &str) -> Key<'_> {
     Key::Text(Cow::Borrowed(text))
 }
 
+/// A letter that Slurm takes for a key, and that changes nothing.
+fn as_it_is<'r>(_: &'r Group<'_>) -> Key<'r> {
+    Key::Number(0)
+}
+
+/// Whoever gave the reason; no reason is more than any.
+fn by_whom<'r>(group: &'r Group<'_>) -> Key<'r> {
+    Key::Number(reason(group).map_or(i64::MAX, |reason| i64::from(reason.by_uid)))
+}
+
+/// As Slurm numbers these states.
+fn openness(state: PartitionState) -> i64 {
+    match state {
+        PartitionState::Inactive => 0,
+        PartitionState::Down => 1,
+        PartitionState::Drain => 2,
+        PartitionState::Up => 3,
+    }
+}
+
 fn availability(state: PartitionState) -> &'static str {
     match state {
         PartitionState::Up => "up",
         PartitionState::Down => "down",
         PartitionState::Drain => "drain",
-        PartitionState::Inactive => "inact",
+        PartitionState::Inactive => "inactive",
     }
 }
 
@@ -248,8 +288,17 @@ fn state_key<'r>(group: &'r Group) -> Key<'r> {
         Base::Allocated => 3,
         Base::Mixed => 5,
     };
-    let flags = i64::from(state.drain) << 9 | i64::from(state.completing) << 10 | i64::from(state.silent) << 11;
-    Key::Number(base | flags)
+    let flags = [
+        (state.reserved, 5),
+        (state.drain, 9),
+        (state.completing, 10),
+        (state.silent, 11),
+        (state.failed, 13),
+        (state.maintenance, 15),
+        (state.reboot_requested, 16),
+        (state.reboot_issued, 20),
+    ];
+    Key::Number(flags.iter().fold(base, |sum, (is_so, bit)| sum | i64::from(*is_so) << bit))
 }
 
 /// Natural order: n9 before n10.
@@ -259,9 +308,7 @@ fn node_key<'r>(group: &'r Group) -> Key<'r> {
     else {
         return Key::Absent;
     };
-    let digits = name.as_str().bytes().rev().take_while(u8::is_ascii_digit).count();
-    let (prefix, number) = name.as_str().split_at(name.as_str().len() - digits);
-    Key::Text(Cow::Owned(format!("{prefix}{number:0>20}")))
+    natural(name.as_str())
 }
 
 fn node_counts(group: &Group) -> [usize; 4] {

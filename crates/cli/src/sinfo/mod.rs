@@ -98,7 +98,10 @@ pub fn render(options: &Options, nodes: &[NodeView], config: &Config, clock: &Cl
     let mut groups = group::gather(&format, how, &partitions, with_empty, &scene);
     let sort = options.sort.as_deref().unwrap_or(if options.by_node { "N,#P" } else { "#P,-t" });
     // What has no order is passed over, as in Slurm.
-    sort_rows(&known_sort(COLUMNS, &sort.replace("#P", &columns::CONFIGURED.to_string())), &mut groups);
+    sort_rows(
+        &known_sort(COLUMNS, &sort.replace("-#P", "#P").replace("#P", &columns::CONFIGURED.to_string())),
+        &mut groups,
+    );
     if options.json {
         shown.text = json::groups(shape, config, &groups, nodes);
         if options.yaml {

@@ -115,6 +115,8 @@ fn weighed(row: &Row, out: &mut String, factor: fn(&Factors) -> f64, weight: fn(
 
 fn plain(row: &Row, out: &mut String, factor: fn(&Factors) -> f64, weight: fn(&PriorityConfig) -> u32) {
     match row.job {
+        // What does not count is not worked out.
+        Some(_) if weight(&row.config.scheduler.priority) == 0 => put(out, "0.0000000"),
         Some(_) => put(out, format_args!("{:.7}", factor(&row.factors))),
         None => put(out, weight(&row.config.scheduler.priority)),
     }

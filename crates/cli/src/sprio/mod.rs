@@ -23,7 +23,7 @@ const VIEWER: Viewer = Viewer { program: "sprio", call: "slurm_load_jobs error:"
 
 pub fn run(arguments: &[String]) -> i32 {
     let asked = parse(arguments, &|name| std::env::var(name).ok());
-    VIEWER.run(asked, |_| &[], |_| false, show)
+    VIEWER.run(asked, |options| &options.complaints, |_| false, show)
 }
 
 async fn show(options: &Options) -> Result<i32, Trouble> {
@@ -50,6 +50,9 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
     Ok(render(options, &page, &config).put_out().unwrap_or(0))
 }
 
+/// Columns that have no order.
+const UNSORTED: &str = "bnoBS";
+
 /// One job in one of its partitions, or the weights.
 pub struct Row<'a> {
     pub job: Option<&'a Job>,
@@ -74,7 +77,8 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
         return shown;
     }
     let names = Names::default();
-    let (format, unknown) = format(options, config);
+    let (mut format, unknown) = format(options, config);
+    format.cells.retain(|cell| cell.column.is_some());
     let complaint = |letter: String| format!("sprio: error: Invalid job format specification: {letter}");
     shown.complaints.extend(unknown.into_iter().map(complaint));
     let mut scratch = String::new();
@@ -95,15 +99,27 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
         return shown;
     }
     let mut rows = rows(options, page, config, &names);
-    match parse_sort(COLUMNS, options.sort.as_deref().unwrap_or("i")) {
+    let wanted = options.sort.as_deref().unwrap_or("i");
+    let has_order = |sign: char| {
+        ",#+-".contains(sign) || !UNSORTED.contains(sign) && COLUMNS.iter().any(|column| column.letter == sign)
+    };
+    // The last that is wrong, as in Slurm.
+    let sorts = match wanted.chars().rev().find(|sign| !has_order(*sign)) {
+        Some(letter) => Err(letter.to_string()),
+        None => parse_sort(COLUMNS, wanted),
+    };
+    match sorts {
         Ok(sorts) => sort_rows(&sorts, &mut rows),
         Err(letter) => {
+            if options.heading {
+                format.heading(&mut shown.text);
+            }
             shown.complaints.push(format!("sprio: error: Invalid sort specification: {letter}"));
             shown.failed = true;
             return shown;
         }
     }
-    if rows.is_empty() && (!options.jobs.is_empty() || !options.uids.is_empty()) {
+    if rows.is_empty() && !options.jobs.is_empty() {
         shown.text.push_str("Unable to find jobs matching user/id(s) specified\n");
         return shown;
     }
@@ -125,7 +141,7 @@ fn rows<'a>(options: &Options, page: &'a JobsPage, config: &'a Config, names: &'
         Phase::Starting | Phase::Running | Phase::Suspended => computed,
         Phase::Ending | Phase::Finishing | Phase::Done => false,
     };
-    let weighed = page.jobs.iter().filter(is_weighed);
+    let weighed = page.jobs.iter().filter(|_| !options.is_about_nobody).filter(is_weighed);
     let is_meant = |name: &&String| options.partitions.is_empty() || options.partitions.contains(name);
     let measures = Measures::of(config);
     let row = |job: &'a Job, partition: &'a str| {

@@ -33,6 +33,10 @@ pub struct Options {
     pub clusters: Vec<String>,
     pub jobs: Vec<JobRef>,
     pub uids: Vec<u32>,
+    /// Users were named, and there is none of them.
+    pub is_about_nobody: bool,
+    /// Lines for stderr that stop nothing.
+    pub complaints: Vec<String>,
     pub partitions: Vec<String>,
     pub letters: Option<String>,
     pub sort: Option<String>,
@@ -61,12 +65,21 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, String>
     let job = |word: &str| job_ids::parse_job(word).ok_or_else(|| format!("Invalid job id: {word}"));
     let jobs = job_ids::split_list(&ids).into_iter().map(job).collect::<Result<Vec<_>, _>>()?;
     let users = parsed.value("user").or(parsed.value("users")).map(words).unwrap_or_default();
-    let uid = |name: &String| uid_of(name).ok_or_else(|| format!("Invalid user: {name}"));
+    let mut complaints = Vec::new();
+    let mut uids = Vec::new();
+    for name in &users {
+        match uid_of(name) {
+            Some(uid) => uids.push(uid),
+            None => complaints.push(format!("error: Invalid user: {name}\n")),
+        }
+    }
     let clusters = parsed.value("clusters").map(str::to_string).or_else(|| environment("SLURM_CLUSTERS"));
     Ok(Options {
         clusters: clusters.map(|text| words(&text)).unwrap_or_default(),
         jobs,
-        uids: users.iter().map(uid).collect::<Result<_, _>>()?,
+        is_about_nobody: uids.is_empty() && !users.is_empty(),
+        uids,
+        complaints,
         partitions: parsed.value("partition").map(words).unwrap_or_default(),
         letters: parsed.value("format").map(str::to_string).or_else(|| environment("SPRIO_FORMAT")),
         sort: parsed.value("sort").map(str::to_string),

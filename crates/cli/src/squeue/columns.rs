@@ -9,7 +9,7 @@ use model::size;
 use model::spec::TimeLimit;
 
 use crate::job_view::{JobView, put};
-use crate::render::{Column, Cut, Key, or_null, view};
+use crate::render::{Column, Cut, Key, natural, or_null, view};
 use crate::staging_view::Total;
 
 view! {
@@ -30,11 +30,14 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('K', "arraytaskid", "ARRAY_TASK_ID", |view, out| view.write_task(out))
         .sorted_by(|view| number(view.task.or(view.job.array_task()).unwrap_or(u32::MAX))),
     column('j', "name", "NAME", |view, out| out.push_str(&view.spec().name)).sorted_by(|view| text(&view.spec().name)),
-    column('P', "partition", "PARTITION", |view, out| view.write_partition(out))
-        .sorted_by(|view| text(view.partition.unwrap_or(&view.job.partition))),
+    column('P', "partition", "PARTITION", |view, out| view.write_partition(out)).sorted_by(|view| {
+        let mut name = String::new();
+        view.write_partition(&mut name);
+        Key::Text(Cow::Owned(name))
+    }),
     column('u', "username", "USER", |view, out| view.write_user(out)).sorted_by(|view| text(&view.spec().user)),
     column('U', "userid", "UID", |view, out| put(out, view.spec().uid)).sorted_by(|view| number(view.spec().uid)),
-    column('g', "groupname", "GROUP", |view, out| view.write_group(out)),
+    column('g', "groupname", "GROUP", |view, out| view.write_group(out)).sorted_by(as_it_is),
     column('G', "groupid", "GROUP", |view, out| put(out, view.spec().gid)).sorted_by(|view| number(view.spec().gid)),
     column('t', "statecompact", "ST", |view, out| out.push_str(view.job.state().code()))
         .sorted_by(|view| text(view.job.state().code())),
@@ -53,17 +56,16 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         })
         .cutting(Cut::Titles),
     column('S', "starttime", "START_TIME", |view, out| view.scene.clock.write_or(view.start_time(), "N/A", out))
-        .sorted_by(|view| moment_key(view.start_time())),
-    column('e', "endtime", "END_TIME", |view, out| view.write_end(out)).sorted_by(|view| moment_key(view.end_time())),
+        .sorted_by(|view| view.start_time().map_or(Key::Absent, |start| number64(start.secs()))),
+    column('e', "endtime", "END_TIME", |view, out| view.write_end(out))
+        .sorted_by(|view| number64(view.end_time().map_or(0, |end| end.secs()))),
     column('V', "submittime", "SUBMIT_TIME", |view, out| view.scene.clock.write(view.job.submitted, out))
         .sorted_by(|view| number64(view.job.submitted.secs())),
-    column(NONE, "eligibletime", "ELIGIBLE_TIME", |view, out| view.scene.clock.write_or(view.job.eligible, "N/A", out)),
+    column(NONE, "eligibletime", "ELIGIBLE_TIME", |view, out| view.scene.clock.write_or(view.eligible(), "N/A", out)),
     column(NONE, "accruetime", "ACCRUE_TIME", |view, out| {
         view.scene.clock.write_or(view.job.accrue_time(), "N/A", out)
     }),
-    column(NONE, "lastschedeval", "LAST_SCHED_EVAL", |view, out| {
-        view.scene.clock.write_or(view.job.last_evaluated, "N/A", out)
-    }),
+    column(NONE, "lastschedeval", "LAST_SCHED_EVAL", |view, out| view.scene.clock.write(view.last_evaluated(), out)),
     column(NONE, "deadline", "DEADLINE", |view, out| view.scene.clock.write_or(view.spec().deadline, "N/A", out)),
     column(NONE, "preempttime", "PREEMPT_TIME", |view, out| {
         view.scene.clock.write_or(view.job.preempted_at, "N/A", out)
@@ -81,11 +83,10 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         put(out, view.spec().size.max_nodes.filter(|_| !view.has_nodes()).unwrap_or(view.n_nodes()))
     }),
     column(NONE, "cpus-per-task", "CPUS_PER_TASK", |view, out| put(out, view.spec().size.n_cpus_per_task())),
-    column('c', "mincpus", "MIN_CPUS", |view, out| put(out, view.min_cpus_per_node()))
-        .sorted_by(|view| number(view.min_cpus_per_node())),
+    column('c', "mincpus", "MIN_CPUS", |view, out| put(out, view.min_cpus_per_node())).sorted_by(as_it_is),
     column('m', "minmemory", "MIN_MEMORY", |view, out| view.write_megabytes(view.min_memory_mb(), out))
         .sorted_by(|view| number64(view.min_memory_mb())),
-    column('d', "mintmpdisk", "MIN_TMP_DISK", |view, out| put(out, view.spec().size.tmp_disk_mb))
+    column('d', "mintmpdisk", "MIN_TMP_DISK", |view, out| view.write_megabytes(view.spec().size.tmp_disk_mb, out))
         .sorted_by(|view| number64(view.spec().size.tmp_disk_mb)),
     column(NONE, "mintime", "TIME_MIN", |view, out| match view.spec().time_min {
         Some(limit) => write_limit(limit, out),
@@ -93,28 +94,32 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     }),
     column('N', "nodelist", "NODELIST", |view, out| out.push_str(&view.node_list()))
         .sorted_by(|view| match view.has_nodes() {
-            true => Key::Text(Cow::Owned(view.node_list())),
-            false => Key::Absent,
+            true => view.job.allocation.names().next().map_or(Key::Missing, |name| natural(name.as_str())),
+            false => Key::Missing,
         })
         .cutting(Cut::Nothing),
-    column('R', "reasonlist", "NODELIST(REASON)", write_nodes_or_reason).cutting(Cut::Nothing),
+    column('R', "reasonlist", "NODELIST(REASON)", write_nodes_or_reason).cutting(Cut::Reasons),
     column('r', "reason", "REASON", |view, out| out.push_str(&view.short_reason())),
-    column('B', "batchhost", "EXEC_HOST", |view, out| out.push_str(view.batch_host().unwrap_or("n/a"))),
+    column('B', "batchhost", "EXEC_HOST", |view, out| out.push_str(view.batch_host().unwrap_or("n/a")))
+        .sorted_by(|view| text(view.batch_host().unwrap_or_default())),
     column(NONE, "allocnodes", "ALLOC_NODES", |view, out| or_null(&view.spec().submit_host, out)),
     column(NONE, "allocsid", "ALLOC_SID", |_, out| out.push('0')),
     column('n', "reqnodes", "REQ_NODES", |view, out| {
         out.push_str(&hostlist::compress(view.spec().size.listed_nodes()))
-    }),
+    })
+    .sorted_by(as_it_is),
     column('x', "excnodes", "EXC_NODES", |view, out| out.push_str(&hostlist::compress(&view.spec().size.excluded))),
     column('Y', "schednodes", "SCHEDNODES", |view, out| or_null(&view.job.expected_nodes, out)).cutting(Cut::Nothing),
-    column('f', "feature", "FEATURES", |view, out| or_null(&view.spec().size.features, out)),
+    column('f', "feature", "FEATURES", |view, out| or_null(&view.spec().size.features, out)).sorted_by(as_it_is),
     column('b', "tres-per-node", "TRES_PER_NODE", |view, out| match view.tres_per_node() {
         none if none.is_empty() => out.push_str("N/A"),
         some => out.push_str(&some),
-    }),
+    })
+    .sorted_by(as_it_is),
     column(NONE, "tres-alloc", "TRES_ALLOC", |view, out| out.push_str(&view.tres())),
-    column('h', "oversubscribe", "OVER_SUBSCRIBE", |view, out| out.push_str(view.oversubscribe())),
-    column('O', "contiguous", "CONTIGUOUS", |view, out| put(out, u8::from(view.spec().size.contiguous))),
+    column('h', "oversubscribe", "OVER_SUBSCRIBE", |view, out| out.push_str(view.oversubscribe())).sorted_by(as_it_is),
+    column('O', "contiguous", "CONTIGUOUS", |view, out| put(out, u8::from(view.spec().size.contiguous)))
+        .sorted_by(as_it_is),
     column('p', "priority", "PRIORITY", |view, out| {
         put(out, format_args!("{:.14}", f64::from(view.priority()) / f64::from(u32::MAX)))
     })
@@ -147,12 +152,16 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column(NONE, "ntpernode", "NTASKS_PER_NODE", |view, out| {
         put(out, view.spec().size.tasks_per_node.unwrap_or_default())
     }),
-    column('v', "reservation", "RESERVATION", |view, out| or_null(&view.reservation(), out)),
+    column('v', "reservation", "RESERVATION", |view, out| or_null(&view.reservation(), out))
+        .sorted_by(|view| Key::Text(Cow::Owned(view.reservation()))),
     column('W', "licenses", "LICENSES", |view, out| or_null(&view.spec().licenses.to_string(), out)),
     column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
-    column('H', "sockets", "SOCKETS_PER_NODE", |view, out| or_any(view.spec().size.sockets_per_node, out)),
-    column('I', "cores", "CORES_PER_SOCKET", |view, out| or_any(view.spec().size.cores_per_socket, out)),
-    column('J', "threads", "THREADS_PER_CORE", |view, out| or_any(view.spec().size.threads_per_core, out)),
+    column('H', "sockets", "SOCKETS_PER_NODE", |view, out| or_any(view.spec().size.sockets_per_node, out))
+        .sorted_by(|view| any_key(view.spec().size.sockets_per_node)),
+    column('I', "cores", "CORES_PER_SOCKET", |view, out| or_any(view.spec().size.cores_per_socket, out))
+        .sorted_by(|view| any_key(view.spec().size.cores_per_socket)),
+    column('J', "threads", "THREADS_PER_CORE", |view, out| or_any(view.spec().size.threads_per_core, out))
+        .sorted_by(|view| any_key(view.spec().size.threads_per_core)),
     column('z', "sct", "S:C:T", |view, out| {
         let size = &view.spec().size;
         or_any(size.sockets_per_node, out);
@@ -160,7 +169,8 @@ pub static COLUMNS: &[Column<Jobs>] = &[
         or_any(size.cores_per_socket, out);
         out.push(':');
         or_any(size.threads_per_core, out);
-    }),
+    })
+    .sorted_by(|view| any_key(view.spec().size.sockets_per_node)),
     column('s', "selectjobinfo", "", |_, _| {}),
     column(NONE, "admin_comment", "ADMIN_COMMENT", |view, out| or_null(&view.job.admin_comment, out)),
     column(NONE, "system_comment", "SYSTEM_COMMENT", |view, out| match view.job.remarks.is_empty() {
@@ -186,6 +196,13 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     }),
     column(NONE, "clusterfeature", "CLUSTER_FEATURES", |_, out| out.push_str("(null)")),
     column(NONE, "container", "CONTAINER", |_, out| out.push_str("(null)")),
+    // Of later releases.
+    column(NONE, "containerid", "CONTAINER_ID", |_, out| out.push_str("(null)")),
+    column(NONE, "licensesalloc", "LICENSES_ALLOC", |view, out| match view.has_nodes() {
+        true => or_null(&view.spec().licenses.to_string(), out),
+        false => out.push_str("(null)"),
+    }),
+    column(NONE, "segmentsize", "SEGMENT_SIZE", |view, out| put(out, view.spec().size.network.segment)),
     column(NONE, "cpus-per-tres", "CPUS_PER_TRES", |view, out| or_not_there(&view.cpus_per_tres(), out)),
     column(NONE, "delayboot", "DELAY_BOOT", |_, out| out.push_str("0:00")),
     column(NONE, "hetjobid", "HET_JOB_ID", |view, out| of_het(view, out, |het| het.leader.to_string())),
@@ -276,8 +293,14 @@ fn number64(number: u64) -> Key<'static> {
     Key::Number(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn moment_key(moment: Option<model::Timestamp>) -> Key<'static> {
-    moment.map_or(Key::Absent, |moment| number64(moment.secs()))
+/// A letter that Slurm takes for a key, and that changes nothing.
+fn as_it_is<'r>(_: &'r JobView<'_>) -> Key<'r> {
+    Key::Number(0)
+}
+
+/// Any number is more than one that was asked for.
+fn any_key(count: Option<u32>) -> Key<'static> {
+    number(count.unwrap_or(u32::MAX))
 }
 
 fn limit_key(limit: TimeLimit) -> Key<'static> {

@@ -1,7 +1,9 @@
 //! Which jobs, and which rows each of them gives.
+use std::collections::HashMap;
+
 use model::config::Config;
 use model::request::JobFilter;
-use model::{Job, JobRef, Phase};
+use model::{Job, JobId, JobRef, Phase};
 
 use crate::job_view::{JobView, Scene};
 
@@ -29,13 +31,39 @@ pub fn request(options: &Options) -> JobFilter {
     }
 }
 
-/// The rows of the jobs that were asked for.
+/// The rows of the jobs that were asked for; tasks of an array that wait together are one.
 pub fn rows<'a>(options: &Options, jobs: &'a [Job], scene: &'a Scene<'a>) -> Vec<JobView<'a>> {
     let mut rows = Vec::with_capacity(jobs.len());
     for job in jobs.iter().filter(|job| fits(options, job, scene.config)) {
-        push_rows(options, JobView::new(job, scene), &mut rows);
+        push_partitions(options, JobView::new(job, scene), &mut rows);
     }
     rows
+}
+
+/// In the order in which Slurm's controller has them, which decides where no key does: as they came, but that all tasks of an array
+/// after its first, and what waits of it, came when the task before them left the others.
+pub fn as_they_came(rows: &mut [JobView]) {
+    let mut arrays: HashMap<JobId, Vec<JobId>> = HashMap::new();
+    for job in rows.iter().map(|row| row.job) {
+        if let Some(array) = job.array_id() {
+            arrays.entry(array).or_default().push(job.id);
+        }
+    }
+    let mut places = HashMap::new();
+    for (array, mut ids) in arrays {
+        // The last of them has the array's own id.
+        ids.sort_by_key(|id| (*id == array, *id));
+        ids.dedup();
+        let before = std::iter::once((array, false)).chain(ids.iter().map(|id| (*id, true)));
+        places.extend(ids.iter().copied().zip(before));
+    }
+    rows.sort_by_cached_key(|row| places.get(&row.job.id).copied().unwrap_or((row.job.id, false)));
+}
+
+/// Each task for itself where that was asked for.
+pub fn one_by_one<'a>(options: &Options, rows: Vec<JobView<'a>>) -> Vec<JobView<'a>> {
+    let is_whole = options.jobs.is_none() && !options.array;
+    if is_whole { rows } else { rows.into_iter().flat_map(|row| tasks(options, row)).collect() }
 }
 
 pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
@@ -101,27 +129,20 @@ pub fn is_meant(wanted: &JobRef, job: &Job) -> bool {
     }
 }
 
-fn push_rows<'a>(options: &Options, view: JobView<'a>, rows: &mut Vec<JobView<'a>>) {
-    let job = view.job;
-    let Some(waiting) = &job.waiting_tasks else { return push_partitions(options, view, rows) };
+fn tasks<'a>(options: &Options, view: JobView<'a>) -> Vec<JobView<'a>> {
+    let Some(waiting) = &view.job.waiting_tasks else { return vec![view] };
+    let single = |task| JobView { task: Some(task), ..view };
     if options.array {
-        for task in waiting.iter() {
-            push_partitions(options, JobView { task: Some(task), ..view }, rows);
-        }
-        return;
+        return waiting.iter().map(single).collect();
     }
     // Tasks that were asked for one by one are shown one by one.
-    let asked = options.jobs.iter().flatten().filter(|one| is_meant(one, job));
+    let asked = options.jobs.iter().flatten().filter(|one| is_meant(one, view.job));
     let (whole, parts): (Vec<&JobRef>, Vec<&JobRef>) = asked.partition(|one| one.tasks.is_none());
     if parts.is_empty() || !whole.is_empty() {
-        return push_partitions(options, view, rows);
+        return vec![view];
     }
-    for task in waiting
-        .iter()
-        .filter(|task| parts.iter().any(|one| one.tasks.as_ref().is_some_and(|tasks| tasks.contains(*task))))
-    {
-        push_partitions(options, JobView { task: Some(task), ..view }, rows);
-    }
+    let is_asked = |task: &u32| parts.iter().any(|one| one.tasks.as_ref().is_some_and(|tasks| tasks.contains(*task)));
+    waiting.iter().filter(is_asked).map(single).collect()
 }
 
 fn push_partitions<'a>(options: &Options, view: JobView<'a>, rows: &mut Vec<JobView<'a>>) {

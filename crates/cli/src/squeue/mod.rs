@@ -115,7 +115,7 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
         measures: Default::default(),
     };
     if options.json {
-        let rows: Vec<_> = filter::rows(options, &page.jobs, &scene);
+        let rows = filter::one_by_one(options, filter::rows(options, &page.jobs, &scene));
         let text = json::jobs(json::settled(options.shape, config), "squeue", &config.cluster_name, &rows);
         return Shown { text: if options.yaml { json::yaml(&text) } else { text }, ..Shown::default() };
     }
@@ -130,16 +130,20 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
     if options.shows_steps {
         let mut rows = steps::live_steps(&page.jobs, &page.steps, &scene);
         rows.retain(|row| fits(options, row.job.job, config) && is_step_meant(options, row));
-        table(options, STEPS, steps::COLUMNS, "job step", None, rows, &mut shown);
+        let usual = Usual { what: "job step", format: STEPS, sort: "" };
+        table(options, &usual, steps::COLUMNS, rows, |rows| rows, &mut shown);
     } else {
-        let rows = filter::rows(options, &page.jobs, &scene);
+        let mut rows = filter::rows(options, &page.jobs, &scene);
+        filter::as_they_came(&mut rows);
+        // Slurm has them so before it looks at what was asked for.
+        sort_rows(&parse_sort(COLUMNS, "-S").unwrap_or_default(), &mut rows);
         let format = match (&options.layout, options.start) {
             (Layout::Long, false) => LONG,
             (_, true) => START,
             (_, false) => DEFAULT,
         };
-        let sort = if options.start { SORT_START } else { SORT };
-        table(options, format, COLUMNS, "job", Some(sort), rows, &mut shown);
+        let usual = Usual { what: "job", format, sort: if options.start { SORT_START } else { SORT } };
+        table(options, &usual, COLUMNS, rows, |rows| filter::one_by_one(options, rows), &mut shown);
     }
     shown
 }
@@ -154,27 +158,39 @@ fn is_step_meant(options: &Options, row: &steps::StepView) -> bool {
     wanted.iter().any(|(job, step)| *step == row.id && is_meant(job, row.job.job))
 }
 
+/// Once the order of what each node gives.
+const GONE: char = 'b';
 /// Columns of jobs that have no order.
 const UNSORTED: &str = "akoqrswxyAEFKRWXYZ";
 
-fn table<V: View>(
+/// What is listed where nothing else was asked for.
+struct Usual {
+    what: &'static str,
+    format: &'static str,
+    sort: &'static str,
+}
+
+fn table<'a, V: View>(
     options: &Options,
-    default: &str,
+    usual: &Usual,
     columns: &'static [crate::render::Column<V>],
-    what: &str,
-    sort: Option<&str>,
-    mut rows: Vec<V::Row<'_>>,
+    mut rows: Vec<V::Row<'a>>,
+    apart: impl FnOnce(Vec<V::Row<'a>>) -> Vec<V::Row<'a>>,
     shown: &mut Shown,
 ) {
     let (format, unknown) = match &options.layout {
         Layout::Letters(text) if text == "%all" => (all_letters(columns, columns::ALL), Vec::new()),
         Layout::Letters(text) => parse_letters(columns, text),
         Layout::Names(text) => parse_names(columns, text),
-        Layout::Default | Layout::Long => parse_letters(columns, default),
+        Layout::Default | Layout::Long => parse_letters(columns, usual.format),
     };
+    let what = usual.what;
     let complaint = |word: String| format!("squeue: error: Invalid {what} format specification: {word}");
     shown.complaints.extend(unknown.into_iter().map(complaint));
-    let wanted = options.sort.as_deref().or(sort).unwrap_or_default();
+    let wanted = options.sort.as_deref().unwrap_or(usual.sort);
+    // Told, and passed over.
+    let gone = wanted.chars().filter(|letter| *letter == GONE);
+    shown.complaints.extend(gone.map(|letter| format!("squeue: Invalid sort specification: {letter}")));
     let sorts = match options.shows_steps {
         true => Ok(known_sort(columns, wanted)),
         false => match wanted.chars().rev().find(|letter| UNSORTED.contains(*letter)) {
@@ -185,12 +201,15 @@ fn table<V: View>(
     match sorts {
         Ok(sorts) => sort_rows(&sorts, &mut rows),
         Err(letter) => {
+            if options.heading {
+                format.heading(&mut shown.text);
+            }
             shown.complaints.push(format!("squeue: error: Invalid sort specification: {letter}"));
             shown.failed = true;
             return;
         }
     }
-    write_table(&format, &rows, options.heading, &mut shown.text);
+    write_table(&format, &apart(rows), options.heading, &mut shown.text);
 }
 
 fn write_table<V: View>(format: &Format<V>, rows: &[V::Row<'_>], heading: bool, out: &mut String) {

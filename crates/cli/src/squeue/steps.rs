@@ -40,11 +40,8 @@ pub fn live_steps<'a>(jobs: &'a [Job], steps: &'a [Step], scene: &'a Scene<'a>) 
 }
 
 pub static COLUMNS: &[Column<Steps>] = &[
-    column('i', "stepid", "STEPID", |view, out| {
-        view.job.write_id(out);
-        put(out, format_args!(".{}", view.id))
-    })
-    .sorted_by(|view| Key::Number(i64::from(view.job.job.id.0))),
+    column('i', "stepid", "STEPID", |view, out| out.push_str(&view.full_id()))
+        .sorted_by(|view| Key::Number(i64::from(view.job.job.id.0))),
     column('j', "stepname", "NAME", |view, out| out.push_str(view.name())),
     column('P', "partition", "PARTITION", |view, out| out.push_str(&view.job.job.partition)),
     column('u', "username", "USER", |view, out| out.push_str(&view.job.spec().user)),
@@ -54,7 +51,8 @@ pub static COLUMNS: &[Column<Steps>] = &[
         .cutting(Cut::Titles),
     column('N', "nodes", "NODELIST", |view, out| out.push_str(&view.nodes())).cutting(Cut::Nothing),
     column('A', "numtasks", "TASKS", |view, out| put(out, view.step.map_or(1, |step| step.n_tasks))),
-    column('C', "numcpus", "NUM_CPUS", |view, out| put(out, view.n_cpus())),
+    column('\0', "numcpus", "NUM_CPUS", |view, out| put(out, view.step.map_or(0, |_| view.n_cpus())))
+        .sorted_by(|view| Key::Number(view.step.map_or(0, |_| i64::from(view.n_cpus())))),
     column('S', "starttime", "START_TIME", |view, out| {
         let started = view.step.map_or(view.job.job.started, |step| step.started);
         view.job.scene.clock.write_or(started, "N/A", out)
@@ -80,6 +78,13 @@ impl StepView<'_> {
     fn asked(&self, out: &mut String, nothing: &str, words: impl Fn(&AskedWords) -> &String) {
         let said = self.step.map(|step| words(&step.spec.asked)).filter(|said| !said.is_empty());
         out.push_str(said.map_or(nothing, |said| said));
+    }
+
+    /// `12_3.0`, `12.batch`
+    pub fn full_id(&self) -> String {
+        let mut id = String::new();
+        self.job.write_id(&mut id);
+        format!("{id}.{}", self.id)
     }
 
     pub fn name(&self) -> &str {

@@ -324,3 +324,32 @@ fn the_rows_of_each_partition_go_by_its_tier() {
     assert_eq!(listed((2, 1), "-P -h -t R -o %i:%P"), "8:debug ", "one that runs has one partition");
     assert_eq!(listed((2, 1), "-h -t PD -o %i:%P"), "7:debug,short ");
 }
+
+/// As a 22.05 had them (`tests/golden/orders.txt` has more): whoever started last first, those of the same second and the tasks of
+/// an array as they came; then those that have no start, the latest first.
+#[test]
+fn rows_that_no_key_tells_apart_come_as_slurm_has_them() {
+    let at = |id: u32, secs: u64| {
+        let mut job = fixture::running(id, "same", &[("n1", 1)]);
+        job.started = Some(model::Timestamp::from_secs(fixture::clock().now().secs() - secs));
+        job
+    };
+    let held = |id: u32| fixture::pending(id, "same", "debug", model::Reason::JobHeldUser);
+    let jobs = vec![at(1, 5), at(2, 9), held(3), at(4, 5), held(5)];
+    let page = JobsPage { jobs, now: fixture::clock().now(), ..JobsPage::default() };
+    for (sort, expected) in [
+        ("j", "1 4 2 5 3"),
+        ("-j", "1 4 2 5 3"),
+        ("S", "2 1 4 3 5"),
+        ("-S", "1 4 2 3 5"),
+        ("N", "1 4 2 3 5"),
+        ("-N", "5 3 1 4 2"),
+        ("c", "1 4 2 5 3"),
+        ("t", "5 3 1 4 2"),
+    ] {
+        let arguments = ["-h", "-o", "%i", "-S", sort].map(str::to_string);
+        let Ok(Asked::Show(options)) = parse(&arguments, &|_| None) else { panic!("{sort}") };
+        let shown = render(&options, &page, &fixture::config(), &fixture::clock()).text;
+        assert_eq!(shown.split_whitespace().collect::<Vec<_>>().join(" "), expected, "-S {sort}");
+    }
+}

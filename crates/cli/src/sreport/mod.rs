@@ -131,29 +131,51 @@ enum Report {
     Top,
 }
 
-/// The report that the words name, or what is wrong with them.
-fn find(kind: &str, name: &str) -> Result<Report, String> {
-    let begins =
-        |of: &str, text: &str, least: usize| text.len() >= least && of.to_lowercase().starts_with(&text.to_lowercase());
-    let all: &[(&str, Report)] = match kind.to_lowercase().as_str() {
-        _ if begins("cluster", kind, 1) => &[
+/// What there are reports about, and which.
+const REPORTS: &[(&str, &[(&str, Report)])] = &[
+    (
+        "cluster",
+        &[
             ("AccountUtilizationByUser", Report::ByAccount),
             ("UserUtilizationByAccount", Report::ByUser),
             ("UserUtilizationByWckey", Report::UserByWckey),
             ("Utilization", Report::Utilization),
             ("WCKeyUtilizationByUser", Report::WckeyByUser),
         ],
-        _ if begins("job", kind, 1) => &[
+    ),
+    (
+        "job",
+        &[
             ("SizesByAccount", Report::Sizes(Sizes::Account)),
             ("SizesByAccountAndWckey", Report::Sizes(Sizes::AccountAndWckey)),
             ("SizesByWckey", Report::Sizes(Sizes::Wckey)),
         ],
-        _ if begins("reservation", kind, 1) => &[("Utilization", Report::Reservations)],
-        _ if begins("user", kind, 1) => &[("TopUsage", Report::Top)],
-        _ => return Err(format!("invalid keyword: {kind}")),
+    ),
+    ("reservation", &[("Utilization", Report::Reservations)]),
+    ("user", &[("TopUsage", Report::Top)]),
+];
+
+/// What may come next, for completion in a shell.
+pub fn next(words: &[&str]) -> Vec<String> {
+    let kind = |word: &&str| REPORTS.iter().find(|(kind, _)| begins(kind, word)).map(|(_, reports)| *reports);
+    match words {
+        [] => REPORTS.iter().map(|(kind, _)| kind.to_string()).collect(),
+        [word] => kind(word).unwrap_or_default().iter().map(|(name, _)| name.to_string()).collect(),
+        [..] => Vec::new(),
+    }
+}
+
+fn begins(of: &str, text: &str) -> bool {
+    !text.is_empty() && of.to_lowercase().starts_with(&text.to_lowercase())
+}
+
+/// The report that the words name, or what is wrong with them.
+fn find(kind: &str, name: &str) -> Result<Report, String> {
+    let Some((_, all)) = REPORTS.iter().find(|(known, _)| begins(known, kind)) else {
+        return Err(format!("invalid keyword: {kind}"));
     };
     let exact = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    let found = exact.or_else(|| all.iter().find(|(known, _)| begins(known, name, 1)));
+    let found = exact.or_else(|| all.iter().find(|(known, _)| begins(known, name)));
     found.map(|(_, report)| *report).ok_or_else(|| {
         let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
         let list = match &names[..] {

@@ -1,9 +1,11 @@
 //! `sreport cluster utilization`: what the cluster did with its time.
-use model::Reservation;
+use std::collections::HashMap;
+
 use model::capacity::billing_by_node;
 use model::chronicle::NodeEvent;
 use model::config::NamedNode;
 use model::reservation::Flag;
+use model::{NodeName, Reservation};
 
 use super::reports::{Row, Scene, fields, text};
 use super::show::Cell;
@@ -62,10 +64,11 @@ impl Scene<'_> {
 
     /// What nodes were out of service for in the period unplanned, in seconds of the resource.
     fn down_secs(&self, name: &str) -> u64 {
+        let by_node = self.amounts(name);
+        // It may have had others then; of CPUs that is known.
         let amount = |event: &NodeEvent| match name {
             "cpu" => u64::from(event.n_cpus),
-            "node" => 1,
-            _ => 0,
+            _ => by_node.get(&event.node).copied().unwrap_or(0),
         };
         let within = |event: &NodeEvent| {
             let (from, until) = (event.from, event.until.unwrap_or(self.period.end));
@@ -82,6 +85,16 @@ impl Scene<'_> {
 
     /// What was kept for maintenance in the period, in seconds of the resource.
     fn maintained_secs(&self, name: &str) -> u64 {
+        let by_node = self.amounts(name);
+        let of = |one: &Reservation| {
+            let kept = one.nodes.iter().filter_map(|node| by_node.get(node));
+            self.period.overlap(one.start, one.end) * kept.sum::<u64>()
+        };
+        self.maintenance().map(of).sum()
+    }
+
+    /// How much of the resource each node has.
+    fn amounts(&self, name: &str) -> HashMap<NodeName, u64> {
         let billing = billing_by_node(self.config);
         let amount = |node: &NamedNode| match name {
             "cpu" => u64::from(node.config.cpus),
@@ -90,11 +103,7 @@ impl Scene<'_> {
             "node" => 1,
             _ => 0,
         };
-        let of = |one: &Reservation| {
-            let kept = self.config.nodes.iter().filter(|node| one.nodes.contains(&node.name));
-            self.period.overlap(one.start, one.end) * kept.map(amount).sum::<u64>()
-        };
-        self.maintenance().map(of).sum()
+        self.config.nodes.iter().map(|node| (node.name.clone(), amount(node))).collect()
     }
 }
 
@@ -117,7 +126,10 @@ mod tests {
     /// Two nodes of four CPUs for a hundred seconds: one is down for thirty, twenty of them during its maintenance.
     #[test]
     fn an_outage_is_down_unless_it_was_planned() {
-        let node = |name: &str| NamedNode { name: name.into(), config: NodeConfig { cpus: 4, ..Default::default() } };
+        let node = |name: &str| NamedNode {
+            name: name.into(),
+            config: NodeConfig { cpus: 4, memory_mb: 100, ..Default::default() },
+        };
         let config = Config { nodes: vec![node("n1"), node("n2")], ..Default::default() };
         let maintenance = Reservation {
             start: at(1020),
@@ -143,6 +155,7 @@ mod tests {
         };
         assert_eq!((scene.down_secs("cpu"), scene.maintained_secs("cpu")), (40, 160));
         assert_eq!((scene.down_secs("node"), scene.maintained_secs("node")), (10, 40));
+        assert_eq!((scene.down_secs("mem"), scene.maintained_secs("mem")), (1000, 4000));
         assert_eq!(scene.utilization().unwrap().lines().count(), 1);
         let later = Scene { began: Some(at(5000)), ..scene };
         assert_eq!(later.utilization().unwrap(), "", "it was not there");
