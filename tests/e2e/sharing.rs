@@ -96,6 +96,61 @@ fn tasks_go_where_the_host_file_says() {
 }
 
 #[test]
+fn jobs_share_a_gpu_by_parts() {
+    let cluster = Cluster::configured(
+        "[[nodes]]\nnames = \"n1\"\ncpus = 8\nmemory_mb = 1000\ngres = \"gpu:2,shard:8,mps:200\"\n[[partitions]]\nname = \"debug\"\nnodes = \"n1\"\ndefault = true\n",
+    );
+    let told = "sh -c 'echo $CUDA_VISIBLE_DEVICES/$SLURM_SHARDS_ON_NODE/$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE/$SLURM_GPUS_ON_NODE/$SLURM_JOB_GPUS'";
+    assert_eq!(cluster.ok(&format!("srun --gres=shard:3 {told}")), "0/3//1/0");
+    assert_eq!(cluster.ok(&format!("srun --gres=mps:50 {told}")), "0//50/1/0");
+    assert_eq!(cluster.ok(&format!("srun --gres=gpu:2 {told}")), "0,1///2/0,1");
+    // Steps have parts of their job's; one that asks for none has none of them.
+    let inside = |options: &str| cluster.ok(&format!("salloc -Q --gres=shard:3 srun {options} {told}"));
+    assert_eq!((inside("--gres=shard:2"), inside("--gres=none")), ("0/2//1/0".into(), "///1/0".into()));
+    // While one job has some of the first GPU, a whole one is the other, and nobody has two.
+    let within = |options: &str, what: &str| cluster.ok(&format!("salloc -Q --gres=shard:3 srun {options} {what}"));
+    assert_eq!(within("--overlap", &format!("env -u SLURM_JOB_ID srun --gres=gpu:1 {told}")), "1///1/1");
+    assert_eq!(within("--overlap", &format!("env -u SLURM_JOB_ID srun --gres=shard:2 {told}")), "1/2//1/1");
+    assert_eq!(
+        within(
+            "--overlap",
+            "sh -c 'env -u SLURM_JOB_ID srun -Q --immediate=1 --gres=gpu:2 true 2> /dev/null; echo $?'"
+        ),
+        "1"
+    );
+    let shown = cluster.ok("salloc -Q --gres=shard:3 sh -c 'scontrol -d show job $SLURM_JOB_ID; scontrol -d show node n1' | grep -oE '(GRES|GresUsed)=[^ ]+'");
+    assert_eq!(shown, "JOB_GRES=shard:3\nGRES=shard:3(IDX:0)\nGresUsed=gpu:0,shard:3,mps:0");
+    for (options, words) in [
+        ("--gres=shard:5", "Requested node configuration is not available"),
+        ("--gres=shard:1,gpu:1", "Invalid generic resource (gres) specification"),
+    ] {
+        let refused = cluster.run(&format!("sbatch {options} --wrap true"));
+        assert!(refused.code == 1 && refused.err.contains(words), "{options}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_job_may_leave_less_to_the_system_than_the_site_keeps() {
+    let nodes = "[[nodes]]\nnames = \"n1\"\nsockets = 1\ncores_per_socket = 4\nmemory_mb = 1000\nkept_cores = 2\n[[partitions]]\nname = \"debug\"\nnodes = \"n1\"\ndefault = true\n";
+    let count = "sh -c 'echo $SLURM_JOB_CPUS_PER_NODE; squeue -h -j $SLURM_JOB_ID -o %X; scontrol show job $SLURM_JOB_ID | grep -oE \"(Core|Thread)Spec=.*\"'";
+    let cluster = Cluster::configured(&format!("may_spare_cores = 1\n{nodes}"));
+    assert_eq!(cluster.ok(&format!("srun -n1 {count}")), "1\nN/A\nCoreSpec=*");
+    assert_eq!(cluster.ok(&format!("srun -n1 --core-spec=0 {count}")), "4\n0\nCoreSpec=0");
+    assert_eq!(cluster.ok(&format!("srun -n1 -S 1 {count}")), "3\n1\nCoreSpec=1");
+    assert_eq!(cluster.ok(&format!("srun -n1 --thread-spec=3 {count}")), "1\n3 Threads\nThreadSpec=3");
+    assert_eq!(
+        cluster.ok("sbatch -W -o out -n4 --core-spec=0 --wrap 'srun -l hostname | wc -l' > /dev/null; cat out"),
+        "4"
+    );
+    let refused = cluster.run("srun -N1 --core-spec=2 -n3 true");
+    assert!(refused.code == 1 && refused.err.contains("configuration is not available"), "{refused:?}");
+    let strict = Cluster::configured(nodes);
+    let ignored = strict.run(&format!("srun -n1 --core-spec=0 {count}"));
+    assert_eq!(ignored.out.trim(), "1\nN/A\nCoreSpec=*");
+    assert!(ignored.err.contains("Ignoring -S since it's not allowed by configuration"), "{ignored:?}");
+}
+
+#[test]
 fn steps_share_the_gpus_of_their_job() {
     let cluster = Cluster::configured(
         "[[nodes]]\nnames = \"n1\"\ncpus = 4\nmemory_mb = 1000\ngres = \"gpu:a100:4\"\n[[partitions]]\nname = \"debug\"\nnodes = \"n1\"\ndefault = true\n",

@@ -88,9 +88,11 @@ pub fn free_memory(node: &NodeView) -> String {
     node.load.as_ref().map_or("N/A".into(), |load| load.free_mb.to_string())
 }
 
-/// The node's own name: several nodes may share a machine, and users tell them apart by name.
+/// What the site says its machine is called, or the node's own name: several nodes may share a machine, and users tell them
+/// apart by name.
 pub fn host(node: &NodeView) -> &str {
-    node.node.name.as_str()
+    let configured = node.node.config.hostname.as_str();
+    if configured.is_empty() { node.node.name.as_str() } else { configured }
 }
 
 /// `gpu:2`, or empty.

@@ -238,7 +238,7 @@ pub fn run(arguments: &[String]) -> i32 {
     };
     let cluster = context::cluster();
     let caller = match &cluster {
-        Ok(cluster) => Caller { cluster_name: cluster.cluster_name.clone(), ..caller },
+        Ok(cluster) => Caller { cluster_name: cluster.cluster_name.clone(), ..caller.at(cluster) },
         Err(_) => caller,
     };
     match build(arguments, &caller, |source| fetch(source, &caller)) {

@@ -64,9 +64,9 @@ const REFUSED: &[&str] = &[
 
 pub const HELP: &str = "\
 Usage: strigger [--set | --get | --clear] [OPTIONS]
-      --set           have a program run when something happens
-      --get           show what is set
-      --clear         take it back
+      --set           create a trigger: have a program run when something happens
+      --get           get trigger information: what is set
+      --clear         delete a trigger
 
 What may happen:
   -u, --up            a node is back in service from DOWN
@@ -99,7 +99,7 @@ To whom, when and what:
   -M, --clusters=name this cluster's name
   -N, --noheader      no line of titles
   -Q, --quiet         says nothing of what did not matter
-  -v, --verbose       says more
+  -v, --verbose       print detailed event logging
 
 Help options:
       --help          this text

@@ -29,6 +29,8 @@ pub struct Client {
     /// `--kill-on-bad-exit` and `--wait` where srun does not say; 0 is none.
     pub kill_on_bad_exit: bool,
     pub wait_secs: u32,
+    /// `--core-spec` and `--thread-spec` count.
+    pub may_spare: bool,
 }
 
 /// What a command says when it finds no cluster.
@@ -104,6 +106,7 @@ fn read_any(file: &Path, text: String) -> Result<Client, String> {
             srun_epilog: value("", "srun_epilog").unwrap_or_default(),
             mpi_default: value("", "mpi_default").unwrap_or_default(),
             kill_on_bad_exit: item("", "kill_on_bad_exit").and_then(Item::as_integer) == Some(1),
+            may_spare: item("", "may_spare_cores").and_then(Item::as_integer) == Some(1),
             wait_secs: item("", "srun_wait")
                 .and_then(Item::as_integer)
                 .and_then(|secs| secs.try_into().ok())
@@ -137,6 +140,7 @@ fn here(
         mpi_default: text("", "mpi_default").unwrap_or_default(),
         kill_on_bad_exit: of("", "kill_on_bad_exit") == 1,
         wait_secs: of("", "srun_wait"),
+        may_spare: of("", "may_spare_cores") == 1,
     }
 }
 

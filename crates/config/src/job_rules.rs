@@ -33,6 +33,9 @@ pub(crate) fn read_top(top: &mut Section, rules: &mut JobRules) {
     let mut kills = u32::from(rules.kill_on_bad_exit);
     top.number("kill_on_bad_exit", 0..=1, &mut kills);
     rules.kill_on_bad_exit = kills == 1;
+    let mut spares = u32::from(rules.may_spare);
+    top.number("may_spare_cores", 0..=1, &mut spares);
+    rules.may_spare = spares == 1;
     top.number("srun_wait", 0..=u32::MAX, &mut rules.wait_secs);
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn read_slurm(values: &Values, rules: &mut JobRules, notes: &Notes) {
     rules.mail_domain = values.text("MailDomain").unwrap_or_default().to_string();
     rules.kill_on_bad_exit = number("KillOnBadExit").unwrap_or(0) > 0;
     rules.wait_secs = number("WaitTime").unwrap_or(0);
+    rules.may_spare = values.flag("AllowSpecResourcesUsage", notes).unwrap_or(false);
     let expected = "seconds, or a list such as task=30,energy=0";
     let secs = values.read("JobAcctGatherFrequency", expected, notes, |text| Some(frequency(text)?.unwrap_or(30)));
     rules.accounting_secs = secs.unwrap_or(30);

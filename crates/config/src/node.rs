@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use model::config::NamedNode;
+use model::gpu_parts::is_part;
 use model::gres::{self, Gres};
 use model::node::{NodeConfig, NodeStart};
 use model::{CpuSet, hostlist};
@@ -90,6 +91,7 @@ fn settings(section: &mut Section) -> NodeConfig {
     section.number("weight", 0..=u32::MAX, &mut config.weight);
     section.words("features", &mut config.features);
     section.text("address", &mut config.address);
+    section.text("hostname", &mut config.hostname);
     let starts = [NodeStart::Usable, NodeStart::Drained, NodeStart::Down];
     let start = section.read("state", "\"UNKNOWN\", \"DRAIN\" or \"DOWN\"", |item| {
         let text = item.as_str()?.to_uppercase();
@@ -101,6 +103,7 @@ fn settings(section: &mut Section) -> NodeConfig {
     config.topology = section.read("topology", place, |item| item.as_str().map(str::to_string));
     config.gres = generic_resources(section);
     gres_files(section, &mut config.gres);
+    gpu_parts(section, &mut config.gres);
     config
 }
 
@@ -153,6 +156,36 @@ fn gres_files(section: &mut Section, units: &mut [Gres]) {
     }
 }
 
+/// `gpu_parts = ["shard=4,8"]`: how many parts each GPU has, where they do not all have as many.
+fn gpu_parts(section: &mut Section, units: &mut [Gres]) {
+    let n_gpus: u32 = units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum();
+    let Some(found) = section.take("gpu_parts") else { return };
+    let wrong = |text: &str| section.notes.add(found.at, text);
+    let list =
+        found.item.as_array().and_then(|list| list.iter().map(|value| value.as_str()).collect::<Option<Vec<_>>>());
+    let Some(list) = list else { return wrong("`gpu_parts` must be a list such as [\"shard=4,8\"]") };
+    for text in list {
+        let parsed = text.split_once('=').and_then(|(name, counts)| {
+            let counts: Option<Vec<u32>> = counts.split(',').map(|count| count.parse().ok()).collect();
+            Some((name, counts?))
+        });
+        let Some((name, counts)) = parsed.filter(|(name, _)| is_part(name)) else {
+            return wrong(&format!("`{text}` must be `shard` or `mps` and its counts, as in \"shard=4,8\""));
+        };
+        let mut named = units.iter_mut().filter(|unit| unit.name == name);
+        match (named.next(), named.next()) {
+            (Some(unit), None) if counts.len() == n_gpus as usize && counts.iter().sum::<u32>() == unit.count => {
+                unit.parts = counts;
+            }
+            _ => {
+                return wrong(&format!(
+                    "`{text}` must count the parts of each of the {n_gpus} GPUs, and all of {name}"
+                ));
+            }
+        }
+    }
+}
+
 /// `gres = "gpu:a100:4,fpga:1"`, or a list of such texts.
 fn generic_resources(section: &mut Section) -> Vec<Gres> {
     let Some(found) = section.take("gres") else { return Vec::new() };
@@ -167,7 +200,7 @@ fn generic_resources(section: &mut Section) -> Vec<Gres> {
     match gres::parse_list(&texts.join(",")) {
         Ok(list) => list
             .into_iter()
-            .map(|one| Gres { name: one.name, kind: one.kind, count: one.count, files: Vec::new() })
+            .map(|one| Gres { name: one.name, kind: one.kind, count: one.count, ..Gres::default() })
             .collect(),
         Err(error) => {
             section.notes.add(found.at, error.to_string());

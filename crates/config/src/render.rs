@@ -3,6 +3,7 @@ use std::fmt::{Display, Write};
 
 use model::config::{PartitionLimits, SuspendCpus};
 use model::duration;
+use model::gres::Gres;
 use model::hostlist;
 use model::node::{NodeConfig, NodeStart};
 use model::partition::{OverSubscribe, PreemptMode};
@@ -314,9 +315,14 @@ fn nodes(text: &mut Text, config: &Config) {
             .map(|(name, files)| format!("{name}={}", files.join(",")))
             .collect();
         text.strings("gres_files", &files);
+        let divided = node.gres.iter().filter(|gres| !gres.parts.is_empty());
+        let counts = |gres: &Gres| gres.parts.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let parts: Vec<String> = divided.map(|gres| format!("{}={}", gres.name, counts(gres))).collect();
+        text.strings("gpu_parts", &parts);
         text.strings("features", &node.features);
         text.value("weight", weight);
         text.string("address", &node.address);
+        text.string("hostname", &node.hostname);
         if node.starts_as != NodeStart::Usable {
             text.string("state", node.starts_as.word());
         }

@@ -312,6 +312,49 @@ fn other_files_beside_it_are_read() {
 }
 
 #[test]
+fn a_node_may_be_on_a_machine_of_another_name() {
+    let text = "NodeName=n[1-2] NodeHostname=box\nNodeName=n[3-4] NodeHostname=n[3-4]\nPartitionName=p Nodes=ALL\n";
+    let config = good(text);
+    let names: Vec<&str> = config.nodes.iter().map(|node| node.config.hostname.as_str()).collect();
+    assert_eq!(names, ["box", "box", "", ""]);
+    assert_eq!(config::parse(&config::render(&config), "spur.conf").unwrap().nodes, config.nodes);
+    let wrong = "NodeName=n[1-3] NodeHostname=a,b\nPartitionName=p Nodes=ALL\n";
+    assert!(config::parse_slurm(wrong, "slurm.conf").is_err());
+}
+
+#[test]
+fn parts_of_gpus_are_counted_for_each_gpu() {
+    let files = |gres: &'static str| {
+        let slurm = "GresTypes=gpu,shard,mps\nNodeName=n1 Gres=gpu:2,shard:6,mps:200\nPartitionName=p Nodes=ALL\n";
+        [("slurm.conf", slurm), ("gres.conf", gres)]
+    };
+    let folder = Folder::with(
+        "parts",
+        &files(
+            "Name=gpu File=/dev/nvidia[0-1]\nName=shard Count=2 File=/dev/nvidia0\nName=shard Count=4 File=/dev/nvidia1\n\
+             Name=mps Count=200\n",
+        ),
+    );
+    let file = folder.0.join("slurm.conf");
+    let config = config::load(&file).unwrap();
+    let gres = &config.nodes[0].config.gres;
+    assert_eq!(gres.iter().map(|gres| gres.to_string()).collect::<Vec<_>>(), ["gpu:2", "shard:6", "mps:200"]);
+    assert_eq!((&gres[1].parts, &gres[2].parts), (&vec![2, 4], &Vec::new()));
+    assert_eq!((gres[0].files.len(), gres[1].files.len()), (2, 0));
+    let rendered = config::render(&config);
+    assert_eq!(config::parse(&rendered, "spur.conf").unwrap().nodes, config.nodes, "{rendered}");
+
+    let foreign = files("Name=gpu File=/dev/nvidia[0-1]\nName=shard Count=6 File=/dev/nvidia7\nName=mps Count=200\n");
+    std::fs::write(folder.0.join("gres.conf"), foreign[1].1).unwrap();
+    let problems = config::load(&file).unwrap_err().to_string();
+    assert!(problems.contains("/dev/nvidia7 is no GPU of n1"), "{problems}");
+    for wrong in ["[\"shard=2\"]", "[\"shard=2,5\"]", "[\"gpu=1,1\"]", "\"shard=2,4\""] {
+        let text = rendered.replace("gpu_parts = [\"shard=2,4\"]", &format!("gpu_parts = {wrong}"));
+        assert!(config::parse(&text, "spur.conf").unwrap_err().to_string().contains("must"), "{wrong}");
+    }
+}
+
+#[test]
 fn commands_find_the_cluster_of_a_slurm_conf_of_any_name() {
     let text = "# comment\n\nClusterName=Ant\nInclude more\nNodeName=n1\nPartitionName=p Nodes=n1\n";
     let folder = Folder::with("client", &[("site.conf", text), ("more", "StateSaveLocation=/s\nSlurmdSpoolDir=/d\n")]);
@@ -336,7 +379,7 @@ fn the_qos_of_a_partition_holds_and_is_kept_in_a_spur_conf() {
 
 #[test]
 fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
-    let text = "KillOnBadExit=1\nWaitTime=60\nRequeueExit=1-3,9\nRequeueExitHold=10\nMaxBatchRequeue=7\nAuthInfo=cred_expire=30\nJobFileAppend=1\n\
+    let text = "KillOnBadExit=1\nAllowSpecResourcesUsage=1\nWaitTime=60\nRequeueExit=1-3,9\nRequeueExitHold=10\nMaxBatchRequeue=7\nAuthInfo=cred_expire=30\nJobFileAppend=1\n\
                 MailDomain=example.org\nSlurmctldParameters=user_resv_delete\nJobAcctGatherFrequency=task=20,energy=0\n\
                 SchedulerParameters=nohold_on_prolog_fail,max_script_size=1000\nNodeName=n1\nPartitionName=p Nodes=ALL\n";
     let config = good(text);
@@ -344,7 +387,7 @@ fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
     assert_eq!((rules.requeue_exit.to_string(), rules.requeue_exit_hold.to_string()), ("1-3,9".into(), "10".into()));
     assert_eq!((rules.max_requeues, rules.requeue_delay_secs, rules.wait_secs, rules.accounting_secs), (7, 31, 60, 20));
     assert_eq!(rules.max_script_bytes, 1000);
-    assert!(rules.kill_on_bad_exit && rules.appends_output && rules.users_delete_reservations);
+    assert!(rules.may_spare && rules.kill_on_bad_exit && rules.appends_output && rules.users_delete_reservations);
     assert!(config.hooks.flags.no_hold_on_failure, "also where there are no PrologFlags");
     assert_eq!(rules.address("ann"), "ann@example.org");
     let rendered = config::render(&config);

@@ -234,6 +234,8 @@ record! {
         /// Where this node is in the network, and what the parts of that are; empty: it has no place.
         pub topology_address: String,
         pub topology_pattern: String,
+        /// What the node's machine is called, where that is not the node's name: `%N` in names of files.
+        pub hostname: String,
         /// The job is suspended: what is started stands still at once.
         pub is_suspended: bool,
         /// The whole that the job is a component of.

@@ -190,14 +190,34 @@ impl Size {
                 _ => self.memory_mb_for(n_tasks, node.cpus, node.memory_mb),
             };
             let memory_mb = memory_mb.min(node.memory_mb);
-            return Part { n_cpus: node.cpus, memory_mb };
+            return Part { n_cpus: self.whole_of(node), memory_mb };
         }
         let n_cpus = self.cpus_held(self.cpus_for(n_tasks), node);
         Part { n_cpus, memory_mb: self.memory_mb_for(n_tasks, n_cpus, node.memory_mb) }
     }
 
+    /// The CPUs of a node that the job has alone.
+    pub fn whole_of(&self, node: &NodeConfig) -> u32 {
+        if self.spared.is_some() { node.job_cpus_beside(self.spared).len() } else { node.cpus }
+    }
+
+    /// Who says what is left to the system has the rest of a node on which nothing runs, and nothing of others.
+    fn room_beside_spared(&self, room: Room, node: &NodeConfig) -> Room {
+        match self.spared {
+            None => room,
+            Some(_) if room.cpus < node.cpus => Room { cpus: 0, ..room },
+            Some(_) => Room { cpus: self.whole_of(node), ..room },
+        }
+    }
+
+    /// On nodes with fewer free CPUs than this the tasks cannot be.
+    pub fn least_cpus_for(&self, n_tasks: u32) -> u32 {
+        if self.spared.is_some() { 1 } else { self.cpus_for(n_tasks) }
+    }
+
     /// How many tasks a node with `room` can take, when `in_use` is taken of its generic resources. None: it cannot serve at all.
     pub fn n_tasks_fitting(&self, room: Room, node: &NodeConfig, in_use: &[GresUnits]) -> Option<u32> {
+        let room = self.room_beside_spared(room, node);
         let by_cpus = match self.overcommit {
             true => u32::MAX,
             false => self.cpus_working(room.cpus, node) / self.n_cpus_per_task(),

@@ -14,6 +14,8 @@ record! {
         pub count: u32,
         /// Device files, one a unit, where the site names them.
         pub files: Vec<String>,
+        /// Parts of GPUs: how many each GPU has, where that is not as many as the next.
+        pub parts: Vec<u32>,
     }
 
     /// What a job asks for on each node: `gpu:2` or `gpu:a100:2`; an empty kind is any kind.
@@ -29,6 +31,9 @@ record! {
         pub kind: String,
         /// Unit numbers within the node's whole list of that name.
         pub units: CpuSet,
+        /// The GPU that these are parts of (`shard`, `mps`), and how many it has.
+        pub device: Option<u32>,
+        pub n_parts: u32,
     }
 }
 
@@ -90,6 +95,12 @@ impl NodeConfig {
         // Those who want a certain kind choose before those who take any.
         let (any, certain): (Vec<_>, Vec<_>) = wanted.iter().partition(|request| request.kind.is_empty());
         for request in certain.into_iter().chain(any) {
+            if self.divides_gpus_into(&request.name) {
+                if request.count > 0 {
+                    picked.push(self.pick_parts(used, &picked, request)?);
+                }
+                continue;
+            }
             let mut left = request.count;
             let mut first = 0;
             for gres in self.gres.iter().filter(|gres| gres.name == request.name) {
@@ -99,12 +110,16 @@ impl NodeConfig {
                     continue;
                 }
                 let is_held = |list: &[GresUnits], unit| {
-                    list.iter().any(|held| held.name == request.name && held.units.contains(unit))
+                    list.iter().any(|held| match held.device {
+                        Some(device) => request.name == "gpu" && device == unit,
+                        None => held.name == request.name && held.units.contains(unit),
+                    })
                 };
                 let free = numbers.filter(|unit| !is_held(used, *unit) && !is_held(&picked, *unit));
                 let units: Vec<u32> = free.take(left as usize).collect();
                 left -= units.len() as u32;
-                hold_units(&mut picked, gres, &units);
+                let (name, kind) = (gres.name.clone(), gres.kind.clone());
+                hold_units(&mut picked, GresUnits { name, kind, ..GresUnits::default() }, &units);
             }
             if left > 0 {
                 return None;
@@ -127,11 +142,7 @@ pub fn take_units(from: &[GresUnits], wanted: &[GresRequest]) -> Option<Vec<Gres
             let units: Vec<u32> = held.units.iter().take(missing as usize).collect();
             missing -= units.len() as u32;
             units.iter().for_each(|unit| held.units.remove(*unit));
-            hold_units(
-                &mut taken,
-                &Gres { name: held.name.clone(), kind: held.kind.clone(), ..Gres::default() },
-                &units,
-            );
+            hold_units(&mut taken, GresUnits { units: CpuSet::default(), ..held.clone() }, &units);
         }
         if missing > 0 {
             return None;
@@ -150,19 +161,17 @@ pub fn without_units(from: &[GresUnits], taken: &[GresUnits]) -> Vec<GresUnits> 
     from.iter().filter_map(rest).collect()
 }
 
-fn hold_units(picked: &mut Vec<GresUnits>, gres: &Gres, units: &[u32]) {
+/// More units beside those of the same name, kind and device.
+fn hold_units(picked: &mut Vec<GresUnits>, like: GresUnits, units: &[u32]) {
     if units.is_empty() {
         return;
     }
-    let same = |held: &&mut GresUnits| held.name == gres.name && held.kind == gres.kind;
-    let at = match picked.iter_mut().find(same) {
-        Some(held) => held,
-        None => {
-            picked.push(GresUnits { name: gres.name.clone(), kind: gres.kind.clone(), ..Default::default() });
-            picked.last_mut().expect("just pushed")
-        }
-    };
-    units.iter().for_each(|unit| at.units.insert(*unit));
+    let same = |held: &GresUnits| held.name == like.name && held.kind == like.kind && held.device == like.device;
+    let at = picked.iter().position(same).unwrap_or_else(|| {
+        picked.push(like);
+        picked.len() - 1
+    });
+    units.iter().for_each(|unit| picked[at].units.insert(*unit));
 }
 
 fn show(out: &mut fmt::Formatter, name: &str, kind: &str, count: u32) -> fmt::Result {

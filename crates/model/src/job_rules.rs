@@ -24,6 +24,8 @@ pub struct JobRules {
     pub accounting_secs: u32,
     /// A step whose task fails is ended (`KillOnBadExit`), unless its srun says otherwise.
     pub kill_on_bad_exit: bool,
+    /// Jobs may say what of their nodes is left to the system (`AllowSpecResourcesUsage`).
+    pub may_spare: bool,
     /// Longer batch scripts are refused (`SchedulerParameters=max_script_size`).
     pub max_script_bytes: u64,
     /// So long after its first task a step is ended (`WaitTime`), in seconds; 0: not at all.
@@ -42,6 +44,7 @@ impl Default for JobRules {
             users_delete_reservations: false,
             accounting_secs: 0,
             kill_on_bad_exit: false,
+            may_spare: false,
             max_script_bytes: 4 << 20,
             wait_secs: 0,
         }

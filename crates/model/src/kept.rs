@@ -1,6 +1,16 @@
-//! What of a node is kept from jobs for the system itself (`CoreSpecCount`, `CpuSpecList`, `MemSpecLimit`).
+//! What of a node is kept from jobs for the system itself (`CoreSpecCount`, `CpuSpecList`, `MemSpecLimit`), and what a job that
+//! may say so itself leaves to it instead (`--core-spec`, `--thread-spec`).
+use serde::{Deserialize, Serialize};
+
 use crate::cpuset::CpuSet;
 use crate::node::NodeConfig;
+
+/// What a job leaves to the system on each of its nodes, whatever the site keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Spared {
+    Cores(u32),
+    Threads(u32),
+}
 
 impl NodeConfig {
     /// All CPUs of the node, also those kept from jobs.
@@ -15,6 +25,18 @@ impl NodeConfig {
     /// The numbers of the CPUs that jobs may have.
     pub fn job_cpus(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.all_cpus()).filter(|cpu| !self.kept_cpus.contains(*cpu))
+    }
+
+    /// The CPUs that a job may have which spares these; none if that leaves nothing.
+    pub fn job_cpus_beside(&self, spared: Option<Spared>) -> CpuSet {
+        let mut node = self.clone();
+        let all = node.all_cpus();
+        let leaves_some = match spared {
+            None => true,
+            Some(Spared::Cores(n_cores)) => node.keep_cores(n_cores),
+            Some(Spared::Threads(n_cpus)) => node.keep_cpus((all.saturating_sub(n_cpus)..all).collect()),
+        };
+        if leaves_some { node.job_cpus().collect() } else { CpuSet::default() }
     }
 
     /// Keeps the last cores of the sockets from jobs, the last socket's first. False: nothing would be left.
@@ -79,6 +101,19 @@ mod tests {
         let mut flat = NodeConfig { cpus: 4, ..NodeConfig::default() };
         assert!(flat.keep_cores(1) && flat.keep_cores(2), "the later word counts");
         assert_eq!((flat.kept_cpus.to_string(), flat.cpus), ("2-3".to_string(), 2));
+    }
+
+    #[test]
+    fn a_job_may_spare_more_or_less_than_the_site_keeps() {
+        let mut node =
+            NodeConfig { cpus: 8, sockets: 1, cores_per_socket: 4, threads_per_core: 2, ..NodeConfig::default() };
+        assert!(node.keep_cores(1));
+        let left = |spared| node.job_cpus_beside(spared).to_string();
+        assert_eq!(left(None), "0-5");
+        assert_eq!(left(Some(Spared::Cores(0))), "0-7");
+        assert_eq!(left(Some(Spared::Cores(2))), "0-3");
+        assert_eq!(left(Some(Spared::Threads(1))), "0-6");
+        assert_eq!((left(Some(Spared::Cores(4))), left(Some(Spared::Threads(9)))), (String::new(), String::new()));
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub mod exit;
 pub mod feature_sets;
 pub mod features;
 pub mod fit;
+pub mod gpu_parts;
 pub mod gres;
 pub mod health;
 pub mod het;

@@ -89,6 +89,8 @@ record! {
         /// Lighter nodes are used first.
         pub weight: u32,
         pub address: String,
+        /// What its machine is called, where the site says that this is not the node's name (`NodeHostname`).
+        pub hostname: String,
         pub sockets: u32,
         pub cores_per_socket: u32,
         pub threads_per_core: u32,

@@ -8,6 +8,7 @@ use crate::dependency::Dependency;
 use crate::feature_sets::FeatureSets;
 use crate::features::Constraint;
 use crate::gres::GresRequest;
+use crate::kept::Spared;
 use crate::license::LicenseRequest;
 use crate::time::{Span, Timestamp};
 use crate::topology::TopologyKind;
@@ -124,6 +125,8 @@ record! {
         /// A node must have at least so many.
         pub sockets_per_node: Option<u32>,
         pub cores_per_socket: Option<u32>,
+        /// Of each node, which it has alone, so much is left to the system (`--core-spec`, `--thread-spec`).
+        pub spared: Option<Spared>,
         /// At most so many on a node, for each socket and each core it has.
         pub tasks_per_socket: Option<u32>,
         pub tasks_per_core: Option<u32>,

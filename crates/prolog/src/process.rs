@@ -104,32 +104,31 @@ fn run(program: &Path, order: &Order, until: Option<Instant>) -> Ending {
     let mut said = Vec::new();
     let pid = Pid::from_child(&child);
     let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))?;
-    let mut is_late = false;
-    loop {
+    let (mut is_late, mut is_too_long, mut has_ended, mut is_silent) = (false, false, false, false);
+    // As Slurm has it, what it leaves behind is part of it for as long as that holds its output.
+    while !(has_ended && (is_silent || is_late)) {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) && !is_late {
-            is_late = true;
+            (is_late, is_too_long) = (true, !has_ended);
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let left = left.filter(|_| !is_late).and_then(|left| Timespec::try_from(left).ok());
-        let mut waits = [PollFd::new(&ended, PollFlags::IN), PollFd::new(&output, PollFlags::IN)];
-        // What was printed is kept only as far as it is worth; whoever still holds the pipe at the end is not waited for.
+        // Of the two, what is over is not waited for.
+        let mut waits = Vec::with_capacity(2);
+        waits.extend((!has_ended).then(|| PollFd::new(&ended, PollFlags::IN)));
+        waits.extend((!is_silent).then(|| PollFd::new(&output, PollFlags::IN)));
         let _ = poll(&mut waits, left.as_ref());
-        let (has_ended, has_said) = (!waits[0].revents().is_empty(), waits[1].revents());
-        if has_said.contains(PollFlags::IN) {
-            drain(&mut output, &mut said);
-        }
-        if has_ended {
-            drain(&mut output, &mut said);
-            break;
-        }
-        if has_said.contains(PollFlags::HUP) && !has_said.contains(PollFlags::IN) {
-            // It has closed its output: there is only its end to wait for.
-            let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], left.as_ref());
-        }
+        let mut events = waits.iter().map(|wait| wait.revents());
+        let end = if has_ended { PollFlags::empty() } else { events.next().unwrap_or(PollFlags::empty()) };
+        let said_now = if is_silent { PollFlags::empty() } else { events.next().unwrap_or(PollFlags::empty()) };
+        drop(waits);
+        // What was printed is kept only as far as it is worth.
+        drain(&mut output, &mut said);
+        has_ended |= !end.is_empty();
+        is_silent |= said_now.contains(PollFlags::HUP) && !said_now.contains(PollFlags::IN);
     }
     let status = child.wait().map_err(failed)?;
-    match (is_late, status.success()) {
+    match (is_too_long, status.success()) {
         (true, _) => Err("it ran too long and was ended".into()),
         (false, true) => Ok(()),
         (false, false) => Err(describe(status, &said)),

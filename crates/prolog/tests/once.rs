@@ -84,10 +84,43 @@ fn one_that_takes_too_long_is_ended_with_its_children() {
 }
 
 #[test]
-fn a_daemon_that_it_leaves_behind_is_not_waited_for() {
+fn what_it_leaves_behind_is_waited_for_while_it_holds_the_output() {
+    let place = Place::new();
+    let (gate, done) = (place.path("gate"), place.path("done"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &gate, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).expect("a pipe");
+    let work = format!("(read line < {}; echo over > {}) &", gate.display(), done.display());
+    let script = place.script("epilog", &work);
+    let order = place.order(&[script]);
+    std::thread::scope(|scope| {
+        let ending = scope.spawn(|| place.run("epilog", &order));
+        // Opens when somebody reads, so the program itself may have ended by then.
+        fs::write(&gate, "go\n").expect("somebody reads");
+        assert_eq!(ending.join().expect("no panic"), Ok(()));
+    });
+    assert_eq!(fs::read_to_string(done).expect("it was waited for"), "over\n");
+}
+
+#[test]
+fn what_it_leaves_behind_is_ended_when_the_time_is_up() {
     let place = Place::new();
     let pid = place.path("pid");
-    let script = place.script("daemon", &format!("sleep 60 & echo $! > {}", pid.display()));
+    let script = place.script("epilog", &format!("sleep 60 & echo $! > {}", pid.display()));
+    let order = Order { timeout: Some(Duration::from_millis(300)), ..place.order(&[script]) };
+    assert_eq!(place.run("epilog", &order), Ok(()), "the program itself was in time");
+    let pid: i32 = fs::read_to_string(pid).expect("a pid").trim().parse().expect("a number");
+    let status = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let is_gone = || status().is_empty() || status().contains(") Z ");
+    assert!((0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_gone()
+    }));
+}
+
+#[test]
+fn a_daemon_with_an_output_of_its_own_is_not_waited_for() {
+    let place = Place::new();
+    let pid = place.path("pid");
+    let script = place.script("daemon", &format!("sleep 60 > /dev/null 2>&1 & echo $! > {}", pid.display()));
     assert_eq!(place.run("daemon", &place.order(&[script])), Ok(()));
     let pid: i32 = fs::read_to_string(pid).expect("a pid").trim().parse().expect("a number");
     let process = rustix::process::Pid::from_raw(pid).expect("a pid");

@@ -63,7 +63,7 @@ impl<'a> Request<'a> {
     }
 
     fn new(job: &'a Job, size: &'a Size, length: Length, closed: Vec<u32>) -> Request<'a> {
-        let least_cpus = size.cpus_for(size.n_tasks_each().unwrap_or(1));
+        let least_cpus = size.least_cpus_for(size.n_tasks_each().unwrap_or(1));
         let least_memory_mb = size.least_memory_mb();
         let suits_all = size.suits_every_node();
         Request {

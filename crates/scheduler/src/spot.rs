@@ -159,7 +159,7 @@ impl<'a> Spot<'a> {
             in_use.extend(gres.iter().cloned());
             self.gres = Some(in_use);
         }
-        self.is_shared |= grant.n_cpus > self.now.cpus;
+        self.is_shared |= grant.n_cpus > self.now.cpus && size.spared.is_none();
         self.n_started += 1;
         self.now.cpus = self.now.cpus.saturating_sub(grant.n_cpus);
         self.now.memory_mb = self.now.memory_mb.saturating_sub(grant.memory_mb);

@@ -2,9 +2,8 @@
 use std::collections::BTreeSet;
 
 use model::config::SuspendCpus;
-use model::gres::{Gres, GresRequest};
 use model::license::LicenseCount;
-use model::node::{NodeConfig, Used};
+use model::node::Used;
 use model::plan::{Grant, Start};
 use model::spec::{Sharing, Size};
 use model::{Allocation, CpuSet, Job, JobId, JobSpec, Node, NodeName, NodeShare, Owner};
@@ -84,6 +83,11 @@ fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant, start: &
     let part = size.part_of(&node.config, grant.n_tasks);
     let stands_still = |job: JobId| start.parks.contains(&job);
     let lends = |job: JobId| cluster.jobs.get(&job).is_some_and(|job| job.lends_cpus);
+    // Who says what is left to the system may have what the site keeps.
+    let free_cpus = match size.spared.is_some() && node.used.cpus.is_empty() {
+        true => part.n_cpus,
+        false => node.free_cpus() + shareable(cluster, node, size, start).len() as u32,
+    };
     let memory_fits = !cluster.config.scheduler.tracks_memory || grant.memory_mb <= node.free_memory_mb();
     node.is_usable()
         && node.exclusive_job.is_none_or(stands_still)
@@ -92,7 +96,7 @@ fn node_has(cluster: &Cluster, node: &Node, size: &Size, grant: &Grant, start: &
         && (grant.n_cpus, grant.memory_mb) == (part.n_cpus, part.memory_mb)
         && size.tasks_per_node.is_none_or(|most| grant.n_tasks <= most)
         && 0 < grant.n_cpus
-        && grant.n_cpus <= node.free_cpus() + shareable(cluster, node, size, start).len() as u32
+        && grant.n_cpus <= free_cpus
         && memory_fits
         && node.suits(size)
         && node.has_free_gres(&size.gres_for(grant.n_tasks))
@@ -104,11 +108,6 @@ fn are_neighbours(cluster: &Cluster, start: &Start) -> bool {
     ranks.windows(2).all(|pair| pair[1] == pair[0] + 1)
 }
 
-fn all_gres(config: &NodeConfig) -> Vec<GresRequest> {
-    let request = |gres: &Gres| GresRequest { name: gres.name.clone(), kind: gres.kind.clone(), count: gres.count };
-    config.gres.iter().map(request).collect()
-}
-
 /// Gives the job what the plan granted; picks the CPUs and units, lowest first.
 pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     let spec = cluster.jobs[&id].spec.clone();
@@ -118,15 +117,16 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     for grant in &start.nodes {
         let shared = shareable(cluster, &cluster.nodes[&grant.node], &spec.size, start);
         let node = cluster.node_mut(grant.node.as_str());
-        let mut cpus = lowest_free(node, grant.n_cpus);
+        let mut cpus = lowest_free(node, &spec.size, grant.n_cpus);
         let missing = grant.n_cpus.saturating_sub(cpus.len()) as usize;
         shared.into_iter().take(missing).for_each(|cpu| cpus.insert(cpu));
         node.shares_cpus |= missing > 0;
         let is_shared = node.shares_cpus;
         // Who has the node alone has its devices too, asked for or not.
-        let all = (spec.size.sharing == Sharing::WholeNodes).then(|| all_gres(&node.config));
-        let asked = || node.config.pick_gres(&node.used.gres, &spec.size.on_node(&grant.gres).gres_for(grant.n_tasks));
+        let asked = spec.size.on_node(&grant.gres).gres_for(grant.n_tasks);
+        let all = (spec.size.sharing == Sharing::WholeNodes).then(|| node.config.all_gres(&asked));
         let whole = all.and_then(|all| node.config.pick_gres(&node.used.gres, &all));
+        let asked = || node.config.pick_gres(&node.used.gres, &asked);
         let gres = whole.or_else(asked).expect("fits was asked first");
         cpus.iter().for_each(|cpu| node.used.cpus.insert(cpu));
         node.used.memory_mb += grant.memory_mb;
@@ -297,9 +297,10 @@ pub(crate) fn recount(cluster: &Cluster, node: &Node) -> Used {
     used
 }
 
-fn lowest_free(node: &Node, n_cpus: u32) -> CpuSet {
-    let mut picked = CpuSet::default();
-    let free = node.config.job_cpus().filter(|cpu| !node.used.cpus.contains(*cpu));
-    free.take(n_cpus as usize).for_each(|cpu| picked.insert(cpu));
-    picked
+fn lowest_free(node: &Node, size: &Size, n_cpus: u32) -> CpuSet {
+    let is_free = |cpu: &u32| !node.used.cpus.contains(*cpu);
+    match size.spared {
+        None => node.config.job_cpus().filter(is_free).take(n_cpus as usize).collect(),
+        spared => node.config.job_cpus_beside(spared).iter().filter(is_free).take(n_cpus as usize).collect(),
+    }
 }

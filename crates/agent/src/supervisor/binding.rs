@@ -12,7 +12,12 @@ pub struct Binding {
     /// What is said of it, but for the process id and the result.
     label: [String; 2],
     is_told: bool,
+    /// Why it cannot be: the task is not begun.
+    refusal: Option<String>,
 }
+
+/// What a task ends with that asks for CPUs which are not the step's.
+pub const CANNOT_BIND: i32 = 192;
 
 impl Binding {
     /// None: the task may run anywhere.
@@ -25,7 +30,7 @@ impl Binding {
             CpuBind::None => {
                 let before = format!("cpu-bind=NONE - {}, task {:2} {local_id:2} [", start.node, launch.rank(local_id));
                 let label = [before, "]: mask all ".to_string()];
-                return Some(Binding { cpus: None, label, is_told: true });
+                return Some(Binding { cpus: None, label, is_told: true, refusal: None });
             }
             CpuBind::Threads => own()?,
             CpuBind::Cores => widened(&own()?, "thread_siblings_list"),
@@ -36,7 +41,13 @@ impl Binding {
         let node = &start.node;
         let before = format!("cpu-bind=MASK - {node}, task {:2} {local_id:2} [", launch.rank(local_id));
         let after = format!("]: mask {} ", cpus.show_mask());
-        Some(Binding { cpus: Some(cpus), label: [before, after], is_told: spec.tells_binding })
+        let refusal =
+            share.filter(|_| matches!(spec.cpu_bind, CpuBind::Map(_))).and_then(|own| outside(&cpus, &own.cpus));
+        Some(Binding { cpus: Some(cpus), label: [before, after], is_told: spec.tells_binding, refusal })
+    }
+
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// For the calling process; what is to be said about it.
@@ -45,6 +56,14 @@ impl Binding {
         let [before, after] = &self.label;
         (self.is_told || !is_done).then(|| format!("{before}{pid}{after}{}\n", if is_done { "set" } else { "FAILED" }))
     }
+}
+
+/// What is said where some of the wanted CPUs are not the step's own.
+fn outside(wanted: &CpuSet, own: &CpuSet) -> Option<String> {
+    let mask = own.show_mask();
+    let says =
+        || format!("slurmstepd: error: CPU binding outside of job step allocation, allocated CPUs are: {mask}.\n");
+    (!own.is_empty() && !wanted.is_subset(own)).then(says)
 }
 
 /// The task's part of the node's CPUs, all of them in turn.
@@ -89,5 +108,12 @@ mod tests {
         assert_eq!(parts(4), ["2", "3", "4", "5"]);
         assert_eq!(parts(5), ["2", "3", "4", "5", "2"]);
         assert_eq!(part(&CpuSet::new(), 1, 0), None);
+    }
+
+    #[test]
+    fn cpus_of_others_are_refused() {
+        let set = |text: &str| text.parse::<CpuSet>().unwrap();
+        assert_eq!((outside(&set("2"), &set("2-3")), outside(&set("2"), &CpuSet::new())), (None, None));
+        assert!(outside(&set("1-2"), &set("2-3")).unwrap().contains("allocated CPUs are: 0xC."));
     }
 }

@@ -6,8 +6,9 @@ use model::agent::Launch;
 use model::resources::repeated;
 use model::spec::{Distribution, Memory, OpenMode};
 use model::step::{CpuBind, StepSpec};
-use model::{CpuSet, JobKind, JobSpec, NodeShare, StepId, hostlist};
+use model::{JobKind, JobSpec, NodeShare, StepId, hostlist};
 
+use super::gpu_environment::{self, gpus};
 use super::het_environment;
 use super::identity::Identity;
 use super::{pmi, pmix};
@@ -16,7 +17,7 @@ use crate::protocol::Start;
 /// Marks the processes of a run.
 pub const TAG: &str = "SPUR_SUPERVISED";
 /// Describe one job; those of an outer job, from which this one was submitted, must not shine through.
-const OF_ONE_JOB: [&str; 27] = [
+const OF_ONE_JOB: [&str; 28] = [
     "SLURM_ARRAY_JOB_ID",
     "SLURM_ARRAY_TASK_COUNT",
     "SLURM_ARRAY_TASK_ID",
@@ -36,6 +37,7 @@ const OF_ONE_JOB: [&str; 27] = [
     "SLURM_OPEN_MODE",
     "SLURM_OVERCOMMIT",
     "SLURM_RESTART_COUNT",
+    "SLURM_SHARDS_ON_NODE",
     "SLURM_STEPID",
     "SLURM_STEP_GPUS",
     "SLURM_STEP_ID",
@@ -136,7 +138,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
         StepId::Number(step) => add_step(&mut own, start, step),
     }
     let rank = launch.rank(local_id);
-    add_visible_gpus(&mut own, start, local_id);
+    gpu_environment::add(&mut own, start, local_id);
     if let Some(whole) = launch.het.as_ref().and_then(|het| het.step.as_ref()) {
         het_environment::add_step(&mut own, whole);
     }
@@ -156,9 +158,7 @@ pub fn build(start: &Start, identity: &Identity, local_id: u32) -> Block {
     taken.extend(pmi::VARIABLES.iter().chain(&pmix::VARIABLES).map(|name| name.as_bytes()));
     // A step without GPUs must not find those of its job, whose environment it has.
     if launch.job_shares.iter().any(|share| !gpus(share).is_empty()) {
-        taken.extend(VISIBLE.iter().map(|name| name.as_bytes()));
-        taken.insert(b"SLURM_STEP_GPUS");
-        taken.insert(b"SPUR_STEP_GPUS");
+        taken.extend(gpu_environment::OF_A_STEP.iter().map(|name| name.as_bytes()));
     }
     let is_batch = launch.step == StepId::Batch;
     if is_batch {
@@ -334,43 +334,6 @@ fn add_job(own: &mut Variables, start: &Start) {
     }
 }
 
-/// What programs look at to find their GPUs.
-const VISIBLE: [&str; 3] = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"];
-
-fn add_visible_gpus(own: &mut Variables, start: &Start, local_id: u32) {
-    let visible = visible_gpus(start, local_id).1;
-    if !visible.is_empty() {
-        VISIBLE.iter().for_each(|name| own.plain(name, joined(visible.iter().copied())));
-    }
-}
-
-/// The step's GPUs on this node, and those of them that one of its tasks sees.
-fn visible_gpus(start: &Start, local_id: u32) -> (Vec<u32>, Vec<u32>) {
-    let launch = &start.launch;
-    let all = launch.step_shares.get(launch.node_index as usize).map(gpus).unwrap_or_default();
-    let visible = match launch.step_spec.as_ref().map(|spec| &spec.gpu_bind) {
-        Some(bind) => bind.choose(&all, local_id),
-        None => all.clone(),
-    };
-    (all, visible)
-}
-
-/// `--gpu-bind=verbose`: what a task says before it begins.
-pub fn gpu_note(start: &Start, local_id: u32) -> String {
-    let (all, visible) = visible_gpus(start, local_id);
-    if all.is_empty() {
-        return String::new();
-    }
-    let mask = |numbers: &[u32]| numbers.iter().copied().collect::<CpuSet>().show_mask();
-    let list = joined(visible.iter().copied());
-    format!(
-        "gpu-bind: usable_gres={}; bit_alloc={}; local_inx={}; global_list={list}; local_list={list}\n",
-        mask(&visible),
-        mask(&all),
-        visible.len()
-    )
-}
-
 fn follows_from_tasks(job: &JobSpec) -> bool {
     let is_own = matches!(job.kind, JobKind::Run(_));
     !is_own || (job.size.n_tasks.is_some() && job.size.max_nodes.is_none())
@@ -522,11 +485,7 @@ pub(super) fn node_list(shares: &[NodeShare]) -> String {
     hostlist::compress_in_order(shares.iter().map(|share| share.node.as_str()))
 }
 
-fn gpus(share: &NodeShare) -> Vec<u32> {
-    share.gres.iter().filter(|units| units.name == "gpu").flat_map(|units| units.units.iter()).collect()
-}
-
-fn joined(numbers: impl Iterator<Item = u32>) -> String {
+pub(super) fn joined(numbers: impl Iterator<Item = u32>) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
 }
 

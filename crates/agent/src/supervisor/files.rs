@@ -95,7 +95,10 @@ impl<'a> Files<'a> {
             },
             task: launch.rank(local_id),
             node_index: launch.node_index,
-            node_name: self.start.node.to_string(),
+            node_name: match launch.hostname.as_str() {
+                "" => self.start.node.to_string(),
+                hostname => hostname.split('.').next().unwrap_or(hostname).to_string(),
+            },
             user: spec.user.clone(),
             job_name: spec.name.clone(),
         };

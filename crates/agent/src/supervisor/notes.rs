@@ -28,13 +28,31 @@ pub fn kill_note(start: &Start, note: KillNote) -> Option<String> {
 pub fn tasks_started(start: &Start, tasks: &[(u32, i32)]) -> String {
     /// What the level adds to errors, as Slurm counts.
     const LEVELS: [&str; 5] = ["error", "info", "verbose", "debug", "debug2"];
+    const DEBUG: usize = 3;
     let (node, now) = (&start.node, local_time());
     let asked = start.launch.step_spec.as_ref().map_or(0, |spec| spec.supervisor_verbosity as usize);
     let level = LEVELS[asked.min(LEVELS.len() - 1)];
     let each = tasks.iter().map(|(rank, pid)| format!("slurmstepd-{node}: task {rank} ({pid}) started {now}\n"));
     let each: String = each.collect();
     let n_tasks = tasks.len();
-    format!("slurmstepd-{node}: debug levels are stderr='{level}'\nslurmstepd-{node}: starting {n_tasks} tasks\n{each}")
+    let mut text = format!("slurmstepd-{node}: debug levels are stderr='{level}'\n");
+    if asked >= DEBUG {
+        text.push_str(&format!("slurmstepd-{node}: debug:  IO handler started pid={}\n", std::process::id()));
+    }
+    if asked > DEBUG {
+        text.push_str(&format!("slurmstepd-{node}: debug2: {}\n", held_to(start)));
+    }
+    text.push_str(&format!("slurmstepd-{node}: starting {n_tasks} tasks\n{each}"));
+    text
+}
+
+/// Where the kernel holds the step, and to what.
+fn held_to(start: &Start) -> String {
+    let bounds = &start.launch.bounds;
+    let memory = bounds.memory_mb.map_or("any".to_string(), |megabytes| format!("{megabytes}M"));
+    let cpus = bounds.cpus.as_ref().map_or("any".to_string(), |cpus| cpus.to_string());
+    let cgroup = start.cgroup.as_ref().map_or("none".to_string(), |path| format!("{path:?}"));
+    format!("memory {memory}, CPUs {cpus}, devices denied {}, cgroup {cgroup}", bounds.denied_files.len())
 }
 
 pub fn task_ended(start: &Start, rank: u32, pid: i32, exit: ExitStatus) -> String {

@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use model::spec::ResourceLimit;
 
-use super::binding::Binding;
+use super::binding::{Binding, CANNOT_BIND};
 use super::environment::Block;
 use super::identity::Identity;
 use super::notes;
+use super::stopped;
 use super::task_scripts::Scripts;
 use crate::birth;
 use crate::bounds::Held;
@@ -36,6 +37,8 @@ pub struct Plan {
     /// What it says of its GPUs before it begins; empty for nothing.
     pub gpu_note: String,
     pub scripts: Scripts,
+    /// It stands still when its program has been loaded.
+    pub is_stopped: bool,
     /// Kept open for the program, under the same number.
     pub line: Option<OwnedFd>,
 }
@@ -50,13 +53,16 @@ pub fn start(
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
-    let has_scripts = plan.scripts.clone();
+    let (has_scripts, is_stopped) = (plan.scripts.clone(), plan.is_stopped);
     let mut child = || {
         held.join();
         run(plan, identity, limits, &arguments, &environment)
     };
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
     unsafe {
+        if is_stopped && has_scripts.is_empty() {
+            return birth::start_apart(child, cgroup.map(Cgroup::directory)).inspect(|pid| stopped::leave(*pid));
+        }
         if !has_scripts.is_empty() {
             return birth::start_apart(child, cgroup.map(Cgroup::directory));
         }
@@ -101,6 +107,10 @@ fn run(
         say(&note);
         let _ = std::env::set_current_dir("/tmp");
     }
+    if let Some(why) = plan.binding.as_ref().and_then(Binding::refusal) {
+        say(why);
+        return CANNOT_BIND;
+    }
     if let Some(note) = plan.binding.as_ref().and_then(|binding| binding.bind(std::process::id())) {
         say(&note);
     }
@@ -116,6 +126,12 @@ fn run(
         return code;
     }
     restore_signals();
+    match (plan.is_stopped, plan.scripts.is_empty()) {
+        (false, _) => (),
+        (true, true) => stopped::ask(),
+        // Between it and the supervisor stands whoever runs its scripts.
+        (true, false) => stopped::stop(),
+    }
     let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
     for program in &plan.programs {
         // SAFETY: both lists are ended by a null pointer and point to NUL-ended strings.

@@ -13,12 +13,12 @@ use model::spec::OpenMode;
 use model::step::{StepSpec, StepStream};
 
 use super::binding::Binding;
-use super::environment;
 use super::files::{Files, Mode};
 use super::identity::Identity;
 use super::streams::{LabelledFile, OutputEnd};
 use super::task::Plan;
 use super::task_scripts::Scripts;
+use super::{environment, gpu_environment};
 use crate::protocol::Start;
 use crate::{spool, sys};
 
@@ -98,6 +98,7 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, NotStar
         binding: None,
         gpu_note: String::new(),
         scripts: Scripts::default(),
+        is_stopped: false,
         line: None,
     };
     Ok(Prepared { rank: 0, plan, input: None, output: None, errors: None, is_terminal: false })
@@ -172,8 +173,9 @@ fn prepare_task(
         has_terminal: streams.is_terminal,
         is_batch: false,
         binding: Binding::of(start, spec, local_id),
-        gpu_note: if spec.tells_gpus { environment::gpu_note(start, local_id) } else { String::new() },
+        gpu_note: if spec.tells_gpus { gpu_environment::gpu_note(start, local_id) } else { String::new() },
         scripts: Scripts::new(&start.launch, spec),
+        is_stopped: spec.starts_stopped,
         line: None,
     };
     Ok(Prepared {

@@ -1,6 +1,7 @@
 //! A job in Slurm's JSON.
 use std::collections::BTreeMap;
 
+use model::kept::Spared;
 use model::spec::{Mail, Memory, Sharing, TimeLimit};
 use model::{JobKind, Timestamp, hostlist};
 
@@ -39,8 +40,13 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("comment", &spec.comment);
     json.field("container", "");
     json.field("contiguous", size.contiguous);
-    json.field("core_spec", None::<u32>);
-    json.field("thread_spec", None::<u32>);
+    let (cores, threads) = match size.spared {
+        None => (None, None),
+        Some(Spared::Cores(count)) => (Some(count), None),
+        Some(Spared::Threads(count)) => (None, Some(count)),
+    };
+    json.field("core_spec", cores);
+    json.field("thread_spec", threads);
     json.field("cores_per_socket", size.cores_per_socket);
     json.field("billable_tres", view.has_nodes().then(|| view.billing() as f64));
     json.field("cpus_per_task", size.cpus_per_task);

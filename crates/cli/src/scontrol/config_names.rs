@@ -27,7 +27,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("AcctGatherInterconnectType", Fixed("acct_gather_interconnect/none")),
     ("AcctGatherNodeFreq", Fixed("0 sec")),
     ("AcctGatherProfileType", Fixed("acct_gather_profile/none")),
-    ("AllowSpecResourcesUsage", Fixed("No")),
+    ("AllowSpecResourcesUsage", Effective),
     ("AuthAltTypes", Given("(null)", "")),
     ("AuthAltParameters", Given("(null)", "")),
     ("AuthInfo", Given("(null)", "")),

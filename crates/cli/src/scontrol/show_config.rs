@@ -77,6 +77,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "DefMemPerNode" => limit(scheduler.default_memory_per_node_mb),
         "DependencyParameters" => or_null(&joined([(scheduler.kill_on_invalid_dependency, "kill_invalid_depend")])),
         "DisableRootJobs" => yes(scheduler.disable_root_jobs),
+        "AllowSpecResourcesUsage" => word(if config.jobs.may_spare { "Yes" } else { "No" }),
         "EnforcePartLimits" => word(match scheduler.partition_limits {
             PartitionLimits::Wait => "NO",
             PartitionLimits::Any => "ANY",

@@ -1,6 +1,7 @@
 //! `scontrol show job` and `show step`.
 use model::amount::Amount;
 use model::cpu_freq::CpuFrequency;
+use model::kept::Spared;
 use model::resources::NodeShare;
 use model::spec::{Memory, TimeLimit};
 use model::step::AskedWords;
@@ -163,11 +164,16 @@ fn place(view: &JobView, style: Style, lines: &mut Vec<String>) {
     lines.push(format!("TRES={}", view.tres()));
     let or_any = |count: Option<u32>| count.map_or("*".to_string(), |count| count.to_string());
     lines.push(format!(
-        "Socks/Node={} NtasksPerN:B:S:C={}:0:{}:{} CoreSpec=*",
+        "Socks/Node={} NtasksPerN:B:S:C={}:0:{}:{} {}",
         or_any(size.sockets_per_node),
         size.tasks_per_node.unwrap_or(0),
         or_any(size.tasks_per_socket),
         or_any(size.tasks_per_core),
+        match size.spared {
+            None => "CoreSpec=*".to_string(),
+            Some(Spared::Cores(count)) => format!("CoreSpec={count}"),
+            Some(Spared::Threads(count)) => format!("ThreadSpec={count}"),
+        },
     ));
     if style.details && view.has_nodes() {
         details(view, lines);
@@ -219,6 +225,7 @@ fn details(view: &JobView, lines: &mut Vec<String>) {
             node.is_some_and(|node| node.config.gres.iter().any(|own| own.name == name && !own.files.is_empty()))
         };
         let units = |gres: &model::gres::GresUnits| match gres.name == "gpu" || has_files(&gres.name) {
+            _ if gres.device.is_some() => format!("{gres}(IDX:{})", gres.device.unwrap_or_default()),
             true => format!("{gres}(IDX:{})", gres.units),
             false if gres.kind.is_empty() => format!("{}(CNT:{})", gres.name, gres.units.len()),
             false => format!("{}:{}(CNT:{})", gres.name, gres.kind, gres.units.len()),

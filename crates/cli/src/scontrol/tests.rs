@@ -154,7 +154,8 @@ fn what_of_a_node_is_not_for_jobs_has_a_line_and_kinds_of_a_device_are_one_sum()
 
 #[test]
 fn a_step_counts_its_devices_with_and_without_their_kind() {
-    let gpus = model::gres::GresUnits { name: "gpu".into(), kind: "tesla".into(), units: model::CpuSet::first(2) };
+    let units = model::CpuSet::first(2);
+    let gpus = model::gres::GresUnits { name: "gpu".into(), kind: "tesla".into(), units, ..Default::default() };
     let shares = vec![model::resources::NodeShare { node: "n1".into(), gres: vec![gpus], ..Default::default() }];
     let mut page = page();
     let job = page.jobs.iter().find(|job| job.id == model::JobId(496)).expect("it is in the queue");

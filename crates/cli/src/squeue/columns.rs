@@ -5,6 +5,7 @@ use model::JobKind;
 use model::duration;
 use model::hostlist;
 use model::job_state::JobState;
+use model::kept::Spared;
 use model::size;
 use model::spec::TimeLimit;
 
@@ -155,7 +156,11 @@ pub static COLUMNS: &[Column<Jobs>] = &[
     column('v', "reservation", "RESERVATION", |view, out| or_null(&view.reservation(), out))
         .sorted_by(|view| Key::Text(Cow::Owned(view.reservation()))),
     column('W', "licenses", "LICENSES", |view, out| or_null(&view.spec().licenses.to_string(), out)),
-    column('X', "corespec", "CORE_SPEC", |_, out| out.push_str("N/A")),
+    column('X', "corespec", "CORE_SPEC", |view, out| match view.spec().size.spared {
+        Some(Spared::Cores(count)) => out.push_str(&count.to_string()),
+        Some(Spared::Threads(count)) => out.push_str(&format!("{count} Threads")),
+        None => out.push_str("N/A"),
+    }),
     column('H', "sockets", "SOCKETS_PER_NODE", |view, out| or_any(view.spec().size.sockets_per_node, out))
         .sorted_by(|view| any_key(view.spec().size.sockets_per_node)),
     column('I', "cores", "CORES_PER_SOCKET", |view, out| or_any(view.spec().size.cores_per_socket, out))

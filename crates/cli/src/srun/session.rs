@@ -235,10 +235,22 @@ impl<'a> Session<'a> {
         self.is_recorded = is_over(self.plan, job, step);
     }
 
+    /// Where a debugger finds the tasks of a node.
+    fn tell_tasks(&self, node: &str, tasks: &[(u32, u32)]) {
+        for (rank, pid) in tasks {
+            let command = self.plan.step.command(*rank).unwrap_or_default();
+            let program = command.first().map_or("", String::as_str);
+            eprintln!("srun: task:{rank}, host:{node}, pid:{pid}, executable:{program}");
+        }
+    }
+
     async fn hear(&mut self, node: usize, news: News) {
         match news {
-            News::Started { n_tasks } => {
-                let name = &self.nodes[node].name;
+            News::Started { tasks } => {
+                let (name, n_tasks) = (&self.nodes[node].name, tasks.len());
+                if self.plan.step.starts_stopped {
+                    self.tell_tasks(name, &tasks);
+                }
                 self.debug(&format!("launch/slurm: _task_start: Node {name}, {n_tasks} tasks started"));
             }
             News::Ended { rank, exit } => {

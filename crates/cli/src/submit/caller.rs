@@ -33,6 +33,8 @@ pub struct Caller {
     /// The site's `--kill-on-bad-exit` and `--wait`.
     pub kill_on_bad_exit: bool,
     pub wait: Option<Duration>,
+    /// Jobs may say what they leave to the system.
+    pub may_spare: bool,
 }
 
 /// The words with blanks between them, as Slurm has it; `spur` itself before a command's name is left out.
@@ -71,6 +73,7 @@ impl Caller {
             mpi_default: String::new(),
             kill_on_bad_exit: false,
             wait: None,
+            may_spare: false,
         })
     }
 
@@ -79,6 +82,7 @@ impl Caller {
         Caller {
             mpi_default: cluster.mpi_default.clone(),
             kill_on_bad_exit: cluster.kill_on_bad_exit,
+            may_spare: cluster.may_spare,
             wait: (cluster.wait_secs > 0).then(|| Duration::from_secs(cluster.wait_secs.into())),
             ..self
         }

@@ -139,6 +139,8 @@ pub struct StepRequest {
     pub n_ports: Option<u32>,
     /// `--slurmd-debug`
     pub supervisor_verbosity: u32,
+    /// `--debugger-test`
+    pub starts_stopped: bool,
 }
 
 /// The program is brought to the nodes first (`--bcast`).

@@ -13,7 +13,7 @@ Application hint options:
         [no]multithread [don't] use extra threads with in-core multi-threading
         help            show this help message";
 
-/// Cores or threads kept for the system; no cluster here lets jobs choose that, which `finish` says.
+/// Cores or threads left to the system; `finish` knows whether the cluster lets jobs choose that.
 pub fn special_resources(_: &mut Request, given: &Argument) -> Done {
     given.number().map(drop)
 }

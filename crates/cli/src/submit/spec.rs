@@ -1,4 +1,5 @@
 //! From the gathered request to what is sent: defaults, checks that need several options at once, the environment.
+use model::kept::Spared;
 use model::spec::{Size, TimeLimit};
 use model::{JobSpec, Reject};
 
@@ -29,7 +30,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     }
     let mut warnings: Vec<String> = request.complaints.iter().map(|line| format!("error: {line}")).collect();
     warnings.extend(request.remarks.iter().cloned());
-    special_resources(request, &mut warnings)?;
+    spec.size.spared = special_resources(request, caller, &mut warnings)?;
     settle_hint(request, &mut spec.size, &mut warnings);
     if request.step.is_arbitrary {
         // The list names a node for each task, and may name one several times.
@@ -67,8 +68,12 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     Ok(Finished { spec, warnings })
 }
 
-/// What Slurm says where AllowSpecResourcesUsage is No, as it always is here.
-fn special_resources(request: &Request, warnings: &mut Vec<String>) -> Result<(), Problem> {
+/// What the job leaves to the system; where AllowSpecResourcesUsage is No, Slurm says that it does not count.
+fn special_resources(
+    request: &Request,
+    caller: &Caller,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Spared>, Problem> {
     let source = |name: &str| request.given.get(name).map(|given| given.source);
     match (source("core-spec"), source("thread-spec")) {
         (Some(Source::Environment), Some(Source::Environment)) => Err(Problem::fatal(
@@ -77,13 +82,17 @@ fn special_resources(request: &Request, warnings: &mut Vec<String>) -> Result<()
         (Some(cores), Some(threads)) if cores == threads => {
             Err(Problem::fatal("-S/--core-spec and --thred-spec options are mutually exclusive"))
         }
-        (None, None) => Ok(()),
+        (None, None) => Ok(None),
         (cores, threads) => {
-            let option = if cores > threads { "-S" } else { "--thread-spec" };
+            let (option, name) = if cores > threads { ("-S", "core-spec") } else { ("--thread-spec", "thread-spec") };
+            let count = request.given.get(name).and_then(|given| given.value.as_deref()?.trim().parse().ok());
+            if let Some(count) = count.filter(|_| caller.may_spare) {
+                return Ok(Some(if cores > threads { Spared::Cores(count) } else { Spared::Threads(count) }));
+            }
             warnings.push(format!(
                 "error: Ignoring {option} since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
             ));
-            Ok(())
+            Ok(None)
         }
     }
 }

@@ -80,7 +80,7 @@ pub static OPTIONS: &[Opt] = options! {
     "cpus-per-gpu" None, REQUIRED, ALL, named!("CPUS_PER_GPU"), Some(set_size::cpus_per_gpu), "number of CPUs required per allocated GPU";
     "cpus-per-task" Some('c'), REQUIRED, ALL, ["", "", "SRUN_CPUS_PER_TASK"], Some(set_size::cpus_per_task), "number of cpus required per task";
     "deadline" None, REQUIRED, ALL, NO_VARIABLE, Some(set::deadline), "remove the job if no ending possible before this deadline";
-    "debugger-test" None, NONE, RUN, NO_VARIABLE, REFUSED, "";
+    "debugger-test" None, NONE, RUN, NO_VARIABLE, Some(set_plugins::debugger_test), "tasks stand still at their first instruction; tell where they are";
     "delay-boot" None, REQUIRED, ALL, named!("DELAY_BOOT"), Some(set_hints::delay_boot), "accepted and shown; no node is rebooted for features";
     "dependency" Some('d'), REQUIRED, ALL, ["", "", "SLURM_DEPENDENCY"], Some(set::dependency), "defer job until condition on jobid is satisfied";
     "disable-status" Some('X'), NONE, RUN, ["", "", "SLURM_DISABLE_STATUS"], Some(set_step::disable_status), "Disable Ctrl-C status feature";

@@ -5,7 +5,12 @@ use super::Text;
 
 pub(super) fn render(text: &mut Text, rules: &JobRules) {
     let usual = JobRules::default();
-    let of_steps = JobRules { kill_on_bad_exit: rules.kill_on_bad_exit, wait_secs: rules.wait_secs, ..usual.clone() };
+    let of_steps = JobRules {
+        kill_on_bad_exit: rules.kill_on_bad_exit,
+        wait_secs: rules.wait_secs,
+        may_spare: rules.may_spare,
+        ..usual.clone()
+    };
     if *rules == of_steps {
         return;
     }
@@ -24,6 +29,9 @@ pub(super) fn render(text: &mut Text, rules: &JobRules) {
 pub(super) fn render_top(text: &mut Text, rules: &JobRules) {
     if rules.kill_on_bad_exit {
         text.value("kill_on_bad_exit", 1);
+    }
+    if rules.may_spare {
+        text.value("may_spare_cores", 1);
     }
     if rules.wait_secs > 0 {
         text.value("srun_wait", rules.wait_secs);

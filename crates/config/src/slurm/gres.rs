@@ -1,5 +1,6 @@
 //! `gres.conf`: which devices there are; slurm.conf says how many of them are handed out.
 use model::config::NamedNode;
+use model::gpu_parts::is_part;
 use model::gres::Gres;
 use model::hostlist;
 
@@ -20,6 +21,7 @@ pub(crate) fn apply(lines: &[Values], nodes: &mut [NamedNode], notes: &Notes) {
             let found: Vec<&&Devices> = here.iter().filter(fits).collect();
             list.extend(equip(gres, &found, node.name.as_str(), notes));
         }
+        divide(&mut list, &here, node.name.as_str(), notes);
         node.config.gres = list;
     }
 }
@@ -50,7 +52,8 @@ impl<'a> Devices<'a> {
         };
         let files = expand("File").or_else(|| expand("MultipleFiles")).unwrap_or_default();
         let given = values.read("Count", "a whole number, or one with K, M or G", notes, count);
-        if let Some(given) = given.filter(|given| !files.is_empty() && *given as usize != files.len()) {
+        let is_one_each = |given: &u32| files.is_empty() || is_part(&name) || *given as usize == files.len();
+        if let Some(given) = given.filter(|given| !is_one_each(given)) {
             let at = &values.get("Count").expect("just read").at;
             notes.wrong(at, format!("`Count` is {given}, but `File` names {}", files.len()));
         }
@@ -79,17 +82,44 @@ fn equip(gres: Gres, devices: &[&&Devices], node: &str, notes: &Notes) -> Vec<Gr
     for one in devices {
         let count = one.count.min(left);
         left -= count;
-        let files = one.files.iter().take(count as usize).cloned();
+        // Files of parts are those of their GPUs.
+        let n_files = if is_part(&gres.name) { 0 } else { count as usize };
+        let files = one.files.iter().take(n_files).cloned();
         match parts.iter_mut().find(|part| part.kind == one.kind) {
             Some(part) => {
                 part.count += count;
                 part.files.extend(files);
             }
             None if count > 0 => {
-                parts.push(Gres { name: one.name.clone(), kind: one.kind.clone(), count, files: files.collect() });
+                let (name, kind) = (one.name.clone(), one.kind.clone());
+                parts.push(Gres { name, kind, count, files: files.collect(), parts: Vec::new() });
             }
             None => {}
         }
     }
     parts
+}
+
+/// Where lines of parts name the files of their GPUs: how many parts each GPU has.
+fn divide(list: &mut [Gres], here: &[&Devices], node: &str, notes: &Notes) {
+    let gpus: Vec<String> =
+        list.iter().filter(|gres| gres.name == "gpu").flat_map(|gres| gres.files.iter().cloned()).collect();
+    for gres in list.iter_mut().filter(|gres| is_part(&gres.name)) {
+        let of_it = |one: &&&Devices| one.name == gres.name && one.kind == gres.kind && !one.files.is_empty();
+        let mut parts = vec![0; gpus.len()];
+        for one in here.iter().filter(of_it) {
+            let n_files = one.files.len() as u32;
+            for (at, file) in (0..).zip(&one.files) {
+                let Some(gpu) = gpus.iter().position(|gpu| gpu == file) else {
+                    let pair = one.values.get("File").or_else(|| one.values.get("MultipleFiles"));
+                    notes.wrong(&pair.expect("it has files").at, format!("{file} is no GPU of {node}"));
+                    return;
+                };
+                parts[gpu] += one.count / n_files + u32::from(at < one.count % n_files);
+            }
+        }
+        if parts.iter().any(|count| *count != parts[0]) {
+            gres.parts = parts;
+        }
+    }
 }

@@ -235,6 +235,7 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
         mpi_default: String::new(),
         kill_on_bad_exit: false,
         wait_secs: 0,
+        may_spare: false,
     };
     let mut each = |line: &Line| {
         if keys::LINES.iter().any(|key| key.eq_ignore_ascii_case(&line.first_key())) {
@@ -252,6 +253,7 @@ pub(crate) fn client(file: &Path) -> io::Result<Client> {
                 "killonbadexit" => {
                     client.kill_on_bad_exit = pair.value.trim().parse().is_ok_and(|value: u32| value > 0)
                 }
+                "allowspecresourcesusage" => client.may_spare = values::flag(&pair.value).unwrap_or(false),
                 "waittime" => client.wait_secs = pair.value.trim().parse().unwrap_or(0),
                 "slurmdspooldir" => client.agent_socket = places::agent_socket(&places::spool_dir(&pair.value)),
                 _ => {}

@@ -42,15 +42,18 @@ impl Nodes {
             notes.wrong(&name.at, format!("node named twice: {}", hostlist::compress(twice)));
         }
         self.seen.extend(names.iter().map(|node| (node.clone(), self.list.len())));
-        let addresses = addresses(&values, names.len(), notes);
+        let addresses = for_each(&values, "NodeAddr", names.len(), notes);
+        let hostnames = for_each(&values, "NodeHostname", names.len(), notes);
         let (config, is_future) = settings(&values, notes);
         if is_future && !self.takes_future {
             self.future.extend(names);
             return;
         }
         for (index, name) in names.iter().enumerate() {
-            let address = addresses.get(index).or(addresses.first()).cloned().unwrap_or_default();
-            let config = NodeConfig { address, ..config.clone() };
+            let own = |list: &[String]| list.get(index).or(list.first()).cloned().unwrap_or_default();
+            let (address, hostname) = (own(&addresses), own(&hostnames));
+            let hostname = if hostname == *name { String::new() } else { hostname };
+            let config = NodeConfig { address, hostname, ..config.clone() };
             self.list.push(NamedNode { name: name.as_str().into(), config });
         }
     }
@@ -141,11 +144,11 @@ fn hosts(pair: &Pair, notes: &Notes) -> Vec<String> {
 }
 
 /// One for all nodes of the line, or one for each.
-fn addresses(values: &Values, n_names: usize, notes: &Notes) -> Vec<String> {
-    let Some(pair) = values.get("NodeAddr") else { return Vec::new() };
+fn for_each(values: &Values, key: &str, n_names: usize, notes: &Notes) -> Vec<String> {
+    let Some(pair) = values.get(key) else { return Vec::new() };
     let list = hosts(pair, notes);
     if list.len() > 1 && list.len() != n_names {
-        notes.wrong(&pair.at, format!("`NodeAddr` names {} addresses for {n_names} nodes", list.len()));
+        notes.wrong(&pair.at, format!("`{key}` names {} machines for {n_names} nodes", list.len()));
     }
     list
 }
@@ -251,7 +254,7 @@ fn generic_resources(values: &Values, notes: &Notes) -> Vec<Gres> {
             Err(error) => notes.wrong(&pair.at, error.to_string()),
         }
     }
-    list.into_iter().map(|one| Gres { name: one.name, kind: one.kind, count: one.count, files: Vec::new() }).collect()
+    list.into_iter().map(|one| Gres { name: one.name, kind: one.kind, count: one.count, ..Gres::default() }).collect()
 }
 
 /// A count as gres.conf has it: `4`, `2K`.

@@ -165,7 +165,7 @@ fn is_number(text: &str) -> bool {
     text == "-1" || is_unlimited(text) || text.parse::<u64>().is_ok()
 }
 
-fn flag(text: &str) -> Option<bool> {
+pub(crate) fn flag(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "yes" | "up" | "true" | "1" => Some(true),
         "no" | "down" | "false" | "0" => Some(false),

@@ -57,7 +57,12 @@ pub fn of_step(cluster: &Cluster, job: &Job, step: &Step, places: &hooks::Places
 fn bounds(cluster: &Cluster, whole: &NodeShare, share: &NodeShare) -> Bounds {
     let wanted = &cluster.config().agent;
     let memory_mb = if share.memory_mb > 0 { share.memory_mb } else { whole.memory_mb };
-    let is_held = |name: &str, unit: u32| share.gres.iter().any(|held| held.name == name && held.units.contains(unit));
+    let is_held = |name: &str, unit: u32| {
+        share.gres.iter().any(|held| match held.device {
+            Some(device) => name == "gpu" && device == unit,
+            None => held.name == name && held.units.contains(unit),
+        })
+    };
     let mut denied_files = Vec::new();
     if wanted.constrain_devices
         && let Some(node) = cluster.node(share.node.as_str())
@@ -106,6 +111,7 @@ fn of_job(cluster: &Cluster, job: &Job, node: &NodeName, places: &hooks::Places)
         het: het::facts(cluster, job),
         topology_address: topology.address,
         topology_pattern: topology.pattern,
+        hostname: cluster.node(node.as_str()).map(|node| node.config.hostname.clone()).unwrap_or_default(),
         ..Default::default()
     }
 }

@@ -141,7 +141,10 @@ fn how_much(info: &mut Map<String, Value>, job: &Job) {
 }
 
 fn gres_text(share: &model::resources::NodeShare) -> String {
-    let one = |held: &model::gres::GresUnits| format!("{}:{}(IDX:{})", held.name, held.units.len(), held.units);
+    let one = |held: &model::gres::GresUnits| {
+        let devices = held.device.map_or_else(|| held.units.to_string(), |device| device.to_string());
+        format!("{}:{}(IDX:{devices})", held.name, held.units.len())
+    };
     share.gres.iter().map(one).collect::<Vec<_>>().join(",")
 }
 

@@ -22,14 +22,16 @@ pub(super) fn pick(offer: &Offer, bounds: (u32, u32)) -> Option<Vec<Grant>> {
 
 /// A look at the sums tells most failures apart.
 pub(super) fn too_little_is_left(offer: &Offer, size: &Size, (min, _): (u32, u32)) -> bool {
-    offer.most_free_cpus() < least_cpus(size, min) || offer.emptiest(size.cpus_for(1)).next().is_none()
+    offer.most_free_cpus() < least_cpus(size, min) || offer.emptiest(size.least_cpus_for(1)).next().is_none()
 }
 
 /// With fewer CPUs than this, on whatever nodes, such a job cannot start.
 pub(crate) fn least_cpus(size: &Size, min_nodes: u32) -> u64 {
     match size.n_tasks {
-        Some(n_tasks) if !size.overcommit => u64::from(n_tasks) * u64::from(size.n_cpus_per_task()),
-        _ => u64::from(min_nodes) * u64::from(size.cpus_for(size.n_tasks_each().unwrap_or(1))),
+        Some(n_tasks) if !size.overcommit && size.spared.is_none() => {
+            u64::from(n_tasks) * u64::from(size.n_cpus_per_task())
+        }
+        _ => u64::from(min_nodes) * u64::from(size.least_cpus_for(size.n_tasks_each().unwrap_or(1))),
     }
 }
 
@@ -39,21 +41,21 @@ fn quickly(offer: &Offer, size: &Size, bounds: (u32, u32)) -> Option<Vec<(SpotId
     let with_room = |spot| offer.n_tasks_fitting(spot).map(|n_tasks| (spot, n_tasks));
     let Some(n_tasks) = size.n_tasks.filter(|n_tasks| *n_tasks > wanted) else {
         // One task, or the same number, on each.
-        let least = size.cpus_for(size.n_tasks_each().unwrap_or(1));
+        let least = size.least_cpus_for(size.n_tasks_each().unwrap_or(1));
         let chosen: Vec<_> = offer.fullest(least).filter_map(with_room).take(wanted as usize).collect();
         let fitting: u64 = chosen.iter().map(|(_, n)| u64::from(*n)).sum();
         let is_filled = fitting >= u64::from(size.n_tasks.unwrap_or(0));
         return (chosen.len() as u32 >= bounds.0 && is_filled).then_some(chosen);
     };
     if wanted == 1 {
-        let mut alone = offer.fullest(size.cpus_for(n_tasks)).filter_map(with_room);
+        let mut alone = offer.fullest(size.least_cpus_for(n_tasks)).filter_map(with_room);
         if let Some(one) = alone.find(|(_, fitting)| *fitting >= n_tasks) {
             return Some(vec![one]);
         }
     }
     let mut chosen = Vec::new();
     let mut fitting: u64 = 0;
-    for (spot, n) in offer.emptiest(size.cpus_for(1)).filter_map(with_room) {
+    for (spot, n) in offer.emptiest(size.least_cpus_for(1)).filter_map(with_room) {
         chosen.push((spot, n));
         fitting += u64::from(n);
         let is_filled = fitting >= u64::from(n_tasks);
@@ -74,7 +76,7 @@ fn carefully(offer: &Offer, size: &Size, bounds: (u32, u32)) -> Option<Vec<(Spot
         return None;
     }
     // Nodes without a free CPU need not be asked.
-    let mut spots: Vec<SpotId> = offer.fullest(size.cpus_for(1)).collect();
+    let mut spots: Vec<SpotId> = offer.fullest(size.least_cpus_for(1)).collect();
     spots.sort_unstable();
     choose(offer, &spots, bounds, |spot| offer.n_tasks_fitting(spot))
 }

@@ -68,12 +68,12 @@ fn quickly(offer: &Offer, shape: &Shape, ask: &Ask) -> Option<Vec<(SpotId, u32)>
     let each = ask.n_tasks.map_or(1, |n_tasks| n_tasks.div_ceil(ask.n_nodes.max(1)));
     let fitting = |spot: SpotId| offer.n_tasks_fitting(spot).filter(|n_tasks| *n_tasks >= each).map(|n| (spot, n));
     if ask.n_nodes == 1 && !size.wants_whole_nodes() {
-        let first = offer.fullest(size.cpus_for(each)).find_map(fitting)?;
+        let first = offer.fullest(size.least_cpus_for(each)).find_map(fitting)?;
         if !offer.spot(first.0).is_empty {
             return Some(vec![first]);
         }
     }
-    let of_each = if size.wants_whole_nodes() { Each::Whole } else { Each::Cpus(size.cpus_for(each)) };
+    let of_each = if size.wants_whole_nodes() { Each::Whole } else { Each::Cpus(size.least_cpus_for(each)) };
     let alike = offer.alike(of_each)?;
     let takes = match alike.tightest(ask.n_nodes) {
         Some(unit) => vec![(unit, ask.n_nodes)],
@@ -90,7 +90,7 @@ fn quickly(offer: &Offer, shape: &Shape, ask: &Ask) -> Option<Vec<(SpotId, u32)>
 fn carefully(offer: &Offer, shape: &Shape, ask: &Ask) -> Result<Vec<(SpotId, u32)>, Unfit> {
     let size = offer.size();
     let fitting = |spot| offer.n_tasks_fitting(spot).map(|n_tasks| (spot, n_tasks));
-    let least = size.cpus_for(size.n_tasks_each().unwrap_or(1));
+    let least = size.least_cpus_for(size.n_tasks_each().unwrap_or(1));
     let mut spots: Vec<(SpotId, u32)> = offer.fullest(least).filter_map(fitting).collect();
     spots.sort_unstable();
     spots.dedup();

@@ -185,6 +185,10 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
     } else if partitions().any(|partition| partition.exclusive_user) && spec.size.sharing != Sharing::WholeNodes {
         spec.size.sharing = Sharing::OneUser;
     }
+    spec.size.spared = spec.size.spared.filter(|_| cluster.config.jobs.may_spare);
+    if spec.size.spared.is_some() {
+        spec.size.sharing = Sharing::WholeNodes;
+    }
     ask_for_nodes_with_memory(cluster, &mut spec.size);
     spec
 }
@@ -337,7 +341,7 @@ fn lacking(cluster: &Cluster, size: &Size) -> Option<Lack> {
     if nobody(&has_sockets) {
         return Some(Lack::Sockets);
     }
-    if nobody(&|node| size.cpus_for(n_tasks) <= node.config.cpus) {
+    if nobody(&|node| size.cpus_for(n_tasks) <= size.whole_of(&node.config)) {
         return Some(Lack::Cpus);
     }
     let needs_memory = cluster.config.scheduler.tracks_memory;

@@ -176,6 +176,7 @@ fn devices_with_files_stay_as_many_as_their_files_or_are_none() {
         kind: kind.into(),
         count,
         files: files.iter().map(|file| file.to_string()).collect(),
+        ..Default::default()
     };
     let mut rules = config();
     rules.nodes[0].config.gres = vec![gpus("tesla", 2, &["/dev/a", "/dev/b"])];
