@@ -117,8 +117,9 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     let mut shares = Vec::with_capacity(start.nodes.len());
     for grant in &start.nodes {
         let shared = shareable(cluster, &cluster.nodes[&grant.node], &spec.size, start);
+        let first_kept = cluster.first_cpus_kept(&start.reservation, &grant.node);
         let node = cluster.node_mut(grant.node.as_str());
-        let mut cpus = lowest_free(node, grant.n_cpus);
+        let mut cpus = lowest_free(node, grant.n_cpus, first_kept);
         let missing = grant.n_cpus.saturating_sub(cpus.len()) as usize;
         shared.into_iter().take(missing).for_each(|cpu| cpus.insert(cpu));
         node.shares_cpus |= missing > 0;
@@ -297,9 +298,11 @@ pub(crate) fn recount(cluster: &Cluster, node: &Node) -> Used {
     used
 }
 
-fn lowest_free(node: &Node, n_cpus: u32) -> CpuSet {
+/// The first ones are kept for others, and are taken when nothing else is left.
+fn lowest_free(node: &Node, n_cpus: u32, first_kept: u32) -> CpuSet {
     let mut picked = CpuSet::default();
-    let free = node.config.job_cpus().filter(|cpu| !node.used.cpus.contains(*cpu));
-    free.take(n_cpus as usize).for_each(|cpu| picked.insert(cpu));
+    let free = || node.config.job_cpus().filter(|cpu| !node.used.cpus.contains(*cpu));
+    let open = free().filter(|cpu| *cpu >= first_kept).chain(free().filter(|cpu| *cpu < first_kept));
+    open.take(n_cpus as usize).for_each(|cpu| picked.insert(cpu));
     picked
 }
