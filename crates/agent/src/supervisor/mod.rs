@@ -7,6 +7,7 @@ mod binding;
 mod carried_out;
 mod clearing;
 mod control;
+mod debugged;
 mod delivered;
 mod environment;
 mod files;

@@ -10,8 +10,8 @@ use model::spec::ResourceLimit;
 use super::binding::Binding;
 use super::environment::Block;
 use super::identity::Identity;
-use super::notes;
 use super::task_scripts::Scripts;
+use super::{debugged, notes};
 use crate::birth;
 use crate::bounds::Held;
 use crate::cgroup::Cgroup;
@@ -50,21 +50,27 @@ pub fn start(
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
-    let has_scripts = plan.scripts.clone();
+    let scripts = plan.scripts.clone();
     let mut child = || {
         held.join();
         run(plan, identity, limits, &arguments, &environment)
     };
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
-    unsafe {
-        if !has_scripts.is_empty() {
-            return birth::start_apart(child, cgroup.map(Cgroup::directory));
+    let pid = unsafe {
+        if !scripts.is_empty() {
+            birth::start_apart(child, cgroup.map(Cgroup::directory))?
+        } else {
+            match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
+                Some(pid) => pid,
+                None => birth::start(child)?,
+            }
         }
-        match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
-            Some(pid) => Ok(pid),
-            None => birth::start(child),
-        }
+    };
+    // One that stands by for its task sees to that itself.
+    if scripts.is_debugged && !scripts.stands_by() {
+        debugged::leave_standing(pid);
     }
+    Ok(pid)
 }
 
 /// In the child, whose memory is the supervisor's: nothing here may be left half-done. Returns only if the program cannot run.
@@ -116,6 +122,9 @@ fn run(
         return code;
     }
     restore_signals();
+    if plan.scripts.is_debugged {
+        debugged::ask();
+    }
     let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
     for program in &plan.programs {
         // SAFETY: both lists are ended by a null pointer and point to NUL-ended strings.

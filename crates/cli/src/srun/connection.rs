@@ -18,8 +18,9 @@ const QUEUE: usize = 8;
 /// What a node says, besides output, which goes straight to the writer.
 #[derive(Debug)]
 pub enum News {
+    /// Ranks and process ids.
     Started {
-        n_tasks: usize,
+        tasks: Vec<(u32, u32)>,
     },
     Ended {
         rank: u32,
@@ -180,7 +181,7 @@ impl Connection {
                 let _ = self.output.send(Piece { rank, stream, data }).await;
                 false
             }
-            FromStep::Started { tasks } => self.tell(News::Started { n_tasks: tasks.len() }),
+            FromStep::Started { tasks } => self.tell(News::Started { tasks }),
             FromStep::TaskExited { rank, exit } => self.tell(News::Ended { rank, exit }),
             FromStep::Fence { sequence, entries } => self.tell(News::Fence { sequence, entries }),
             FromStep::Gather { group, n_nodes, sequence, data } => {
