@@ -139,7 +139,7 @@ pub async fn requeue(
             (Some(array), Some(task)) => format!("{array}_{task}"),
             _ => job.id.to_string(),
         };
-        targets = runs.map(|job| named(job)).collect();
+        targets = runs.map(named).collect();
     }
     let mut lines = Vec::new();
     for target in targets {
