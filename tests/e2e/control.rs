@@ -43,14 +43,63 @@ fn requeues_may_be_special_or_only_of_what_runs() {
     assert!(cluster.run(&format!("scontrol requeuehold State=Nonsense {job}")).err.contains("SpecialExit"));
     cluster.ok(&format!("scontrol release {job}"));
     cluster.wait_state(&job, "COMPLETED");
+    // The last task to start has the number of the whole array, and is still one of many.
     let array = cluster
-        .sbatch("-a 1-2 --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || { echo $SLURM_RESTART_COUNT >> runs; sleep 100; }'");
+        .sbatch("-a 1-3 --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || { echo $SLURM_RESTART_COUNT >> runs; sleep 100; }'");
     cluster.wait_state(&format!("{array}_1"), "COMPLETED");
-    cluster.wait_until("cat runs", |said| said.out.lines().count() == 1);
-    cluster.ok(&format!("scontrol requeue incomplete {array}"));
     cluster.wait_until("cat runs", |said| said.out.lines().count() == 2);
+    cluster.ok(&format!("scontrol requeue incomplete {array}"));
+    cluster.wait_until("cat runs", |said| said.out.lines().count() == 4);
+    assert_eq!(cluster.ok(&format!("squeue -h -t all -j {array}_1 -o %T")), "COMPLETED");
     assert_eq!(cluster.ok(&format!("sacct -nXP -j {array}_1 -o state")), "COMPLETED");
     cluster.ok(&format!("scancel {array}"));
+}
+
+#[test]
+fn signals_reach_what_the_tasks_have_started_or_only_the_tasks() {
+    const PROGRAM: &str = "trap 'echo task >> heard; exit' USR1\n\
+        bash -c 'trap \"echo child >> heard; exit\" USR1; touch ready; while :; do sleep 0.05; done' &\n\
+        while :; do sleep 0.05; done\n";
+    for (setting, heard) in [("", "child task"), ("[agent]\nsignal_tasks_only = true\n", "task")] {
+        let nodes = "[[nodes]]\nnames = 'n1'\ncpus = 2\n[[partitions]]\nname = 'main'\nnodes = 'n1'\n";
+        let cluster = Cluster::configured(&format!("{setting}{nodes}"));
+        cluster.ok("true");
+        std::fs::write(cluster.dir.join("work/program"), PROGRAM).unwrap();
+        let job = cluster.sbatch("--wrap 'srun bash program'");
+        cluster.wait_for("ls ready", "ready");
+        cluster.ok(&format!("scancel -s USR1 {job}"));
+        cluster.wait_state(&job, "COMPLETED");
+        assert_eq!(cluster.ok("sort heard | tr '\\n' ' '").trim(), heard, "{setting}");
+    }
+}
+
+#[test]
+fn a_signal_to_a_script_and_all_of_its_own_is_heard_once() {
+    let cluster = Cluster::up("--nodes 1 --cpus 2");
+    cluster.ok("true");
+    let step = "trap 'echo step >> heard' USR1; touch ready; until [ -e enough ]; do sleep 0.05; done";
+    std::fs::write(cluster.dir.join("work/step"), step).unwrap();
+    let job = cluster.sbatch("--wrap 'trap \"echo script >> heard\" USR1; srun bash step & wait; wait; wait'");
+    cluster.wait_for("ls ready", "ready");
+    cluster.ok(&format!("scancel --full -s USR1 {job}"));
+    cluster.wait_until("cat heard", |said| said.out.contains("script") && said.out.contains("step"));
+    // Signals of the same number that wait are one: a second is seen when the first has been answered.
+    cluster.ok("sleep 0.5; touch enough");
+    cluster.wait_state(&job, "COMPLETED");
+    assert_eq!(cluster.ok("sort heard | tr '\\n' ' '").trim(), "script step");
+}
+
+#[test]
+fn jobs_outside_leave_the_first_cores_to_their_reservation() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    let create = "scontrol create reservation reservationname=first starttime=now duration=10 users=$(id -un) nodes=n1";
+    cluster.ok(&format!("{create} corecnt=2 flags=first_cores"));
+    let cpus = |options: &str| {
+        let job = cluster.sbatch(&format!("-n1 {options} --wrap 'sleep 100'"));
+        cluster.wait_state(&job, "RUNNING");
+        cluster.ok(&format!("scontrol show -d job {job} | grep -o 'CPU_IDs=[^ ]*'"))
+    };
+    assert_eq!(["", "--reservation=first", ""].map(cpus), ["CPU_IDs=2", "CPU_IDs=0", "CPU_IDs=3"]);
 }
 
 #[test]

@@ -137,6 +137,7 @@ fn without_a_program_no_node_is_started_anew() {
     let began = std::time::Instant::now();
     cluster.wait_state(&job, "NODE_FAIL");
     assert!(began.elapsed().as_secs() < 30, "node_timeout is 2 s");
+    cluster.wait_for(&format!("sacct -nP -j {job}.batch -o state"), "CANCELLED");
     assert_eq!(cluster.ok("sinfo -h -o '%T %E'"), "down* Not responding");
     unsafe { libc::kill(cluster.agent_pid("n1"), libc::SIGCONT) };
     cluster.wait_for("sinfo -h -o '%T %E'", "idle none");

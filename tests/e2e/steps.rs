@@ -3,6 +3,26 @@ use crate::cluster::{Cluster, said};
 use std::process::Stdio;
 
 #[test]
+fn tasks_stand_still_for_a_debugger_and_are_named() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    let running = cluster.shell("exec srun -n2 --debugger-test touch begun 2> told").spawn();
+    let mut running = running.expect("srun starts");
+    let told = cluster.wait_file("told", |text| text.matches("executable:").count() == 2);
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains("executable:")).collect();
+    for (rank, line) in lines.iter().enumerate() {
+        let rest = line.strip_prefix(&format!("srun: task:{rank}, host:n1, pid:")).expect("ranks in order");
+        let pid: u32 = rest.strip_suffix(", executable:touch").expect("the program as it was given").parse().unwrap();
+        cluster.wait_for(&format!("grep State: /proc/{pid}/status"), "State:\tT (stopped)");
+        let program = cluster.ok(&format!("readlink /proc/{pid}/exe"));
+        assert!(!program.contains("spur"), "it has become its program: {program}");
+    }
+    // SAFETY: a plain call on a child of ours.
+    unsafe { libc::kill(running.id() as i32, libc::SIGTERM) };
+    running.wait().unwrap();
+    assert!(cluster.run("ls begun").code != 0, "it was ended without having run");
+}
+
+#[test]
 fn srun_alone_runs_its_tasks_on_several_nodes_and_brings_their_output() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
     let out = cluster.ok("srun -N2 -n4 -l bash -c 'echo $SLURMD_NODENAME $SLURM_NTASKS' | sort");

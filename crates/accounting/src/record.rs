@@ -169,7 +169,9 @@ fn exit(job: &Job) -> model::ExitStatus {
 
 fn batch_state(job: &Job) -> JobState {
     match job.outcome {
-        Some(Outcome::Cancelled | Outcome::Timeout | Outcome::Preempted | Outcome::Deadline) => JobState::Cancelled,
+        Some(Outcome::Cancelled | Outcome::Timeout | Outcome::Preempted | Outcome::Deadline | Outcome::NodeFail) => {
+            JobState::Cancelled
+        }
         // To Slurm a step that a signal ended was cancelled, whoever sent it.
         Some(Outcome::Failed) if job.exit.signal != 0 => JobState::Cancelled,
         Some(outcome) => outcome.into(),

@@ -113,6 +113,7 @@ fn agent(text: &mut Text, config: &Config) {
     text.value("constrain_memory", agent.constrain_memory);
     text.value("constrain_cores", agent.constrain_cores);
     text.value("constrain_devices", agent.constrain_devices);
+    text.value("signal_tasks_only", agent.signal_tasks_only);
     text.value("suspend_grace", seconds(agent.suspend_grace));
     text.strings("controllers", &agent.controllers);
     text.string("tls_dir", &agent.tls_dir);

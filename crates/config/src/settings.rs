@@ -82,6 +82,7 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     section.flag("constrain_memory", &mut agent.constrain_memory);
     section.flag("constrain_cores", &mut agent.constrain_cores);
     section.flag("constrain_devices", &mut agent.constrain_devices);
+    section.flag("signal_tasks_only", &mut agent.signal_tasks_only);
     section.seconds("suspend_grace", &mut agent.suspend_grace);
     let controllers = section.read("controllers", "a list of addresses, like [\"head:6817\"]", |item| {
         item.as_array()?.iter().map(|value| value.as_str().map(str::to_string)).collect::<Option<Vec<_>>>()

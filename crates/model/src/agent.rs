@@ -242,6 +242,8 @@ record! {
         pub het: Option<Box<HetFacts>>,
         /// What its processes are held to.
         pub bounds: Bounds,
+        /// Signals but SIGKILL reach the tasks themselves and nothing that they have started.
+        pub signal_tasks_only: bool,
         /// What must have been run on the node before it.
         pub prolog: Option<Box<Hook>>,
         /// The site's programs around each task; empty: none.

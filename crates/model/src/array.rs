@@ -37,6 +37,11 @@ impl Array {
         self.limit.map_or(u32::MAX, |limit| limit.saturating_sub(self.n_live))
     }
 
+    /// Those that wait, run, or are not forgotten yet.
+    pub fn n_records(&self) -> usize {
+        self.waiting.len() + self.tasks.len()
+    }
+
     pub fn is_over(&self) -> bool {
         self.n_over >= u64::from(self.count)
     }

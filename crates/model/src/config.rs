@@ -202,6 +202,8 @@ pub struct AgentConfig {
     pub constrain_memory: bool,
     pub constrain_cores: bool,
     pub constrain_devices: bool,
+    /// Signals reach the tasks of a step, not what these have started; only SIGKILL, and the end of a job, reach everything.
+    pub signal_tasks_only: bool,
     /// Between SIGTSTP and the freeze of a suspended job.
     pub suspend_grace: Span,
     /// Controllers of other machines, `host:port`; empty: they are on this one.
@@ -454,6 +456,7 @@ impl Default for AgentConfig {
             constrain_memory: true,
             constrain_cores: false,
             constrain_devices: false,
+            signal_tasks_only: false,
             suspend_grace: Span::from_secs(2),
             controllers: Vec::new(),
             tls_dir: String::new(),

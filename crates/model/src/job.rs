@@ -231,6 +231,8 @@ pub enum Wake {
     Reservation(String),
     /// Steps have taken ports, or given them back.
     Ports,
+    /// A record of this array is gone.
+    ArrayShrunk(JobId),
 }
 
 /// More are not kept apart.

@@ -82,8 +82,8 @@ record! {
         pub n_ports: Option<u32>,
         /// How much its supervisors tell of what they do (`--slurmd-debug`).
         pub supervisor_verbosity: u32,
-        /// Each task stands still at its first instruction, for a debugger (`--debugger-test`).
-        pub starts_stopped: bool,
+        /// Its tasks stand still at the beginning, for a debugger (`--debugger-test`).
+        pub is_debugged: bool,
     }
 
     /// What was said of GPUs, in Slurm's words; for display.

@@ -127,7 +127,8 @@ pub(crate) fn record_gone(cluster: &mut Cluster, id: JobId) {
             entity.waiting.remove(&id);
         }
     }
-    if entity.waiting.is_empty() && entity.tasks.is_empty() {
+    if entity.n_records() == 0 {
         cluster.arrays.remove(&array);
     }
+    wake(cluster, Wake::ArrayShrunk(array));
 }

@@ -116,8 +116,9 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
     let mut shares = Vec::with_capacity(start.nodes.len());
     for grant in &start.nodes {
         let shared = shareable(cluster, &cluster.nodes[&grant.node], &spec.size, start);
+        let first_kept = cluster.first_cpus_kept(&start.reservation, &grant.node);
         let node = cluster.node_mut(grant.node.as_str());
-        let mut cpus = lowest_free(node, &spec.size, grant.n_cpus);
+        let mut cpus = lowest_free(node, &spec.size, grant.n_cpus, first_kept);
         let missing = grant.n_cpus.saturating_sub(cpus.len()) as usize;
         shared.into_iter().take(missing).for_each(|cpu| cpus.insert(cpu));
         node.shares_cpus |= missing > 0;
@@ -297,10 +298,13 @@ pub(crate) fn recount(cluster: &Cluster, node: &Node) -> Used {
     used
 }
 
-fn lowest_free(node: &Node, size: &Size, n_cpus: u32) -> CpuSet {
-    let is_free = |cpu: &u32| !node.used.cpus.contains(*cpu);
-    match size.spared {
-        None => node.config.job_cpus().filter(is_free).take(n_cpus as usize).collect(),
-        spared => node.config.job_cpus_beside(spared).iter().filter(is_free).take(n_cpus as usize).collect(),
-    }
+/// The first ones may be kept for others, and are taken when nothing else is left.
+fn lowest_free(node: &Node, size: &Size, n_cpus: u32, first_kept: u32) -> CpuSet {
+    let all: CpuSet = match size.spared {
+        None => node.config.job_cpus().collect(),
+        spared => node.config.job_cpus_beside(spared),
+    };
+    let free = || all.iter().filter(|cpu| !node.used.cpus.contains(*cpu));
+    let open = free().filter(|cpu| *cpu >= first_kept).chain(free().filter(|cpu| *cpu < first_kept));
+    open.take(n_cpus as usize).collect()
 }

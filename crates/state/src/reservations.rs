@@ -60,6 +60,12 @@ impl Cluster {
         })
     }
 
+    /// So many of the node's first CPUs belong to reservations (FIRST_CORES) that a job in `own` is not in.
+    pub(crate) fn first_cpus_kept(&self, own: &str, node: &NodeName) -> u32 {
+        let others = self.reservations.values().filter(|one| one.has(Flag::FirstCores) && one.name != own);
+        others.filter_map(|one| one.cpus.get(node)).copied().max().unwrap_or(0)
+    }
+
     /// CPUs of the node that jobs of that reservation hold.
     pub fn cpus_used_in(&self, reservation: &str, node: &NodeName) -> u32 {
         let Some(node) = self.nodes.get(node) else { return 0 };

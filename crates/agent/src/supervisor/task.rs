@@ -10,9 +10,8 @@ use model::spec::ResourceLimit;
 use super::binding::{Binding, CANNOT_BIND};
 use super::environment::Block;
 use super::identity::Identity;
-use super::notes;
-use super::stopped;
 use super::task_scripts::Scripts;
+use super::{debugged, notes};
 use crate::birth;
 use crate::bounds::Held;
 use crate::cgroup::Cgroup;
@@ -37,8 +36,6 @@ pub struct Plan {
     /// What it says of its GPUs before it begins; empty for nothing.
     pub gpu_note: String,
     pub scripts: Scripts,
-    /// It stands still when its program has been loaded.
-    pub is_stopped: bool,
     /// Kept open for the program, under the same number.
     pub line: Option<OwnedFd>,
 }
@@ -53,24 +50,27 @@ pub fn start(
 ) -> io::Result<i32> {
     let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
-    let (has_scripts, is_stopped) = (plan.scripts.clone(), plan.is_stopped);
+    let scripts = plan.scripts.clone();
     let mut child = || {
         held.join();
         run(plan, identity, limits, &arguments, &environment)
     };
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
-    unsafe {
-        if is_stopped && has_scripts.is_empty() {
-            return birth::start_apart(child, cgroup.map(Cgroup::directory)).inspect(|pid| stopped::leave(*pid));
+    let pid = unsafe {
+        if !scripts.is_empty() {
+            birth::start_apart(child, cgroup.map(Cgroup::directory))?
+        } else {
+            match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
+                Some(pid) => pid,
+                None => birth::start(child)?,
+            }
         }
-        if !has_scripts.is_empty() {
-            return birth::start_apart(child, cgroup.map(Cgroup::directory));
-        }
-        match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
-            Some(pid) => Ok(pid),
-            None => birth::start(child),
-        }
+    };
+    // One that stands by for its task sees to that itself.
+    if scripts.is_debugged && !scripts.stands_by() {
+        debugged::leave_standing(pid);
     }
+    Ok(pid)
 }
 
 /// In the child, whose memory is the supervisor's: nothing here may be left half-done. Returns only if the program cannot run.
@@ -126,11 +126,8 @@ fn run(
         return code;
     }
     restore_signals();
-    match (plan.is_stopped, plan.scripts.is_empty()) {
-        (false, _) => (),
-        (true, true) => stopped::ask(),
-        // Between it and the supervisor stands whoever runs its scripts.
-        (true, false) => stopped::stop(),
+    if plan.scripts.is_debugged {
+        debugged::ask();
     }
     let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
     for program in &plan.programs {

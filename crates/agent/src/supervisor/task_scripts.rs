@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use model::StepSpec;
 use model::agent::Launch;
 
-use super::notes;
 use super::task::{restore_signals, say};
+use super::{debugged, notes};
 use crate::sys;
 
 /// In the order in which they run.
@@ -17,6 +17,8 @@ pub struct Scripts {
     before: Vec<CString>,
     /// With the time that each may take.
     after: Vec<(CString, Option<i32>)>,
+    /// The task itself stands still when it begins.
+    pub is_debugged: bool,
 }
 
 /// As Slurm: a user's epilog has five seconds, the site's as long as it wants.
@@ -34,6 +36,7 @@ impl Scripts {
         Scripts {
             before: some([&launch.task_prolog, &spec.task_prolog]),
             after: after.filter(|(name, _)| !name.is_empty()).collect(),
+            is_debugged: spec.is_debugged,
         }
     }
 
@@ -76,9 +79,14 @@ impl Scripts {
         Ok(changed)
     }
 
+    /// Something is to run afterwards.
+    pub fn stands_by(&self) -> bool {
+        !self.after.is_empty()
+    }
+
     /// Where something is to run afterwards, this process stays and the task is its child: in the parent, the end of it all.
     pub fn stand_by(&self, environment: &[*const libc::c_char]) -> Option<i32> {
-        if self.after.is_empty() {
+        if !self.stands_by() {
             return None;
         }
         // SAFETY: plain calls in a process with one thread.
@@ -92,6 +100,9 @@ impl Scripts {
                 libc::signal(signal, libc::SIG_IGN);
             }
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            if self.is_debugged {
+                debugged::leave_standing(task);
+            }
             let mut status = 0;
             while libc::waitpid(task, &mut status, 0) < 0
                 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)

@@ -590,9 +590,11 @@ impl Watch<'_> {
             self.say_end(KillNote::Cancelled);
             self.end_unborn(signal);
         }
+        let launch = &self.start.launch;
+        let tasks_only = launch.signal_tasks_only && launch.step != StepId::Batch && signal != libc::SIGKILL;
         match whom {
-            Whom::Everyone => self.charge.signal(signal),
-            Whom::Leaders => {
+            Whom::Everyone if !tasks_only => self.charge.signal(signal),
+            Whom::Everyone | Whom::Leaders => {
                 let living = self.tasks.iter().filter(|task| task.exit.is_none());
                 living.for_each(|task| sys::kill(task.pid, signal));
             }
@@ -609,6 +611,8 @@ impl Watch<'_> {
 
     fn kill(&mut self, kill_wait: Span, note: KillNote) {
         self.end_unborn(libc::SIGKILL);
+        // What stands still for a debugger is not made to run in order to end.
+        let kill_wait = if self.is_debugged() { Span::default() } else { kill_wait };
         if self.phase != Phase::Running {
             return;
         }
@@ -629,6 +633,10 @@ impl Watch<'_> {
 
     fn answer(&mut self, numbers: Vec<u64>) {
         numbers.into_iter().for_each(|number| self.control.send(&FromSupervisor::Done { number }));
+    }
+
+    fn is_debugged(&self) -> bool {
+        self.start.launch.step_spec.as_ref().is_some_and(|spec| spec.is_debugged)
     }
 
     /// `--slurmd-debug`

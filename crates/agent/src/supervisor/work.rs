@@ -98,7 +98,6 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, NotStar
         binding: None,
         gpu_note: String::new(),
         scripts: Scripts::default(),
-        is_stopped: false,
         line: None,
     };
     Ok(Prepared { rank: 0, plan, input: None, output: None, errors: None, is_terminal: false })
@@ -175,7 +174,6 @@ fn prepare_task(
         binding: Binding::of(start, spec, local_id),
         gpu_note: if spec.tells_gpus { gpu_environment::gpu_note(start, local_id) } else { String::new() },
         scripts: Scripts::new(&start.launch, spec),
-        is_stopped: spec.starts_stopped,
         line: None,
     };
     Ok(Prepared {

@@ -134,7 +134,12 @@ pub async fn requeue(
         let filter = JobFilter { jobs: vec![named], ..JobFilter::default() };
         let page = controller.all_jobs(&filter).await?;
         let runs = page.jobs.iter().filter(|job| !job.is_over() && job.phase != model::Phase::Pending);
-        targets = runs.map(|job| job.id.to_string()).collect();
+        // One of the tasks has the number of the whole array.
+        let named = |job: &model::Job| match (job.array_id(), job.array_task()) {
+            (Some(array), Some(task)) => format!("{array}_{task}"),
+            _ => job.id.to_string(),
+        };
+        targets = runs.map(named).collect();
     }
     let mut lines = Vec::new();
     for target in targets {

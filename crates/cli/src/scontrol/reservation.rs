@@ -46,11 +46,21 @@ pub fn create(words: &[String], now: &Now) -> Result<Said, Lines> {
     }
     let has_partition = has(fields, |field| matches!(field, Field::Partition(_)));
     let has_what = has(fields, |field| {
-        matches!(field, Field::Nodes(_) | Field::NodeCount(_) | Field::Licenses(_) | Field::BurstBuffer(_))
+        matches!(
+            field,
+            Field::Nodes(_) | Field::NodeCount(_) | Field::CoreCounts(_) | Field::Licenses(_) | Field::BurstBuffer(_)
+        )
     });
     let names_all = has(fields, |field| matches!(field, Field::Nodes(NodesChange::All)));
     if !has_what && !has_partition {
         return fail("CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.");
+    }
+    let is_flag = |field: &Field| match field {
+        Field::Flags(flags) | Field::AddFlags(flags) => flags.contains(&Flag::PartNodes),
+        _ => false,
+    };
+    if has(fields, is_flag) && !(has_partition && names_all) {
+        return fail("PART_NODES flag requires specifying a Partition and ALL nodes.");
     }
     // Nothing said but a partition: all of it.
     if has_partition && (names_all || !has_what) {
@@ -280,9 +290,6 @@ fn flags(fields: &mut Vec<Field>, value: &str, relation: Relation) -> Result<(),
             }
             fields.push(Field::PurgeAfter(Span::from_secs(span)));
         }
-        if unsupported(flag) {
-            return Err(format!("Flag {} is not supported.", flag.word()));
-        }
         if takes_away { unset.push(flag) } else { set.push(flag) }
     }
     match relation {
@@ -297,11 +304,6 @@ fn flags(fields: &mut Vec<Field>, value: &str, relation: Relation) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// What would be without effect here is refused by name.
-fn unsupported(flag: Flag) -> bool {
-    matches!(flag, Flag::FirstCores)
 }
 
 /// `TRES=node=2,license/a=3`

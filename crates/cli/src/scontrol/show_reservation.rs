@@ -1,6 +1,7 @@
 //! `scontrol show reservation` and `show licenses`.
 use model::request::{LicenseView, NodeView};
-use model::{Reservation, Timestamp, duration, hostlist, license};
+use model::reservation::Flag;
+use model::{CpuSet, NodeName, Reservation, Timestamp, duration, hostlist, license};
 
 use crate::zone::Clock;
 
@@ -47,6 +48,9 @@ fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: St
             or_null(&reservation.partition),
             reservation.flags_text(),
         ),
+    ];
+    lines.extend(core_lines(reservation, nodes));
+    lines.extend([
         format!("TRES={}", or_null(&tres)),
         format!(
             "Users={} Groups={} Accounts={} Licenses={} State={} BurstBuffer={} Watts=n/a",
@@ -58,11 +62,26 @@ fn write(reservation: &Reservation, nodes: &[NodeView], clock: &Clock, style: St
             or_null(&reservation.burst_buffer),
         ),
         format!("MaxStartDelay={delay}"),
-    ];
+    ]);
     if !reservation.comment.is_empty() {
         lines.push(format!("Comment={}", reservation.comment));
     }
     close(style, &lines, out);
+}
+
+/// Which cores of each node it keeps, where that is said (FIRST_CORES).
+fn core_lines(reservation: &Reservation, nodes: &[NodeView]) -> Vec<String> {
+    if !reservation.has(Flag::FirstCores) {
+        return Vec::new();
+    }
+    let threads = |name: &NodeName| {
+        nodes.iter().find(|view| view.node.name == *name).map_or(1, |view| view.node.config.n_threads_per_core())
+    };
+    let cores = |(name, n_cpus): (&NodeName, &u32)| {
+        let ids: CpuSet = (0..n_cpus / threads(name)).collect();
+        format!("  NodeName={name} CoreIDs={ids}")
+    };
+    reservation.cpus.iter().map(cores).collect()
 }
 
 /// The same for programs; whoever is not there is no reason to fail.

@@ -187,7 +187,7 @@ fn build_part(
         cpu_freq: request.step.cpu_freq.clone(),
         n_ports: request.step.n_ports,
         supervisor_verbosity: request.step.supervisor_verbosity,
-        starts_stopped: request.step.starts_stopped,
+        is_debugged: request.step.is_debugged,
     };
     let has_own_size = ["ntasks", "nodes", "ntasks-per-node"].iter().any(|name| request.is_argument(name));
     let place = match request.step.job {

@@ -49,6 +49,9 @@ pub struct Session<'a> {
     /// One for each group of tasks that has met (`--mpi=pmix`).
     meetings: BTreeMap<String, Fence<u8>>,
     tasks: Tasks,
+    /// Node and process id of each task, by rank; kept for a debugger only.
+    places: BTreeMap<u32, (String, u32)>,
+    has_told_debugger: bool,
     news: mpsc::UnboundedReceiver<(usize, News)>,
     written: oneshot::Receiver<()>,
     broken: Option<oneshot::Receiver<()>>,
@@ -152,6 +155,8 @@ impl<'a> Session<'a> {
             tasks: Tasks::new(step.n_tasks).brief(is_set("SLURM_SRUN_REDUCE_TASK_EXIT_MSG")),
             fence: Fence::new(step.shares.len()),
             meetings: BTreeMap::new(),
+            places: BTreeMap::new(),
+            has_told_debugger: false,
             step,
             nodes,
             news,
@@ -235,23 +240,15 @@ impl<'a> Session<'a> {
         self.is_recorded = is_over(self.plan, job, step);
     }
 
-    /// Where a debugger finds the tasks of a node.
-    fn tell_tasks(&self, node: &str, tasks: &[(u32, u32)]) {
-        for (rank, pid) in tasks {
-            let command = self.plan.step.command(*rank).unwrap_or_default();
-            let program = command.first().map_or("", String::as_str);
-            eprintln!("srun: task:{rank}, host:{node}, pid:{pid}, executable:{program}");
-        }
-    }
-
     async fn hear(&mut self, node: usize, news: News) {
         match news {
             News::Started { tasks } => {
-                let (name, n_tasks) = (&self.nodes[node].name, tasks.len());
-                if self.plan.step.starts_stopped {
-                    self.tell_tasks(name, &tasks);
-                }
+                let name = &self.nodes[node].name;
+                let n_tasks = tasks.len();
                 self.debug(&format!("launch/slurm: _task_start: Node {name}, {n_tasks} tasks started"));
+                if self.step.spec.is_debugged {
+                    self.tell_debugger(node, &tasks);
+                }
             }
             News::Ended { rank, exit } => {
                 let name = self.nodes[node].name.clone();
@@ -493,6 +490,20 @@ impl<'a> Session<'a> {
         match code {
             0 if self.has_failed || !self.tasks.all_ended() => known.max(1),
             code => code,
+        }
+    }
+
+    /// Where each task is, once all have begun (`--debugger-test`).
+    fn tell_debugger(&mut self, node: usize, tasks: &[(u32, u32)]) {
+        let name = &self.nodes[node].name;
+        self.places.extend(tasks.iter().map(|(rank, pid)| (*rank, (name.clone(), *pid))));
+        if self.places.len() as u32 != self.step.n_tasks || std::mem::replace(&mut self.has_told_debugger, true) {
+            return;
+        }
+        for (rank, (host, pid)) in &self.places {
+            let command = self.step.spec.command(*rank).unwrap_or_default();
+            let program = command.first().map(String::as_str).unwrap_or_default();
+            eprintln!("srun: task:{rank}, host:{host}, pid:{pid}, executable:{program}");
         }
     }
 

@@ -4,7 +4,7 @@
 use model::TaskSet;
 
 use super::request::{Request, Source};
-use super::{Caller, Problem, Program, directives, read};
+use super::{Caller, Problem, Program, directives, foreign, read};
 use crate::getopt::Parsed;
 
 const SEPARATOR: &str = ":";
@@ -64,15 +64,35 @@ pub fn requests(
     caller: &Caller,
     script: Option<(&str, &str)>,
 ) -> Result<Vec<Request>, Problem> {
-    let script = match script {
+    let mut directives = match script {
         Some((name, text)) => directives::sections(name, text)?
             .iter()
             .map(|words| read::directives(program, words))
             .collect::<Result<Vec<Parsed>, Problem>>()?,
         None => Vec::new(),
     };
-    let n_components = sections.len().max(script.len());
-    (0..n_components).map(|index| request(program, sections, caller, &script, index)).collect()
+    let mut umask = None;
+    if let Some((name, text)) = script
+        && !ignores_pbs(&directives, sections, caller)
+    {
+        let foreign = foreign::read(name, text)?;
+        // They go before what the script says to sbatch.
+        directives[0].options.extend(read::directives(program, &foreign.words)?.options);
+        umask = foreign.umask;
+    }
+    let n_components = sections.len().max(directives.len());
+    let mut requests: Vec<Request> = (0..n_components)
+        .map(|index| request(program, sections, caller, &directives, index))
+        .collect::<Result<_, Problem>>()?;
+    requests.iter_mut().for_each(|request| request.umask = umask);
+    Ok(requests)
+}
+
+/// `--ignore-pbs`, wherever it stands; of the variable's values only those that mean yes.
+fn ignores_pbs(directives: &[Parsed], sections: &[Parsed], caller: &Caller) -> bool {
+    let is_yes = |value: &str| ["", "1", "yes", "true"].contains(&value.to_ascii_lowercase().as_str());
+    directives.iter().chain(sections).any(|parsed| parsed.has("ignore-pbs"))
+        || caller.variable("SBATCH_IGNORE_PBS").is_some_and(is_yes)
 }
 
 /// The request of the component with this number.

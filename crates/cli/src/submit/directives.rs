@@ -8,25 +8,32 @@ const SEPARATORS: [&str; 2] = ["hetjob", "packjob"];
 /// The words of all directives of a script, component by component. `name` is the script's, for messages.
 pub fn sections(name: &str, script: &str) -> Result<Vec<Vec<String>>, Problem> {
     let mut sections = vec![Vec::new()];
-    for (index, line) in script.lines().enumerate() {
-        let bare = line.trim();
-        if !bare.is_empty() && !bare.starts_with('#') {
-            break;
-        }
-        let Some(options) = line.strip_prefix(MAGIC) else { continue };
-        if options.starts_with(|next: char| !next.is_whitespace()) {
-            continue;
-        }
-        let mut words = Vec::new();
-        split(options, &mut words).map_err(|(quote, rest)| {
-            Problem::fatal(format!("{name}: line {}: Unmatched `{quote}` in [{rest}]", index + 1))
-        })?;
+    for (number, line) in comments(script) {
+        let Some(mut words) = words(name, number, line, MAGIC)? else { continue };
         match &words[..] {
             [only] if SEPARATORS.contains(&only.as_str()) => sections.push(Vec::new()),
             _ => sections.last_mut().expect("there is always one").append(&mut words),
         }
     }
     Ok(sections)
+}
+
+/// The lines before a script's first command, with their numbers.
+pub fn comments(script: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_command = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    script.lines().enumerate().take_while(move |(_, line)| !is_command(line)).map(|(index, line)| (index + 1, line))
+}
+
+/// What follows the magic word on this line; none if it does not begin with it.
+pub fn words(name: &str, number: usize, line: &str, magic: &str) -> Result<Option<Vec<String>>, Problem> {
+    let Some(options) = line.strip_prefix(magic) else { return Ok(None) };
+    if options.starts_with(|next: char| !next.is_whitespace()) {
+        return Ok(None);
+    }
+    let mut words = Vec::new();
+    split(options, &mut words)
+        .map_err(|(quote, rest)| Problem::fatal(format!("{name}: line {number}: Unmatched `{quote}` in [{rest}]")))?;
+    Ok(Some(words))
 }
 
 /// The script separates components in the way of older releases.

@@ -4,7 +4,7 @@ use model::gres::GresRequest;
 use model::spec::{Memory, Size, TresWords};
 use model::step::AskedWords;
 
-use super::request::Gpus;
+use super::request::{Gpus, Source};
 use super::{Problem, Request};
 
 /// Settles how many devices each node, each task, or the job in all is to have.
@@ -18,6 +18,7 @@ pub fn settle(size: &mut Size, request: &Request) -> Result<(), Problem> {
     };
     units.extend(gpus.per_node.iter().flatten().filter(|unit| !is_said(unit)).cloned());
     if let Some(n_tasks_each) = gpus.n_tasks_each {
+        check_tasks_are_said_once(request)?;
         settle_tasks_per_gpu(size, gpus, n_tasks_each, &mut units)?;
     }
     let said = Said::of(gpus, &units);
@@ -247,6 +248,21 @@ fn quotient(whole: u32, part: u32) -> Option<u32> {
 
 fn count(units: &[GresRequest]) -> u32 {
     units.iter().filter(|unit| unit.name == "gpu").map(|unit| unit.count).sum()
+}
+
+/// Whoever counts the tasks of a GPU leaves those of nodes, and the GPUs of tasks and sockets, uncounted.
+fn check_tasks_are_said_once(request: &Request) -> Result<(), Problem> {
+    for name in ["ntasks-per-node", "gpus-per-task", "gpus-per-socket"] {
+        let Some(given) = request.given.get(name) else { continue };
+        let said = match given.source {
+            Source::Environment => format!("SLURM_{}", name.replace('-', "_").to_uppercase()),
+            Source::Script | Source::Arguments => format!("--{name}"),
+        };
+        return Err(Problem::fatal(format!(
+            "{said} is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
+        )));
+    }
+    Ok(())
 }
 
 /// `--ntasks-per-gpu`: from GPUs to tasks, or from tasks to GPUs.

@@ -9,6 +9,7 @@ pub mod caller;
 pub mod components;
 pub mod directives;
 pub mod export;
+mod foreign;
 pub mod gpus;
 pub mod help;
 pub mod limits;

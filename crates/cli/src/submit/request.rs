@@ -23,6 +23,8 @@ pub struct Request {
     pub hinted_threads: Option<u32>,
     /// Of each socket a node must have at least so many.
     pub hinted_cores: Option<u32>,
+    /// Of the job's files; none: the caller's.
+    pub umask: Option<u32>,
     /// `--export`, as written.
     pub export: Option<String>,
     pub export_file: Option<String>,
@@ -137,10 +139,10 @@ pub struct StepRequest {
     pub cpu_freq: CpuFrequency,
     /// `--resv-ports`
     pub n_ports: Option<u32>,
+    /// `--debugger-test`
+    pub is_debugged: bool,
     /// `--slurmd-debug`
     pub supervisor_verbosity: u32,
-    /// `--debugger-test`
-    pub starts_stopped: bool,
 }
 
 /// The program is brought to the nodes first (`--bcast`).

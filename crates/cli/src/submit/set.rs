@@ -193,7 +193,7 @@ pub fn hold(request: &mut Request, _: &Argument) -> Done {
     Ok(())
 }
 
-/// They are never read here, so there is nothing to change.
+/// Whether such lines are read is decided before the options are (`components`).
 pub fn ignore_pbs(_: &mut Request, _: &Argument) -> Done {
     Ok(())
 }

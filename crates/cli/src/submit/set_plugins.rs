@@ -74,12 +74,6 @@ pub fn slurmd_debug(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
-/// Tasks stand still for a debugger, and srun says where they are.
-pub fn debugger_test(request: &mut Request, _: &Argument) -> Done {
-    request.step.starts_stopped = true;
-    Ok(())
-}
-
 /// `--resv-ports[=COUNT]`; without a number as many as MPI needs.
 pub fn resv_ports(request: &mut Request, given: &Argument) -> Done {
     request.step.n_ports = match given.value {

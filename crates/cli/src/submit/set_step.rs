@@ -16,10 +16,13 @@ pub fn cpu_bind(request: &mut Request, given: &Argument) -> Done {
     let mut rest = text.as_str();
     while !rest.is_empty() {
         if let Some((kind, list)) = rest.split_once(':').filter(|(kind, _)| !kind.contains(',')) {
-            request.step.cpu_bind = CpuBind::Map(cpu_map(kind, list).ok_or_else(|| match kind {
-                "map_ldom" | "mask_ldom" => unsupported(),
-                _ => given.invalid(),
-            })?);
+            // Digits are told as they were written.
+            let list = &given.text()[text.len() - list.len()..];
+            request.step.cpu_bind = match kind {
+                "map_cpu" | "mask_cpu" => CpuBind::Map(cpu_map(kind, list)?),
+                "map_ldom" | "mask_ldom" => return Err(unsupported()),
+                _ => return Err(unknown_binding(given)),
+            };
             return Ok(());
         }
         let (word, after) = rest.split_once(',').unwrap_or((rest, ""));
@@ -41,30 +44,60 @@ pub fn cpu_bind(request: &mut Request, given: &Argument) -> Done {
 }
 
 fn unknown_binding(given: &Argument) -> Problem {
-    let mut problem = Problem::error(format!("unrecognized --cpu-bind argument \"{}\"", given.text()));
+    binding_problem(format!("unrecognized --cpu-bind argument \"{}\"", given.text()))
+}
+
+fn binding_problem(why: String) -> Problem {
+    let mut problem = Problem::error(why);
     problem.lines.push(Line::Fatal("Failed to parse --cpu-bind= values.".to_string()));
     problem
 }
 
 /// `map_cpu:0,1` and `mask_cpu:0x3,0xC`; `*2` repeats one.
-fn cpu_map(kind: &str, list: &str) -> Option<Vec<CpuSet>> {
+fn cpu_map(kind: &str, list: &str) -> Result<Vec<CpuSet>, Problem> {
+    if list.is_empty() {
+        return Err(binding_problem(format!("missing list for \"--cpu-bind={kind}:<list>\"")));
+    }
     let mut sets = Vec::new();
     for item in list.split(',') {
         let (value, times) = item.split_once('*').unwrap_or((item, "1"));
-        let set = match (kind, value.strip_prefix("0x")) {
-            ("map_cpu", Some(hexadecimal)) => [u32::from_str_radix(hexadecimal, 16).ok()?].into_iter().collect(),
-            ("map_cpu", None) => [value.parse().ok()?].into_iter().collect(),
-            ("mask_cpu", _) => CpuSet::parse_mask(value)?,
-            _ => return None,
+        let set = match kind {
+            "map_cpu" => value.parse().ok().map(|cpu: u32| [cpu].into_iter().collect()),
+            "map_gpu" => number(value).map(|gpu| [gpu].into_iter().collect()),
+            _ => CpuSet::parse_mask(&value.to_ascii_lowercase()),
         };
-        let times: usize = times.parse().ok().filter(|times| (1..=65_536).contains(times))?;
+        let times: Option<usize> = times.parse().ok().filter(|times| (1..=65_536).contains(times));
+        let (Some(set), Some(times)) = (set, times) else { return Err(bad_number(kind, value)) };
         sets.extend(std::iter::repeat_n(set, times));
     }
-    Some(sets)
+    Ok(sets)
+}
+
+/// Decimal, or hexadecimal after `0x`.
+fn number(value: &str) -> Option<u32> {
+    match value.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    }
+}
+
+/// Names the first character that is no digit of its kind.
+fn bad_number(kind: &str, value: &str) -> Problem {
+    let (digits, radix) = match kind {
+        "mask_cpu" => (value.trim_start_matches("0x").trim_start_matches("0X"), 16),
+        _ => (value, 10),
+    };
+    let bad = digits.chars().find(|letter| !letter.is_digit(radix)).map(String::from).unwrap_or_default();
+    binding_problem(format!("Failed to validate number: {digits}, the offending character is {bad}"))
 }
 
 pub fn multi_prog(request: &mut Request, _: &Argument) -> Done {
     request.step.has_programs = true;
+    Ok(())
+}
+
+pub fn debugger_test(request: &mut Request, _: &Argument) -> Done {
+    request.step.is_debugged = true;
     Ok(())
 }
 
@@ -104,8 +137,8 @@ pub fn gpu_bind(request: &mut Request, given: &Argument) -> Done {
         "per_task" => GpuBind::PerTask(count()?),
         "single" if list.is_empty() => GpuBind::Single(1),
         "single" => GpuBind::Single(count()?),
-        "map_gpu" => GpuBind::Map(cpu_map("map_cpu", list).ok_or_else(refuse)?),
-        "mask_gpu" => GpuBind::Map(cpu_map("mask_cpu", list).ok_or_else(refuse)?),
+        "map_gpu" => GpuBind::Map(cpu_map("map_gpu", list).map_err(|_| refuse())?),
+        "mask_gpu" => GpuBind::Map(cpu_map("mask_gpu", list).map_err(|_| refuse())?),
         _ => return Err(refuse()),
     });
     request.step.tells_gpus = text.len() < lower.len();

@@ -64,7 +64,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
         spec.work_dir = caller.work_dir.clone();
     }
     spec.limits = limits::chosen(&caller.limits, request.propagate.as_deref());
-    spec.umask = Some(umask(caller));
+    spec.umask = Some(request.umask.unwrap_or_else(|| umask(caller)));
     Ok(Finished { spec, warnings })
 }
 

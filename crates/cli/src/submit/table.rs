@@ -80,7 +80,7 @@ pub static OPTIONS: &[Opt] = options! {
     "cpus-per-gpu" None, REQUIRED, ALL, named!("CPUS_PER_GPU"), Some(set_size::cpus_per_gpu), "number of CPUs required per allocated GPU";
     "cpus-per-task" Some('c'), REQUIRED, ALL, ["", "", "SRUN_CPUS_PER_TASK"], Some(set_size::cpus_per_task), "number of cpus required per task";
     "deadline" None, REQUIRED, ALL, NO_VARIABLE, Some(set::deadline), "remove the job if no ending possible before this deadline";
-    "debugger-test" None, NONE, RUN, NO_VARIABLE, Some(set_plugins::debugger_test), "tasks stand still at their first instruction; tell where they are";
+    "debugger-test" None, NONE, RUN, NO_VARIABLE, Some(set_step::debugger_test), "have tasks stand still at their beginning, and tell their process ids";
     "delay-boot" None, REQUIRED, ALL, named!("DELAY_BOOT"), Some(set_hints::delay_boot), "accepted and shown; no node is rebooted for features";
     "dependency" Some('d'), REQUIRED, ALL, ["", "", "SLURM_DEPENDENCY"], Some(set::dependency), "defer job until condition on jobid is satisfied";
     "disable-status" Some('X'), NONE, RUN, ["", "", "SLURM_DISABLE_STATUS"], Some(set_step::disable_status), "Disable Ctrl-C status feature";
@@ -112,7 +112,7 @@ pub static OPTIONS: &[Opt] = options! {
     "het-group" None, REQUIRED, RUN, NO_VARIABLE, Some(set_step::het_group), "components of a heterogeneous job to run in";
     "hint" None, REQUIRED, ALL, named!("HINT"), Some(set_layout::hint), "use of a core's threads (compute_bound, [no]multithread)";
     "hold" Some('H'), NONE, ALL, NO_VARIABLE, Some(set::hold), "submit job in held state";
-    "ignore-pbs" None, NONE, BATCH, ["SBATCH_IGNORE_PBS", "", ""], Some(set::ignore_pbs), "#PBS lines are never read";
+    "ignore-pbs" None, NONE, BATCH, ["SBATCH_IGNORE_PBS", "", ""], Some(set::ignore_pbs), "ignore #PBS and #BSUB lines in the script";
     "immediate" Some('I'), OPTIONAL, ALLOC_RUN, ["", "SALLOC_IMMEDIATE", "SLURM_IMMEDIATE"], Some(set::immediate), "exit if resources not available in \"secs\"";
     "input" Some('i'), REQUIRED, BATCH_RUN, ["SBATCH_INPUT", "", "SLURM_STDINMODE"], Some(set::input), "file for standard input";
     "job-name" Some('J'), REQUIRED, ALL, ["SBATCH_JOB_NAME", "SALLOC_JOB_NAME", "SLURM_JOB_NAME"], Some(set::job_name), "name of job";

@@ -341,6 +341,10 @@ fn mistakes_about_cores_and_gpus_are_told_as_slurm_tells_them() {
     refused("--mem-per-gpu=100", &format!("{no_gpu}{gres}"));
     let neither = "sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification\n";
     refused("--ntasks-per-gpu=2", &format!("{neither}{gres}"));
+    for other in ["ntasks-per-node", "gpus-per-task", "gpus-per-socket"] {
+        let exclusive = "is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU";
+        refused(&format!("--ntasks-per-gpu=2 --{other}=2 -n2"), &format!("sbatch: fatal: --{other} {exclusive}\n=1"));
+    }
     refused("--export-file=/nosuch", "sbatch: error: Could not open user environment file /nosuch\n=1");
     refused("--get-user-env=x", "sbatch: error: Invalid --get-user-env specification\n=255");
     let missing = "sbatch: error: slurm_allocate_resources error opening file /nosuch, No such file or directory\n";

@@ -1,4 +1,4 @@
-//! `cgroup.conf`: what jobs are held to where `TaskPlugin` has `task/cgroup`.
+//! `cgroup.conf`: what jobs are held to where `TaskPlugin` has `task/cgroup`; whom signals reach where `ProctrackType` is `proctrack/cgroup`.
 use std::path::Path;
 
 use model::config::AgentConfig;
@@ -12,6 +12,8 @@ use crate::problem::Problems;
 pub(super) fn read(top: &Values, agent: &mut AgentConfig, folder: Option<&Path>, notes: &Notes) {
     let has_cgroup = top.text("TaskPlugin").is_some_and(|text| text.to_ascii_lowercase().contains("cgroup"));
     (agent.constrain_memory, agent.constrain_cores, agent.constrain_devices) = (has_cgroup, has_cgroup, false);
+    agent.signal_tasks_only =
+        top.text("ProctrackType").is_some_and(|text| text.to_ascii_lowercase().contains("cgroup"));
     let Some(file) = folder.map(|folder| folder.join("cgroup.conf")).filter(|file| file.exists()) else { return };
     let name = file.display().to_string();
     let text = match std::fs::read_to_string(&file) {

@@ -217,7 +217,7 @@ pub(crate) const TOP: &[Key] = &[
     honoured("PriorityWeightQOS"),
     honoured("PriorityWeightTRES"),
     honoured("PrivateData"),
-    text("ProctrackType", &[]),
+    honoured("ProctrackType"),
     honoured("Prolog"),
     honoured("PrologEpilogTimeout"),
     honoured("PrologFlags"),

@@ -5,7 +5,7 @@ use model::agent::Order;
 use model::command::{JobResult, RequestId};
 use model::node::Run;
 use model::request::{SignalRequest, SignalScope};
-use model::{Caller, Command, JobId, JobRef, NodeName, Phase, Reject, Reply};
+use model::{Caller, Command, JobId, JobRef, NodeName, Phase, Reject, Reply, StepId};
 use state::Cluster;
 use tokio::sync::oneshot;
 
@@ -108,18 +108,30 @@ fn may_signal(cluster: &Cluster, by: Caller, id: JobId, signal: u32) -> Result<(
 }
 
 fn send(cluster: &Cluster, runner: &Handle, id: JobId, asked: &Asked) -> Arrivals {
-    let SignalRequest { signal, scope, message, .. } = asked.request;
+    let SignalRequest { signal, message, .. } = asked.request;
+    let scope = heard_by(cluster, id, asked.request);
     let request = Some(asked.id);
     let answers = |node: &NodeName| cluster.node(node.as_str()).is_some_and(|node| node.answers);
     let targets = signal_targets(cluster, id).into_iter().filter(|(node, _)| answers(node));
     let send = |(node, run): (NodeName, Run)| {
         let order = match message.is_empty() {
-            true => Order::Signal { number: 0, run, signal: *signal, scope: *scope, request },
+            true => Order::Signal { number: 0, run, signal: *signal, scope, request },
             false => Order::Notify { number: 0, run, text: message.clone(), request },
         };
         (node.clone(), runner.deliver(node, order))
     };
     targets.map(send).collect()
+}
+
+/// `scancel --full` is about a script and all that it has started: its steps hear of a signal from their own `srun`, once.
+/// What stops, continues or kills goes to all, since no `srun` can pass it on.
+fn heard_by(cluster: &Cluster, id: JobId, request: &SignalRequest) -> SignalScope {
+    let is_passed_on = ![SIGSTOP, SIGCONT, SIGKILL].contains(&request.signal);
+    let has_script = cluster.job(id).is_some_and(|job| job.runs_script());
+    match request.scope {
+        SignalScope::Everything if is_passed_on && has_script => SignalScope::Step(StepId::Batch),
+        scope => scope,
+    }
 }
 
 fn label(cluster: &Cluster, id: JobId) -> JobRef {

@@ -104,6 +104,7 @@ fn of_job(cluster: &Cluster, job: &Job, node: &NodeName, places: &hooks::Places)
         ends: job.end_time(),
         is_rerun: job.restarts > 0,
         is_suspended: job.phase == Phase::Suspended || job.starts_suspended,
+        signal_tasks_only: cluster.config().agent.signal_tasks_only,
         // Without programs of its own it leaves a record all the same, for the epilog.
         prolog: site.on_nodes().then(prolog),
         task_prolog: site.task_prolog.clone(),

@@ -122,6 +122,10 @@ struct Draft {
     cores: Option<Vec<u32>>,
     /// Its nodes were named, not counted.
     names_nodes: bool,
+    /// `Nodes=ALL`
+    names_all: bool,
+    /// PART_NODES is asked for now, not kept from before.
+    asks_part_nodes: bool,
     nodes_changed: bool,
 }
 
@@ -136,6 +140,8 @@ impl Draft {
             n_nodes: None,
             cores: None,
             names_nodes: false,
+            names_all: false,
+            asks_part_nodes: false,
             nodes_changed: false,
         }
     }
@@ -163,8 +169,12 @@ impl Draft {
                 reservation.nodes = change.apply(&present, all).into_iter().collect();
                 self.names_nodes = true;
                 self.nodes_changed = true;
-                let is_all = matches!(change, NodesChange::All);
-                set_flag(reservation, Flag::AllNodes, is_all);
+                self.names_all = matches!(change, NodesChange::All);
+                set_flag(reservation, Flag::AllNodes, self.names_all);
+                // Who names nodes means no longer those of the partition.
+                if !self.names_all && !self.asks_part_nodes {
+                    set_flag(reservation, Flag::PartNodes, false);
+                }
                 set_flag(reservation, Flag::SpecNodes, true);
             }
             Field::NodeCount(count) => {
@@ -202,11 +212,15 @@ impl Draft {
                 reservation.burst_buffer = text.clone();
             }
             Field::Flags(flags) => {
+                self.asks_part_nodes |= flags.contains(&Flag::PartNodes);
                 let of_nodes = [Flag::SpecNodes, Flag::AllNodes];
                 reservation.flags.retain(|flag| of_nodes.contains(flag));
                 reservation.flags.extend(flags);
             }
-            Field::AddFlags(flags) => reservation.flags.extend(flags),
+            Field::AddFlags(flags) => {
+                self.asks_part_nodes |= flags.contains(&Flag::PartNodes);
+                reservation.flags.extend(flags);
+            }
             Field::RemoveFlags(flags) => reservation.flags.retain(|flag| !flags.contains(flag)),
             Field::PurgeAfter(span) => reservation.purge_after = Some(*span),
             Field::Partition(name) => {
@@ -256,6 +270,15 @@ impl Draft {
         }
         if !reservation.features.is_empty() {
             features::parse(&reservation.features).map_err(Reject::BadConstraint)?;
+        }
+        if self.asks_part_nodes && self.reservation.partition.is_empty() {
+            return Err(Reject::NoSuchPartition);
+        }
+        if self.asks_part_nodes && !self.names_all {
+            return Err(Reject::NoSuchNode(String::new()));
+        }
+        if self.reservation.has(Flag::PartNodes) {
+            set_flag(&mut self.reservation, Flag::AllNodes, false);
         }
         if self.reservation.has(Flag::PartNodes) && self.nodes_changed {
             self.take_partition(cluster)?;
@@ -392,7 +415,8 @@ impl Draft {
                 (false, true) => each.min(left),
                 (false, false) => open.min(left),
             };
-            if cores > open || cores == 0 {
+            let wants_held = self.wants_first_cores() && self.holds_below(cluster, node, cores * threads);
+            if cores > open || cores == 0 || wants_held {
                 return Err(Reject::NodesAreBusy);
             }
             left = left.saturating_sub(cores);
@@ -453,6 +477,22 @@ impl Draft {
             jobs.filter_map(|job| job.allocation.share(node.name.as_str())).map(|share| share.cpus.len()).sum();
         let held = if own.has(Flag::IgnoreJobs) { 0 } else { held };
         node.config.cpus.saturating_sub(kept + held)
+    }
+
+    /// FIRST_CORES; with IGNORE_JOBS whoever runs there now does not matter.
+    fn wants_first_cores(&self) -> bool {
+        self.reservation.has(Flag::FirstCores) && !self.reservation.has(Flag::IgnoreJobs)
+    }
+
+    /// A job that is in the way has one of the first CPUs of the node.
+    fn holds_below(&self, cluster: &Cluster, node: &Node, n_cpus: u32) -> bool {
+        let own = &self.reservation;
+        node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).any(|job| {
+            let is_own = !own.name.is_empty() && job.reservation == own.name;
+            let is_in_the_way = !is_own && !job.is_over() && own.meets(cluster.now, job.end_time());
+            let share = job.allocation.share(node.name.as_str()).filter(|_| is_in_the_way);
+            share.is_some_and(|share| share.cpus.iter().any(|cpu| cpu < n_cpus))
+        })
     }
 
     /// A job runs there into the reservation's time.

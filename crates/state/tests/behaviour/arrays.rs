@@ -45,6 +45,24 @@ fn the_last_task_keeps_the_arrays_own_number() {
 }
 
 #[test]
+fn the_task_with_the_arrays_own_number_is_kept_as_long_as_any_other() {
+    let mut lab = Lab::new();
+    let id = lab.submit(array("1-2"));
+    assert!(lab.place(id, Some(1), "n1") && lab.place(id, Some(2), "n1"));
+    let other = lab.cluster.array(id).unwrap().tasks[&1];
+    [id, other].into_iter().for_each(|task| lab.done(task, Task::Launch));
+    lab.exit(id, ExitStatus::SUCCESS).unwrap();
+    lab.at(5000);
+    assert_eq!(lab.job(id).phase, Phase::Done, "long over, and still there");
+    lab.exit(other, ExitStatus::SUCCESS).unwrap();
+    lab.at(5290);
+    assert!(lab.cluster.job(id).is_some() && lab.cluster.job(other).is_some());
+    lab.at(5310);
+    assert!(lab.cluster.job(id).is_none() && lab.cluster.job(other).is_none(), "they go together");
+    assert!(lab.cluster.array(id).is_none());
+}
+
+#[test]
 fn no_more_tasks_start_than_the_limit_allows() {
     let mut lab = Lab::new();
     let id = lab.submit(array("1-4%2"));
