@@ -274,7 +274,7 @@ mod tests {
         for role in &roles {
             let arguments = role.arguments(conf);
             let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            assert_eq!(fits(&words, conf), [role.clone()]);
+            assert_eq!(fits(&words, conf), std::slice::from_ref(role));
             assert_eq!(fits(&words, Path::new("/other/spur.conf")), []);
         }
         assert_eq!(fits(&["vim", "--config", "/c/spur.conf"], conf), []);
@@ -287,7 +287,7 @@ mod tests {
             (&["/c/bin/spurd", "--config", "/c/spur.conf", "--node", "n2", "-v"], &roles[3]),
         ];
         for (words, role) in by_hand {
-            assert_eq!(fits(words, conf), [role.clone()], "{words:?}");
+            assert_eq!(fits(words, conf), std::slice::from_ref(role), "{words:?}");
         }
     }
 }
