@@ -23,6 +23,8 @@ pub struct Large {
     /// Taken by whoever finishes the file.
     target: Mutex<Option<Target>>,
     part: OwnedFd,
+    /// Who writes to the part.
+    turn: Mutex<()>,
     n_chunks: u64,
     next: AtomicU64,
     n_left: AtomicU64,
@@ -74,6 +76,7 @@ fn start(work: &Work, batch: &Batch, n_tries: u32, buffer: &mut [u8]) -> Result<
         key,
         target: Mutex::new(Some(target)),
         part,
+        turn: Mutex::default(),
         n_chunks,
         next: AtomicU64::new(0),
         n_left: AtomicU64::new(n_chunks),
@@ -165,7 +168,7 @@ impl Large {
             work.counters.bytes_done.fetch_add(length, Relaxed);
             return Ok(());
         }
-        let mut copy = Copy::new(work, self.source.as_fd(), self.part.as_fd(), &self.before);
+        let mut copy = Copy::new(work, self.source.as_fd(), self.part.as_fd(), &self.before).in_turn(&self.turn);
         let filled = copy.range(start, length, buffer);
         let counted = copy.counted;
         let checked = filled.map_err(trouble).and_then(|hash| {

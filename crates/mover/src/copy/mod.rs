@@ -2,6 +2,7 @@
 pub mod batch;
 pub mod bytes;
 mod large;
+mod pieces;
 mod retry;
 pub mod target;
 
@@ -22,6 +23,7 @@ use crate::plan::{Batch, Item, Plan, Record, Where};
 use crate::progress::Counters;
 use crate::trouble::{Side, Trouble, shown};
 use large::Large;
+use pieces::Pieces;
 use target::Target;
 
 /// What the workers share.
@@ -38,6 +40,7 @@ pub struct Work<'a> {
     /// Until they are seen not to, on these file systems.
     clones_work: AtomicBool,
     ranges_work: AtomicBool,
+    pieces: Pieces,
 }
 
 impl<'a> Work<'a> {
@@ -61,6 +64,7 @@ impl<'a> Work<'a> {
             large: Mutex::default(),
             clones_work: AtomicBool::new(true),
             ranges_work: AtomicBool::new(true),
+            pieces: Pieces::default(),
         }
     }
 
