@@ -255,7 +255,7 @@ fn answers_to_an_earlier_controller_count_for_nothing_else() {
     burst.nothing_is_left();
 }
 
-/// `STAGING_KILLS=60` for as many as the machine has time for.
+/// `STAGING_KILLS=60` for as many as the machine has time for, `STAGING_SEED=7` for others.
 #[test]
 fn random_kills_of_everything_that_moves_data_lose_and_leave_nothing() {
     let n_kills: u64 = std::env::var("STAGING_KILLS").ok().map_or(8, |text| text.parse().expect("a number"));

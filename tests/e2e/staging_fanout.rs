@@ -80,7 +80,7 @@ fn a_node_whose_data_was_spoilt_or_locked_gives_nothing_and_the_source_is_read()
     burst.nothing_is_left();
 }
 
-/// `STAGING_KILLS=60` for as many as the machine has time for.
+/// `STAGING_KILLS=60` for as many as the machine has time for, `STAGING_SEED=7` for others.
 #[test]
 fn random_kills_while_nodes_copy_from_each_other_lose_and_leave_nothing() {
     let n_kills: u64 = std::env::var("STAGING_KILLS").ok().map_or(6, |text| text.parse().expect("a number"));

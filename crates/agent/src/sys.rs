@@ -174,15 +174,29 @@ impl Project {
     }
 
     pub fn become_project(self, directory: BorrowedFd, id: u32) -> io::Result<()> {
-        let wanted = Project { id, flags: self.flags | Project::INHERITED, ..self };
+        Project { id, flags: self.flags | Project::INHERITED, ..self }.set(directory)
+    }
+
+    /// Whatever counts for another project may be moved into a directory that hands on none.
+    pub fn hand_on_none(self, directory: BorrowedFd) -> io::Result<()> {
+        match self.flags & Project::INHERITED {
+            0 => Ok(()),
+            _ => Project { flags: self.flags & !Project::INHERITED, ..self }.set(directory),
+        }
+    }
+
+    /// As it was read.
+    pub fn set(self, file: BorrowedFd) -> io::Result<()> {
         // SAFETY: the kernel reads one struct of this size.
-        check(unsafe { libc::ioctl(directory.as_raw_fd(), Project::SET as _, &wanted) }).map(drop)
+        check(unsafe { libc::ioctl(file.as_raw_fd(), Project::SET as _, &self) }).map(drop)
     }
 }
 
 /// What a project has and may have.
 pub struct ProjectUse {
     pub held_bytes: u64,
+    /// Files and directories.
+    pub n_held: u64,
     /// Zero: without end.
     pub limit_bytes: u64,
 }
@@ -193,7 +207,11 @@ pub fn project_use(on: BorrowedFd, project: u32) -> io::Result<ProjectUse> {
     // SAFETY: plain numbers, for which zeroes are values.
     let mut quota: libc::dqblk = unsafe { mem::zeroed() };
     project_quota(libc::Q_GETQUOTA, on, project, &mut quota)?;
-    Ok(ProjectUse { held_bytes: quota.dqb_curspace, limit_bytes: quota.dqb_bhardlimit * QUOTA_BLOCK })
+    Ok(ProjectUse {
+        held_bytes: quota.dqb_curspace,
+        n_held: quota.dqb_curinodes,
+        limit_bytes: quota.dqb_bhardlimit * QUOTA_BLOCK,
+    })
 }
 
 /// Zero: without end.

@@ -177,8 +177,9 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
         Ok((parent, name)) => {
             let root_fd = open_root(root)?;
             let trash = fs::openat(&root_fd, TRASH, DIRECTORY, Mode::empty()).map_err(said)?;
+            quota::open_to_all(&trash);
             // What an earlier removal has left there goes first.
-            removal::remove(&trash, &trash_name).map_err(said)?;
+            empty(&trash, &trash_name).map_err(said)?;
             match fs::renameat(&parent, name.as_str(), &trash, trash_name.as_str()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(said(errno)),
@@ -196,10 +197,15 @@ pub fn remove_home(root: &str, home: &Home) -> std::result::Result<(), String> {
         Err(errno) => return Err(said(errno)),
     }
     let Ok(trash) = fs::openat(CWD, Path::new(root).join(TRASH), DIRECTORY, Mode::empty()) else { return Ok(()) };
-    if let Ok(old) = fs::openat(&trash, trash_name.as_str(), DIRECTORY, Mode::empty()) {
+    empty(&trash, &trash_name).map_err(said)
+}
+
+/// An entry of the trash, and its quota.
+fn empty(trash: &OwnedFd, name: &str) -> Result<()> {
+    if let Ok(old) = fs::openat(trash, name, DIRECTORY, Mode::empty()) {
         quota::forget(&old);
     }
-    removal::remove(&trash, &trash_name).map_err(said)
+    removal::remove(trash, name)
 }
 
 /// What is in the way of a removal.

@@ -17,26 +17,33 @@ const TRIES: u32 = 64;
 /// Said again about the same home, it is the same project with a new limit.
 pub fn limit(home: impl AsFd, path: &str, bytes: u64) -> io::Result<bool> {
     let home = home.as_fd();
-    let Ok(project) = Project::of(home) else { return Ok(false) };
-    if is_ours(project.id) {
-        return match sys::project_use(home, project.id) {
-            Ok(_) => sys::limit_project(home, project.id, bytes + own_bytes(home)?).map(|()| true),
-            Err(error) if is_unavailable(&error) => Ok(false),
-            Err(error) => Err(error),
-        };
-    }
-    let Some(id) = free_number(home, path)? else { return Ok(false) };
-    // The limit first: a number that has one is taken.
-    match sys::limit_project(home, id, bytes + own_bytes(home)?) {
-        Err(error) if is_unavailable(&error) => return Ok(false),
-        limited => limited?,
-    }
-    match project.become_project(home, id) {
+    let Ok(before) = Project::of(home) else { return Ok(false) };
+    let id = match is_ours(before.id) {
+        true => before.id,
+        false => {
+            let Some(id) = free_number(home, path)? else { return Ok(false) };
+            // The number first: whoever dies here leaves a home that is given its limit the next time, and no limit without a home.
+            match before.become_project(home, id) {
+                Err(error) if is_unavailable(&error) => return Ok(false),
+                begun => begun?,
+            }
+            id
+        }
+    };
+    match sys::limit_project(home, id, bytes + beside(home, bytes)?) {
         Ok(()) => Ok(true),
         Err(error) => {
-            sys::limit_project(home, id, 0)?;
+            before.set(home)?;
             if is_unavailable(&error) { Ok(false) } else { Err(error) }
         }
+    }
+}
+
+/// Where homes lie until they are gone: below a directory that hands on a project of the site's, nothing else could be moved there.
+pub fn open_to_all(trash: impl AsFd) {
+    if let Ok(project) = Project::of(trash.as_fd()) {
+        // If it is in the way, the move says so.
+        let _ = project.hand_on_none(trash.as_fd());
     }
 }
 
@@ -55,12 +62,20 @@ fn is_ours(project: u32) -> bool {
     (FIRST..FIRST + COUNT).contains(&project)
 }
 
-/// The directory itself is not what was asked for.
-fn own_bytes(home: impl AsFd) -> io::Result<u64> {
-    Ok(rustix::fs::fstat(home)?.st_blocks as u64 * 512)
+/// What counts besides the data, so that all that was asked for can be had, as one file at least: the directory itself; what the
+/// file system notes about where the data lies, a block for each so many bytes unless it is in shreds; and what XFS wants to see
+/// free before it makes a file, though it hardly uses it.
+fn beside(home: impl AsFd, bytes: u64) -> io::Result<u64> {
+    const BLOCK_BYTES: u64 = 4096;
+    const DATA_BYTES: u64 = 32 << 20;
+    const XFS: u64 = 0x5846_5342;
+    const WANTED_FREE_BYTES: u64 = 1 << 20;
+    let own_bytes = rustix::fs::fstat(&home)?.st_blocks as u64 * 512;
+    let is_xfs = rustix::fs::fstatfs(&home)?.f_type as u64 == XFS;
+    Ok(own_bytes + bytes / DATA_BYTES * BLOCK_BYTES + if is_xfs { WANTED_FREE_BYTES } else { 0 })
 }
 
-/// Nobody has a limit or a file of this number. Agents that share a file system begin at different ones.
+/// Nobody has a limit, a file or a directory of this number. Agents that share a file system begin at different ones.
 fn free_number(home: impl AsFd, path: &str) -> io::Result<Option<u32>> {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
@@ -68,7 +83,7 @@ fn free_number(home: impl AsFd, path: &str) -> io::Result<Option<u32>> {
     for step in 0..TRIES {
         let id = FIRST + (start + step) % COUNT;
         match sys::project_use(home.as_fd(), id) {
-            Ok(used) if used.limit_bytes == 0 && used.held_bytes == 0 => return Ok(Some(id)),
+            Ok(used) if used.limit_bytes == 0 && used.held_bytes == 0 && used.n_held == 0 => return Ok(Some(id)),
             Ok(_) => {}
             // Nothing is known of it: nobody has it, or nobody counts.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(Some(id)),
@@ -100,6 +115,8 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::path::{Path, PathBuf};
     use std::process::Command;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::time::{Duration, Instant};
 
     use model::JobId;
     use model::staging::{Access, Home};
@@ -112,7 +129,9 @@ mod tests {
 
     impl Disk {
         fn new(kind: &str) -> Option<Disk> {
-            let dir = std::env::temp_dir().join(format!("spur-quota-{kind}-{}", std::process::id()));
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let number = COUNT.fetch_add(1, Relaxed);
+            let dir = std::env::temp_dir().join(format!("spur-quota-{kind}-{}-{number}", std::process::id()));
             fs::create_dir_all(dir.join("root")).unwrap();
             let (image, root) = (dir.join("image"), dir.join("root"));
             File::create(&image).unwrap().set_len(400 << 20).unwrap();
@@ -157,49 +176,128 @@ mod tests {
         Project::of(File::open(path).unwrap().as_fd()).unwrap().id
     }
 
-    fn a_home_holds_its_capacity_and_no_more(kind: &str) {
-        let Some(disk) = Disk::new(kind) else { return };
-        let root = disk.root().display().to_string();
-        let home = |job| Home::Job { job: JobId(job), epoch: 1, access: Access::Private };
-        for job in [7, 8] {
-            assert!(ground::make_home(&root, &home(job), NOBODY, NOBODY, 4 << 20).unwrap(), "it is limited");
+    fn is_full(written: Result<(), String>) -> bool {
+        let said = written.expect_err("there is no room for it");
+        assert!(said.contains("quota exceeded") || said.contains("No space left"), "{said}");
+        true
+    }
+
+    /// No limit, no byte and no file is left of a project. XFS finishes what was deleted a little later.
+    fn assert_forgotten(root: &str, project: u32) {
+        let begun = Instant::now();
+        loop {
+            let left = match sys::project_use(File::open(root).unwrap().as_fd(), project) {
+                Ok(used) => (used.limit_bytes, used.held_bytes, used.n_held),
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
+                Err(error) => panic!("{error}"),
+            };
+            if left == (0, 0, 0) {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "limit, bytes, files left in {root}: {left:?}");
+            std::thread::sleep(Duration::from_millis(50));
         }
-        let at = |job, name: &str| Path::new(&home(job).directory(&root)).join(name);
-        let below = at(7, "below");
-        fs::create_dir(&below).unwrap();
-        std::os::unix::fs::chown(&below, Some(NOBODY), None).unwrap();
-        write(&at(7, "below/half"), 2 << 20).unwrap();
-        let full = write(&at(7, "more"), 3 << 20).unwrap_err();
-        assert!(full.contains("quota exceeded") || full.contains("No space left"), "{full}");
-        // Exactly what was asked for can be had, and nobody takes of another's.
-        write(&at(8, "all"), 4 << 20).unwrap();
-        let (first, second) = (id_of(&at(7, "")), id_of(&at(8, "")));
-        assert!(is_ours(first) && is_ours(second) && first != second);
-        assert_eq!(id_of(&at(7, "below/half")), first, "what is made in it belongs to it");
-        // The same home again, with more room.
-        assert!(ground::make_home(&root, &home(7), NOBODY, NOBODY, 8 << 20).unwrap());
-        assert_eq!(id_of(&at(7, "")), first);
-        write(&at(7, "more"), 3 << 20).unwrap();
-        for job in [7, 8] {
-            ground::remove_home(&root, &home(job)).unwrap();
-        }
-        let root = File::open(&root).unwrap();
-        for project in [first, second] {
-            match sys::project_use(root.as_fd(), project) {
-                Ok(used) => assert_eq!((used.limit_bytes, used.held_bytes), (0, 0)),
-                Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
+    }
+
+    fn job(number: u32) -> Home {
+        Home::Job { job: JobId(number), epoch: 1, access: Access::Private }
+    }
+
+    fn make(root: &str, home: &Home, bytes: u64) -> PathBuf {
+        assert!(ground::make_home(root, home, NOBODY, NOBODY, bytes).unwrap(), "it is limited");
+        home.directory(root).into()
+    }
+
+    /// Whatever is below is tried on each file system that has such quotas; with how many bytes too much are too much there.
+    const KINDS: [(&str, usize); 2] = [("ext4", 1), ("xfs", MIB + 1)];
+    const MIB: usize = 1 << 20;
+
+    fn on_each(claim: impl Fn(&str, usize)) {
+        for (kind, too_much) in KINDS {
+            if let Some(disk) = Disk::new(kind) {
+                claim(disk.root().to_str().unwrap(), too_much);
             }
         }
     }
 
     #[test]
-    fn a_home_on_ext4_holds_its_capacity_and_no_more() {
-        a_home_holds_its_capacity_and_no_more("ext4");
+    fn a_home_holds_its_capacity_and_no_more() {
+        on_each(|root, too_much| {
+            let [first, second] = [7, 8].map(|number| make(root, &job(number), 4 << 20));
+            let below = first.join("below");
+            fs::create_dir(&below).unwrap();
+            std::os::unix::fs::chown(&below, Some(NOBODY), None).unwrap();
+            write(&below.join("half"), 2 * MIB).unwrap();
+            assert!(is_full(write(&first.join("more"), 4 * MIB)));
+            // Exactly what was asked for can be had, no byte more, and nobody takes of what another home of his has.
+            write(&second.join("all"), 4 * MIB).unwrap();
+            assert!(is_full(write(&second.join("more"), too_much)));
+            let [one, other] = [&first, &second].map(|home| id_of(home));
+            assert!(is_ours(one) && is_ours(other) && one != other);
+            assert_eq!(id_of(&below.join("half")), one, "what is made in it belongs to it");
+            // The same home again, with more room.
+            assert_eq!(make(root, &job(7), 8 << 20), first);
+            assert_eq!(id_of(&first), one);
+            write(&first.join("more"), 5 * MIB).unwrap();
+            for number in [7, 8] {
+                ground::remove_home(root, &job(number)).unwrap();
+            }
+            [one, other].into_iter().for_each(|project| assert_forgotten(root, project));
+        });
     }
 
     #[test]
-    fn a_home_on_xfs_holds_its_capacity_and_no_more() {
-        a_home_holds_its_capacity_and_no_more("xfs");
+    fn large_files_fit_exactly_with_what_is_noted_about_them() {
+        on_each(|root, too_much| {
+            let home = Home::Persistent { name: "library".into() };
+            let path = make(root, &home, 200 << 20);
+            write(&path.join("all"), 200 * MIB).unwrap();
+            assert!(is_full(write(&path.join("more"), MIB + too_much)));
+            let project = id_of(&path);
+            ground::remove_home(root, &home).unwrap();
+            assert_forgotten(root, project);
+        });
+    }
+
+    #[test]
+    fn whoever_dies_half_way_leaves_nothing_that_is_not_set_right() {
+        on_each(|root, _| {
+            // After the number, before the limit.
+            let path = make(root, &job(7), 4 << 20);
+            let project = id_of(&path);
+            sys::limit_project(File::open(&path).unwrap().as_fd(), project, 0).unwrap();
+            make(root, &job(7), 4 << 20);
+            assert_eq!(id_of(&path), project);
+            assert!(is_full(write(&path.join("more"), 6 * MIB)));
+            // After the move to the trash; the same home is made again before the removal goes on.
+            let home = Home::Persistent { name: "library".into() };
+            for home in [job(7), home] {
+                let path = make(root, &home, 4 << 20);
+                let before = id_of(&path);
+                fs::rename(&path, Path::new(root).join(".trash").join(ground::key(&home))).unwrap();
+                make(root, &home, 4 << 20);
+                let after = id_of(&path);
+                assert_ne!(before, after, "what is in the trash has its number");
+                ground::remove_home(root, &home).unwrap();
+                [before, after].into_iter().for_each(|project| assert_forgotten(root, project));
+            }
+        });
+    }
+
+    #[test]
+    fn homes_below_a_project_of_the_site_come_and_go() {
+        on_each(|root, _| {
+            let site = File::open(root).unwrap();
+            Project::of(site.as_fd()).unwrap().become_project(site.as_fd(), 4711).unwrap();
+            let path = make(root, &job(7), 4 << 20);
+            let project = id_of(&path);
+            assert!(is_ours(project));
+            // Deeper than a removal reaches at once: parts of it are moved to the trash, too.
+            let deep = (0..150).fold(path.clone(), |path, _| path.join("d"));
+            fs::create_dir_all(&deep).unwrap();
+            ground::remove_home(root, &job(7)).unwrap();
+            assert_forgotten(root, project);
+        });
     }
 
     #[test]
