@@ -65,8 +65,8 @@ impl Total {
     }
 
     pub fn time_left(&self) -> String {
-        let left = self.n_bytes_total.saturating_sub(self.n_bytes);
-        match left.checked_div(self.bytes_per_second) {
+        let (files, bytes) = ((self.n_files, self.n_files_total), (self.n_bytes, self.n_bytes_total));
+        match seconds_left(files, bytes, self.bytes_per_second) {
             Some(secs) => {
                 let text = duration::show(secs);
                 text.strip_prefix('0').map_or(text.clone(), str::to_owned)
@@ -74,6 +74,17 @@ impl Total {
             None => "unknown".into(),
         }
     }
+}
+
+/// By the bytes of the last seconds, if those say anything: while crowds of small files are made, hardly a byte moves, and the large
+/// ones that come after them do not take the days that such a pace would need. Both pairs: so many of so many.
+pub fn seconds_left(files: (u64, u64), bytes: (u64, u64), bytes_per_second: u64) -> Option<u64> {
+    const CRAWLING: u64 = 64 << 10;
+    let is_ahead = u128::from(files.0) * u128::from(bytes.1) > u128::from(bytes.0) * u128::from(files.1);
+    if bytes_per_second < CRAWLING && is_ahead {
+        return None;
+    }
+    bytes.1.saturating_sub(bytes.0).checked_div(bytes_per_second)
 }
 
 /// What keeps data on its way out from arriving, as far as agents tell: their trouble, or that nothing is heard of them.
@@ -100,6 +111,21 @@ mod tests {
     use model::staging::{Access, Progress};
 
     use super::*;
+
+    #[test]
+    fn crowds_of_small_files_say_nothing_about_the_time_that_bytes_take() {
+        let total = |n_files, n_bytes, bytes_per_second| Total {
+            n_files,
+            n_files_total: 100_000,
+            n_bytes,
+            n_bytes_total: 200 << 20,
+            bytes_per_second,
+            ..Default::default()
+        };
+        assert_eq!(total(42_000, 7_000, 874).time_left(), "unknown");
+        assert_eq!(total(99_999, 100 << 20, 10 << 20).time_left(), "0:00:10");
+        assert_eq!(total(10_000, 100 << 20, 1 << 10).time_left(), "1-04:26:40", "held to a pace, not to files");
+    }
 
     #[test]
     fn nodes_add_up() {

@@ -1,7 +1,11 @@
 //! Progress bars of data on its way: pure text, and the drawing of several lines over themselves on a terminal.
 use std::io::IsTerminal;
 
-const CELLS: u64 = 24;
+use crate::staging_view::seconds_left;
+
+const CELLS: usize = 24;
+/// What a narrow window leaves of them: the figures say more than the cells.
+const FEWER_CELLS: [usize; 2] = [12, 4];
 
 /// One direction of one node, or one errand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,18 +33,31 @@ impl Bar {
     }
 
     fn seconds_left(&self) -> Option<u64> {
-        let left = self.bytes_total.saturating_sub(self.bytes);
-        (self.bytes_per_second > 0 && left > 0).then(|| left.div_ceil(self.bytes_per_second))
+        let (files, bytes) = ((self.files, self.files_total), (self.bytes, self.bytes_total));
+        seconds_left(files, bytes, self.bytes_per_second).filter(|_| self.bytes < self.bytes_total)
     }
 
     pub fn line(&self) -> String {
+        self.line_of(CELLS)
+    }
+
+    /// With as many cells as there is room for.
+    fn line_within(&self, columns: usize) -> String {
+        let fits = |line: &String| line.chars().count() <= columns;
+        Some(self.line()).filter(fits).unwrap_or_else(|| {
+            let [narrow, narrowest] = FEWER_CELLS.map(|n_cells| self.line_of(n_cells));
+            if fits(&narrow) { narrow } else { narrowest }
+        })
+    }
+
+    fn line_of(&self, n_cells: usize) -> String {
         let label = &self.label;
         if self.files_total == 0 {
-            return format!("{label} [{}] counting", " ".repeat(CELLS as usize));
+            return format!("{label} [{}] counting", " ".repeat(n_cells));
         }
         let (done, all) = self.share();
-        let n_cells = (done.min(all) * CELLS / all.max(1)) as usize;
-        let cells = format!("{}{}", "#".repeat(n_cells), ".".repeat(CELLS as usize - n_cells));
+        let n_full = (done.min(all) as u128 * n_cells as u128 / u128::from(all.max(1))) as usize;
+        let cells = format!("{}{}", "#".repeat(n_full), ".".repeat(n_cells - n_full));
         let mut text = format!(
             "{label} [{cells}] {:>3}%  {}/{} files  {}/{}",
             self.percent(),
@@ -84,11 +101,13 @@ fn fitted(indent: &str, heading: &str, bars: &[Bar], window: Window) -> Vec<Stri
     let mut lines: Vec<String> = Some(heading).filter(|line| !line.is_empty()).map(str::to_owned).into_iter().collect();
     // The cursor stands in a line of its own below.
     let n_room = window.rows.saturating_sub(lines.len() + 1).max(1);
+    let n_columns = window.columns.saturating_sub(indent.chars().count());
+    let line = |bar: &Bar| bar.line_within(n_columns);
     if bars.len() <= n_room {
-        lines.extend(bars.iter().map(Bar::line));
+        lines.extend(bars.iter().map(line));
     } else {
         let (open, done): (Vec<&Bar>, Vec<&Bar>) = bars.iter().partition(|bar| bar.percent() < 100);
-        lines.extend(open.into_iter().chain(done).take(n_room - 1).map(Bar::line));
+        lines.extend(open.into_iter().chain(done).take(n_room - 1).map(line));
         lines.push(format!("and {} more", bars.len() + 1 - n_room));
     }
     let cut = |line: &String| format!("{indent}{line}").chars().take(window.columns).collect();
@@ -155,18 +174,22 @@ impl Screen {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_bar_says_how_far_how_fast_and_how_long_still() {
-        let bar = Bar {
+    fn moving() -> Bar {
+        Bar {
             label: "n1 in ".into(),
-            files: 3,
-            files_total: 8,
+            files: 30,
+            files_total: 80,
             bytes: 3 << 20,
             bytes_total: 12 << 20,
             bytes_per_second: 1 << 20,
             note: String::new(),
-        };
-        assert_eq!(bar.line(), "n1 in  [######..................]  25%  3/8 files  3MiB/12MiB  1MiB/s  eta 0:00:09");
+        }
+    }
+
+    #[test]
+    fn a_bar_says_how_far_how_fast_and_how_long_still() {
+        let line = "n1 in  [######..................]  25%  30/80 files  3MiB/12MiB  1MiB/s  eta 0:00:09";
+        assert_eq!(moving().line(), line);
         assert_eq!(Bar { label: "n2".into(), ..Bar::default() }.line(), "n2 [                        ] counting");
         let empty_files = Bar { files: 1, files_total: 2, note: "no\nspace".into(), ..Bar::default() };
         assert_eq!(empty_files.line(), " [############............]  50%  1/2 files  0B/0B  nospace");
@@ -180,7 +203,9 @@ mod tests {
         assert_eq!(wide.len(), 6);
         assert!(wide[0] == "  JobId=7" && wide[1].starts_with("  n4 [####") && wide[1].ends_with("0B/0B"));
         let small = fitted("", "JobId=7", &bars, Window { columns: 12, rows: 5 });
-        assert_eq!(small, ["JobId=7", "n3 [########", "n2 [########", "and 3 more"]);
+        assert_eq!(small, ["JobId=7", "n3 [###.]  7", "n2 [##..]  5", "and 3 more"]);
+        let at_eighty = fitted("", "", &[moving()], Window { columns: 80, rows: 5 });
+        assert_eq!(at_eighty, ["n1 in  [###.........]  25%  30/80 files  3MiB/12MiB  1MiB/s  eta 0:00:09"]);
         assert!(fitted("", "", &bars, Window { columns: 80, rows: 1 }).len() == 1);
     }
 }
