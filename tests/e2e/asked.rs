@@ -66,10 +66,11 @@ fn nodes_tell_what_they_do_and_send_back_what_they_have() {
     let said = cluster.run("srun --slurmd-debug=info bash -c 'exit 3'");
     let told: Vec<&str> = said.err.lines().filter(|line| line.starts_with("slurmstepd-n1: ")).collect();
     assert!(
-        told[1].ends_with("starting 1 tasks") && told[2].contains("task 0 (") && told[2].contains(" started "),
+        told[2].ends_with("starting 1 tasks") && told[3].contains("task 0 (") && told[3].contains(" started "),
         "{said:?}"
     );
     assert_eq!(told[0], "slurmstepd-n1: debug levels are stderr='debug'");
+    assert!(told[1].contains("debug:  IO handler started pid="), "{said:?}");
     assert!(told.iter().any(|line| line.ends_with("exited with exit code 3.")), "{said:?}");
     cluster.ok("echo content >file; chmod 640 file; mkdir -p tree/inner; echo leaf >tree/inner/leaf");
     let said = cluster.run(

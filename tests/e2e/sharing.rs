@@ -109,17 +109,20 @@ fn jobs_share_a_gpu_by_parts() {
     assert_eq!((inside("--gres=shard:2"), inside("--gres=none")), ("0/2//1/0".into(), "///1/0".into()));
     // While one job has some of the first GPU, a whole one is the other, and nobody has two.
     let within = |options: &str, what: &str| cluster.ok(&format!("salloc -Q --gres=shard:3 srun {options} {what}"));
-    assert_eq!(within("--overlap", &format!("env -u SLURM_JOB_ID srun --gres=gpu:1 {told}")), "1///1/1");
-    assert_eq!(within("--overlap", &format!("env -u SLURM_JOB_ID srun --gres=shard:2 {told}")), "1/2//1/1");
+    assert_eq!(within("--overlap", &format!("env -u SLURM_JOB_ID -u SLURM_JOBID srun --gres=gpu:1 {told}")), "1///1/1");
+    assert_eq!(
+        within("--overlap", &format!("env -u SLURM_JOB_ID -u SLURM_JOBID srun --gres=shard:2 {told}")),
+        "1/2//1/1"
+    );
     assert_eq!(
         within(
             "--overlap",
-            "sh -c 'env -u SLURM_JOB_ID srun -Q --immediate=1 --gres=gpu:2 true 2> /dev/null; echo $?'"
+            "sh -c 'env -u SLURM_JOB_ID -u SLURM_JOBID srun -Q --immediate=1 --gres=gpu:2 true 2> /dev/null; echo $?'"
         ),
         "1"
     );
     let shown = cluster.ok("salloc -Q --gres=shard:3 sh -c 'scontrol -d show job $SLURM_JOB_ID; scontrol -d show node n1' | grep -oE '(GRES|GresUsed)=[^ ]+'");
-    assert_eq!(shown, "JOB_GRES=shard:3\nGRES=shard:3(IDX:0)\nGresUsed=gpu:0,shard:3,mps:0");
+    assert_eq!(shown, "GRES=shard:3\nGRES=shard:3(IDX:0)\nGresUsed=gpu:0,shard:3,mps:0");
     for (options, words) in [
         ("--gres=shard:5", "Requested node configuration is not available"),
         ("--gres=shard:1,gpu:1", "Invalid generic resource (gres) specification"),

@@ -105,8 +105,9 @@ impl Role {
                 Role::Controller | Role::Member(_) => ["spurctld", "slurmctld"].contains(&name),
             }
         };
-        // `spurd`, or `spur spurd`; one that only ends what is left on a node is no agent.
-        let is_daemon = words.iter().take(2).any(is_named) && !words.contains(&"--clear");
+        // `spurd`, or `spur spurd`; one that only ends what is left on a node is no agent, and one of a node that comes by itself goes by itself.
+        let is_daemon =
+            words.iter().take(2).any(is_named) && !["--clear", "-Z"].iter().any(|word| words.contains(word));
         // Whoever says nothing has found the file by itself.
         let serves = value(words, "--config", "-f").is_none_or(|file| match Path::new(file) {
             file if file.is_relative() => conf.ends_with(file.strip_prefix(".").unwrap_or(file)),
@@ -279,6 +280,7 @@ mod tests {
         }
         assert_eq!(fits(&["vim", "--config", "/c/spur.conf"], conf), []);
         assert_eq!(fits(&["spurd", "--clear", "--config", "/c/spur.conf", "--node", "n1"], conf), []);
+        assert_eq!(fits(&["spur", "spurd", "-Z", "--config", "/c/spur.conf", "--node", "n1"], conf), []);
         let by_hand: [(&[&str], &Role); 5] = [
             (&["/opt/spur", "spurctld", "-f", "/c/spur.conf", "-D"], &roles[0]),
             (&["/usr/sbin/slurmctld", "-i"], &roles[0]),
