@@ -11,8 +11,9 @@ use crate::hash::{self, ChunkHash};
 
 /// What a worker reads at once where every call may go to a server.
 pub const BLOCK_BYTES: usize = 512 << 10;
-/// Where the kernel keeps the pages: so much stays in a core's own cache from the read over the hash to the write.
-const LOCAL_BLOCK_BYTES: usize = 256 << 10;
+/// Where the kernel keeps the pages: so much stays in a core's own cache from the read over the hash to the write, and memory of that size
+/// is found also where it is in shreds.
+const LOCAL_BLOCK_BYTES: usize = 64 << 10;
 
 /// What stopped a copy, and on which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -210,7 +210,7 @@ impl<'a> Headrooms<'a> {
         if self.n_known == FEW
             && let Some(all) = self.cluster.tally().of_associations()
         {
-            for (id, has) in all.iter().enumerate().skip(1) {
+            for (id, has) in all.leaves().flatten().enumerate().skip(1) {
                 self.note(id as AssociationId, *has);
             }
             return self.own.get(id as usize).filter(|own| own.above != UNKNOWN.above).copied();

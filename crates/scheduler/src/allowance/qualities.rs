@@ -140,7 +140,8 @@ impl<'a> Qualities<'a> {
             let all = if quality.all.is_none() { 0 } else { self.add(quality.left_to_all(self.cluster)) };
             let users = match self.cluster.tally().of_users_in(&qos.name).filter(|_| quality.user.is_plain()) {
                 _ if quality.user.is_none() => Users::Have(Vec::new()),
-                Some(all) => Users::Have(all.iter().copied().collect()),
+                // Stretch by stretch: this is done anew in each plan.
+                Some(all) => Users::Have(all.leaves().flatten().copied().collect()),
                 None => self.rooms_of_users(&quality),
             };
             self.known.push(Known { quality, all, accounts: Vec::new(), users, is_unsure: false });
