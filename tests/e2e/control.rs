@@ -57,9 +57,9 @@ fn requeues_may_be_special_or_only_of_what_runs() {
 
 #[test]
 fn signals_reach_what_the_tasks_have_started_or_only_the_tasks() {
-    const PROGRAM: &str = "trap 'echo task >> heard; exit' USR1\n\
-        bash -c 'trap \"echo child >> heard; exit\" USR1; touch ready; while :; do sleep 0.05; done' &\n\
-        while :; do sleep 0.05; done\n";
+    const PROGRAM: &str = "trap 'echo task >> heard' USR1\n\
+        bash -c 'trap \"echo child >> heard\" USR1; touch ready; until [ -e enough ]; do sleep 0.05; done' &\n\
+        until [ -e enough ]; do sleep 0.05; done\nwait\n";
     for (setting, heard) in [("", "child task"), ("[agent]\nsignal_tasks_only = true\n", "task")] {
         let nodes = "[[nodes]]\nnames = 'n1'\ncpus = 2\n[[partitions]]\nname = 'main'\nnodes = 'n1'\n";
         let cluster = Cluster::configured(&format!("{setting}{nodes}"));
@@ -68,6 +68,9 @@ fn signals_reach_what_the_tasks_have_started_or_only_the_tasks() {
         let job = cluster.sbatch("--wrap 'srun bash program'");
         cluster.wait_for("ls ready", "ready");
         cluster.ok(&format!("scancel -s USR1 {job}"));
+        cluster.wait_until("cat heard", |said| heard.split(' ').all(|who| said.out.contains(who)));
+        // Whoever has a signal waiting answers it before it looks whether that is enough.
+        cluster.ok("touch enough");
         cluster.wait_state(&job, "COMPLETED");
         assert_eq!(cluster.ok("sort heard | tr '\\n' ' '").trim(), heard, "{setting}");
     }
