@@ -96,6 +96,8 @@ class Cluster:
 
 class Spur(Cluster):
     name = "spur"
+    # What a node is made of, and what of the section on scheduling.
+    shape, scheduler = f"cpus = {CPUS}", ""
 
     def __init__(self, directory, binary):
         super().__init__(directory)
@@ -109,8 +111,8 @@ class Spur(Cluster):
         self.settings.write_text(
             # Documents as the Slurm beside it writes them.
             "cluster_name = 'bench'\n[controller]\ndata_parser = 'v0.0.38'\nmax_job_count = 4000000\nmax_array_size = 1000001\n"
-            f"[[nodes]]\nnames = 'n[1-{NODES}]'\ncpus = {CPUS}\nmemory_mb = 64000\n"
-            f"[[partitions]]\nname = 'debug'\nnodes = 'n[1-{NODES}]'\ndefault = true\n")
+            f"[[nodes]]\nnames = 'n[1-{NODES}]'\n{self.shape}\nmemory_mb = 64000\n"
+            f"[[partitions]]\nname = 'debug'\nnodes = 'n[1-{NODES}]'\ndefault = true\n{self.scheduler}")
 
     def path(self, command):
         return str(self.bin / command)
@@ -148,7 +150,7 @@ class Spur(Cluster):
 
 class Slurm(Cluster):
     name = "slurm"
-    selection = "CR_CPU"
+    selection, shape = "CR_CPU", f"CPUs={CPUS}"
     # What is written about jobs; a Slurm with a database says more.
     accounting = "JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n"
 
@@ -176,7 +178,7 @@ class Slurm(Cluster):
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
         ports = free_ports(NODES + 1)
-        nodes = "".join(f"NodeName=n{i + 1} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[i + 1]} CPUs={CPUS} "
+        nodes = "".join(f"NodeName=n{i + 1} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[i + 1]} {self.shape} "
                         "RealMemory=64000 State=UNKNOWN\n" for i in range(NODES))
         (at / "slurm.conf").write_text(
             f"ClusterName=bench\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={ports[0]}\nSlurmUser={me}\nSlurmdUser={me}\n"

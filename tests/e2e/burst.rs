@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cluster::{Cluster, new_dir};
+use crate::cluster::{Cluster, Folder};
 
 pub struct Burst {
     pub cluster: Cluster,
-    pub pools: PathBuf,
+    pub pools: Folder,
 }
 
 /// So many nodes with a pool each, and one shared pool; `lines` go into `[burst_buffer]`, `of_controller` into `[controller]`.
@@ -45,7 +45,7 @@ total = "64MiB"
 
 /// Without data.
 pub fn empty(n_nodes: usize, lines: &str) -> Burst {
-    let pools = new_dir();
+    let pools = Folder::new();
     let cluster = Cluster::configured(&settings(n_nodes, "", lines, &pools));
     Burst { cluster, pools }
 }
@@ -118,7 +118,7 @@ impl Burst {
     /// Pools have given out what buffers hold; every directory and every mover is of a buffer that there is.
     fn everything_is_accounted_for(&self) {
         let homes = || -> Vec<String> {
-            let roots = fs::read_dir(&self.pools).into_iter().flatten().flatten();
+            let roots = fs::read_dir(&*self.pools).into_iter().flatten().flatten();
             let homes = roots.flat_map(|root| fs::read_dir(root.path().join("jobs")).into_iter().flatten().flatten());
             homes.map(|home| home.file_name().to_string_lossy().into_owned()).collect()
         };

@@ -1,5 +1,6 @@
 //! A cluster of its own for each test, in a temporary directory, gone when the test is.
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -162,9 +163,36 @@ impl Drop for Cluster {
                 assert_eq!(down.code, 0, "spur down failed: {down:?}");
             }
         }
-        if std::env::var_os("KEEP").is_none() {
-            let _ = fs::remove_dir_all(&self.dir);
-        }
+        forget(&self.dir);
+    }
+}
+
+/// A folder beside a cluster's own, which goes with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(new_dir())
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        forget(&self.0);
+    }
+}
+
+fn forget(dir: &Path) {
+    if std::env::var_os("KEEP").is_none() {
+        let _ = fs::remove_dir_all(dir);
     }
 }
 

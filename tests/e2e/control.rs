@@ -26,11 +26,35 @@ fn a_running_job_gives_nodes_back_and_its_shell_hears_of_it() {
     cluster.ok("touch go");
     cluster.wait_state(&job, "COMPLETED");
     assert_eq!(cluster.file(&format!("slurm-{job}.out")).lines().last(), Some("n1"));
-    // Nodes with a live step on them are kept.
-    let job = cluster.sbatch("-N2 --wrap 'srun -N2 sleep 100'");
-    cluster.wait_for(&format!("squeue -hs -j {job} -o %i | grep -c 0$"), "1");
-    let said = cluster.run(&format!("scontrol update JobId={job} NumNodes=1"));
-    assert_eq!(said.err, format!("Requested nodes are busy for job {job}\n"));
+}
+
+#[test]
+fn tasks_on_a_node_that_is_given_back_end_and_the_others_go_on() {
+    let cluster = Cluster::up("--nodes 2 --cpus 2");
+    // Whoever is not the first says so, and would run on.
+    let program = "echo $$ > pid$SLURM_PROCID.tmp; mv pid$SLURM_PROCID.tmp pid$SLURM_PROCID; [ $SLURM_PROCID = 0 ] || exec sleep 1000; \
+        until [ -e go ]; do sleep 0.05; done; echo well";
+    std::fs::write(cluster.dir.join("work/program"), program).unwrap();
+    for launcher in ["srun -N2", "salloc -Q -N2 srun"] {
+        cluster.ok("rm -f pid0 pid1 go");
+        cluster.ok(&format!("({launcher} sh program > out 2> err; echo $? > code) > /dev/null 2>&1 &"));
+        cluster.wait_until("ls pid0 pid1", |said| said.code == 0);
+        let job = cluster.ok("squeue -h -o %i");
+        cluster.wait_for(&format!("squeue -hs -j {job} -o '%N'"), "n[1-2]");
+        // What is just being started is waited for.
+        cluster.wait_until(&format!("scontrol update JobId={job} NodeList=n1"), |said| said.code == 0);
+        assert_eq!(cluster.ok(&format!("squeue -h -j {job} -o '%D %N'")), "1 n1");
+        cluster.wait_until("kill -0 $(cat pid1)", |said| said.code != 0);
+        assert!(cluster.run("kill -0 $(cat pid0)").code == 0, "the first goes on");
+        // The node is others' when what ran there is gone.
+        assert_eq!(cluster.ok("srun -w n2 --exclusive printenv SLURMD_NODENAME"), "n2");
+        cluster.ok("touch go");
+        cluster.wait_until("cat code", |said| said.code == 0 && !said.out.is_empty());
+        let (out, err) = (cluster.file("out"), cluster.file("err"));
+        assert_eq!(out.lines().last(), Some("well"), "{launcher}: {err}");
+        assert!(err.contains("srun: error: n2: task 1: Killed") && !err.contains("NODE FAILURE"), "{launcher}: {err}");
+        assert_eq!(cluster.ok("cat code; rm code"), "137", "{launcher}: {err}");
+    }
 }
 
 #[test]
@@ -252,4 +276,19 @@ fn the_log_is_made_louder_and_quieter_while_the_controller_runs() {
     assert_eq!(shown.out.lines().count(), 2, "{}", shown.out);
     let shown = cluster.ok("sinfo -hN -o '%O %e'");
     assert!(shown.split(' ').all(|word| word.parse::<f64>().is_ok()), "{shown}");
+}
+
+#[test]
+fn of_several_nodes_those_that_are_down_are_resumed_whatever_the_others_are() {
+    let cluster = Cluster::up("--nodes 3");
+    cluster.ok("scontrol update nodename=n1,n3 state=down reason=test");
+    let told = cluster.run("scontrol update nodename=ALL state=resume");
+    assert_eq!((told.code, told.err.trim_end()), (1, "slurm_update error: Invalid node state specified"));
+    assert_eq!(cluster.ok("sinfo -h -o '%T %D'"), "idle 3");
+    let again = cluster.run("scontrol update nodename=n[1-3] state=resume");
+    assert_eq!(again.code, 1, "{again:?}");
+    let job = cluster.sbatch("-o /dev/null --wrap='srun sleep 600'");
+    cluster.wait_for(&format!("squeue -h -s -j {job} -o %i | grep -c '\\.0$'"), "1");
+    let signalled = cluster.run(&format!("scancel -v -s HUP {job}.0"));
+    assert!(signalled.err.contains(&format!("scancel: Signal 1 to step {job}.0")), "{signalled:?}");
 }

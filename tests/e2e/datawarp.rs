@@ -1,18 +1,17 @@
 //! `burst_buffer/datawarp` with programs that tell of every call.
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
-use crate::cluster::{Cluster, Said, new_dir};
+use crate::cluster::{Cluster, Folder, Said};
 
 struct Site {
     cluster: Cluster,
-    dir: PathBuf,
+    dir: Folder,
 }
 
 impl Site {
     fn new(more: &str) -> Site {
-        let dir = new_dir();
+        let dir = Folder::new();
         fs::create_dir_all(dir.join("bb")).unwrap();
         for (name, text) in
             [("dw_wlm_cli", include_str!("../burst/dw_wlm_cli")), ("dwstat", include_str!("../burst/dwstat"))]
@@ -59,12 +58,6 @@ impl Site {
 
     fn wait_reason(&self, job: &str, text: &str) {
         self.cluster.wait_for(&format!("squeue -h -t all -j {job} -o %r"), text);
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A site's job_submit.lua: what it changes, refuses and says, and what becomes of a bad one.
 use std::fs;
 
-use crate::cluster::{Cluster, new_dir};
+use crate::cluster::{Cluster, Folder};
 
 const SCRIPT: &str = r##"
 function slurm_job_submit(job, partitions, uid)
@@ -38,9 +38,8 @@ end
 return slurm.SUCCESS
 "##;
 
-fn site(plugins: &str) -> (Cluster, std::path::PathBuf) {
-    let dir = new_dir();
-    fs::create_dir_all(&dir).unwrap();
+fn site(plugins: &str) -> (Cluster, Folder) {
+    let dir = Folder::new();
     let script = dir.join("job_submit.lua");
     fs::write(&script, SCRIPT).unwrap();
     let plugins = plugins.replace("lua", &script.display().to_string());
@@ -49,12 +48,13 @@ fn site(plugins: &str) -> (Cluster, std::path::PathBuf) {
          default = true\n[[partitions]]\nname = \"side\"\nnodes = \"n2\"\n\
          [hooks]\njob_submit = [{plugins}]\njob_submit_timeout = 1\n"
     ));
-    (cluster, script)
+    (cluster, dir)
 }
 
 #[test]
 fn a_script_changes_refuses_and_speaks() {
-    let (cluster, script) = site("\"lua\"");
+    let (cluster, dir) = site("\"lua\"");
+    let script = dir.join("job_submit.lua");
     let refused = cluster.run("sbatch -J refused --wrap true");
     let uid = cluster.ok("id -u");
     let said = "sbatch: error: not today,\nsbatch: error: user UID\nsbatch: error: nor tomorrow\n\

@@ -23,6 +23,7 @@ mod lua;
 mod machines;
 mod machines_steps;
 mod memory;
+mod mover;
 mod mpi;
 mod network;
 mod operate;

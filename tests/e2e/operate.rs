@@ -108,8 +108,60 @@ fn bash_completes_the_words_of_commands() {
         ),
         ("sreport cluster u", "UserUtilizationByAccount UserUtilizationByWckey Utilization"),
         ("scontrol --yam", "--yaml"),
+        ("spur conf", "config"),
+        ("spur up --no", "--nodes"),
     ] {
         std::fs::write(cluster.dir.join("work/told.sh"), format!("{READLINE}told '{line}'\n")).unwrap();
         assert_eq!(cluster.ok("bash told.sh"), words, "{line}");
+    }
+}
+
+/// A line and the tab key in a zsh of its own terminal; whatever it shows then.
+const ZSH: &str = r#"
+zmodload zsh/zpty
+zpty shell 'zsh -f -i'
+hear() {
+    local heard= piece
+    integer silent=0
+    while (( silent++ < 400 )) && [[ $heard != *$1* ]]; do
+        if zpty -r -t shell piece; then heard+=$piece; silent=0; else sleep 0.05; fi
+    done
+    print -r -- "$heard"
+}
+zpty -w shell "PS1='> '; autoload -Uz compinit && compinit -u -D; eval \"\$(spur completion zsh)\"; echo rea''dy"
+hear ready > /dev/null
+zpty -w -n shell "$1"$'\t'
+hear "$2"
+zpty -d shell
+"#;
+
+#[test]
+fn zsh_and_fish_complete_the_words_and_options_of_commands() {
+    let cluster = Cluster::up("--nodes 1");
+    let has = |shell: &str| cluster.run(&format!("command -v {shell}")).code == 0;
+    let cases = [
+        ("scontrol show topolo", "topology"),
+        ("scontrol update JobId=7 TimeL", "TimeLimit="),
+        ("squeue --only-job-s", "--only-job-state"),
+        ("spur restor", "restore"),
+        ("sacctmgr add coor", "coordinators"),
+    ];
+    if has("zsh") {
+        std::fs::write(cluster.dir.join("work/told.zsh"), ZSH).unwrap();
+        // Letters too, beside the long names.
+        for (line, word) in cases.iter().chain(&[("sinfo -", "-R")]) {
+            let told = cluster.ok(&format!("zsh -f told.zsh '{line}' '{word}'"));
+            assert!(told.contains(word), "{line}: {told}");
+        }
+    } else {
+        eprintln!("there is no zsh here: not tried");
+    }
+    if has("fish") {
+        for (line, word) in cases.iter().chain(&[("sinfo -", "-R"), ("spur up --no", "--nodes")]) {
+            let told = cluster.ok(&format!("fish -N -c 'spur completion fish | source; complete -C \"{line}\"'"));
+            assert!(told.lines().any(|one| one.split('\t').next() == Some(*word)), "{line}: {told}");
+        }
+    } else {
+        eprintln!("there is no fish here: not tried");
     }
 }

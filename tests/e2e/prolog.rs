@@ -254,3 +254,23 @@ fn srun_runs_its_own_programs_around_a_step() {
     assert!(shown.contains(&format!("= {here}/SrunProlog")), "{shown}");
     site.cluster.wait_for("squeue -h | wc -l", "0");
 }
+
+#[test]
+fn a_prolog_hears_of_the_gpus_of_its_job_and_of_parts_of_them() {
+    let nodes =
+        "GresTypes=gpu,mps\nNodeName=g1 CPUs=2 RealMemory=1000 Gres=gpu:2,mps:200\nPartitionName=gpus Nodes=g1\n";
+    let site = Site::up(&["Prolog", "Epilog"], nodes);
+    for (options, told, untold) in [
+        ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=0", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"),
+        ("--gres=mps:50", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_VISIBLE_DEVICES=1"),
+    ] {
+        let job = site.cluster.sbatch(&format!("-p gpus {options} --wrap true"));
+        site.wait_call(&format!("Epilog {job} g1"));
+        site.cluster.wait_state(&job, "COMPLETED");
+        for kind in ["Prolog", "Epilog"] {
+            let environment = site.environment(kind);
+            let has = |line: &str| environment.iter().any(|one| one == line);
+            assert!(has(told) && has("SLURM_JOB_GPUS=0") && !has(untold), "{kind} {options}: {environment:?}");
+        }
+    }
+}

@@ -85,6 +85,8 @@ const TABLE: &[(&str, &str, Needs, [bool; 5])] = &[
     ("ChangeAccounts", "sacctmgr -i add user u{role} account=chem", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i modify user daemon set maxjobs=7 where account=chem", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i modify user daemon set adminlevel=none", Needs::Nothing, [false, false, false, true, false]),
+    // One's default account is one's own matter.
+    ("ChangeAccounts", "sacctmgr -i modify user daemon set defaultaccount=chem", Needs::Nothing, [true, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i add coordinator account=chem names=u{role}", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i delete coordinator account=chem names=u{role}", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i delete user ubin account=chem && sacctmgr -i add user ubin account=chem", Needs::Nothing, [false, true, true, true, false]),
@@ -182,7 +184,8 @@ fn everybody_may_do_what_the_table_says_and_nothing_else() {
     let is_walked = |call: &&str| TABLE.iter().any(|row| row.0 == *call) || ELSEWHERE.contains(call);
     let forgotten: Vec<&str> = controller::changing_calls().filter(|call| !is_walked(call)).collect();
     assert!(forgotten.is_empty(), "no row says who may do {forgotten:?}");
-    let cluster = Cluster::configured(&format!("{CONF}[health]\nreboot_program = \"/bin/true\"\n"));
+    let more = "[health]\nreboot_program = \"/bin/true\"\n[jobs]\nusers_set_triggers = true\n";
+    let cluster = Cluster::configured(&format!("{CONF}{more}"));
     tree(&cluster);
     standing(&cluster);
     for (name, _) in ALL {
@@ -245,6 +248,20 @@ fn what_is_private_is_seen_by_its_owner_and_those_above() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let hidden = cluster.run(&as_user(OTHER, &format!("scontrol show job {job}")));
     assert!(hidden.err.contains("Invalid job id specified"), "{hidden:?}");
+    // Programs of users run on the controller's machine only where the site says so.
+    let set = format!("strigger --set -j {job} --fini -p /bin/true");
+    for who in ALL {
+        let said = cluster.run(&as_user(who, &set));
+        assert_eq!((said.err.trim(), said.code), ("slurm_set_trigger: Access/permission denied", 1), "{}", who.0);
+    }
+    cluster.ok(&set);
+    cluster.ok(&format!("printf '[jobs]\\nusers_set_triggers = true\\n' >> {}/spur.conf", cluster.dir.display()));
+    cluster.ok("scontrol reconfigure");
+    let said = cluster.run(&as_user(OTHER, &set));
+    assert_eq!((said.err.trim(), said.code), ("slurm_set_trigger: Invalid job id specified", 1), "a private job");
+    cluster.ok(&as_user(OWNER, &set));
+    let seen = |who| cluster.ok(&as_user(who, "strigger --get -N | wc -l"));
+    assert_eq!([OWNER, COORDINATOR, OPERATOR, OTHER].map(seen), ["2", "2", "2", "0"]);
 }
 
 /// A command, the words it is refused with, and its exit code.

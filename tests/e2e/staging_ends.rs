@@ -197,7 +197,8 @@ fn what_cannot_be_removed_is_told_and_charged_until_it_can() {
         burst.write("stuck", &format!("#!/bin/sh\n#DW jobdw capacity=8MiB pool=flash\n{body}\ntrue\n"));
         cluster.sbatch("stuck")
     };
-    let job = submit("while test ! -e go; do sleep 0.05; done");
+    let until_told = "while test ! -e go; do sleep 0.05; done";
+    let job = submit(until_told);
     cluster.wait_state(&job, "RUNNING");
     open(0o777);
     cluster.ok("touch go");
@@ -206,7 +207,8 @@ fn what_cannot_be_removed_is_told_and_charged_until_it_can() {
     burst.wait(&job, "complete");
     burst.nothing_is_left();
 
-    let job = submit("rm go; while test ! -e go; do sleep 0.05; done");
+    cluster.ok("rm go");
+    let job = submit(until_told);
     cluster.wait_state(&job, "RUNNING");
     let home = root.join(format!("jobs/{job}.1/shared"));
     fs::rename(&home, root.join("own")).unwrap();

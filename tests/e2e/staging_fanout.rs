@@ -2,7 +2,7 @@
 use std::fs;
 
 use crate::burst::{Burst, dice, empty, movers};
-use crate::cluster::{Cluster, kill_9, new_dir};
+use crate::cluster::{Cluster, Folder, kill_9, new_dir};
 use crate::machines::{free_port, join, token};
 
 /// Four nodes with a pool each.
@@ -120,7 +120,7 @@ fn nodes_on_other_machines_give_each_other_data_over_tls() {
         return eprintln!("skipped: needs root, to be somebody whom other machines do not take for nobody");
     }
     let head = Cluster { dir: new_dir() };
-    let pools = new_dir();
+    let pools = Folder::new();
     head.ok(&format!("spur init --dir {} --listen 127.0.0.1:{}", head.dir.display(), free_port()));
     let section = format!(
         "\n[burst_buffer]\nfanout = 1\n[[burst_buffer.pools]]\nname = \"local\"\nkind = \"node\"\nroot = \"{}/%n\"\ntotal = \"64MiB\"\n",

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use crate::burst::{Burst, fill, settings};
-use crate::cluster::{Cluster, kill_9, new_dir};
+use crate::burst::{Burst, dice, fill, movers, settings};
+use crate::cluster::{Cluster, Folder, kill_9, new_dir};
 use crate::failover::{leader, pid_of};
 
 fn text(of_controller: &str, lines: &str, pools: &Path) -> String {
@@ -14,7 +14,7 @@ fn text(of_controller: &str, lines: &str, pools: &Path) -> String {
 }
 
 fn burst(of_controller: &str, lines: &str) -> Burst {
-    let pools = new_dir();
+    let pools = Folder::new();
     Burst { cluster: Cluster::configured(&text(of_controller, lines, &pools)), pools }
 }
 
@@ -49,7 +49,7 @@ fn script(cluster: &Cluster, name: &str, capacity: &str, body: &str) {
 
 #[test]
 fn history_limits_mail_and_metrics_know_of_buffers() {
-    let dir = new_dir();
+    let dir = Folder::new();
     let mailer = dir.join("mailer");
     let said = dir.join("mails");
     let program = format!("#!/bin/sh\necho \"$2|$SLURM_JOB_ID|$SLURM_JOB_STAGE_OUT_TIME\" >> {}\n", said.display());
@@ -121,14 +121,55 @@ fn data_on_its_way_costs_the_log_nothing() {
     burst.nothing_is_left();
 }
 
+/// Three controllers.
+fn with_followers(lines: &str) -> Burst {
+    let (dir, pools) = (new_dir(), Folder::new());
+    let file = dir.join("wanted.conf");
+    fs::write(&file, text("", lines, &pools)).unwrap();
+    let cluster = Cluster { dir };
+    cluster.start(&format!("--config {} --controllers 3", file.display()));
+    Burst { cluster, pools }
+}
+
+/// `STAGING_KILLS=60` for as many as the machine has time for, `STAGING_SEED=7` for others.
+#[test]
+fn random_kills_beside_three_controllers_lose_and_leave_nothing() {
+    let n_kills: u64 = std::env::var("STAGING_KILLS").ok().map_or(4, |text| text.parse().expect("a number"));
+    let burst = with_followers("bandwidth = \"1MiB\"");
+    let cluster = &burst.cluster;
+    fill(cluster, "input", 40, 50_000);
+    let mut throw = dice(0x5851_f42d_4c95_7f2d);
+    let mut n_done = 0;
+    while n_done < n_kills {
+        let jobs = ["flash", "local"].map(|pool| (pool, burst.submit("job", "", pool, "true")));
+        for _ in 0..4 {
+            // Anywhere in the copying: the instant is the point of the test.
+            std::thread::sleep(std::time::Duration::from_millis(100 + throw(900)));
+            match throw(6) {
+                0 => kill_9(cluster.agent_pid("n1")),
+                1 => kill_9(cluster.agent_pid("n2")),
+                2 => movers(&burst.pools).into_iter().for_each(kill_9),
+                leading if leading % 2 == 1 => kill_9(pid_of(cluster, leader(cluster))),
+                _ => kill_9(pid_of(cluster, 1 + throw(3))),
+            }
+            n_done += 1;
+            cluster.start("");
+        }
+        for (pool, job) in jobs {
+            cluster.wait_state(&job, "COMPLETED");
+            match pool {
+                "local" => cluster.ok(&format!("set -e; for d in back-{job}-n*; do diff -r input $d; done")),
+                _ => cluster.ok(&format!("diff -r input back-{job}")),
+            };
+        }
+        burst.nothing_is_left();
+    }
+}
+
 #[test]
 fn another_leader_goes_on_with_what_agents_move() {
-    let (dir, pools) = (new_dir(), new_dir());
-    let file = dir.join("wanted.conf");
-    fs::write(&file, text("", "bandwidth = \"512KiB\"", &pools)).unwrap();
-    let burst = Burst { cluster: Cluster { dir }, pools };
+    let burst = with_followers("bandwidth = \"512KiB\"");
     let cluster = &burst.cluster;
-    cluster.start(&format!("--config {} --controllers 3", file.display()));
     script(cluster, "job", "8MiB", "true");
     let job = cluster.sbatch("job");
     for state in ["staging-in", "staging-out"] {

@@ -163,3 +163,19 @@ fn a_file_is_copied_to_every_node_of_a_job() {
     let said = cluster.run("sbcast file other");
     assert!(said.err.contains("Need a job id") && said.code == 1, "{said:?}");
 }
+
+#[test]
+fn a_step_may_go_into_one_task_of_an_array() {
+    let cluster = Cluster::up("--nodes 1 --cpus 4");
+    let array = cluster.sbatch("--array=0-3%1 -o /dev/null --wrap='sleep 600'");
+    cluster.wait_for(&format!("squeue -h -j {array} -t R -o %K"), "0");
+    let own = cluster.ok(&format!("squeue -h -j {array}_0 -o %A"));
+    let inside = cluster.ok(&format!("srun --jobid={array}_0 --overlap printenv SLURM_JOB_ID SLURM_ARRAY_TASK_ID"));
+    assert_eq!(inside, format!("{own}\n0"));
+    let waiting = cluster.run(&format!("srun --jobid={array}_3 --overlap true"));
+    assert_eq!((waiting.code, waiting.out.as_str()), (1, ""), "{waiting:?}");
+    assert!(waiting.err.contains(&format!("allocation for job {array}_3: Job is pending execution")), "{waiting:?}");
+    let none = cluster.run(&format!("srun --jobid={array}_9 --overlap true"));
+    assert!(none.err.contains("Invalid job id specified"), "{none:?}");
+    cluster.ok(&format!("scancel {array}"));
+}

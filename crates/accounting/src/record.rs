@@ -101,7 +101,7 @@ pub fn step(job: &Job, step: &Step) -> StepRecord {
         started: step.started,
         ended: step.ended,
         suspended: suspended(job, step.started, step.ended),
-        held: Amount { n_tasks: step.n_tasks, ..Amount::of_shares(&step.shares) },
+        held: Amount::of_step(step),
         nodes: hostlist::compress(step.shares.iter().map(|share| &share.node)),
         layout: layout(step).into(),
         command_line: match step.spec.submit_line.as_str() {

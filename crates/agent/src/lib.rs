@@ -26,6 +26,7 @@ mod leftovers;
 mod link;
 mod machine;
 mod neighbours;
+mod numbering;
 mod options;
 mod orders;
 mod processes;

@@ -17,6 +17,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use model::command::Exited;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,10 @@ pub struct Record {
     pub result: Option<Exited>,
 }
 
+/// An agent that was killed holds its lock until the last of its threads, and of the children it was just making, is gone.
+const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 pub struct Spool {
     dir: PathBuf,
     runs: PathBuf,
@@ -60,9 +65,13 @@ impl Spool {
         let runs = dir.join("runs");
         make_runs(&runs)?;
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join("lock"))?;
-        if !sys::try_lock(lock.as_fd()) {
-            let why = format!("another agent uses {}", dir.display());
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+        let end = Instant::now() + PREDECESSOR_PATIENCE;
+        while !sys::try_lock(lock.as_fd()) {
+            if Instant::now() >= end {
+                let why = format!("another agent uses {}", dir.display());
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         Ok(Spool { dir, runs, boot, _lock: lock })
@@ -192,4 +201,22 @@ fn read_record(slot: u32, path: &Path) -> io::Result<Option<Record>> {
         }
     }
     Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_an_agent_that_is_just_dying_is_waited_for() {
+        let dir = std::env::temp_dir().join(format!("spur-spool-{}", std::process::id()));
+        let dying = Spool::open(&dir).unwrap();
+        let gone = std::thread::spawn(move || {
+            std::thread::sleep(20 * LOCK_PAUSE);
+            drop(dying);
+        });
+        Spool::open(&dir).unwrap();
+        gone.join().unwrap();
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

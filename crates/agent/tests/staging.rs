@@ -179,6 +179,39 @@ async fn data_goes_in_and_comes_out_and_the_home_goes() {
     assert!(why(stage(&mut world, missing).await).contains("is not there"));
 }
 
+/// A job that has left neither a byte nor a name of the disk gets its data back, also when that is tried twice.
+#[tokio::test]
+async fn what_fills_the_disk_comes_back() {
+    let mut world = World::new().await;
+    let disk = world.dir.join("pool");
+    fs::create_dir_all(&disk).unwrap();
+    let mut mount = std::process::Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", "size=4m,nr_inodes=200,mode=0755", "none"]).arg(&disk).output();
+    if !mounted.is_ok_and(|mounted| mounted.status.success()) {
+        return eprintln!("SKIPPED: only root can make a small file system");
+    }
+    let files = source(&world, 10, 5000);
+    let mut filling = work(&world, 7, 1, Direction::In);
+    filling.transfers = vec![transfer(&world, 7, TransferKind::Directory, "source", "in")];
+    assert_eq!(moved(stage(&mut world, filling).await), (10, 50_000));
+    let home = data(&world, 7);
+    fs::write(home.join("in/ballast"), vec![7; 8 << 20]).unwrap_err();
+    let n_links = (0..1000).take_while(|number| fs::write(home.join(format!("in/{number}")), "").is_ok()).count();
+    assert!(n_links < 1000, "names are left");
+    let mut emptying = work(&world, 7, 2, Direction::Out);
+    emptying.transfers = vec![transfer(&world, 7, TransferKind::Directory, "source/d0/f0/below", "in")];
+    let text = why(stage(&mut world, emptying).await);
+    assert!(text.contains("Not a directory"), "{text}");
+    let mut emptying = work(&world, 7, 3, Direction::Out);
+    emptying.transfers = vec![transfer(&world, 7, TransferKind::Directory, "back", "in")];
+    assert_eq!(moved(stage(&mut world, emptying).await).0, 11 + n_links as u64);
+    same(&files, &world.dir.join("work/back"));
+    remove(&mut world, 7, 4).await;
+    assert!(is_clean(&world));
+    let gone = std::process::Command::new("umount").arg("-l").arg(&disk).status().unwrap();
+    assert!(gone.success());
+}
+
 #[tokio::test]
 async fn what_cannot_be_staged_says_why() {
     let mut world = World::new().await;
@@ -413,6 +446,10 @@ async fn the_controller_is_told_which_homes_and_pools_there_are() {
     assert_eq!(second.homes.len(), 1);
     assert_eq!(second.homes[0].home, Some(home(7)));
     assert!(second.homes[0].used_bytes >= 100_000 && !second.homes[0].is_moving);
+    let notes = fs::read_dir(world.dir.join("pool/.spur")).unwrap().flatten();
+    let notes_bytes: u64 = notes.map(|entry| entry.metadata().unwrap().blocks() * 512).sum();
+    assert!(notes_bytes > 0, "room is set aside");
+    assert_eq!(second.pools[0].held_bytes, second.homes[0].used_bytes + notes_bytes, "notes are not foreign files");
     // A stray is removed without an answer.
     let removal = Removal { home: Some(home(7)), attempt: 9, root: root(&world), pool: "local".into() };
     world.order(Order::Remove { number: 0, removal });

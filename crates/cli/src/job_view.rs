@@ -322,11 +322,11 @@ impl<'a> JobView<'a> {
                 text => text.into(),
             };
         }
-        let word = match (&self.job.reason, self.job.reason_text.as_str()) {
+        let word = match (self.job.reason_word(), self.job.reason_text.as_str()) {
             (None, _) => "None",
-            (Some(reason), "") => reason.word(),
+            (Some(word), "") => word,
             // The text of an end has blanks, and programs read this column word by word.
-            (Some(reason), _) if self.job.is_over() => reason.word(),
+            (Some(word), _) if self.job.is_over() => word,
             (Some(_), text) => text,
         };
         word.into()
@@ -408,7 +408,7 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// A pattern of the user's own stays one, as Slurm shows it; only the default name is filled in.
+    /// A pattern of the user's own stays one, as squeue shows it; only the default name is filled in.
     pub fn stdout(&self) -> String {
         if let Some(pattern) = &self.spec().stdout {
             return self.in_work_dir(pattern);
@@ -436,6 +436,21 @@ impl<'a> JobView<'a> {
             Some(pattern) => self.in_work_dir(pattern),
             None => self.stdout(),
         }
+    }
+
+    /// As `scontrol show job` fills in a file's name: five letters, read as they stand, without widths or escapes.
+    pub fn plainly_filled(&self, name: &str) -> String {
+        let values = self.pattern_values();
+        let task = values.array_task.unwrap_or(pattern::NO_TASK);
+        [
+            ("%A", values.array_job.unwrap_or(values.job).to_string()),
+            ("%a", task.to_string()),
+            ("%j", values.job.to_string()),
+            ("%u", values.user),
+            ("%x", values.job_name),
+        ]
+        .iter()
+        .fold(name.to_string(), |name, (letter, value)| name.replace(letter, value))
     }
 
     fn in_work_dir(&self, name: &str) -> String {

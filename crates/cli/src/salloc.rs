@@ -271,8 +271,8 @@ pub fn variables(job: &Job, spec: &JobSpec, cluster_name: &str) -> Vec<(String, 
     let nodes = hostlist::compress_in_order(job.allocation.names().map(|name| name.as_str()));
     let n_nodes = job.allocation.nodes.len().to_string();
     let id = job.id.to_string();
-    let cpus = by_node(job.allocation.nodes.iter().map(|share| share.cpus.len()));
-    let tasks = by_node(job.allocation.nodes.iter().map(|share| share.n_tasks.max(1)));
+    let cpus = by_node(job.allocation.nodes.iter().map(|share| share.n_working_cpus()));
+    let tasks = by_node(job.allocation.nodes.iter().map(|share| share.n_tasks_told(&spec.size)));
     let mut known: Vec<(&str, String)> = vec![
         ("CLUSTER_NAME", cluster_name.to_string()),
         ("JOBID", id.clone()),

@@ -349,7 +349,7 @@ fn refused(specs: &[JobSpec], error: &CallError) -> i32 {
 }
 
 fn fail(problem: &Problem) -> i32 {
-    eprint!("{}", problem.show(PROGRAM));
+    problem.print(PROGRAM);
     error_code(problem.code)
 }
 

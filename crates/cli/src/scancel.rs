@@ -537,6 +537,9 @@ async fn step_call(controller: &mut Controller, plan: &Plan, job: &JobRef, step:
         StepId::Batch => SignalScope::BatchShell,
         StepId::Number(_) => SignalScope::Step(step),
     };
+    if plan.verbosity > 0 {
+        eprintln!("scancel: Signal {} to step {job}.{step}", signal_of(plan).number());
+    }
     let request = SignalRequest {
         jobs: vec![job.clone()],
         signal: signal_of(plan).number().into(),
@@ -574,11 +577,13 @@ Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
 
   -A, --account=account           only jobs of this account
   -b, --batch                     signal the batch shell only
+      --ctld                      no difference: everything goes through the controller
   -f, --full                      signal the batch shell and all steps
   -H, --hurry                     no stage out for burst buffers
   -i, --interactive               ask before each job
       --me                        only own jobs
-  -n, --name=job_name             only jobs with this name
+  -M, --clusters=name             the cluster to ask; only the configured one is known
+  -n, --name=job_name             only jobs with this name; also --jobname
   -p, --partition=partition       only jobs in this partition
   -Q, --quiet                     no messages about jobs that are gone
   -q, --qos=qos                   only jobs of this quality of service

@@ -33,6 +33,10 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
     set(&mut burst.plugin, kind);
     for (theirs, ours) in SPELLINGS {
         let key = if section.has(theirs) { theirs } else { ours };
+        if let Some(other) = Some(ours).filter(|ours| key != *ours && section.has(ours)) {
+            let at = section.take(other).map_or(section.at, |found| found.key_at);
+            section.notes.add(at, format!("{theirs} is given twice, here as {ours}"));
+        }
         match ours {
             "allow_users" => section.words(key, &mut burst.allow_users),
             // The manual has colons between them, Slurm itself reads commas.

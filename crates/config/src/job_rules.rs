@@ -16,6 +16,7 @@ pub(crate) fn read(mut section: Section, rules: &mut JobRules) {
     section.flag("appends_output", &mut rules.appends_output);
     section.word("mail_domain", &mut rules.mail_domain);
     section.flag("users_delete_reservations", &mut rules.users_delete_reservations);
+    section.flag("users_set_triggers", &mut rules.users_set_triggers);
     section.number("accounting_interval", 0..=u32::MAX, &mut rules.accounting_secs);
     let expected = "a number of bytes up to 512 MiB";
     let bytes = section.read("max_script_bytes", expected, |item| script_bytes(item.as_integer()?));
@@ -62,12 +63,19 @@ pub(crate) fn read_slurm(values: &Values, rules: &mut JobRules, notes: &Notes) {
                 None => notes.wrong(&pair.at, format!("`max_script_size` must be bytes up to 512 MiB, not {bytes:?}")),
             }
         }
+        for secs in pair.value.split(',').filter_map(|word| word.trim().strip_prefix("requeue_delay=")) {
+            match secs.parse() {
+                Ok(secs) => rules.requeue_delay_secs = secs,
+                Err(_) => notes.wrong(&pair.at, format!("`requeue_delay` must be a number of seconds, not {secs:?}")),
+            }
+        }
     }
     let Some(pair) = values.get("SlurmctldParameters") else { return };
     for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        match word.eq_ignore_ascii_case("user_resv_delete") {
-            true => rules.users_delete_reservations = true,
-            false => notes.warn(&pair.at, format!("SlurmctldParameters={word} has no effect here")),
+        match word.to_lowercase().as_str() {
+            "user_resv_delete" => rules.users_delete_reservations = true,
+            "allow_user_triggers" => rules.users_set_triggers = true,
+            _ => notes.warn(&pair.at, format!("SlurmctldParameters={word} has no effect here")),
         }
     }
 }

@@ -104,6 +104,7 @@ fn settings(section: &mut Section) -> NodeConfig {
     config.gres = generic_resources(section);
     gres_files(section, &mut config.gres);
     gpu_parts(section, &mut config.gres);
+    explicit_gres(section, &mut config.gres);
     config
 }
 
@@ -183,6 +184,21 @@ fn gpu_parts(section: &mut Section, units: &mut [Gres]) {
                 ));
             }
         }
+    }
+}
+
+/// `explicit_gres = ["fpga"]`: what only jobs that ask for it get, whole nodes or not.
+fn explicit_gres(section: &mut Section, units: &mut [Gres]) {
+    let Some(found) = section.take("explicit_gres") else { return };
+    let wrong = |text: &str| section.notes.add(found.at, text);
+    let list =
+        found.item.as_array().and_then(|list| list.iter().map(|value| value.as_str()).collect::<Option<Vec<_>>>());
+    let Some(list) = list else { return wrong("`explicit_gres` must be a list of names such as [\"fpga\"]") };
+    for name in list {
+        if !units.iter().any(|unit| unit.name == name) {
+            return wrong(&format!("`explicit_gres`: the node has no {name}"));
+        }
+        units.iter_mut().filter(|unit| unit.name == name).for_each(|unit| unit.is_explicit = true);
     }
 }
 

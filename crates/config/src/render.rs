@@ -137,6 +137,9 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.header("[scheduler]");
     text.value("depth", scheduler.depth);
     text.value("tracks_memory", scheduler.tracks_memory);
+    text.string("hand_out", scheduler.hand_out.word());
+    text.value("one_task_per_core", scheduler.one_task_per_core);
+    text.value("fills_sockets", scheduler.fills_sockets);
     text.optional("default_memory_per_node_mb", scheduler.default_memory_per_node_mb);
     text.optional("default_memory_per_cpu_mb", scheduler.default_memory_per_cpu_mb);
     text.optional("default_memory_per_gpu_mb", scheduler.default_memory_per_gpu_mb);
@@ -320,6 +323,10 @@ fn nodes(text: &mut Text, config: &Config) {
         let counts = |gres: &Gres| gres.parts.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let parts: Vec<String> = divided.map(|gres| format!("{}={}", gres.name, counts(gres))).collect();
         text.strings("gpu_parts", &parts);
+        let explicit = node.gres.iter().filter(|gres| gres.is_explicit).map(|gres| gres.name.clone());
+        let mut explicit: Vec<String> = explicit.collect();
+        explicit.dedup();
+        text.strings("explicit_gres", &explicit);
         text.strings("features", &node.features);
         text.value("weight", weight);
         text.string("address", &node.address);

@@ -9,6 +9,7 @@ use model::config::{
     SuspendCpus,
 };
 use model::data_parser::DataParser;
+use model::hand_out::HandOut;
 use model::license::LicenseCount;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::priority::{PriorityConfig, PriorityKind, UsageReset};
@@ -112,6 +113,13 @@ pub(crate) fn suspend_cpus(word: &str) -> Option<SuspendCpus> {
 pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     section.number("depth", 1..=u32::MAX, &mut scheduler.depth);
     section.flag("tracks_memory", &mut scheduler.tracks_memory);
+    let hand_out = section.read("hand_out", "\"cpus\", \"cores\" or \"sockets\"", |item| {
+        let word = item.as_str()?;
+        HandOut::ALL.into_iter().find(|what| what.word() == word)
+    });
+    set(&mut scheduler.hand_out, hand_out);
+    section.flag("one_task_per_core", &mut scheduler.one_task_per_core);
+    section.flag("fills_sockets", &mut scheduler.fills_sockets);
     scheduler.default_memory_per_node_mb = section.megabytes("default_memory_per_node_mb");
     scheduler.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
     if scheduler.default_memory_per_node_mb.is_some() && scheduler.default_memory_per_cpu_mb.is_some() {

@@ -71,6 +71,8 @@ fn what_makes_no_sense_is_told_with_its_line() {
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said.iter().any(|line| line.contains("`verify_in`") && line.starts_with("c:8:")), "{said:?}");
     assert!(said.iter().any(|line| line.contains("there is no pool x")), "{said:?}");
+    let said = problems("[burst_buffer]\ntotal_gb = 1\nroot = \"/r\"\nstage_in_timeout = 5\nStageInTimeout = 6\n");
+    assert_eq!(said, ["c:8:1: StageInTimeout is given twice, here as stage_in_timeout"]);
     let said = problems("[burst_buffer]\n[[burst_buffer.pools]]\nname = \"p\"\nroot = \"/%n\"\nmovers = \"n9\"\n");
     assert!(said.iter().any(|line| line.contains("cannot contain %n")), "{said:?}");
     assert!(said.iter().any(|line| line.contains("no [[nodes]] table names n9")), "{said:?}");

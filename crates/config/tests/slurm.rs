@@ -355,6 +355,25 @@ fn parts_of_gpus_are_counted_for_each_gpu() {
 }
 
 #[test]
+fn a_line_of_gres_conf_without_number_and_files_means_what_slurm_conf_hands_out() {
+    let slurm = "GresTypes=r1,r2\nNodeName=n1 Gres=r1:1,r2:2\nPartitionName=p Nodes=ALL\n";
+    let folder = Folder::with("explicit", &[("slurm.conf", slurm), ("gres.conf", "Name=r2 Flags=Explicit\n")]);
+    let (config, warnings) = load_with_warnings(&folder.0.join("slurm.conf")).unwrap();
+    assert!(!warnings.to_string().contains("Flags"), "{warnings}");
+    let gres = &config.nodes[0].config.gres;
+    assert_eq!(gres.iter().map(|gres| gres.to_string()).collect::<Vec<_>>(), ["r1:1", "r2:2"]);
+    assert_eq!(gres.iter().map(|gres| gres.is_explicit).collect::<Vec<_>>(), [false, true]);
+    let rendered = config::render(&config);
+    assert_eq!(config::parse(&rendered, "spur.conf").unwrap().nodes, config.nodes, "{rendered}");
+    for wrong in ["\"r2\"", "[\"r3\"]"] {
+        let text = rendered.replace("explicit_gres = [\"r2\"]", &format!("explicit_gres = {wrong}"));
+        assert!(config::parse(&text, "spur.conf").unwrap_err().to_string().contains("explicit_gres"), "{wrong}");
+    }
+    std::fs::write(folder.0.join("gres.conf"), "Name=r2 Count=1\n").unwrap();
+    assert!(config::load(&folder.0.join("slurm.conf")).is_err(), "a number that is too small is still a mistake");
+}
+
+#[test]
 fn commands_find_the_cluster_of_a_slurm_conf_of_any_name() {
     let text = "# comment\n\nClusterName=Ant\nInclude more\nNodeName=n1\nPartitionName=p Nodes=n1\n";
     let folder = Folder::with("client", &[("site.conf", text), ("more", "StateSaveLocation=/s\nSlurmdSpoolDir=/d\n")]);
@@ -380,16 +399,19 @@ fn the_qos_of_a_partition_holds_and_is_kept_in_a_spur_conf() {
 #[test]
 fn what_a_site_decides_for_all_jobs_is_read_and_carried_over() {
     let text = "KillOnBadExit=1\nAllowSpecResourcesUsage=1\nWaitTime=60\nRequeueExit=1-3,9\nRequeueExitHold=10\nMaxBatchRequeue=7\nAuthInfo=cred_expire=30\nJobFileAppend=1\n\
-                MailDomain=example.org\nSlurmctldParameters=user_resv_delete\nJobAcctGatherFrequency=task=20,energy=0\n\
+                MailDomain=example.org\nSlurmctldParameters=user_resv_delete,allow_user_triggers\nJobAcctGatherFrequency=task=20,energy=0\n\
                 SchedulerParameters=nohold_on_prolog_fail,max_script_size=1000\nNodeName=n1\nPartitionName=p Nodes=ALL\n";
     let config = good(text);
     let rules = &config.jobs;
     assert_eq!((rules.requeue_exit.to_string(), rules.requeue_exit_hold.to_string()), ("1-3,9".into(), "10".into()));
     assert_eq!((rules.max_requeues, rules.requeue_delay_secs, rules.wait_secs, rules.accounting_secs), (7, 31, 60, 20));
     assert_eq!(rules.max_script_bytes, 1000);
-    assert!(rules.may_spare && rules.kill_on_bad_exit && rules.appends_output && rules.users_delete_reservations);
+    assert!(rules.may_spare && rules.kill_on_bad_exit && rules.appends_output);
+    assert!(rules.users_delete_reservations && rules.users_set_triggers);
     assert!(config.hooks.flags.no_hold_on_failure, "also where there are no PrologFlags");
     assert_eq!(rules.address("ann"), "ann@example.org");
+    let sooner = good(&text.replace("max_script_size=1000", "max_script_size=1000,requeue_delay=2"));
+    assert_eq!(sooner.jobs.requeue_delay_secs, 2, "said in so many words, it goes before what credentials need");
     let rendered = config::render(&config);
     assert_eq!(config::parse(&rendered, "rendered").unwrap().jobs, *rules, "{rendered}");
     warnings(

@@ -44,7 +44,7 @@ impl Foreign {
     }
 }
 
-/// A hundredth of what can be given out makes a difference.
+/// A hundredth of what can be given out makes a difference; and whether all of it can, to whoever asks for all.
 fn is_news_of(cluster: &Cluster, pool: &Pool, before: &PoolReport, now: &PoolReport) -> bool {
     let differs = |new: u64, old: u64, of: u64| new.abs_diff(old) > of / 100;
     let most = pool.total_bytes.unwrap_or(now.total_bytes);
@@ -52,7 +52,12 @@ fn is_news_of(cluster: &Cluster, pool: &Pool, before: &PoolReport, now: &PoolRep
         PoolKind::Shared => cluster.usable(&pool.name),
         PoolKind::Node => Some(before.usable_bytes()),
     };
-    let is_other = |usable: u64| differs(now.usable_bytes().min(most), usable.min(most), most);
+    let now_usable = now.usable_bytes().min(most);
+    let is_all = now_usable == most || now.foreign_bytes == 0;
+    let is_other = |usable: u64| {
+        let usable = usable.min(most);
+        differs(now_usable, usable, most) || (is_all && usable < now_usable)
+    };
     now.problem != before.problem
         || (pool.total_bytes.is_none() && differs(now.total_bytes, before.total_bytes, before.total_bytes))
         || usable_before.is_none_or(is_other)

@@ -255,6 +255,8 @@ record! {
     pub struct Bounds {
         pub memory_mb: Option<u64>,
         pub cpus: Option<CpuSet>,
+        /// The node's CPUs, where they are counted core by core since cores go whole; 0: their numbers are the machine's.
+        pub n_cpus_by_core: u32,
         /// Device files that belong to others.
         pub denied_files: Vec<String>,
     }

@@ -6,7 +6,7 @@ use crate::billing;
 use crate::config::Config;
 use crate::license::LicenseCount;
 use crate::spec::Memory;
-use crate::{Job, JobSpec, NodeShare, Phase, size};
+use crate::{Job, JobSpec, NodeShare, Phase, Step, size};
 
 record! {
     pub struct Amount {
@@ -40,6 +40,12 @@ impl Amount {
         }
         let billing = billing::billed(config, partition, Amounts::new(&self, licenses)).billing;
         Amount { billed: Some(billing), ..self }
+    }
+
+    /// What a step is counted as: of whole cores those CPUs that it asked for.
+    pub fn of_step(step: &Step) -> Amount {
+        let n_cpus = step.shares.iter().map(NodeShare::n_working_cpus).sum();
+        Amount { n_cpus, n_tasks: step.n_tasks, ..Amount::of_shares(&step.shares) }
     }
 
     pub fn of_shares(shares: &[NodeShare]) -> Amount {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::hand_out::HandOut;
 use crate::health::HealthConfig;
 use crate::hooks::HooksConfig;
 use crate::license::LicenseCount;
@@ -223,6 +224,12 @@ pub struct SchedulerConfig {
     pub depth: u32,
     /// Memory is handed out like CPUs; otherwise it is only recorded.
     pub tracks_memory: bool,
+    /// CPUs one by one, whole cores, or whole sockets.
+    pub hand_out: HandOut,
+    /// Tasks share no core unless they say so (`CR_ONE_TASK_PER_CORE`).
+    pub one_task_per_core: bool,
+    /// Cores are given socket by socket unless a job says otherwise (`CR_CORE_DEFAULT_DIST_BLOCK`).
+    pub fills_sockets: bool,
     pub default_memory_per_node_mb: Option<u64>,
     pub default_memory_per_cpu_mb: Option<u64>,
     /// For jobs with GPUs that say neither `--mem…` nor, of CPUs, `-c` or `--cpus-per-gpu`.
@@ -471,6 +478,9 @@ impl Default for SchedulerConfig {
         SchedulerConfig {
             depth: 10_000,
             tracks_memory: true,
+            hand_out: HandOut::Cpus,
+            one_task_per_core: false,
+            fills_sockets: false,
             default_memory_per_node_mb: None,
             default_memory_per_cpu_mb: None,
             default_memory_per_gpu_mb: None,

@@ -39,6 +39,24 @@ impl CpuSet {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
+    /// How many of the stretches of `unit` CPUs each have one of these.
+    pub fn n_touched(&self, unit: u32) -> u32 {
+        if unit < 2 {
+            return self.len();
+        }
+        if unit <= WORD && unit.is_power_of_two() {
+            // The first bit of each stretch is set when any of them is.
+            let firsts = (0..WORD / unit).fold(0u64, |mask, at| mask | 1 << (at * unit));
+            let folded = |word: u64| {
+                let steps = (0..unit.ilog2()).map(|step| 1 << step);
+                steps.fold(word, |word, step: u32| word | word >> step) & firsts
+            };
+            return self.words.iter().map(|word| folded(*word).count_ones()).sum();
+        }
+        let mut last = None;
+        self.iter().filter(|cpu| last.replace(cpu / unit) != Some(cpu / unit)).count() as u32
+    }
+
     pub fn contains(&self, cpu: u32) -> bool {
         self.words.get((cpu / WORD) as usize).is_some_and(|word| word >> (cpu % WORD) & 1 == 1)
     }
@@ -298,6 +316,10 @@ mod tests {
             prop_assert_eq!(x.intersects(&y), !a.is_disjoint(&b));
             prop_assert_eq!(x.contains(cpu), a.contains(&cpu));
             prop_assert_eq!(x.len() as usize, a.len());
+            for unit in [1, 2, 3, 4, 8, 12, 64, 100] {
+                let touched: BTreeSet<u32> = a.iter().map(|cpu| cpu / unit).collect();
+                prop_assert_eq!(x.n_touched(unit) as usize, touched.len(), "unit {}", unit);
+            }
             let mut less = x.clone();
             less.remove(cpu);
             prop_assert_eq!(less, a.iter().copied().filter(|other| *other != cpu).collect());

@@ -120,22 +120,81 @@ impl Size {
         cpus.max(self.min_cpus_per_node.unwrap_or(1)).max(for_gpus).max(1)
     }
 
-    /// CPUs held for so many that work: whole cores, where only some threads of a core may work.
-    fn cpus_held(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
-        let all = node.n_threads_per_core();
-        match self.threads_per_core.filter(|threads| *threads < all) {
-            Some(threads) => n_cpus.div_ceil(threads.max(1)).saturating_mul(all),
-            None => n_cpus,
+    /// CPUs held for so many tasks on one node: whole cores, where only some threads of a core may work, and whole units of what the
+    /// node hands out.
+    pub(crate) fn cpus_held_by(&self, n_tasks: u32, node: &NodeConfig) -> u32 {
+        let n_cpus = self.cpus_for(n_tasks);
+        let (unit, all) = (node.unit(), node.n_threads_per_core());
+        let threads = self.threads_per_core.filter(|threads| *threads < all).map(|threads| threads.max(1));
+        if unit == 1 {
+            return threads.map_or(n_cpus, |threads| n_cpus.div_ceil(threads).saturating_mul(all));
         }
+        let threads = threads.unwrap_or(all);
+        let n_cores = n_cpus.div_ceil(threads).max(self.cores_apart(n_tasks, threads));
+        n_cores.saturating_mul(all).div_ceil(unit).saturating_mul(unit)
     }
 
     /// CPUs that may work when so many are held.
     fn cpus_working(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
         let all = node.n_threads_per_core();
+        let whole = n_cpus / node.unit() * node.unit();
         match self.threads_per_core.filter(|threads| *threads < all) {
-            Some(threads) => n_cpus / all * threads.max(1),
+            Some(threads) => whole / all * threads.max(1),
+            None => whole,
+        }
+    }
+
+    /// How many of so many held CPUs of a node work, where whole units are handed out and not all threads of a core do; 0: all.
+    pub fn n_working_of(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
+        let n_working = self.cpus_working(n_cpus, node);
+        if node.unit() > 1 && n_working < n_cpus { n_working } else { 0 }
+    }
+
+    /// The fewest cores for so many tasks of which only some may share a core, with so many CPUs of each.
+    fn cores_apart(&self, n_tasks: u32, threads: u32) -> u32 {
+        match self.tasks_per_core {
+            None => 0,
+            _ if self.overcommit => 0,
+            Some(0 | 1) => n_tasks.saturating_mul(self.n_cpus_per_task().div_ceil(threads)),
+            Some(most) => n_tasks.div_ceil(most),
+        }
+    }
+
+    /// Tasks that so many CPUs of the node are enough for.
+    pub(crate) fn n_tasks_on_cpus(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
+        let working = self.cpus_working(n_cpus, node);
+        let by_cpus = working / self.n_cpus_per_task();
+        if node.unit() == 1 {
+            return by_cpus;
+        }
+        let all = node.n_threads_per_core();
+        let threads = self.threads_per_core.unwrap_or(all).clamp(1, all);
+        let n_cores = n_cpus / node.unit() * node.unit() / all;
+        let apart = match self.tasks_per_core {
+            None => u32::MAX,
+            Some(0 | 1) => n_cores / self.n_cpus_per_task().div_ceil(threads),
+            Some(most) => n_cores.saturating_mul(most),
+        };
+        by_cpus.min(apart)
+    }
+
+    /// At most so many tasks share a socket; where cores go whole, as many as the cores for these take.
+    fn n_tasks_on_socket(&self, most: u32, node: &NodeConfig) -> u32 {
+        if node.unit() == 1 { most } else { self.n_tasks_on_cpus(self.cpus_held_by(most, node), node).max(most) }
+    }
+
+    /// CPUs that could be held where there is memory for so many.
+    fn cpus_with_memory(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
+        let all = node.n_threads_per_core();
+        match self.threads_per_core.filter(|threads| *threads < all && node.unit() > 1) {
+            Some(threads) => (n_cpus / threads.max(1)).saturating_mul(all),
             None => n_cpus,
         }
+    }
+
+    /// Where memory goes by CPUs: those that it goes by when so many are held.
+    fn cpus_for_memory(&self, n_cpus: u32, node: &NodeConfig) -> u32 {
+        if node.unit() == 1 { n_cpus } else { self.cpus_working(n_cpus, node) }
     }
 
     /// Generic resources on a node with `n_tasks` tasks.
@@ -187,13 +246,14 @@ impl Size {
                     let gpus = node.gres.iter().filter(|gres| gres.name == "gpu").map(|gres| gres.count).sum::<u32>();
                     each.saturating_mul(gpus.max(self.n_gpus_for(n_tasks)).into())
                 }
-                _ => self.memory_mb_for(n_tasks, node.cpus, node.memory_mb),
+                _ => self.memory_mb_for(n_tasks, self.cpus_for_memory(node.cpus, node), node.memory_mb),
             };
             let memory_mb = memory_mb.min(node.memory_mb);
             return Part { n_cpus: self.whole_of(node), memory_mb };
         }
-        let n_cpus = self.cpus_held(self.cpus_for(n_tasks), node);
-        Part { n_cpus, memory_mb: self.memory_mb_for(n_tasks, n_cpus, node.memory_mb) }
+        let n_cpus = self.cpus_held_by(n_tasks, node);
+        let memory_mb = self.memory_mb_for(n_tasks, self.cpus_for_memory(n_cpus, node), node.memory_mb);
+        Part { n_cpus, memory_mb }
     }
 
     /// The CPUs of a node that the job has alone.
@@ -220,12 +280,12 @@ impl Size {
         let room = self.room_beside_spared(room, node);
         let by_cpus = match self.overcommit {
             true => u32::MAX,
-            false => self.cpus_working(room.cpus, node) / self.n_cpus_per_task(),
+            false => self.n_tasks_on_cpus(room.cpus, node),
         };
         let by_memory = match self.memory {
             Memory::PerCpuMb(memory_mb) if memory_mb > 0 && !self.overcommit => {
                 let cpus = u32::try_from(room.memory_mb / memory_mb).unwrap_or(u32::MAX);
-                self.cpus_working(cpus, node) / self.n_cpus_per_task()
+                self.n_tasks_on_cpus(self.cpus_with_memory(cpus, node), node)
             }
             _ => u32::MAX,
         };
@@ -233,7 +293,7 @@ impl Size {
         let mut n_tasks = by_cpus
             .min(by_memory)
             .min(self.tasks_per_node.unwrap_or(u32::MAX))
-            .min(by_parts(self.tasks_per_socket, node.sockets.max(1)))
+            .min(by_parts(self.tasks_per_socket.map(|most| self.n_tasks_on_socket(most, node)), node.sockets.max(1)))
             .min(by_parts(self.tasks_per_core, node.n_cores()));
         let least = self.n_tasks_each().unwrap_or(1).max(1);
         if !self.gres_per_task.is_empty() {
@@ -245,15 +305,15 @@ impl Size {
             }
         }
         let is_enough = n_tasks >= least;
-        let cpus = self.cpus_held(self.cpus_for(1), node);
-        let fits = is_enough && cpus <= room.cpus && self.memory_mb_for(1, cpus, node.memory_mb) <= room.memory_mb;
-        fits.then_some(n_tasks)
+        let cpus = self.cpus_held_by(1, node);
+        let memory_mb = self.memory_mb_for(1, self.cpus_for_memory(cpus, node), node.memory_mb);
+        (is_enough && cpus <= room.cpus && memory_mb <= room.memory_mb).then_some(n_tasks)
     }
 
     fn has_room(&self, n_tasks: u32, room: Room, node: &NodeConfig, in_use: &[GresUnits]) -> bool {
-        let cpus = self.cpus_held(self.cpus_for(n_tasks), node);
+        let cpus = self.cpus_held_by(n_tasks, node);
         cpus <= room.cpus
-            && self.memory_mb_for(n_tasks, cpus, node.memory_mb) <= room.memory_mb
+            && self.memory_mb_for(n_tasks, self.cpus_for_memory(cpus, node), node.memory_mb) <= room.memory_mb
             && node.pick_gres(in_use, &self.gres_for(n_tasks)).is_some()
     }
 
@@ -347,16 +407,45 @@ impl Size {
         fewest.map(Iterator::collect)
     }
 
-    /// Lays the tasks out over nodes that can take so many each: one a node, then the first nodes are filled.
-    /// None if they do not fit.
-    pub fn lay_out(&self, capacities: &[u32]) -> Option<Vec<u32>> {
+    /// Lays the tasks out over nodes that can take so many each: one a node, then the first nodes are filled; whole nodes, and
+    /// those that are overcommitted, get alike many. None if they do not fit.
+    pub fn lay_out<'n>(&self, capacities: &[u32], node: impl Fn(usize) -> &'n NodeConfig) -> Option<Vec<u32>> {
         let Some(n_tasks) = self.n_tasks else {
             let fills = self.wants_whole_nodes() && self.tasks_per_node.is_none() && !self.overcommit;
             let each = self.tasks_per_node.unwrap_or(1);
             return Some(capacities.iter().map(|capacity| if fills { *capacity } else { each }).collect());
         };
         let distribution = if self.spreads { Distribution::Cyclic } else { self.distribution };
-        distribution.counts(n_tasks, capacities)
+        match distribution {
+            Distribution::Block if self.wants_whole_nodes() || self.overcommit => {
+                Distribution::Cyclic.counts(n_tasks, capacities)
+            }
+            Distribution::Block if capacities.len() > 1 && (0..capacities.len()).any(|at| node(at).unit() > 1) => {
+                self.lay_out_units(n_tasks, capacities, node)
+            }
+            distribution => distribution.counts(n_tasks, capacities),
+        }
+    }
+
+    /// Each node gives a unit of what it hands out, then the first are filled; the tasks go round what they give.
+    fn lay_out_units<'n>(
+        &self,
+        n_tasks: u32,
+        capacities: &[u32],
+        node: impl Fn(usize) -> &'n NodeConfig,
+    ) -> Option<Vec<u32>> {
+        let beside = |at: usize, n_tasks: u32| self.n_tasks_on_cpus(self.cpus_held_by(n_tasks, node(at)), node(at));
+        let (mut counts, mut left) = (vec![0; capacities.len()], n_tasks);
+        for most in [|_, _| 1, |_, beside: u32| beside, |capacity: u32, _| capacity] {
+            for (at, count) in counts.iter_mut().enumerate() {
+                let most = most(capacities[at], beside(at, 1)).min(capacities[at]);
+                let more = most.saturating_sub(*count).min(left);
+                *count += more;
+                left -= more;
+            }
+        }
+        let given = counts.iter().enumerate().map(|(at, count)| beside(at, *count).min(capacities[at]));
+        Distribution::Cyclic.counts(n_tasks, &given.collect::<Vec<_>>()).filter(|_| left == 0)
     }
 }
 
@@ -410,13 +499,15 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hand_out::HandOut;
 
     #[test]
     fn tasks_are_laid_out_as_slurm_does() {
         // Recorded on Slurm 22.05: nodes of eight CPUs.
+        let eight = NodeConfig { cpus: 8, ..Default::default() };
         let laid = |n_tasks, n_nodes| {
             let size = Size { n_tasks, ..Default::default() };
-            size.lay_out(&vec![8; n_nodes]).unwrap()
+            size.lay_out(&vec![8; n_nodes], |_| &eight).unwrap()
         };
         assert_eq!(laid(Some(4), 2), [3, 1]);
         assert_eq!(laid(Some(5), 2), [4, 1]);
@@ -425,7 +516,9 @@ mod tests {
         assert_eq!(laid(Some(1), 2), [1, 0]);
         assert_eq!(laid(None, 4), [1, 1, 1, 1]);
         let whole = Size { sharing: Sharing::WholeNodes, ..Default::default() };
-        assert_eq!(whole.lay_out(&[8]).unwrap(), [8]);
+        assert_eq!(whole.lay_out(&[8], |_| &eight).unwrap(), [8]);
+        let alike = Size { n_tasks: Some(5), ..whole };
+        assert_eq!(alike.lay_out(&[8, 8], |_| &eight).unwrap(), [3, 2]);
     }
 
     #[test]
@@ -460,6 +553,39 @@ mod tests {
             gres: vec![gpus],
             ..Default::default()
         }
+    }
+
+    /// As a 22.05 with CR_Core_Memory gave them: nodes of two sockets, two cores each, of two threads.
+    #[test]
+    fn whole_cores_are_counted_as_by_a_22_05() {
+        let mut node = NodeConfig { cpus: 8, memory_mb: 64_000, ..node() };
+        node.cores_per_socket = 2;
+        node.hand_out(HandOut::Cores);
+        let tasks = |n: u32, each: u32| Size { n_tasks: Some(n), cpus_per_task: Some(each), ..Default::default() };
+        let held = |size: &Size| size.part_of(&node, size.n_tasks.unwrap_or(1)).n_cpus;
+        for ((n, each), n_cpus) in [((1, 1), 2), ((3, 1), 4), ((2, 2), 4), ((2, 3), 6), ((1, 3), 4), ((1, 5), 6)] {
+            assert_eq!(held(&tasks(n, each)), n_cpus, "-n{n} -c{each}");
+        }
+        let apart = |size: Size| Size { tasks_per_core: Some(1), ..size };
+        for ((n, each), n_cpus) in [((2, 1), 4), ((2, 3), 8), ((2, 2), 4), ((3, 2), 6)] {
+            assert_eq!(held(&apart(tasks(n, each))), n_cpus, "--ntasks-per-core=1 -n{n} -c{each}");
+        }
+        let single = |size: Size| Size { threads_per_core: Some(1), memory: Memory::PerCpuMb(10), ..size };
+        assert_eq!(single(tasks(3, 1)).part_of(&node, 3), Part { n_cpus: 6, memory_mb: 30 });
+        let memory = |size: Size| Size { memory: Memory::PerCpuMb(10), ..size };
+        assert_eq!(memory(tasks(3, 1)).part_of(&node, 3), Part { n_cpus: 4, memory_mb: 40 });
+        let fits = |size: &Size| size.n_tasks_fitting(node.room(), &node, &[]);
+        assert_eq!((fits(&tasks(9, 1)), fits(&tasks(3, 3)), fits(&apart(tasks(8, 1)))), (Some(8), Some(2), Some(4)));
+        assert_eq!((fits(&single(tasks(9, 1))), fits(&apart(tasks(8, 3)))), (Some(4), Some(2)));
+        let much = |each| Size { memory: Memory::PerCpuMb(20_000), ..tasks(3, each) };
+        assert_eq!((fits(&much(1)), fits(&much(3))), (Some(2), None));
+        for (n, n_nodes, counts) in [(3, 2, vec![2, 1]), (5, 2, vec![3, 2]), (9, 2, vec![7, 2]), (13, 2, vec![7, 6])]
+            .into_iter()
+            .chain([(10, 3, vec![6, 2, 2]), (20, 3, vec![8, 8, 4]), (24, 3, vec![8, 8, 8]), (4, 3, vec![2, 1, 1])])
+        {
+            assert_eq!(tasks(n, 1).lay_out(&vec![8; n_nodes], |_| &node), Some(counts), "-n{n} -N{n_nodes}");
+        }
+        assert_eq!(tasks(3, 3).lay_out(&[2, 2], |_| &node), Some(vec![2, 1]));
     }
 
     #[test]

@@ -28,19 +28,31 @@ pub fn gpus_of(held: &[GresUnits]) -> Vec<u32> {
     gpus
 }
 
+/// How much of a GPU parts of MPS are (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE), where there are any.
+pub fn thread_percentage(held: &[GresUnits]) -> Option<u32> {
+    let of_mps = || held.iter().filter(|units| units.name == "mps");
+    let whole = of_mps().map(|units| units.n_parts).max()?;
+    (of_mps().map(|units| units.units.len()).sum::<u32>() * 100).checked_div(whole)
+}
+
 impl NodeConfig {
     /// This name is of parts of GPUs here. On a node without GPUs it is a resource like any other.
     pub fn divides_gpus_into(&self, name: &str) -> bool {
         is_part(name) && self.gres.iter().any(|gres| gres.name == GPU && gres.count > 0)
     }
 
-    /// Everything a job gets that has the node alone: GPUs whole, unless it asks for parts of some.
+    /// Everything a job gets that has the node alone: GPUs whole, unless it asks for parts of some; of what is only for those who ask
+    /// for it, what it asks for.
     pub fn all_gres(&self, asked: &[GresRequest]) -> Vec<GresRequest> {
-        let is_part = |request: &&GresRequest| self.divides_gpus_into(&request.name);
-        let parts: Vec<GresRequest> = asked.iter().filter(is_part).cloned().collect();
-        let comes_along = |gres: &&Gres| !self.divides_gpus_into(&gres.name) && (parts.is_empty() || gres.name != GPU);
+        let (parts, others): (Vec<_>, Vec<_>) =
+            asked.iter().cloned().partition(|request| self.divides_gpus_into(&request.name));
+        let is_explicit = |name: &str| self.gres.iter().any(|gres| gres.is_explicit && gres.name == name);
+        let comes_along = |gres: &&Gres| {
+            !is_explicit(&gres.name) && !self.divides_gpus_into(&gres.name) && (parts.is_empty() || gres.name != GPU)
+        };
         let request = |gres: &Gres| GresRequest { name: gres.name.clone(), kind: gres.kind.clone(), count: gres.count };
         let mut all: Vec<GresRequest> = self.gres.iter().filter(comes_along).map(request).collect();
+        all.extend(others.into_iter().filter(|request| is_explicit(&request.name)));
         all.extend(parts);
         all
     }
@@ -174,5 +186,25 @@ mod tests {
         assert_eq!(all("none"), "gpu:2,fpga:1");
         assert_eq!(all("shard:3"), "fpga:1,shard:3");
         assert_eq!(gpus_of(&node.pick_gres(&[], &node.all_gres(&[])).unwrap()), [0, 1]);
+    }
+
+    #[test]
+    fn parts_of_mps_are_so_much_of_a_gpu() {
+        let node = node("gpu:2,mps:400,shard:4");
+        let percentage = |job: &str| thread_percentage(&node.pick_gres(&[], &parse_list(job).unwrap()).unwrap());
+        assert_eq!([percentage("mps:50"), percentage("shard:1"), percentage("gpu:1")], [Some(25), None, None]);
+    }
+
+    #[test]
+    fn what_is_only_for_those_who_ask_does_not_come_with_the_whole_node() {
+        let mut node = node("gpu:2,fpga:4");
+        node.gres[1].is_explicit = true;
+        let all = |asked: &str| {
+            let all = node.all_gres(&parse_list(asked).unwrap());
+            all.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(",")
+        };
+        assert_eq!(all("none"), "gpu:2");
+        assert_eq!(all("fpga:1"), "gpu:2,fpga:1");
+        assert_eq!(all("gpu:1"), "gpu:2");
     }
 }

@@ -16,6 +16,8 @@ record! {
         pub files: Vec<String>,
         /// Parts of GPUs: how many each GPU has, where that is not as many as the next.
         pub parts: Vec<u32>,
+        /// Only for jobs that ask for it, also where they have the whole node (`Flags=explicit`).
+        pub is_explicit: bool,
     }
 
     /// What a job asks for on each node: `gpu:2` or `gpu:a100:2`; an empty kind is any kind.

@@ -263,6 +263,13 @@ impl Job {
         if self.age_waits || self.age_paused { None } else { self.aged_from.or(self.eligible) }
     }
 
+    /// The reason in Slurm's words, which has none of its own for an end by a signal.
+    pub fn reason_word(&self) -> Option<&'static str> {
+        let reason = self.reason?;
+        let is_by_signal = matches!(reason, Reason::NonZeroExitCode | Reason::RaisedSignal) && self.exit.signal != 0;
+        Some(if is_by_signal { Reason::JobLaunchFailure } else { reason }.word())
+    }
+
     /// It has ended and will not run again.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ending | Phase::Finishing | Phase::Done) && !self.requeue

@@ -20,6 +20,8 @@ pub struct JobRules {
     pub mail_domain: String,
     /// Whoever may use a reservation may delete it (`SlurmctldParameters=user_resv_delete`).
     pub users_delete_reservations: bool,
+    /// Any user may have programs run on the controller's machine (`SlurmctldParameters=allow_user_triggers`).
+    pub users_set_triggers: bool,
     /// Jobs with a memory limit cannot ask to be looked at less often (`JobAcctGatherFrequency`), in seconds; 0: they can.
     pub accounting_secs: u32,
     /// A step whose task fails is ended (`KillOnBadExit`), unless its srun says otherwise.
@@ -42,6 +44,7 @@ impl Default for JobRules {
             appends_output: false,
             mail_domain: String::new(),
             users_delete_reservations: false,
+            users_set_triggers: false,
             accounting_secs: 0,
             kill_on_bad_exit: false,
             may_spare: false,

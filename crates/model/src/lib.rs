@@ -36,6 +36,7 @@ pub mod features;
 pub mod fit;
 pub mod gpu_parts;
 pub mod gres;
+pub mod hand_out;
 pub mod health;
 pub mod het;
 pub mod history;

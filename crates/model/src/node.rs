@@ -46,6 +46,9 @@ record! {
         pub is_removed: bool,
         pub comment: String,
         pub extra: String,
+        /// The cloud's own names for the machine and its kind.
+        pub instance_id: String,
+        pub instance_type: String,
         /// Taken out because it failed, says an administrator.
         pub has_failed: bool,
         /// Those of its features that are there now; none: all.
@@ -105,6 +108,8 @@ record! {
         pub kept_cores: u32,
         /// Memory that is kept from jobs; `memory_mb` is the rest.
         pub kept_memory_mb: u64,
+        /// CPUs that go to a job together, where these are more than one: a core's or a socket's (`hand_out`).
+        pub cpus_together: u32,
     }
 
     /// What an agent tells of its machine.
@@ -223,7 +228,7 @@ impl Node {
     }
 
     pub fn free_cpus(&self) -> u32 {
-        self.config.cpus.saturating_sub(self.used.cpus.len())
+        self.config.cpus.saturating_sub(self.config.cpus_taken(&self.used.cpus))
     }
 
     pub fn free_memory_mb(&self) -> u64 {

@@ -112,9 +112,10 @@ impl NodeState {
         let busy = matches!(self.base, Base::Allocated | Base::Mixed);
         let word = match (self.base, self.drain) {
             (Base::Idle | Base::Unknown, false) if self.maintenance && !self.failed => "maint",
-            (Base::Down, _) => "down",
+            // What an administrator said of it goes before what became of it.
             _ if self.failed && (busy || self.completing) => "failing",
             _ if self.failed => "fail",
+            (Base::Down, false) => "down",
             (Base::Unknown, true) => "drained",
             (Base::Unknown, false) => "unknown",
             (_, true) if busy || self.completing => "draining",
@@ -168,6 +169,27 @@ impl Base {
             Base::Idle => "IDLE",
             Base::Allocated => "ALLOCATED",
             Base::Mixed => "MIXED",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Node;
+
+    #[test]
+    fn drained_and_failed_nodes_are_called_so_also_when_they_are_down() {
+        for (phase, drain, has_failed, word, compact) in [
+            (NodePhase::Down, false, false, "down", "down"),
+            (NodePhase::Down, true, false, "drained", "drain"),
+            (NodePhase::Down, true, true, "fail", "fail"),
+            (NodePhase::Lost, false, false, "down*", "down*"),
+            (NodePhase::Lost, true, false, "drained*", "drain*"),
+        ] {
+            let node = Node { phase, drain, has_failed, answers: phase != NodePhase::Lost, ..Node::default() };
+            let state = NodeView { node, ..NodeView::default() }.state();
+            assert_eq!((state.word().as_str(), state.compact().as_str()), (word, compact), "{}", state.long());
         }
     }
 }

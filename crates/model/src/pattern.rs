@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// The widest zero padding.
 const WIDTH_MAX: usize = 10;
 /// What Slurm prints as the array index of a job that is no array task.
-const NO_TASK: u32 = 4_294_967_294;
+pub const NO_TASK: u32 = 4_294_967_294;
 
 /// What the placeholders stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 //! What a job holds on its nodes.
+use crate::spec::Size;
 use crate::{CpuSet, NodeName, gres::GresUnits};
 
 record! {
@@ -17,6 +18,22 @@ record! {
         pub gres: Vec<GresUnits>,
         /// Tasks that are laid out here.
         pub n_tasks: u32,
+        /// CPUs that work for them, where whole cores are held of which only some threads do; 0: all.
+        pub n_working: u32,
+    }
+}
+
+impl NodeShare {
+    /// CPUs that work, of those that are held.
+    pub fn n_working_cpus(&self) -> u32 {
+        if self.n_working > 0 { self.n_working } else { self.cpus.len() }
+    }
+
+    /// Tasks that a job of this size is told to have here: where it says no number, as many as have room.
+    pub fn n_tasks_told(&self, size: &Size) -> u32 {
+        let has_number = size.n_tasks.is_some() || size.tasks_per_node.is_some() || size.overcommit;
+        let room = if has_number { 0 } else { self.n_working_cpus() / size.n_cpus_per_task() };
+        self.n_tasks.max(room).max(1)
     }
 }
 

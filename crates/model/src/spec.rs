@@ -138,6 +138,8 @@ record! {
         /// The fewest nodes of a range (`--use-min-nodes`).
         pub prefers_few_nodes: bool,
         pub distribution: Distribution,
+        /// Over the sockets of a node.
+        pub socket_order: SocketOrder,
         pub nodes: Vec<NodeName>,
         pub excluded: Vec<NodeName>,
         /// What each node meets.
@@ -335,6 +337,20 @@ pub enum Distribution {
     Plane(u32),
     /// As many on each node as on the others, node by node.
     Even,
+}
+
+/// How a job's cores, and what its tasks are bound to, are spread over the sockets of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SocketOrder {
+    /// As the cluster does it: in turn, unless it says otherwise.
+    #[default]
+    Usual,
+    /// Socket by socket.
+    Block,
+    /// A task from each in turn.
+    Cyclic,
+    /// A core from each in turn, also for one task.
+    FullCyclic,
 }
 
 /// Time limits are whole minutes to Slurm's users; kept in seconds.

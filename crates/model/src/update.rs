@@ -123,6 +123,9 @@ pub enum NodeChange {
     Gres(Vec<Gres>),
     Comment(String),
     Extra(String),
+    /// What the cloud calls them: one for all of the nodes, or one for each.
+    InstanceIds(Vec<String>),
+    InstanceTypes(Vec<String>),
     /// As `Drain`, but said to have failed.
     Fail {
         reason: String,

@@ -45,7 +45,9 @@ fn finish_directory(work: &Work, directory: &Directory) -> Result<(), Trouble> {
     }
     attributes::write(&fd, &directory.attributes).map_err(|errno| trouble("set the attributes of", errno))?;
     fs::futimens(&fd, &times(directory.mtime_secs, directory.mtime_nanos)).map_err(|errno| trouble("date", errno))?;
-    fs::fchmod(&fd, Mode::from_raw_mode(directory.mode)).map_err(|errno| trouble("set the mode of", errno))
+    // Whoever brings what has failed must be able to write there.
+    let besides = if work.counters.lacks(&directory.target) { 0o300 } else { 0 };
+    fs::fchmod(&fd, Mode::from_raw_mode(directory.mode | besides)).map_err(|errno| trouble("set the mode of", errno))
 }
 
 /// Each file system once; nothing counts as copied before it is on the disk.

@@ -1,5 +1,5 @@
 //! What has been done, so that a mover that was killed goes on where it was. Only appended to; a torn end is dropped.
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 
@@ -34,6 +34,9 @@ pub struct DoneFile {
 pub struct Journal {
     file: File,
     begun: Option<Where>,
+    end_bytes: u64,
+    /// It has found no room: nothing more is noted, so that all that is can be read.
+    is_full: bool,
 }
 
 /// What earlier movers of the same order have done.
@@ -42,7 +45,7 @@ pub struct Past {
     /// File and version to half of its hash.
     done: HashMap<u64, u64>,
     chunks: HashMap<u64, Vec<(u64, u128)>>,
-    made: std::collections::HashSet<u64>,
+    made: HashSet<u64>,
     /// The machine has been started since: what was not flushed may be lost, so that only hashes count.
     pub is_doubtful: bool,
 }
@@ -82,7 +85,7 @@ pub fn key(target: &Where, name: &[u8], version: &Version) -> u64 {
     xxh3_64(&bytes)
 }
 
-fn directory_key(directory: &Where) -> u64 {
+pub fn directory_key(directory: &Where) -> u64 {
     let mut bytes = Vec::new();
     encode_where(&mut bytes, directory);
     xxh3_64(&bytes)
@@ -100,13 +103,20 @@ impl Journal {
             end = frame_end;
             note(&mut past, &mut is_ours, &boot, digest, kind, unpack)
         })?;
-        file.set_len(end)?;
-        let mut journal = Journal { file, begun: None };
+        // Room that was set aside behind the end would go with it.
+        if file.metadata()?.len() != end {
+            file.set_len(end)?;
+        }
+        let mut journal = Journal { file, begun: None, end_bytes: end, is_full: false };
         let mut body = Vec::new();
         pack::number(&mut body, START);
         pack::bytes(&mut body, boot.as_bytes());
         pack::number(&mut body, digest);
-        journal.append(&body)?;
+        match journal.append(&body) {
+            // What others have noted still counts.
+            Err(error) if is_full(&error) => {}
+            other => other?,
+        }
         Ok((journal, past))
     }
 
@@ -159,12 +169,27 @@ impl Journal {
     }
 
     fn append(&mut self, body: &[u8]) -> io::Result<()> {
+        if self.is_full {
+            return Ok(());
+        }
         let mut frame = Vec::with_capacity(body.len() + 8);
         frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
         frame.extend_from_slice(&crc32fast::hash(body).to_le_bytes());
         frame.extend_from_slice(body);
-        self.file.write_all(&frame)
+        let written = self.file.write_all(&frame);
+        match &written {
+            Ok(()) => self.end_bytes += frame.len() as u64,
+            Err(_) => {
+                self.is_full = true;
+                let _ = self.file.set_len(self.end_bytes);
+            }
+        }
+        written
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
 fn note(past: &mut Past, is_ours: &mut bool, boot: &str, digest: u64, kind: u64, unpack: &mut Unpack) -> Option<()> {
@@ -200,7 +225,7 @@ fn note(past: &mut Past, is_ours: &mut bool, boot: &str, digest: u64, kind: u64,
 /// Directories in which an order may have left unfinished files.
 pub fn begun_directories(file: &File) -> io::Result<Vec<Where>> {
     let mut found: Vec<Where> = Vec::new();
-    let mut known = std::collections::HashSet::new();
+    let mut known = HashSet::new();
     read(file, |_, kind, unpack| {
         if kind == BEGUN {
             let place = decode_where(unpack)?;

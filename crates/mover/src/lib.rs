@@ -37,7 +37,7 @@ pub use list::{is_contained, parse_line};
 pub use order::{Fence, Identity, Kind, Links, Order, Place, Transfer, Verify};
 pub use pace::Stop;
 pub use plan::Where;
-pub use progress::{Ending, Outcome, Phase, Snapshot, Status, read_status, write_status};
+pub use progress::{Ending, Outcome, Phase, STATUS_HEAD_BYTES, Snapshot, Status, read_status, write_status};
 pub use walk::{human, scratch_in};
 
 use copy::Work;
@@ -107,8 +107,16 @@ pub fn run(order: &Order, files: Files, stop: &Stop) -> Status {
     status
 }
 
+/// On a full disk with as much of what went wrong as there is room for.
 fn write_last(file: &File, status: &Status) {
-    let _ = write_status(file, status);
+    let mut shorter = None;
+    let mut n_told = progress::ERRORS_KEPT;
+    while write_status(file, shorter.as_ref().unwrap_or(status)).is_err() && n_told > 1 {
+        n_told /= 2;
+        let Some(outcome) = &mut shorter.get_or_insert_with(|| status.clone()).outcome else { break };
+        outcome.errors.truncate(n_told);
+        outcome.warnings.truncate(n_told);
+    }
     let _ = file.sync_data();
 }
 

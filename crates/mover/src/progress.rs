@@ -1,4 +1,5 @@
 //! How far an errand is: counters of the workers, and the status file in which another process reads them.
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -8,6 +9,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::directory_key;
+use crate::plan::Where;
 use crate::trouble::{Class, Trouble};
 
 /// A complete report has no use for more.
@@ -95,6 +98,8 @@ pub struct Counters {
     pub files_resumed: AtomicU64,
     pub retries: AtomicU64,
     pub errors: Mutex<Errors>,
+    /// Directories of the destination that are without something, there or further down, because it has failed.
+    lacking: Mutex<HashSet<u64>>,
     pub warnings: Mutex<Vec<String>>,
     pub waiting: Mutex<Option<String>>,
     shown_bytes: AtomicU64,
@@ -112,6 +117,7 @@ impl Counters {
             files_resumed: AtomicU64::new(0),
             retries: AtomicU64::new(0),
             errors: Mutex::default(),
+            lacking: Mutex::default(),
             warnings: Mutex::default(),
             waiting: Mutex::default(),
             shown_bytes: AtomicU64::new(0),
@@ -132,6 +138,22 @@ impl Counters {
         }
     }
 
+    /// What belongs into a directory of the destination has failed.
+    pub fn failed_in(&self, trouble: &Trouble, directory: &Where) {
+        self.failed(trouble);
+        let mut lacking = self.lacking.lock().expect("no panic while held");
+        let mut place = directory.clone();
+        // Whatever is above one that is known is known.
+        while lacking.insert(directory_key(&place)) && !place.below.is_empty() {
+            let above = place.below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            place.below.truncate(above);
+        }
+    }
+
+    pub fn lacks(&self, directory: &Where) -> bool {
+        self.lacking.lock().expect("no panic while held").contains(&directory_key(directory))
+    }
+
     pub fn n_failed(&self) -> u64 {
         self.errors.lock().expect("no panic while held").n_all
     }
@@ -140,6 +162,13 @@ impl Counters {
         let mut warnings = self.warnings.lock().expect("no panic while held");
         if warnings.len() < ERRORS_KEPT {
             warnings.push(text);
+        }
+    }
+
+    /// Without a journal a later mover copies again what this one has copied; that is no reason to fail.
+    pub fn check_journal(&self, noted: io::Result<()>) {
+        if let Err(error) = noted {
+            self.warn(format!("cannot write the journal: {error}"));
         }
     }
 
@@ -170,10 +199,13 @@ impl Default for Counters {
     }
 }
 
+/// Length and sum of what follows; none of a status when they are zero.
+pub const STATUS_HEAD_BYTES: usize = 8;
+
 /// One write, checked by its sum: a reader in between sees the old or the new, or looks again.
 pub fn write_status(file: &File, status: &Status) -> io::Result<()> {
     let body = rmp_serde::to_vec_named(status).map_err(io::Error::other)?;
-    let mut frame = Vec::with_capacity(body.len() + 8);
+    let mut frame = Vec::with_capacity(body.len() + STATUS_HEAD_BYTES);
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
     frame.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
     frame.extend_from_slice(&body);
@@ -183,11 +215,11 @@ pub fn write_status(file: &File, status: &Status) -> io::Result<()> {
 /// None: nothing has been written yet, or it was just being written.
 pub fn read_status(file: &File) -> Option<Status> {
     (0..5).find_map(|_| {
-        let mut head = [0; 8];
+        let mut head = [0; STATUS_HEAD_BYTES];
         file.read_exact_at(&mut head, 0).ok()?;
         let length = u32::from_le_bytes(head[..4].try_into().expect("four bytes"));
         let mut body = vec![0; length.min(1 << 20) as usize];
-        file.read_exact_at(&mut body, 8).ok()?;
+        file.read_exact_at(&mut body, STATUS_HEAD_BYTES as u64).ok()?;
         let is_whole = crc32fast::hash(&body).to_le_bytes() == head[4..];
         is_whole.then(|| rmp_serde::from_slice(&body).ok()).flatten()
     })

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mover::{Ending, Identity, Kind, Order, Stop, process};
-use support::{Folder, noise, order, order_out, outcome};
+use mover::{Ending, Identity, Kind, Order, Stop};
+use support::{Folder, listing, noise, order, order_in, order_out, outcome, run_apart};
 
 /// A name that is a directory one moment and a link to somebody else's the next.
 #[test]
@@ -110,6 +110,45 @@ fn two_errands_to_one_place_leave_one_whole_file() {
     }
 }
 
+/// A tree that its owner has write-protected, of which one file cannot be read at first.
+#[test]
+fn what_failed_is_brought_later_into_directories_that_may_not_be_written() {
+    // SAFETY: a plain call.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let user = 65_534;
+    let identity = is_root.then(|| Identity { uid: user, gid: user, groups: Vec::new() });
+    for is_inside in [true, false] {
+        let folder = Folder::new();
+        folder.write("source/shut/below/good", b"good");
+        folder.write("source/other/good", b"good");
+        fs::set_permissions(folder.path("source/other"), fs::Permissions::from_mode(0o555)).unwrap();
+        folder.write("source/shut/below/bad", b"bad");
+        fs::create_dir(folder.path("target")).unwrap();
+        let set = |name: &str, mode| fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        set("source/shut/below/bad", 0);
+        set("source/shut/below", 0o555);
+        set("source/shut", 0o500);
+        for name in ["source", "source/shut", "source/shut/below", "source/shut/below/bad", "target"] {
+            std::os::unix::fs::chown(folder.path(name), is_root.then_some(user), None).unwrap();
+        }
+        let (source, target) = (folder.text("source"), folder.text("target"));
+        let order = match is_inside {
+            true => order_in(Kind::Directory, &source, &target, "copy"),
+            false => order(Kind::Directory, &source, &format!("{target}/copy")),
+        };
+        let order = Order { identity: identity.clone(), ..order };
+        let failed = run_apart(&folder, &order);
+        assert_eq!((failed.ending, failed.n_errors), (Ending::Failed, 1), "{failed:?}");
+        assert!(failed.errors[0].contains("below/bad: Permission denied"), "{failed:?}");
+        let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode("target/copy/other"), 0o555, "where nothing is lacking all is as it should be");
+        set("source/shut/below/bad", 0o400);
+        let done = run_apart(&folder, &order);
+        assert_eq!((done.ending, done.errors), (Ending::Done, vec![]));
+        assert_eq!(listing(&folder.path("target/copy")), listing(&folder.path("source")));
+    }
+}
+
 /// With the rights of the user, who may not read everything in a tree of somebody else's.
 #[test]
 fn what_the_user_may_not_read_is_told_and_the_rest_is_copied() {
@@ -130,15 +169,7 @@ fn what_the_user_may_not_read_is_told_and_the_rest_is_copied() {
         identity,
         ..order(Kind::Directory, &folder.text("source"), &format!("{}/copy", folder.text("target")))
     };
-    let executable = Path::new(env!("CARGO_BIN_EXE_mover-test"));
-    let mut child = process::start(executable, &order, folder.files(), false, None).unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
-    while child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < until, "it takes too long");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let status = mover::read_status(&fs::File::open(folder.path("status")).unwrap()).unwrap();
-    let outcome = outcome(status);
+    let outcome = run_apart(&folder, &order);
     assert_eq!((outcome.ending, outcome.n_errors), (Ending::Failed, 2), "{outcome:?}");
     assert!(outcome.errors.iter().all(|error| error.contains("Permission denied")), "{outcome:?}");
     assert_eq!(fs::read(folder.path("target/copy/open/file")).unwrap(), b"open");

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use mover::{Ending, Kind, Links, Order, Place, Verify};
-use support::{Folder, listing, noise, order, order_in, order_out, outcome};
+use support::{Folder, Tmpfs, listing, noise, order, order_in, order_out, outcome};
 
 fn tree(folder: &Folder) {
     for index in 0..600 {
@@ -285,6 +285,47 @@ fn a_name_as_long_as_can_be_has_room_for_its_part() {
     assert_eq!(listing(&folder.path("target")), listing(&folder.path("source")));
 }
 
+const STEP: &str = "deeper";
+
+/// A directory with so many others in each other, and a file in the last; without paths, which would be too long.
+fn make_deep(root: &Path, n_levels: usize) {
+    use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+    fs::create_dir(root).unwrap();
+    let mut at = openat(CWD, root, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..n_levels {
+        mkdirat(&at, STEP, Mode::RWXU).unwrap();
+        at = openat(&at, STEP, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+    let file = openat(&at, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR | Mode::WUSR).unwrap();
+    std::io::Write::write_all(&mut fs::File::from(file), b"at the bottom").unwrap();
+}
+
+/// How many directories are in each other, and what the file in the last says.
+fn look_deep(root: &Path) -> (usize, String) {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let mut at = openat(CWD, root, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let mut n_levels = 0;
+    while let Ok(below) = openat(&at, STEP, OFlags::DIRECTORY, Mode::empty()) {
+        (at, n_levels) = (below, n_levels + 1);
+    }
+    let file = openat(&at, "file", OFlags::RDONLY, Mode::empty()).map(fs::File::from);
+    (n_levels, file.map_or_else(|errno| errno.to_string(), |file| std::io::read_to_string(file).unwrap()))
+}
+
+/// Deeper than descriptors should be spent on, and longer than the kernel takes a path.
+#[test]
+fn a_tree_may_be_deep_and_one_that_has_no_end_is_refused() {
+    let folder = Folder::new();
+    make_deep(&folder.path("source"), 1500);
+    fs::create_dir(folder.path("buffer")).unwrap();
+    done(&order_in(Kind::Directory, &folder.text("source"), &folder.text("buffer"), "in"), &folder);
+    done(&order_out(Kind::Directory, &folder.text("buffer"), "in", &folder.text("back")), &folder);
+    assert_eq!(look_deep(&folder.path("back")), (1500, "at the bottom".to_owned()));
+    make_deep(&folder.path("endless"), 2500);
+    refused(&order(Kind::Directory, &folder.text("endless"), &folder.text("copy")), &folder, "2000 levels deep");
+    assert!(std::process::Command::new("rm").arg("-rf").arg(&folder.0).status().unwrap().success());
+}
+
 #[test]
 fn a_full_buffer_fails_at_once_and_a_full_outside_is_waited_for() {
     let folder = Folder::new();
@@ -321,23 +362,6 @@ fn a_full_buffer_fails_at_once_and_a_full_outside_is_waited_for() {
     assert!(freed.0, "the status says what is waited for");
     assert_eq!(outcome(freed.1).ending, Ending::Done);
     assert_eq!(fs::read(disk.join("out")).unwrap(), b"small");
-}
-
-/// A file system that is soon full.
-struct Tmpfs(std::path::PathBuf);
-
-impl Tmpfs {
-    fn mount(path: &Path, size: &str) -> Option<Self> {
-        let mut mount = std::process::Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(path);
-        mount.output().is_ok_and(|output| output.status.success()).then(|| Tmpfs(path.to_owned()))
-    }
-}
-
-impl Drop for Tmpfs {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
-    }
 }
 
 #[test]

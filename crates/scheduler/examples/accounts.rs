@@ -1,4 +1,5 @@
 //! What accounts cost a pass: `cargo run --release -p scheduler --example accounts [associations] [jobs] [nodes] [repeats queue moment]`.
+//! On a busy machine instructions say more than seconds (`profiled`): those of each queue and moment, over those of its like.
 //! The same queue is planned with nothing enforced, with limits and fair-share, with limits of every user's own on resources, with limits of a
 //! QOS on all, on each account, user and job, and with a tenth of the users at a limit of their own or of the QOS: all of it on an empty
 //! cluster, when nothing is new, and after one job has ended, the same everywhere. Jobs have priorities of their own, so that all queues
@@ -35,7 +36,7 @@ fn main() {
     let moment = arguments.next();
     let repeat = |clusters: &[Cluster; N], at: u32| {
         let n_repeats = if moment.is_none_or(|moment| moment == at) { n_repeats } else { 0 };
-        (0..n_repeats).for_each(|_| drop(scheduler::plan(&clusters[queue])));
+        (0..n_repeats).for_each(|_| profiled(&clusters[queue]));
     };
     // All else is left out then.
     let n_turns = if moment.is_some() { 0 } else { N_TURNS };
@@ -123,6 +124,12 @@ fn main() {
     });
     compare("after one job has ended", after.each_ref(), n_turns);
     repeat(&after, 2);
+}
+
+/// What a profile looks at: `valgrind --tool=callgrind --toggle-collect='*profiled*' …`.
+#[inline(never)]
+fn profiled(cluster: &Cluster) {
+    drop(std::hint::black_box(scheduler::plan(cluster)));
 }
 
 /// What counting costs the state: the same jobs submitted, started and ended where there are no accounts, and where there are.

@@ -90,7 +90,7 @@ impl<'a> Spot<'a> {
             join(job.spec.uid, job.spec.size.sharing == Sharing::OneUser);
         }
         let is_closed = [node.exclusive_job, node.blocked_by].iter().flatten().any(stays);
-        free.cpus = if is_closed { 0 } else { free.cpus.saturating_sub(cpus.len()) };
+        free.cpus = if is_closed { 0 } else { free.cpus.saturating_sub(node.config.cpus_taken(&cpus)) };
         for one in started {
             free.cpus = free.cpus.saturating_sub(one.cpus);
             free.memory_mb = free.memory_mb.saturating_sub(one.memory_mb);

@@ -195,6 +195,14 @@ fn check_rooms(before: &Cluster, after: &Cluster) -> Result<(), String> {
         if tracked && memory_mb > node.config.memory_mb && memory_mb > memory_before {
             return Err(format!("{} gives out more memory than it has", node.name));
         }
+        // Those who are there since may hold parts of what goes whole by now.
+        let is_new = |job: &&JobId| was.is_none_or(|was| !was.jobs.contains(job));
+        for job in node.jobs.iter().filter(is_new).filter_map(|job| after.job(*job)) {
+            let share = job.allocation.share(node.name.as_str());
+            if share.is_some_and(|share| node.config.cpus_taken(&share.cpus) != share.cpus.len()) {
+                return Err(format!("job {} has only a part of what {} hands out whole", job.id, node.name));
+            }
+        }
         let grew = was.is_none_or(|was| node.jobs.difference(&was.jobs).next().is_some());
         if grew && !node.jobs.is_empty() && !was.is_some_and(|was| was.is_usable()) {
             return Err(format!("{} took a job though it is not usable", node.name));

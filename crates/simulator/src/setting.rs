@@ -3,6 +3,7 @@ use model::command::Blob;
 use model::config::{NamedNode, SuspendCpus};
 use model::dependency::{Dependency, Kind, Term};
 use model::gres::{Gres, GresRequest};
+use model::hand_out::HandOut;
 use model::license;
 use model::node::NodeConfig;
 use model::partition::{OverSubscribe, PreemptMode};
@@ -76,6 +77,9 @@ pub fn config(seed: u64) -> Config {
     if seed >= MIXED {
         mix(&mut config, seed);
     }
+    if seed % 7 == 5 {
+        hand_out_whole(&mut config, if seed & 8 == 0 { HandOut::Cores } else { HandOut::Sockets });
+    }
     if seed % 4 == 2 || (seed >= MIXED && seed & 4 != 0) || seed >= HOOKED {
         let one = |name: &str| vec![name.to_string()];
         config.hooks.prolog = one("prolog");
@@ -85,6 +89,15 @@ pub fn config(seed: u64) -> Config {
         config.hooks.flags.alloc = true;
     }
     config
+}
+
+/// Nodes of two sockets, whose cores have two threads and go whole.
+fn hand_out_whole(config: &mut Config, what: HandOut) {
+    config.scheduler.hand_out = what;
+    for node in &mut config.nodes {
+        let node = &mut node.config;
+        (node.sockets, node.cores_per_socket, node.threads_per_core) = (2, node.cpus / 4, 2);
+    }
 }
 
 /// From this seed on, what may be on or off is so in all mixtures; before it, each feature has seeds of its own.
@@ -171,6 +184,9 @@ const BUFFERS: [(&str, &str); 7] = [
 /// As somebody might edit the file: fewer or smaller nodes, other rules.
 pub fn edited_config(seed: u64, dice: &mut Dice) -> Config {
     let mut config = config(seed);
+    if seed % 7 == 4 {
+        hand_out_whole(&mut config, HandOut::Cores);
+    }
     match dice.below(16) {
         12 => suspends(&mut config, false),
         13 | 14 => suspends(&mut config, true),

@@ -118,7 +118,7 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
         let shared = shareable(cluster, &cluster.nodes[&grant.node], &spec.size, start);
         let first_kept = cluster.first_cpus_kept(&start.reservation, &grant.node);
         let node = cluster.node_mut(grant.node.as_str());
-        let mut cpus = lowest_free(node, &spec.size, grant.n_cpus, first_kept);
+        let mut cpus = free_cpus(node, &spec.size, grant, first_kept);
         let missing = grant.n_cpus.saturating_sub(cpus.len()) as usize;
         shared.into_iter().take(missing).for_each(|cpu| cpus.insert(cpu));
         node.shares_cpus |= missing > 0;
@@ -139,9 +139,10 @@ pub(crate) fn hold(cluster: &mut Cluster, id: JobId, start: &Start) {
         if start.is_exclusive {
             node.exclusive_job = Some(id);
         }
-        let n_tasks = grant.n_tasks;
+        let (n_tasks, n_working) = (grant.n_tasks, spec.size.n_working_of(cpus.len(), &node.config));
         note_shared(cluster, &grant.node, is_shared);
-        shares.push(NodeShare { node: grant.node.clone(), cpus, memory_mb: grant.memory_mb, gres, n_tasks });
+        let (node, memory_mb) = (grant.node.clone(), grant.memory_mb);
+        shares.push(NodeShare { node, cpus, memory_mb, gres, n_tasks, n_working });
     }
     cluster.job_mut(id).allocation = Allocation { nodes: shares, is_exclusive: start.is_exclusive };
     network::close_units(cluster, id, &start.partition);
@@ -299,12 +300,20 @@ pub(crate) fn recount(cluster: &Cluster, node: &Node) -> Used {
 }
 
 /// The first ones may be kept for others, and are taken when nothing else is left.
-fn lowest_free(node: &Node, size: &Size, n_cpus: u32, first_kept: u32) -> CpuSet {
+fn free_cpus(node: &Node, size: &Size, grant: &Grant, first_kept: u32) -> CpuSet {
     let all: CpuSet = match size.spared {
         None => node.config.job_cpus().collect(),
         spared => node.config.job_cpus_beside(spared),
     };
-    let free = || all.iter().filter(|cpu| !node.used.cpus.contains(*cpu));
-    let open = free().filter(|cpu| *cpu >= first_kept).chain(free().filter(|cpu| *cpu < first_kept));
-    open.take(n_cpus as usize).collect()
+    let free = all.difference(&node.used.cpus);
+    let pick = |free: &CpuSet, n_cpus| node.config.pick_cpus(free, size, grant.n_tasks, n_cpus);
+    if size.wants_whole_nodes() {
+        return free;
+    }
+    let open = free.difference(&CpuSet::first(first_kept));
+    let cpus = pick(&open, grant.n_cpus);
+    match grant.n_cpus.saturating_sub(cpus.len()) {
+        0 => cpus,
+        missing => cpus.union(&pick(&free.difference(&cpus), missing)),
+    }
 }

@@ -6,13 +6,16 @@
 //! | edition | what it changed |
 //! |---|---|
 //! | 1 | components of heterogeneous jobs have nodes (`-N0` is refused) |
+//! | 2 | users choose their own default account; coordinators make only accounts of theirs somebody's default |
+//! | 2 | no reservation has nodes that both stay (MAINT, STATIC) and are replaced (REPLACE, REPLACE_DOWN); features of its nodes may be counted (`[a*1&b*2]`) |
+//! | 2 | a running job gives back nodes on which its steps have tasks, and nobody has a node before what such a job left there has ended |
 use model::Reply;
 
 use crate::Cluster;
 use crate::on::Answer;
 
 /// The newest that this release knows.
-pub const LATEST: u32 = 1;
+pub const LATEST: u32 = 2;
 
 impl Cluster {
     /// The edition of the rules that count.

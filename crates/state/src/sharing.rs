@@ -46,6 +46,24 @@ pub fn shareable(
     let mut free: Vec<(u32, u32)> = n_holders.into_iter().map(|(cpu, n_holders)| (n_holders, cpu)).collect();
     let is_for_jobs = |cpu: u32| cpu < node.config.all_cpus() && !node.config.kept_cpus.contains(cpu);
     free.retain(|(n_holders, cpu)| *n_holders < most && !barred.contains(*cpu) && is_for_jobs(*cpu));
+    let unit = node.config.unit();
+    if unit > 1 {
+        keep_whole_units(unit, &mut free);
+    }
     free.sort_unstable();
     free.into_iter().map(|(_, cpu)| cpu).collect()
+}
+
+/// Only whole units, each of them as shared as the most shared of its CPUs; so they stay together in any order.
+fn keep_whole_units(unit: u32, free: &mut Vec<(u32, u32)>) {
+    let mut units = BTreeMap::<u32, (u32, u32)>::new();
+    for (n_holders, cpu) in free.iter() {
+        let (n_cpus, most) = units.entry(cpu / unit).or_default();
+        (*n_cpus, *most) = (*n_cpus + 1, (*most).max(*n_holders));
+    }
+    free.retain_mut(|(n_holders, cpu)| {
+        let (n_cpus, most) = units[&(*cpu / unit)];
+        *n_holders = most;
+        n_cpus == unit
+    });
 }

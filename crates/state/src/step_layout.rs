@@ -22,6 +22,16 @@ struct Room {
     is_memory_counted: bool,
     /// Its leaf switch or base block, where the job is placed by the network.
     unit: Option<u32>,
+    /// CPUs that the node hands out together.
+    cpus_together: u32,
+}
+
+/// What of a node a step's layout has to know besides the job's share of it.
+pub(crate) struct Place {
+    /// Its leaf switch or base block, where the job is placed by the network.
+    pub unit: Option<u32>,
+    /// CPUs that the node hands out together; steps get whole cores as jobs do.
+    pub cpus_together: u32,
 }
 
 /// Lays the step out over what `others` leave free of the job's allocation; nodes of one `unit` of the network rather than of
@@ -30,9 +40,9 @@ pub(crate) fn lay_out<'a>(
     job: &Job,
     spec: &StepSpec,
     others: impl Iterator<Item = &'a Step>,
-    unit: impl Fn(&NodeName) -> Option<u32>,
+    place_of: impl Fn(&NodeName) -> Place,
 ) -> Result<Layout, Reject> {
-    let room = |share: &NodeShare| Room { unit: unit(&share.node), ..Room::all_of(share) };
+    let room = |share: &NodeShare| Room::all_of(share, place_of(&share.node));
     let mut whole: Vec<Room> = job.allocation.nodes.iter().map(room).collect();
     whole.retain(|room| !spec.excluded.contains(&room.share.node));
     let named = spec.nodes.iter().chain(&spec.hosts);
@@ -73,13 +83,14 @@ pub(crate) fn lay_out<'a>(
 }
 
 impl Room {
-    fn all_of(share: &NodeShare) -> Self {
+    fn all_of(share: &NodeShare, place: Place) -> Self {
         Room {
             share: share.clone(),
             n_cpus: share.cpus.len(),
             gres: share.gres.clone(),
             is_memory_counted: share.memory_mb > 0,
-            unit: None,
+            unit: place.unit,
+            cpus_together: place.cpus_together.max(1),
         }
     }
 
@@ -264,19 +275,22 @@ fn take_share(
         true => n_tasks.saturating_mul(spec.cpus_per_task.unwrap_or(1).max(1)),
         false => share.cpus.len(),
     };
-    let cpus: CpuSet = share.cpus.lowest(n_cpus).unwrap_or_else(|| share.cpus.clone());
+    let together = n_cpus.div_ceil(room.cpus_together).saturating_mul(room.cpus_together);
+    let cpus: CpuSet = share.cpus.lowest(together).unwrap_or_else(|| share.cpus.clone());
+    let n_working = if n_cpus < cpus.len() { n_cpus } else { 0 };
+    let n_cpus = n_cpus.min(cpus.len());
     let gres = take_gres(spec, room, n_tasks, missing, n_after)?;
     let memory_mb = match spec.memory {
         Memory::Default | Memory::WholeNode => 0,
         Memory::PerNodeMb(memory_mb) => memory_mb,
-        Memory::PerCpuMb(memory_mb) => memory_mb.saturating_mul(u64::from(cpus.len())),
+        Memory::PerCpuMb(memory_mb) => memory_mb.saturating_mul(u64::from(n_cpus)),
         Memory::PerGpuMb(memory_mb) => {
             let gpus = gres.iter().filter(|units| units.name == "gpu").map(|units| units.units.len());
             memory_mb.saturating_mul(u64::from(gpus.sum::<u32>()))
         }
     };
     let memory_mb = if room.is_memory_counted { memory_mb.min(share.memory_mb) } else { memory_mb };
-    Some(NodeShare { node: share.node.clone(), cpus, memory_mb, gres, n_tasks })
+    Some(NodeShare { node: share.node.clone(), cpus, memory_mb, gres, n_tasks, n_working })
 }
 
 fn take_gres(

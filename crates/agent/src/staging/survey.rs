@@ -45,9 +45,10 @@ pub async fn measure(agent: &Arc<Agent>, told: &mut Told) {
     }
 }
 
-/// By more than a hundredth of what there is.
+/// By more than a hundredth of what there is, or nothing foreign is there any more.
 fn differs(before: &Inventory, now: &Inventory) -> bool {
     let is_far = |before: u64, now: u64, of: u64| before.abs_diff(now) > of / 100;
+    let is_alone = |report: &PoolReport| report.available_bytes + report.held_bytes >= report.total_bytes;
     let known: HashMap<&str, &PoolReport> = before.pools.iter().map(|report| (report.pool.as_str(), report)).collect();
     let pools = now.pools.iter().any(|report| {
         known.get(report.pool.as_str()).is_none_or(|known| {
@@ -55,6 +56,7 @@ fn differs(before: &Inventory, now: &Inventory) -> bool {
                 || is_far(known.total_bytes, report.total_bytes, known.total_bytes)
                 || is_far(known.available_bytes, report.available_bytes, report.total_bytes)
                 || is_far(known.held_bytes, report.held_bytes, report.total_bytes)
+                || (is_alone(report) && !is_alone(known))
         })
     });
     let used: HashMap<_, u64> = before.homes.iter().map(|held| (&held.home, held.used_bytes)).collect();
@@ -73,12 +75,12 @@ fn survey(agent: &Agent) -> (Inventory, HashSet<Home>) {
         // What is written meanwhile is counted as free rather than as foreign.
         let mut report = ground::report(pool);
         for home in ground::homes(&pool.root) {
-            let (held, capacity) = look(agent, pool, home.clone());
-            report.held_bytes += held.used_bytes;
-            if capacity > 0 && held.used_bytes > capacity {
+            let found = look(agent, pool, home.clone());
+            report.held_bytes += found.held.used_bytes + found.notes_bytes;
+            if found.capacity_bytes > 0 && found.held.used_bytes > found.capacity_bytes {
                 over.insert(home);
             }
-            inventory.homes.push(held);
+            inventory.homes.push(found.held);
         }
         if known.pools.contains(pool) {
             inventory.pools.push(report);
@@ -87,8 +89,16 @@ fn survey(agent: &Agent) -> (Inventory, HashSet<Home>) {
     (inventory, over)
 }
 
-/// A home, and what it may hold. In a shared pool each agent measures only what it has worked for.
-fn look(agent: &Agent, pool: &Pool, home: Home) -> (HeldHome, u64) {
+struct Found {
+    held: HeldHome,
+    /// What it may hold.
+    capacity_bytes: u64,
+    /// What this agent has noted of it: nobody else's either.
+    notes_bytes: u64,
+}
+
+/// In a shared pool each agent measures only what it has worked for.
+fn look(agent: &Agent, pool: &Pool, home: Home) -> Found {
     let papers = DIRECTIONS.map(|way| Papers::new(&pool.root, &home, agent.options.node.as_str(), way));
     let records: Vec<_> = papers.iter().filter_map(|papers| papers.read()).collect();
     let is_measured = pool.kind == PoolKind::Node || !records.is_empty();
@@ -101,5 +111,9 @@ fn look(agent: &Agent, pool: &Pool, home: Home) -> (HeldHome, u64) {
         root: pool.root.clone(),
         home: Some(home),
     };
-    (held, records.iter().map(|record| record.work.capacity_bytes).max().unwrap_or_default())
+    Found {
+        held,
+        capacity_bytes: records.iter().map(|record| record.work.capacity_bytes).max().unwrap_or_default(),
+        notes_bytes: papers.iter().map(Papers::used_bytes).sum(),
+    }
 }

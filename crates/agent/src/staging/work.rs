@@ -131,8 +131,13 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork, peer: Option<UnixStream>)
         Direction::In => {
             let is_limited = ground::make_home(&work.root, home, work.uid, work.gid, work.capacity_bytes)?;
             tracing::debug!(?home, is_limited, "home is there");
+            if matches!(home, Home::Job { .. }) {
+                papers.set_aside();
+            }
         }
-        Direction::Out if ground::has_home(&work.root, home) => {}
+        Direction::Out if ground::has_home(&work.root, home) => {
+            papers.take_over(&work.root, home);
+        }
         Direction::Out => return Err(format!("{} is not there", home.directory(&work.root))),
     }
     ground::open_root(&work.root)?;

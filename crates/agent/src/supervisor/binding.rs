@@ -3,6 +3,7 @@ use model::CpuSet;
 use model::step::{CpuBind, StepSpec};
 
 use super::environment::tasks_here;
+use crate::numbering;
 use crate::protocol::Start;
 
 /// The CPUs of one task.
@@ -24,7 +25,8 @@ impl Binding {
     pub fn of(start: &Start, spec: &StepSpec, local_id: u32) -> Option<Self> {
         let launch = &start.launch;
         let share = launch.step_shares.get(launch.node_index as usize);
-        let own = || part(&share?.cpus, tasks_here(launch), local_id);
+        let on_machine = |cpus: &CpuSet| numbering::of_machine(cpus, launch.bounds.n_cpus_by_core);
+        let own = || part(&share?.cpus, tasks_here(launch), local_id).map(|part| on_machine(&part));
         let cpus = match &spec.cpu_bind {
             CpuBind::None if !spec.tells_binding => return None,
             CpuBind::None => {
@@ -41,8 +43,9 @@ impl Binding {
         let node = &start.node;
         let before = format!("cpu-bind=MASK - {node}, task {:2} {local_id:2} [", launch.rank(local_id));
         let after = format!("]: mask {} ", cpus.show_mask());
-        let refusal =
-            share.filter(|_| matches!(spec.cpu_bind, CpuBind::Map(_))).and_then(|own| outside(&cpus, &own.cpus));
+        let refusal = share
+            .filter(|_| matches!(spec.cpu_bind, CpuBind::Map(_)))
+            .and_then(|own| outside(&cpus, &on_machine(&own.cpus)));
         Some(Binding { cpus: Some(cpus), label: [before, after], is_told: spec.tells_binding, refusal })
     }
 

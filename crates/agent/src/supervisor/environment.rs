@@ -204,7 +204,8 @@ fn is_of_a_buffer(name: &[u8]) -> bool {
 }
 
 /// Said by the client, and passed on.
-const FROM_CLIENT: [&str; 4] = ["SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "SLURM_PRIO_PROCESS", "SLURM_UMASK"];
+const FROM_CLIENT: [&str; 5] =
+    ["SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "SLURM_PRIO_PROCESS", "SLURM_UMASK", "SLURM_NTASKS_PER_NODE"];
 
 /// Set only where the submitter's environment leaves them open.
 const DEFAULTS: [&str; 9] = [
@@ -280,7 +281,7 @@ fn add_job(own: &mut Variables, start: &Start) {
     // Whoever reads along for both looks for the number first.
     own.set("JOB_NUM_NODES", launch.job_shares.len());
     own.set("NODELIST", &nodes);
-    own.set("JOB_CPUS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
+    own.set("JOB_CPUS_PER_NODE", repeated(launch.job_shares.iter().map(NodeShare::n_working_cpus)));
     if !matches!(spec.kind, JobKind::Run(_)) {
         own.set("NODE_ALIASES", "(null)");
     }
@@ -389,8 +390,11 @@ fn add_batch(own: &mut Variables, start: &Start) {
     own.set("NNODES", launch.job_shares.len());
     own.set("NODEID", 0);
     own.set("GTIDS", 0);
-    own.set("TASKS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.n_tasks.max(1))));
-    own.set("CPUS_ON_NODE", cpus_here(launch, &start.node));
+    own.set("TASKS_PER_NODE", repeated(launch.job_shares.iter().map(|share| share.n_tasks_told(size))));
+    own.set(
+        "CPUS_ON_NODE",
+        launch.job_shares.iter().find(|share| share.node == start.node).map_or(1, NodeShare::n_working_cpus),
+    );
     if size.n_tasks.is_some() || size.tasks_per_node.is_some() {
         let n_tasks = size.n_tasks_on(launch.job_shares.len() as u32);
         own.set("NTASKS", n_tasks);
@@ -439,7 +443,7 @@ fn add_step(own: &mut Variables, start: &Start, step: u32) {
     own.set("GTIDS", joined((0..tasks_here(launch)).map(|local_id| launch.rank(local_id))));
     if launch.het.is_none() && !matches!(launch.job_spec.kind, JobKind::Run(_)) {
         // An old name that 22.05 still gives to steps.
-        own.set("JOB_CPUS_PER_NODE_PACK_GROUP_0", repeated(launch.job_shares.iter().map(|share| share.cpus.len())));
+        own.set("JOB_CPUS_PER_NODE_PACK_GROUP_0", repeated(launch.job_shares.iter().map(NodeShare::n_working_cpus)));
     }
     if let Some(spec) = &launch.step_spec {
         add_layout(own, launch, spec, n_tasks);

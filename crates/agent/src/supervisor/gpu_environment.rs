@@ -36,13 +36,12 @@ pub(super) fn gpus(share: &NodeShare) -> Vec<u32> {
 }
 
 fn add_parts(own: &mut Variables, share: &NodeShare) {
-    let of_name = |name: &'static str| share.gres.iter().filter(move |held| held.name == name);
-    let count = |name| of_name(name).map(|held| held.units.len()).sum::<u32>();
-    if count("shard") > 0 {
-        own.set("SHARDS_ON_NODE", count("shard"));
+    let shards = share.gres.iter().filter(|held| held.name == "shard");
+    let n_shards = shards.map(|held| held.units.len()).sum::<u32>();
+    if n_shards > 0 {
+        own.set("SHARDS_ON_NODE", n_shards);
     }
-    let whole = of_name("mps").map(|held| held.n_parts).max().unwrap_or_default();
-    if let Some(percentage) = (count("mps") * 100).checked_div(whole) {
+    if let Some(percentage) = gpu_parts::thread_percentage(&share.gres) {
         own.plain("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentage);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use model::agent::{HetComponent, HetFacts, HetStep};
 use model::spec::Memory;
 
-use model::resources::repeated;
+use model::resources::{NodeShare, repeated};
 
 use super::environment::{Variables, node_list};
 
@@ -32,8 +32,8 @@ fn add_component(own: &mut Variables, group: usize, component: &HetComponent) {
     set("JOB_PARTITION", &component.partition);
     set("JOB_NODELIST", &node_list(shares));
     set("JOB_NUM_NODES", &shares.len());
-    set("JOB_CPUS_PER_NODE", &repeated(shares.iter().map(|share| share.cpus.len())));
-    set("TASKS_PER_NODE", &repeated(shares.iter().map(|share| share.n_tasks.max(1))));
+    set("JOB_CPUS_PER_NODE", &repeated(shares.iter().map(NodeShare::n_working_cpus)));
+    set("TASKS_PER_NODE", &repeated(shares.iter().map(|share| share.n_tasks_told(size))));
     if size.n_tasks.is_some() || size.tasks_per_node.is_some() {
         let n_tasks = size.n_tasks_on(shares.len() as u32);
         set("NTASKS", &n_tasks);
@@ -66,7 +66,7 @@ pub(super) fn add_step(own: &mut Variables, whole: &HetStep) {
     own.replace("JOB_NODELIST", &job_nodes);
     own.replace("NODELIST", &job_nodes);
     own.replace("JOB_NUM_NODES", whole.job_shares.len());
-    own.replace("JOB_CPUS_PER_NODE", repeated(whole.job_shares.iter().map(|share| share.cpus.len())));
+    own.replace("JOB_CPUS_PER_NODE", repeated(whole.job_shares.iter().map(NodeShare::n_working_cpus)));
     own.replace("NNODES", whole.step_shares.len());
     own.replace("NODEID", whole.node_index);
     own.replace("NTASKS", whole.n_tasks);

@@ -1,6 +1,7 @@
 //! The memory limit of a run: kept by the kernel where it can, else by looking at the processes now and then.
 use super::measure::Meter;
 use crate::bounds::Held;
+use crate::numbering;
 use crate::protocol::{RunId, Start};
 use crate::spool;
 
@@ -17,7 +18,7 @@ pub struct Memory {
 
 impl Memory {
     pub fn new(start: &Start, cgroup: Option<&crate::cgroup::Cgroup>, meter: &mut Meter) -> Self {
-        let bounds = &start.launch.bounds;
+        let bounds = &numbering::bounds(&start.launch.bounds);
         let slot = spool::slot_name(start.slot);
         let held = Held::new(bounds, cgroup.map(crate::cgroup::Cgroup::path), &start.group, &slot);
         let limit_bytes = bounds.memory_mb.map(|megabytes| megabytes << 20);

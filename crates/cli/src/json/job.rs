@@ -140,7 +140,7 @@ pub fn write(view: &JobView, json: &mut Json) {
     json.field("sockets_per_node", size.sockets_per_node);
     json.field("start_time", secs(view.start_time()));
     json.field("state_description", &job.reason_text);
-    json.field("state_reason", job.reason.map_or("None", |reason| reason.word()));
+    json.field("state_reason", job.reason_word().unwrap_or("None"));
     json.field("standard_error", if is_batch { view.stderr() } else { String::new() }.as_str());
     json.field("standard_input", if is_batch { view.stdin() } else { String::new() }.as_str());
     json.field("standard_output", if is_batch { view.stdout() } else { String::new() }.as_str());

@@ -138,8 +138,8 @@ fn newer(view: &NodeView, config: &Config, json: &mut Json) {
     json.object_field("external_sensors", |_| {});
     json.object_field("power", |_| {});
     json.field("gpu_spec", "");
-    json.field("instance_id", "");
-    json.field("instance_type", "");
+    json.field("instance_id", &view.node.instance_id);
+    json.field("instance_type", &view.node.instance_type);
     json.number("resume_after", None);
-    json.field("reservation", "");
+    json.field("reservation", &view.reservation);
 }

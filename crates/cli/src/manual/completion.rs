@@ -62,6 +62,10 @@ const BASH_WORDS: &str = r#"_spur_words() {
 fn bash(manual: &Manual) -> String {
     let words: Vec<String> = manual.flags.iter().map(word).collect();
     let name = manual.name;
+    // Verbs have options of their own, which are words like others.
+    if words.is_empty() {
+        return format!("_spur_{name}() {{\n  _spur_words {name}\n}}\ncomplete -o default -F _spur_{name} {name}\n");
+    }
     let (operands, files) = match has_words(manual) {
         true => (format!("_spur_words {name}"), ""),
         false => ("COMPREPLY=($(compgen -f -- \"$word\"))".to_string(), "-o filenames "),
@@ -83,14 +87,19 @@ const ZSH_WORDS: &str = r#"_spur_words() {
 "#;
 
 fn zsh(manual: &Manual) -> String {
-    let option = |flag: &Flag| match flag.value {
-        Value::None => format!("'--{}'", flag.long),
-        Value::Required => format!("'--{}=:value:_files'", flag.long),
-        Value::Optional => format!("'--{}=-::value:_files'", flag.long),
+    let option = |flag: &Flag| {
+        let (long, short) = match flag.value {
+            Value::None => ("", ""),
+            Value::Required => ("=:value:_files", "+:value:_files"),
+            Value::Optional => ("=-::value:_files", "-::value:_files"),
+        };
+        let letter = flag.short.map_or(String::new(), |letter| format!("'-{letter}{short}' "));
+        format!("{letter}'--{}{long}'", flag.long)
     };
     let options: Vec<String> = manual.flags.iter().map(option).collect();
     let operands = if has_words(manual) { "'*:word:_spur_words'" } else { "'*:file:_files'" };
-    format!("    {}) _arguments {} {operands} ;;\n", manual.name, options.join(" "))
+    // Letters may stand together (`-hl`).
+    format!("    {}) _arguments -s {} {operands} ;;\n", manual.name, options.join(" "))
 }
 
 fn fish(manual: &Manual) -> String {
@@ -137,6 +146,23 @@ mod tests {
     }
 
     #[test]
+    fn help_names_every_command_and_option_of_those_that_show_and_change() {
+        let manuals = all();
+        let help = |name: &str| &manuals.iter().find(|manual| manual.name == name).unwrap().help;
+        for word in crate::manual::next_words("scontrol", &[]).unwrap() {
+            assert!(help("scontrol").contains(&word), "scontrol {word}");
+        }
+        // Second names, and what is refused by name.
+        let untold = ["admin-comment", "completion", "file", "sibling", "uid", "accounts", "nodes", "users"];
+        for name in ["sacct", "scancel", "scontrol", "sinfo", "squeue"] {
+            let manual = manuals.iter().find(|manual| manual.name == name).unwrap();
+            for flag in manual.flags.iter().filter(|flag| !untold.contains(&flag.long)) {
+                assert!(manual.help.contains(&format!("--{}", flag.long)), "{name} --{}", flag.long);
+            }
+        }
+    }
+
+    #[test]
     fn words_of_a_command_come_after_what_stands_before_them() {
         for (line, there, not_there) in [
             ("scontrol", "show", "cluster"),
@@ -161,6 +187,10 @@ mod tests {
             ("sacctmgr modify qos set", "GraceTime=", "AdminLevel="),
             ("sacctmgr show assoc", "onlydefaults", "withfed"),
             ("sreport cluster", "Utilization", "TopUsage"),
+            ("spur", "topo", "squeue"),
+            ("spur up", "--nodes", "--purge"),
+            ("spur config", "convert", "FILE"),
+            ("spur scontrol show", "jobs", "show"),
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             let next = crate::manual::next_words(words[0], &words[1..]).unwrap();

@@ -8,8 +8,8 @@ pub use page::page;
 use crate::getopt::Flag;
 use crate::submit::{Program, help, request::Question, table};
 use crate::{
-    sacct, sacctmgr, sattach, sbcast, scancel, scontrol, sdiag, sgather, sinfo, sprio, squeue, sreport, sshare, sstat,
-    strigger,
+    operate, sacct, sacctmgr, sattach, sbcast, scancel, scontrol, sdiag, sgather, sinfo, sprio, squeue, sreport,
+    sshare, sstat, strigger,
 };
 
 /// What a manual page and a completion need to know of a command.
@@ -47,10 +47,19 @@ pub fn next_words(command: &str, words: &[&str]) -> Option<Vec<String>> {
 type Next = fn(&[&str]) -> Vec<String>;
 
 /// Commands with words of their own.
-const NEXT: &[(&str, Next)] = &[("sacctmgr", sacctmgr::next), ("scontrol", scontrol::next), ("sreport", sreport::next)];
+const NEXT: &[(&str, Next)] =
+    &[("sacctmgr", sacctmgr::next), ("scontrol", scontrol::next), ("spur", operate::next), ("sreport", sreport::next)];
 
-/// All commands, in the order of their names.
+/// All commands, in the order of their names, and `spur` itself.
 pub fn all() -> Vec<Manual> {
+    let mut all = of_slurm();
+    let names: Vec<&str> = all.iter().map(|manual| manual.name).collect();
+    let help = operate::help(&names);
+    all.push(of_reader("spur", "start, watch and change clusters", "spur VERB [OPTIONS]", &[], &help));
+    all
+}
+
+fn of_slurm() -> Vec<Manual> {
     vec![
         Manual {
             columns: columns(sacct::FIELDS.iter().filter(|field| field.is_listed).map(|field| ('\0', field.name, ""))),

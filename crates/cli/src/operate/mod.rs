@@ -205,7 +205,26 @@ pub fn run(arguments: &[String], command_names: &[&str]) -> i32 {
     }
 }
 
-fn help(command_names: &[&str]) -> String {
+/// What may come after these words of `spur`, for completion: verbs, the words and options of one, or a command's own.
+pub fn next(words: &[&str]) -> Vec<String> {
+    let Some((first, rest)) = words.split_first() else {
+        return VERBS.iter().map(|verb| verb.name.to_string()).collect();
+    };
+    let Some(verb) = VERBS.iter().find(|verb| verb.name == *first) else {
+        return crate::manual::next_words(first, rest).unwrap_or_default();
+    };
+    let is_word = |word: &&str| {
+        word.starts_with("--")
+            || (word.len() > 1 && *word != verb.name && word.chars().all(|one| one.is_ascii_lowercase()))
+    };
+    let mut words: Vec<String> =
+        verb.usage.split([' ', '|', '[', ']', '=', ',']).filter(is_word).map(str::to_string).collect();
+    words.sort();
+    words.dedup();
+    words
+}
+
+pub fn help(command_names: &[&str]) -> String {
     let width = VERBS.iter().map(|verb| verb.name.len()).max().unwrap_or(0);
     let mut text = String::from("Spur, a workload manager that speaks Slurm.\n\nusage: spur VERB ...\n\n");
     for verb in VERBS {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mover::{Ending, Fence, Files, Kind, Links, Order, Place, Status, Stop, Transfer, Verify};
 
+use super::check::count;
 use super::{Call, interrupt};
 use crate::getopt::{self, Flag, Operands, Parsed, Value, flag};
 use crate::stage::bar::{Bar, Screen};
@@ -22,12 +23,23 @@ const FLAGS: &[Flag] = &[
     flag("quiet", Some('q'), Value::None),
 ];
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-pub const USAGE: &str = "mover [--verify none|size|stream|full] [--workers N] [--bandwidth BYTES/s] [--symlinks preserve|follow|skip|fail] [--journal FILE] [--list] [--fence] [--sync] [--manifest] [-q] SOURCE DESTINATION";
+pub const USAGE: &str = "mover [OPTION]... SOURCE DESTINATION
+
+  --verify none|size|stream|full           stream: a hash of what is read and written; full: the copy is read back
+  --workers N                              copying threads; twice the cores, at most 16, if not given
+  --bandwidth SIZE                         bytes a second of all of them, such as 50MiB
+  --symlinks preserve|follow|skip|fail     what becomes of symbolic links
+  --journal FILE                           notes what is done; with the same one, what was cut short goes on where it was
+  --list                                   SOURCE names, a line each, what is copied, and where to below DESTINATION
+  --fence                                  DESTINATION is a buffer: nothing leads out of it, files have their names at once
+  --sync                                   it is over when everything is on the disk
+  --manifest                               print hash, size and path of every file
+  -q, --quiet                              say only what went wrong";
 
 pub fn run(call: &Call) -> Result<i32, String> {
     let parsed = getopt::parse(FLAGS, Operands::Mixed, call.arguments)?;
     let [source, destination] = parsed.operands.as_slice() else {
-        return Err(format!("a source and a destination are needed: spur {USAGE}"));
+        return Err("a source and a destination are needed; see spur mover --help".into());
     };
     let order = order(&parsed, source, destination)?;
     let temporary = std::env::temp_dir();
@@ -46,7 +58,7 @@ pub fn run(call: &Call) -> Result<i32, String> {
     if parsed.has("manifest") {
         print_manifest(&order, &kept);
     }
-    report(&status)
+    report(&status, parsed.has("quiet"), parsed.has("journal"))
 }
 
 fn order(parsed: &Parsed, source: &str, destination: &str) -> Result<Order, String> {
@@ -54,7 +66,7 @@ fn order(parsed: &Parsed, source: &str, destination: &str) -> Result<Order, Stri
         None => Ok(None),
         Some(text) => match model::size::parse_bytes(text, 1) {
             Some(value) if value > 0 => Ok(Some(value)),
-            _ => Err(format!("--{name}: '{text}' is not a number above zero")),
+            _ => Err(format!("--{name}: '{text}' is not a whole number above zero (K, MiB, GB … may follow)")),
         },
     };
     let verify = match parsed.value("verify").unwrap_or("stream") {
@@ -156,10 +168,11 @@ fn bar(status: &Status, bytes_per_second: u64) -> Bar {
     }
 }
 
-fn report(status: &Status) -> Result<i32, String> {
+fn report(status: &Status, is_quiet: bool, can_go_on: bool) -> Result<i32, String> {
     let Some(outcome) = &status.outcome else { return Err("ended without a result".into()) };
     outcome.warnings.iter().for_each(|warning| eprintln!("spur mover: warning: {warning}"));
     match outcome.ending {
+        Ending::Done if is_quiet => Ok(0),
         Ending::Done => {
             let snapshot = &status.snapshot;
             let resumed = match snapshot.files_resumed {
@@ -167,17 +180,22 @@ fn report(status: &Status) -> Result<i32, String> {
                 count => format!(", {count} of them by an earlier mover"),
             };
             eprintln!(
-                "{} files, {} in {:.2} s{resumed}",
-                snapshot.files_done,
+                "{}, {} in {:.2} s{resumed}",
+                count(snapshot.files_done as usize, "file"),
                 mover::human(snapshot.bytes_done),
                 snapshot.elapsed_millis as f64 / 1000.0
             );
             Ok(0)
         }
-        Ending::Cancelled | Ending::Parted => Ok(128 + interrupt::requested().unwrap_or(libc::SIGTERM)),
+        Ending::Cancelled | Ending::Parted => {
+            let next =
+                if can_go_on { "the same line goes on from here" } else { "with --journal it could go on from here" };
+            eprintln!("spur mover: called off after {}; {next}", count(status.snapshot.files_done as usize, "file"));
+            Ok(128 + interrupt::requested().unwrap_or(libc::SIGTERM))
+        }
         Ending::Failed => {
             outcome.errors.iter().for_each(|error| eprintln!("spur mover: {error}"));
-            Err(format!("{} files could not be moved", outcome.n_errors))
+            Err(format!("{}: not everything could be moved", count(outcome.n_errors as usize, "error")))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `spur share --explain`: why somebody's fair-share factor is what it is, level by level, and when it will recover.
 use model::accounts::{Accounts, Association, AssociationId, Classic, Place, Shares, Standing};
 use model::duration;
+use model::priority::{PriorityConfig, PriorityKind};
 
 use crate::output::print;
 use crate::trouble::{self, Trouble};
@@ -39,7 +40,9 @@ pub fn run(arguments: &[String]) -> i32 {
         let (_, mut controller) = trouble::connect().await?;
         let accounts = controller.accounts().await?;
         let standing = controller.standing().await?;
-        Ok::<_, Trouble>(explain(&accounts, &standing, &user, account.as_deref()))
+        let config = controller.configuration().await?.config;
+        let told = explain(&accounts, &standing, &user, account.as_deref());
+        Ok::<_, Trouble>(told.map(|text| text + without_weight(&config.scheduler.priority)))
     });
     match told {
         Ok(Ok(text)) => {
@@ -50,6 +53,19 @@ pub fn run(arguments: &[String]) -> i32 {
             eprintln!("spur share: {text}");
             1
         }
+    }
+}
+
+/// A factor that nobody looks at is told, but somebody who looks for a reason must know.
+fn without_weight(priority: &PriorityConfig) -> &'static str {
+    match (priority.kind, priority.weight_fair_share) {
+        (PriorityKind::Basic, _) => {
+            "None of this moves a job here: jobs start in the order of their submission (PriorityType=priority/basic).\n"
+        }
+        (PriorityKind::Multifactor, 0) => {
+            "None of this moves a job here: fair-share has no weight (PriorityWeightFairshare is 0).\n"
+        }
+        (PriorityKind::Multifactor, _) => "",
     }
 }
 
@@ -176,7 +192,7 @@ fn recovery(all: &Accounts, standing: &Standing, one: &Association) -> String {
     let worst = over.iter().filter_map(|place| level_factor(standing, place)).fold(1.0f64, f64::min);
     let secs = (1.0 / worst.max(1e-9)).log2() * standing.half_life_secs as f64;
     format!(
-        "It recovers in about {} if nothing more is used there while the others keep using what they do (half is forgotten every {}).",
+        "Every level is back within its share in about {}, if nothing more is used there while the others go on as they do (half is forgotten every {}).",
         duration::show(secs as u64),
         duration::show(standing.half_life_secs),
     )

@@ -20,8 +20,10 @@ Which jobs:
   -j, --jobs:                 these jobs, arrays, array tasks or steps (12,13_4,14.batch,15+1)
   -u, --user=NAMES            of these users (names or numbers); default: the caller's, for root all
   -a, --allusers              of all users
-  -g, --group=NAMES           of these groups
+      --uid=NAMES             the same
+  -g, --group=NAMES           of these groups; also --gid
   -A, --accounts:             of these accounts
+  -x, --associations=NUMBERS  of these associations
   -r, --partition=NAMES       in these partitions
   -q, --qos=NAMES             with these qualities of service
   -W, --wckeys=NAMES          with these wckeys
@@ -57,7 +59,10 @@ How:
       --delimiter=TEXT        instead of |
       --units=[KMGTP]         sizes in this unit
       --noconvert             sizes as they are stored
-      --json                  JSON
+      --array                 each task of a waiting array by itself
+      --expand-patterns       no difference: names of files have their patterns filled in
+      --json[=PARSER], --yaml[=PARSER]
+                              JSON or YAML
       --use-local-uid         users by their number here
   -v, --verbose   -V, --version   -h, --help   --usage
 

@@ -161,7 +161,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Whole seconds it ran, without suspensions.
+    /// Whole seconds it ran, without suspensions: as far as the times that are shown lie apart.
     pub fn elapsed_secs(&self) -> u64 {
         let Some(started) = self.started() else { return 0 };
         let job = self.job();
@@ -176,7 +176,7 @@ impl<'a> Row<'a> {
             true if job.suspended_since.is_some() => Span(0),
             true => self.closed_suspension(),
         };
-        ((until - started) - closed).secs()
+        until.secs().saturating_sub(started.secs()).saturating_sub(closed.secs())
     }
 
     fn closed_suspension(&self) -> Span {

@@ -77,6 +77,16 @@ fn shown_of(run: &RunHistory, line: &str) -> String {
 }
 
 #[test]
+fn the_time_that_passed_is_what_lies_between_the_times_that_are_shown() {
+    let mut run = run();
+    run.steps[1].started = Some(Timestamp(NOW * 1_000_000 + 900_000));
+    run.steps[1].ended = Some(Timestamp((NOW + 32) * 1_000_000 + 100_000));
+    let text = shown_of(&run, "-n -P -o JobID,Start,End,Elapsed");
+    let line = text.lines().find(|line| line.starts_with("12.0|")).unwrap();
+    assert_eq!(line, "12.0|2026-11-15T12:00:00|2026-11-15T12:00:32|00:00:32");
+}
+
+#[test]
 fn what_was_suspended_is_no_part_of_the_time_that_passed() {
     // Started at 0, suspended from 3 to 12 and from 20 on; ended from outside at 60, so for its users at 20.
     let at = |secs: u64| Timestamp::from_secs(NOW - 100 + secs);

@@ -15,6 +15,7 @@ pub enum Entity {
 
 pub const ENTITIES: &[(&str, usize, Entity)] = &[
     ("accounts", 4, Entity::Account),
+    ("acct", 4, Entity::Account),
     ("associations", 2, Entity::Association),
     ("clusters", 2, Entity::Cluster),
     ("coordinators", 4, Entity::Coordinator),

@@ -1,4 +1,5 @@
 //! What is going to be changed, and the words in which the user is told before it is.
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use model::accounts::{Accounts, AdminLevel, Association, AssociationId, Change, Edit, Field, Value, Wckey};
@@ -253,6 +254,16 @@ pub fn add(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Words
         }
         Entity::Wckey => {
             let users = list(&words.filter.users);
+            if names.is_empty() {
+                return refused(" Need name of wckey to add.");
+            }
+            if users.is_empty() {
+                return refused(" Need name of user to add wckey.");
+            }
+            line(&mut text, format_args!(" Adding WCKey(s)"));
+            for (name, user) in names.iter().flat_map(|name| users.iter().map(move |user| (name, user))) {
+                line(&mut text, format_args!("  U = {user:<9.9} W = {name:<10.10}"));
+            }
             let change = Change::AddWckeys { names, users, clusters: named(words) };
             Ok((change, text))
         }
@@ -517,6 +528,18 @@ pub fn delete(all: &Accounts, cluster: &ClusterFacts, entity: Entity, words: &Wo
         }
         Entity::Wckey => {
             let clusters = list(&words.filter.clusters);
+            let is_meant = |key: &&Wckey| {
+                let is_one = |wanted: &BTreeSet<String>, name: &str| wanted.is_empty() || wanted.contains(name);
+                is_one(&filter.names, &key.name) && is_one(&filter.users, &key.user)
+            };
+            let gone: Vec<&Wckey> = all.wckeys.iter().filter(is_meant).collect();
+            if gone.is_empty() {
+                return nothing();
+            }
+            line(&mut text, format_args!(" Deleting WCKey(s)..."));
+            for key in gone {
+                line(&mut text, format_args!("  U = {:<9.9} W = {:<10.10}", key.user, key.name));
+            }
             Ok((Change::DeleteWckeys { names: list(&filter.names), users: list(&filter.users), clusters }, text))
         }
         Entity::Cluster => {

@@ -156,3 +156,23 @@ fn entities_are_documents_as_slurms_clients_read_them() {
     assert_eq!(read["users"][0]["associations"][0]["id"], 3);
     assert_eq!(read_back(&all, Entity::Tres, "")["TRES"][8]["name"], "gpu");
 }
+
+#[test]
+fn a_key_needs_a_name_and_a_user_and_what_is_not_there_is_not_deleted() {
+    let all = Accounts {
+        wckeys: [Wckey { name: "one".into(), user: "bob".into(), ..Wckey::default() }].into_iter().collect(),
+        ..Accounts::default()
+    };
+    let facts = ClusterFacts::default();
+    for (text, complaint) in [("names=one", "user to add"), ("user=bob", "wckey to add")] {
+        let words = read(Entity::Wckey, text, Begin::Conditions).unwrap();
+        let (told, code) = tell::add(&all, &facts, Entity::Wckey, &words).unwrap_err();
+        assert!(told.contains(complaint) && code == 1, "{text}: {told}");
+    }
+    let words = read(Entity::Wckey, "names=two users=bob", Begin::Conditions).unwrap();
+    let (_, told) = tell::add(&all, &facts, Entity::Wckey, &words).unwrap();
+    assert_eq!(told, " Adding WCKey(s)\n  U = bob       W = two       \n");
+    assert_eq!(tell::delete(&all, &facts, Entity::Wckey, &words), Err((" Nothing deleted\n".into(), 1)));
+    let words = read(Entity::Wckey, "names=one", Begin::Conditions).unwrap();
+    assert!(tell::delete(&all, &facts, Entity::Wckey, &words).is_ok());
+}

@@ -293,7 +293,7 @@ fn flags(fields: &mut Vec<Field>, value: &str, relation: Relation) -> Result<(),
         if takes_away { unset.push(flag) } else { set.push(flag) }
     }
     match relation {
-        Relation::Is if unset.is_empty() => fields.push(Field::Flags(set)),
+        // Flags that are there stay, as in Slurm.
         Relation::Is | Relation::Plus => {
             fields.push(Field::AddFlags(set));
             fields.push(Field::RemoveFlags(unset));

@@ -1,8 +1,9 @@
 //! `scontrol show config`: what is configured, under the names Slurm's users look for and in Slurm's order.
 use std::collections::BTreeSet;
 
-use model::config::{Config, PartitionLimits};
+use model::config::{Config, PartitionLimits, SchedulerConfig};
 use model::duration;
+use model::hand_out::HandOut;
 use model::priority::PriorityKind;
 use model::spec::TimeLimit;
 use model::topology::TopologyKind;
@@ -164,7 +165,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         "SelectType" => config.as_given.get(name).map_or("select/cons_tres".into(), |value| value.to_lowercase()),
         "SelectTypeParameters" => match config.as_given.get(name) {
             Some(value) => value.to_uppercase(),
-            None => word(if scheduler.tracks_memory { "CR_CPU_MEMORY" } else { "CR_CPU" }),
+            None => selection(scheduler),
         },
         "SlurmUser" => around.owner.clone(),
         "SlurmdUser" => agents_user(config, around),
@@ -250,6 +251,21 @@ fn topology_params(config: &Config) -> String {
     words.extend(rules.dragonfly.then(|| "Dragonfly".into()));
     words.extend((rules.max_size_unroll > 0).then(|| format!("TopoMaxSizeUnroll={}", rules.max_size_unroll)));
     words.join(",")
+}
+
+/// What is handed out, in the words of a slurm.conf.
+fn selection(scheduler: &SchedulerConfig) -> String {
+    let what = match scheduler.hand_out {
+        HandOut::Cpus => "CR_CPU",
+        HandOut::Cores => "CR_CORE",
+        HandOut::Sockets => "CR_SOCKET",
+    };
+    let words = [
+        (scheduler.tracks_memory, "_MEMORY"),
+        (scheduler.one_task_per_core, ",CR_ONE_TASK_PER_CORE"),
+        (scheduler.fills_sockets, ",CR_CORE_DEFAULT_DIST_BLOCK"),
+    ];
+    words.iter().filter(|(is_set, _)| *is_set).fold(what.to_string(), |text, (_, word)| text + word)
 }
 
 /// A slurm.conf names whom agents run as, or it is root; others' agents are their owner's.

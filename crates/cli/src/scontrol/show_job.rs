@@ -272,9 +272,9 @@ fn program(view: &JobView, lines: &mut Vec<String>) {
         lines.push(format!("SystemComment={} ", view.system_comment()));
     }
     if spec.is_batch() {
-        lines.push(format!("StdErr={}", view.stderr()));
-        lines.push(format!("StdIn={}", view.stdin()));
-        lines.push(format!("StdOut={}", view.stdout()));
+        lines.push(format!("StdErr={}", view.plainly_filled(&view.stderr())));
+        lines.push(format!("StdIn={}", view.plainly_filled(&view.stdin())));
+        lines.push(format!("StdOut={}", view.plainly_filled(&view.stdout())));
     }
     if let Some(wait) = view.switch_wait() {
         lines.push(format!("Switches={}@{}", spec.size.network.n_switches, duration::show(wait.secs())));

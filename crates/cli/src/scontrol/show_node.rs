@@ -95,6 +95,11 @@ pub fn write_node(
     if !node.extra.is_empty() {
         lines.push(format!("Extra={}", node.extra));
     }
+    if !node.instance_id.is_empty() || !node.instance_type.is_empty() {
+        let shown = |text: &str| if text.is_empty() { "(null)".to_string() } else { text.to_string() };
+        let (id, kind) = (shown(&node.instance_id), shown(&node.instance_type));
+        lines.push(format!("InstanceId={id} InstanceType={kind}"));
+    }
     if !view.reservation.is_empty() {
         lines.push(format!("ReservationName={}", view.reservation));
     }

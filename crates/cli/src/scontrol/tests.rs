@@ -38,9 +38,9 @@ fn a_job_is_shown_line_by_line() {
    Command=/work/oracle/w/job.sh one two
    WorkDir=/work/oracle/w
    Comment=a comment 
-   StdErr=/work/oracle/w/err.%j
+   StdErr=/work/oracle/w/err.496
    StdIn=/dev/null
-   StdOut=/work/oracle/w/out.%j
+   StdOut=/work/oracle/w/out.496
    Power=
    
 

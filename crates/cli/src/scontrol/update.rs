@@ -237,6 +237,8 @@ const NODE_KEYS: &[(&str, usize, NodeKey)] = &[
     ("Comment", 1, NodeKey::Other(|value| Ok(NodeChange::Comment(value.into())))),
     ("Extra", 2, NodeKey::Other(|value| Ok(NodeChange::Extra(value.into())))),
     ("Gres", 1, NodeKey::Other(node_gres)),
+    ("InstanceId", 9, NodeKey::Other(|value| Ok(NodeChange::InstanceIds(words(value))))),
+    ("InstanceType", 9, NodeKey::Other(|value| Ok(NodeChange::InstanceTypes(words(value))))),
     ("Topology", 1, NodeKey::Other(|value| Ok(NodeChange::Topology(Some(value.into()))))),
     ("AvailableFeatures", 2, NodeKey::Other(|value| Ok(NodeChange::Features(words(value))))),
     ("Features", 1, NodeKey::Other(|value| Ok(NodeChange::Features(words(value))))),
@@ -460,6 +462,9 @@ mod tests {
         check("stepid=5.0+timelimit=x", "scontrol: error: Invalid TimeLimit value");
         check("stepid=x+timelimit=5", "Invalid StepID parameter: stepid=x / Request aborted");
         check("stepid=5.0+timelimit=unlimited", "job 5.0");
+        let named = "nodes Some([\"n1\", \"n2\"]) [InstanceIds([\"a\", \"b\"]), InstanceTypes([\"large\"])]";
+        check("nodename=n1,n2+instanceid=a,b+InstanceType=large", named);
+        check("nodename=n5+instanceid=", "nodes Some([\"n5\"]) [InstanceIds([])]");
         check("nodename=n5+foo=bar", "Update of this parameter is not supported: foo=bar / Request aborted");
         check("partitionname=p+state=down", "partition p [State(Down)]");
         check(

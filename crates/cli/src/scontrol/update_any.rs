@@ -1,5 +1,9 @@
 //! `scontrol update ENTITY`: what each change asks of the controller.
-use model::request::JobFilter;
+use std::collections::BTreeSet;
+
+use model::node::NodePhase;
+use model::request::{JobFilter, NodeView};
+use model::update::NodeChange;
 use model::{Command, NodeName, Reject, hostlist};
 use wire::{CallError, Controller};
 
@@ -82,7 +86,7 @@ pub(super) fn update_any(rest: &[String]) -> Reply {
                 None => controller.nodes().await?.into_iter().map(|view| view.node.name).collect(),
             };
             for change in changes {
-                controller.command(Command::UpdateNodes { nodes: nodes.clone(), change }).await?;
+                update_nodes(controller, &nodes, change).await?;
             }
             Ok(Reply::default())
         }
@@ -93,10 +97,36 @@ pub(super) fn update_any(rest: &[String]) -> Reply {
         update::Update::Reservation(reservation::Said { name, fields }) => {
             match controller.command(Command::UpdateReservation { name, fields }).await {
                 Ok(_) => Ok(Reply::text("Reservation updated.\n".into())),
-                Err(error) => Ok(Reply::failed(&format!("Error updating the reservation: {}", trouble::text(&error)))),
+                Err(error) => {
+                    let why = trouble::text(&error);
+                    Ok(Reply::failed(&format!("Error updating the reservation: {why}\nslurm_update error: {why}")))
+                }
             }
         }
     })
+}
+
+/// Of several nodes, those that are out of service are resumed, though others that are not make it a failure.
+async fn update_nodes(controller: &mut Controller, nodes: &[NodeName], change: NodeChange) -> Result<(), CallError> {
+    let command = |nodes: Vec<NodeName>| Command::UpdateNodes { nodes, change: change.clone() };
+    let refused = match controller.command(command(nodes.to_vec())).await {
+        Err(error @ CallError::Refused(Reject::InvalidNodeState)) if nodes.len() > 1 => error,
+        other => return other.map(|_| ()),
+    };
+    if change != NodeChange::Resume {
+        return Err(refused);
+    }
+    let named: BTreeSet<&NodeName> = nodes.iter().collect();
+    let is_out = |view: &NodeView| {
+        let node = &view.node;
+        named.contains(&node.name) && (node.phase != NodePhase::Up || node.drain || node.reboot.is_some())
+    };
+    let out: Vec<NodeName> =
+        controller.nodes().await?.into_iter().filter(is_out).map(|view| view.node.name.clone()).collect();
+    if !out.is_empty() {
+        controller.command(command(out)).await?;
+    }
+    Err(refused)
 }
 
 async fn update_jobs(

@@ -30,10 +30,12 @@ How they are shown:
   -S, --sort=FIELDS         letters of -o, each with - to turn it round
   -h, --noheader            no heading
       --noconvert           memory in megabytes, not in larger units
-      --json                all that is known, as JSON
+      --json[=PARSER], --yaml[=PARSER]
+                            all that is known, as JSON or YAML
   -i, --iterate=SECONDS     again and again
 Others:
   -M, --clusters=NAME       the cluster to ask; only the configured one is known
+      --future              no difference: every node that is known is shown
       --federation, --local a cluster here is always alone: no difference
   -v, --verbose             say which cluster is asked
   -V, --version             the version

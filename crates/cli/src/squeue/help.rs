@@ -44,7 +44,8 @@ How they are shown:
   -h, --noheader            no heading
       --expand-patterns     names of files with their patterns filled in
       --noconvert           memory in megabytes, not in larger units
-      --json                all that is known, as JSON
+      --json[=PARSER], --yaml[=PARSER]
+                            all that is known, as JSON or YAML
   -i, --iterate=SECONDS     again and again
 Others:
   -M, --clusters=NAME       the cluster to ask; only the configured one is known

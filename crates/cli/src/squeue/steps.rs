@@ -1,4 +1,5 @@
 //! The view of steps: `squeue -s`.
+use model::amount::Amount;
 use model::duration;
 use model::spec::TimeLimit;
 use model::step::{AskedWords, StepPhase};
@@ -106,7 +107,7 @@ impl StepView<'_> {
     }
 
     pub fn n_cpus(&self) -> u32 {
-        let own = |step: &Step| step.shares.iter().map(|share| share.cpus.len()).sum();
+        let own = |step: &Step| Amount::of_step(step).n_cpus;
         self.step.map_or_else(|| self.job.job.allocation.nodes.first().map_or(0, |share| share.cpus.len()), own)
     }
 

@@ -111,6 +111,8 @@ fn what_is_unknown_or_wrong_is_told_as_slurm_tells_it() {
         ("squeue: unrecognized option '--nosuch'\nTry \"squeue --help\" for more information\n".into(), 1)
     );
     assert_eq!(shown("-t nosuch").0.lines().next(), Some("squeue: error: Invalid job state specified: nosuch"));
+    // Nobody is ever in it here.
+    assert_eq!(shown("-h -t launch_failed,EXPEDITING"), (String::new(), 0));
     assert_eq!(shown("-h -S n!"), ("squeue: error: Invalid sort specification: !\n".into(), 1));
     assert_eq!(shown("-h -S i,s"), ("squeue: error: Invalid sort specification: s\n".into(), 1), "it has no order");
     let (usage, code) = shown("-j 496 497");

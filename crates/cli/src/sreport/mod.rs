@@ -105,8 +105,6 @@ fn converse(mut options: Options) -> i32 {
         match words.first().map(|word| word.to_lowercase()).as_deref() {
             None => (),
             Some("quit" | "exit" | "q") => return code,
-            Some("help") => drop(print(HELP)),
-            Some("version") => drop(print(&version::line())),
             Some("parsable") => (options.parsable, options.parsable2) = (true, false),
             Some("parsable2") => (options.parsable, options.parsable2) = (false, true),
             Some("nonparsable") => (options.parsable, options.parsable2) = (false, false),
@@ -170,25 +168,37 @@ fn begins(of: &str, text: &str) -> bool {
 }
 
 /// The report that the words name, or what is wrong with them.
-fn find(kind: &str, name: &str) -> Result<Report, String> {
-    let Some((_, all)) = REPORTS.iter().find(|(known, _)| begins(known, kind)) else {
+fn find(kind: &str, name: Option<&str>) -> Result<Report, String> {
+    let Some((known, all)) = REPORTS.iter().find(|(known, _)| begins(known, kind)) else {
         return Err(format!("invalid keyword: {kind}"));
     };
+    let Some(name) = name else { return Err(format!("too few arguments for keyword:{kind}")) };
     let exact = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    let found = exact.or_else(|| all.iter().find(|(known, _)| begins(known, name)));
-    found.map(|(_, report)| *report).ok_or_else(|| {
-        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        let list = match &names[..] {
-            [only] => only.clone(),
-            [rest @ .., last] => format!("{}, and {last}", rest.join(", ")),
-            [] => String::new(),
+    let mut likely = all.iter().filter(|(known, _)| begins(known, name));
+    let first = likely.next();
+    // Of sizes the first is meant; who uses what is told in two ways, and which one must be said.
+    let first = first.filter(|_| *known == "job" || likely.next().is_none());
+    exact.or(first).map(|(_, report)| *report).ok_or_else(|| {
+        let list = match *known {
+            "job" => "SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey".to_string(),
+            "user" => "Top".to_string(),
+            _ => all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\", \""),
         };
-        format!("Not valid report {name}\nValid {} reports are, {list}", kind.to_lowercase())
+        let list = match list.rsplit_once(", \"") {
+            Some((rest, last)) => format!("{rest}, and \"{last}"),
+            None => list,
+        };
+        format!("Not valid report {name}\nValid {} reports are, \"{list}\"", kind.to_lowercase())
     })
 }
 
 fn command(words: &[String], options: &mut Options) -> i32 {
-    let report = match find(&words[0], words.get(1).map_or("", String::as_str)) {
+    match words[0].to_lowercase().as_str() {
+        "help" => return i32::from(!print(HELP)),
+        "version" => return i32::from(!print(&version::line())),
+        _ => (),
+    }
+    let report = match find(&words[0], words.get(1).map(String::as_str)) {
         Ok(report) => report,
         Err(text) => {
             eprintln!("{text}");

@@ -3,17 +3,45 @@ use std::time::Duration;
 
 use config::Client;
 use model::request::JobFilter;
-use model::{Job, JobId, Reject, Step, StepId, StepSpec};
+use model::{Job, JobId, JobRef, Reject, Step, StepId, StepSpec};
 use tokio::time::{Instant, sleep_until};
 use wire::{CallError, Controller};
 
 use super::fail;
-use super::plan::Plan;
+use super::plan::{Place, Plan};
 use crate::allocation::Failed;
 use crate::watch::Watch;
 
 /// Without `--immediate` the step waits as long as its job lives.
 pub(super) const DISTANT: Duration = Duration::from_secs(86_400 * 365);
+
+/// `--jobid=7_3`: the plan's job, and those of its other parts, are the task's own.
+pub async fn find_tasks(cluster: &Client, plan: &mut Plan) -> Result<(), Failed> {
+    find_task(cluster, plan).await?;
+    for other in &mut plan.others {
+        find_task(cluster, other).await?;
+    }
+    Ok(())
+}
+
+async fn find_task(cluster: &Client, plan: &mut Plan) -> Result<(), Failed> {
+    let (Place::Inside(array), Some(task)) = (&mut plan.place, plan.options.task) else { return Ok(()) };
+    let asked = JobRef::task(*array, task);
+    let filter = JobFilter { jobs: vec![asked.clone()], ..JobFilter::default() };
+    let found = match Controller::connect(&cluster.controller_socket).await {
+        Ok(mut controller) => controller.all_jobs(&filter).await,
+        Err(error) => return Err(fail(&format!("Unable to create step for job {asked}: {error}"))),
+    };
+    let page = found.map_err(|error| fail(&format!("Unable to create step for job {asked}: {error}")))?;
+    match page.jobs.iter().find(|job| job.holds_nodes()) {
+        Some(job) => *array = job.id,
+        None => {
+            let why = if page.jobs.is_empty() { Reject::NoSuchJob } else { Reject::JobPending };
+            return Err(unconfirmed(&asked, &CallError::Refused(why)));
+        }
+    }
+    Ok(())
+}
 
 /// Creates the step and waits until its place is known.
 pub async fn create(cluster: &Client, id: JobId, plan: &Plan) -> Result<(Job, Step, Watch), Failed> {
@@ -125,13 +153,15 @@ async fn too_large(controller: &mut Controller, id: JobId, spec: &StepSpec) -> F
     fail(&format!("Unable to create step for job {id}: {}", Reject::StepTooLarge))
 }
 
+fn unconfirmed(id: &dyn std::fmt::Display, error: &CallError) -> Failed {
+    eprintln!("srun: error: Unable to confirm allocation for job {id}: {error}");
+    eprintln!("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {id}");
+    Failed(crate::sbatch::error_code(1))
+}
+
 pub(super) fn refused(id: JobId, error: &CallError) -> Failed {
     match error {
-        CallError::Refused(Reject::NoSuchJob | Reject::AlreadyOver | Reject::JobPending) => {
-            eprintln!("srun: error: Unable to confirm allocation for job {id}: {error}");
-            eprintln!("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {id}");
-            Failed(crate::sbatch::error_code(1))
-        }
+        CallError::Refused(Reject::NoSuchJob | Reject::AlreadyOver | Reject::JobPending) => unconfirmed(&id, error),
         CallError::Refused(Reject::NoSuchNode(_)) => {
             let why = Reject::NeverFits;
             fail(&format!("Unable to create step for job {id}: {why}"))

@@ -54,6 +54,10 @@ async fn carry_out(cluster: &Client, plan: Plan) -> i32 {
     if let Err(why) = files::check(&plan.streams) {
         return fail(&why).0;
     }
+    let mut plan = plan;
+    if let Err(Failed(code)) = creation::find_tasks(cluster, &mut plan).await {
+        return code;
+    }
     match around::Around::of(cluster, &plan.options) {
         Some(around) if !plan.behaviour.is_test => around.carry_out(cluster, plan).await,
         _ => carry_out_step(cluster, plan).await,

@@ -105,7 +105,7 @@ fn build_part(
     let finished = finish(PROGRAM, &request, caller)?;
     let mut spec = finished.spec;
     let (step_streams, streams) = streams(&request);
-    let told = caller.clone().telling(own_words(&request, spec.umask.unwrap_or(caller.umask)));
+    let told = caller.clone().telling(own_words(&request, spec.umask.unwrap_or(caller.umask), caller.niceness));
     let environment = blob(export::environment(PROGRAM, request.export.as_deref(), &told));
     let basename = program.rsplit('/').next().unwrap_or(program).to_string();
     let is_inside = request.step.job.is_some();
@@ -318,8 +318,11 @@ fn in_path(program: &str, caller: &Caller) -> Option<String> {
 }
 
 /// What srun tells its tasks of its own options, and of itself.
-fn own_words(request: &Request, umask: u32) -> Vec<(&'static str, String)> {
-    let mut words = vec![("SLURM_UMASK", format!("{umask:04o}"))];
+fn own_words(request: &Request, umask: u32, niceness: i32) -> Vec<(&'static str, String)> {
+    let mut words = vec![("SLURM_UMASK", format!("{umask:04o}")), ("SLURM_PRIO_PROCESS", niceness.to_string())];
+    if let Some(count) = request.spec.size.tasks_per_node {
+        words.push(("SLURM_NTASKS_PER_NODE", count.to_string()));
+    }
     if request.step.labels {
         words.push(("SLURM_LABELIO", "1".into()));
     }
@@ -331,6 +334,9 @@ fn own_words(request: &Request, umask: u32) -> Vec<(&'static str, String)> {
     }
     if let Some(bind) = &request.mem_bind {
         words.extend(bind.of_step());
+    }
+    if let Some(given) = request.given.get("tres-per-task") {
+        words.push(("SLURM_TRES_PER_TASK", given.value.clone().unwrap_or_default()));
     }
     // The level of its own log: 3 is that of plain messages.
     let loudness = 3 + request.behaviour.verbosity;
@@ -444,8 +450,8 @@ mod tests {
             let text = String::from_utf8(plan.blobs[0].content.clone()).unwrap();
             text.split_terminator('\0').collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(told("true"), "SLURM_LABELIO=0 SLURM_UMASK=0027 SRUN_DEBUG=3");
-        assert_eq!(told("-l true"), "SLURM_UMASK=0027 SLURM_LABELIO=1 SRUN_DEBUG=3");
+        assert_eq!(told("true"), "SLURM_LABELIO=0 SLURM_UMASK=0027 SLURM_PRIO_PROCESS=0 SRUN_DEBUG=3");
+        assert_eq!(told("-l true"), "SLURM_UMASK=0027 SLURM_PRIO_PROCESS=0 SLURM_LABELIO=1 SRUN_DEBUG=3");
         assert!(told("-Q -d singleton true").ends_with("SLURM_JOB_DEPENDENCY=singleton SRUN_DEBUG=2"));
         assert!(told("-vv --mem-bind=local true").contains("SLURM_MEM_BIND=quiet,local SLURM_MEM_BIND_LIST= "));
         assert!(told("--cpu-bind=none true").ends_with(
@@ -473,7 +479,10 @@ mod tests {
         check("", "srun: fatal: No command given to execute.\n=1");
         check("-n0 true", "srun: error: Invalid numeric value \"0\" for --ntasks.\n=1");
         check("-r 1 true", "srun: fatal: --relative option invalid for job allocation request\n=1");
-        check("--jobid=x true", "srun: error: Invalid numeric value \"x\" for --jobid.\n=1");
+        for wrong in ["x", "7_", "_7", "7_x", "7_1-2", "7+0"] {
+            let told = format!("srun: error: Invalid numeric value \"{wrong}\" for --jobid.\n=1");
+            check(&format!("--jobid={wrong} true"), &told);
+        }
         let unknown = "srun: error: Couldn't find the specified plugin name for mpi/nosuch looking at all files\n\
                        srun: error: cannot find mpi plugin for mpi/nosuch\n\
                        srun: error: MPI: Cannot create context for mpi/nosuch\n\

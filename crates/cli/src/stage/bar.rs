@@ -38,19 +38,24 @@ impl Bar {
     }
 
     pub fn line(&self) -> String {
-        self.line_of(CELLS)
+        self.line_of(CELLS, &[])
     }
 
-    /// With as many cells as there is room for.
+    /// With as many cells as there is room for, then with as many figures; what stands behind them is cut.
     fn line_within(&self, columns: usize) -> String {
         let fits = |line: &String| line.chars().count() <= columns;
-        Some(self.line()).filter(fits).unwrap_or_else(|| {
-            let [narrow, narrowest] = FEWER_CELLS.map(|n_cells| self.line_of(n_cells));
-            if fits(&narrow) { narrow } else { narrowest }
-        })
+        let [narrow, narrowest] = FEWER_CELLS;
+        if let Some(whole) = [CELLS, narrow, narrowest].map(|n_cells| self.line_of(n_cells, &[])).into_iter().find(fits)
+        {
+            return whole;
+        }
+        let plain = Bar { note: String::new(), ..self.clone() };
+        let is_enough = |n_left_out: &usize| fits(&plain.line_of(narrowest, &LEFT_OUT_FIRST[..*n_left_out]));
+        let n_left_out = (0..LEFT_OUT_FIRST.len()).find(is_enough).unwrap_or(LEFT_OUT_FIRST.len());
+        self.line_of(narrowest, &LEFT_OUT_FIRST[..n_left_out])
     }
 
-    fn line_of(&self, n_cells: usize) -> String {
+    fn line_of(&self, n_cells: usize, left_out: &[Figure]) -> String {
         let label = &self.label;
         if self.files_total == 0 {
             return format!("{label} [{}] counting", " ".repeat(n_cells));
@@ -58,19 +63,10 @@ impl Bar {
         let (done, all) = self.share();
         let n_full = (done.min(all) as u128 * n_cells as u128 / u128::from(all.max(1))) as usize;
         let cells = format!("{}{}", "#".repeat(n_full), ".".repeat(n_cells - n_full));
-        let mut text = format!(
-            "{label} [{cells}] {:>3}%  {}/{} files  {}/{}",
-            self.percent(),
-            self.files,
-            self.files_total,
-            mover::human(self.bytes),
-            mover::human(self.bytes_total)
-        );
-        if self.bytes_per_second > 0 {
-            text.push_str(&format!("  {}/s", mover::human(self.bytes_per_second)));
-        }
-        if let Some(left) = self.seconds_left() {
-            text.push_str(&format!("  eta {}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60));
+        let mut text = format!("{label} [{cells}] {:>3}%", self.percent());
+        let figures = [Figure::Files, Figure::Bytes, Figure::Rate, Figure::TimeLeft];
+        for figure in figures.into_iter().filter(|figure| !left_out.contains(figure)) {
+            text.extend(self.figure(figure).map(|figure| format!("  {figure}")));
         }
         if !self.note.is_empty() {
             let note: String = self.note.chars().filter(|each| !each.is_control()).take(120).collect();
@@ -78,7 +74,32 @@ impl Bar {
         }
         text
     }
+
+    /// None: there is nothing to say.
+    fn figure(&self, figure: Figure) -> Option<String> {
+        match figure {
+            Figure::Files => Some(format!("{}/{} files", self.files, self.files_total)),
+            Figure::Bytes => Some(format!("{}/{}", mover::human(self.bytes), mover::human(self.bytes_total))),
+            Figure::Rate => {
+                Some(self.bytes_per_second).filter(|rate| *rate > 0).map(|rate| format!("{}/s", mover::human(rate)))
+            }
+            Figure::TimeLeft => {
+                self.seconds_left().map(|left| format!("eta {}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60))
+            }
+        }
+    }
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    Files,
+    Bytes,
+    Rate,
+    TimeLeft,
+}
+
+/// In a window too narrow for all: who waits wants to know for how long.
+const LEFT_OUT_FIRST: [Figure; 4] = [Figure::Files, Figure::Rate, Figure::Bytes, Figure::TimeLeft];
 
 /// What a window has room for.
 #[derive(Clone, Copy, Debug)]
@@ -206,6 +227,17 @@ mod tests {
         assert_eq!(small, ["JobId=7", "n3 [###.]  7", "n2 [##..]  5", "and 3 more"]);
         let at_eighty = fitted("", "", &[moving()], Window { columns: 80, rows: 5 });
         assert_eq!(at_eighty, ["n1 in  [###.........]  25%  30/80 files  3MiB/12MiB  1MiB/s  eta 0:00:09"]);
+        for (columns, line) in [
+            (60, "n1 in  [#...]  25%  3MiB/12MiB  1MiB/s  eta 0:00:09"),
+            (45, "n1 in  [#...]  25%  3MiB/12MiB  eta 0:00:09"),
+            (40, "n1 in  [#...]  25%  eta 0:00:09"),
+            (20, "n1 in  [#...]  25%"),
+        ] {
+            assert_eq!(fitted("", "", &[moving()], Window { columns, rows: 5 }), [line], "{columns}");
+        }
+        let in_trouble = Bar { note: "cannot write".into(), ..moving() };
+        let line = "n1 in  [#...]  25%  3MiB/12MiB  eta 0:00:09  c";
+        assert_eq!(fitted("", "", &[in_trouble], Window { columns: 46, rows: 5 }), [line]);
         assert!(fitted("", "", &bars, Window { columns: 80, rows: 1 }).len() == 1);
     }
 }

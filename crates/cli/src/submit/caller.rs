@@ -24,6 +24,8 @@ pub struct Caller {
     /// The command as it was typed.
     pub command_line: String,
     pub umask: u32,
+    /// Of the calling process (`nice`).
+    pub niceness: i32,
     pub limits: Vec<ResourceLimit>,
     pub environment: Vec<(OsString, OsString)>,
     pub now: Timestamp,
@@ -66,6 +68,7 @@ impl Caller {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             command_line: command_line(std::env::args_os()),
             umask: current_umask(),
+            niceness: rustix::process::getpriority_process(None).unwrap_or(0),
             limits: super::limits::current(),
             environment: std::env::vars_os().collect(),
             now: Timestamp(micros as u64),

@@ -11,7 +11,7 @@ type Variables = Vec<(OsString, OsString)>;
 pub const BARE_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Options that a job finds again as a variable, named as `srun` reads it.
-const TOLD: [&str; 14] = [
+const TOLD: [&str; 15] = [
     "cpu-freq",
     "cpus-per-gpu",
     "distribution",
@@ -26,6 +26,7 @@ const TOLD: [&str; 14] = [
     "ntasks-per-tres",
     "profile",
     "threads-per-core",
+    "tres-per-task",
 ];
 
 /// The variables that steps in the job read, and what this job's options say for each.
@@ -108,6 +109,7 @@ fn chosen(program: Program, export: Option<&str>, caller: &Caller) -> Variables 
         // Also when this is itself a job: its own submit directory is another.
         put(&mut variables, "SLURM_SUBMIT_DIR".as_ref(), caller.work_dir.as_ref());
         put(&mut variables, "SLURM_SUBMIT_HOST".as_ref(), caller.host.as_ref());
+        put(&mut variables, "SLURM_PRIO_PROCESS".as_ref(), caller.niceness.to_string().as_ref());
     }
     variables
 }
@@ -125,7 +127,7 @@ fn listed(program: Program, list: &str, caller: &Caller) -> Variables {
         }
     }
     for (name, value) in items.iter().filter_map(|item| item.split_once('=')) {
-        put(&mut variables, name.as_ref(), unquoted(value).as_ref());
+        put(&mut variables, name.as_ref(), value.as_ref());
     }
     variables
 }
@@ -152,7 +154,7 @@ fn put(variables: &mut Variables, name: &OsStr, value: &OsStr) {
     }
 }
 
-/// Splits at commas outside quotes.
+/// Splits at commas outside quotes, which stay part of the value, as in Slurm.
 fn split(list: &str) -> Vec<&str> {
     let mut items = Vec::new();
     let mut start = 0;
@@ -171,11 +173,6 @@ fn split(list: &str) -> Vec<&str> {
     items.push(&list[start..]);
     items.retain(|item| !item.is_empty());
     items
-}
-
-fn unquoted(value: &str) -> &str {
-    let inner = |sign| value.strip_prefix(sign).and_then(|rest| rest.strip_suffix(sign));
-    inner('"').or_else(|| inner('\'')).unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -210,9 +207,9 @@ mod tests {
         check(Program::Srun, Some("ALL,C=4"), "A=1 B=2 SLURM_X=3 C=4");
         check(Program::Srun, Some("NONE"), "SLURM_X=3");
         check(Program::Srun, Some("B,A=9"), "B=2 SLURM_X=3 A=9");
-        check(Program::Srun, Some("C=\"x,y\",B"), "B=2 SLURM_X=3 C=x,y");
+        check(Program::Srun, Some("C=\"x,y\",B"), "B=2 SLURM_X=3 C=\"x,y\"");
         let bare = format!("SLURM_X=3 HOME=/h USER=u LOGNAME=u SHELL=/s PATH={BARE_PATH} SLURM_EXPORT_ENV=NONE");
-        let place = "SLURM_SUBMIT_DIR=/w SLURM_SUBMIT_HOST=login";
+        let place = "SLURM_SUBMIT_DIR=/w SLURM_SUBMIT_HOST=login SLURM_PRIO_PROCESS=0";
         check(Program::Sbatch, Some("NONE"), &format!("{bare} {place}"));
     }
 }

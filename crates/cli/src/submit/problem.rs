@@ -3,7 +3,7 @@ use model::Reject;
 
 use super::Program;
 
-/// Lines for stderr and an exit code.
+/// Lines to print and an exit code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     pub lines: Vec<Line>,
@@ -22,6 +22,8 @@ pub enum Line {
     Bare(String),
     /// As the controller would have refused it.
     Refused(Reject),
+    /// What was asked for (`--hint=help`): for stdout.
+    Help(String),
 }
 
 /// What a command exits with when an option's value makes no sense.
@@ -64,6 +66,19 @@ impl Problem {
         Problem::error(format!("--{option} is not supported by this version of Spur"))
     }
 
+    /// The values of an option, which were asked for.
+    pub fn help(text: &str, code: i32) -> Self {
+        Problem { lines: vec![Line::Help(text.to_string())], code }
+    }
+
+    /// Says it: complaints on stderr, what was asked for on stdout.
+    pub fn print(&self, program: Program) {
+        match &self.lines[..] {
+            [Line::Help(text)] => drop(crate::output::print(&format!("{text}\n"))),
+            _ => eprint!("{}", self.show(program)),
+        }
+    }
+
     /// Ready to print.
     pub fn show(&self, program: Program) -> String {
         let name = program.name();
@@ -71,7 +86,7 @@ impl Problem {
             Line::Error(text) => format!("{name}: error: {text}\n"),
             Line::Fatal(text) => format!("{name}: fatal: {text}\n"),
             Line::Plain(text) => format!("{name}: {text}\n"),
-            Line::Bare(text) => format!("{text}\n"),
+            Line::Bare(text) | Line::Help(text) => format!("{text}\n"),
             Line::Refused(reject) => format!("{name}: error: {}: {reject}\n", program.refusal()),
         };
         self.lines.iter().map(line).collect()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use model::cpu_freq::CpuFrequency;
 use model::duration::Limit;
 use model::gres::GresRequest;
+use model::license::LicenseCount;
 use model::step::{CpuBind, GpuBind, Mpi};
 use model::{JobId, JobSpec};
 
@@ -19,6 +20,8 @@ pub struct Request {
     pub behaviour: Behaviour,
     pub step: StepRequest,
     pub gpus: Gpus,
+    /// Licences of each task (`--tres-per-task=license/a:2`).
+    pub task_licenses: Vec<LicenseCount>,
     /// So many threads of a core work (`--hint`).
     pub hinted_threads: Option<u32>,
     /// Of each socket a node must have at least so many.
@@ -101,6 +104,8 @@ pub enum Bell {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepRequest {
     pub job: Option<JobId>,
+    /// The job is an array's, and this is the task of it that is meant (`--jobid=7_3`).
+    pub task: Option<u32>,
     /// `--het-group`; empty is its own place among the components.
     pub groups: Vec<u32>,
     pub labels: bool,

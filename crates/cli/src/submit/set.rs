@@ -141,7 +141,8 @@ pub fn comment(request: &mut Request, given: &Argument) -> Done {
 }
 
 pub fn dependency(request: &mut Request, given: &Argument) -> Done {
-    if given.source == Source::Environment && given.text().is_empty() {
+    if given.text().is_empty() {
+        request.spec.dependency = Default::default();
         return Ok(());
     }
     let read = dependency::parse(given.text()).map_err(|_| Problem::refused(Reject::BadDependency))?;

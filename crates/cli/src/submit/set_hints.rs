@@ -1,7 +1,7 @@
 //! Options that tune what this cluster does not have, and which Slurm without the plugins for them lets pass as well: read,
 //! checked, and without effect; and `--tres-per-task`, which says in one what other options say apart.
 use model::time::Span;
-use model::{duration, gres};
+use model::{duration, gres, license};
 
 use super::mem_bind::MemBind;
 use super::set::{Argument, Done};
@@ -19,8 +19,25 @@ pub fn gres_flags(_: &mut Request, given: &Argument) -> Done {
     words(given, |word| known.contains(&word))
 }
 
+const MEM_BIND_HELP: &str = "\
+Memory bind options:
+    --mem-bind=         which memory tasks are bound to; checked and told to them, no memory is bound
+        q[uiet]         says nothing of it (default)
+        v[erbose]       says it as tasks start
+        no[ne]          none in particular (default)
+        rank            by the task's rank
+        local           the memory of its own processor
+        map_mem:<list>  one for each task
+        mask_mem:<list> a mask for each task
+        prefer          one that is first tried, not kept to
+        [no]sort        whether free pages are sorted first
+        help            this text";
+
 /// `--mem-bind`
 pub fn mem_bind(request: &mut Request, given: &Argument) -> Done {
+    if given.text() == "help" {
+        return Err(Problem::help(MEM_BIND_HELP, 255));
+    }
     request.mem_bind = MemBind::parse(given.text());
     if request.mem_bind.is_some() {
         return Ok(());
@@ -59,9 +76,10 @@ fn words(given: &Argument, is_known: impl Fn(&str) -> bool) -> Done {
     if text.split(',').all(|word| is_known(word.trim())) { Ok(()) } else { Err(given.invalid()) }
 }
 
-/// `cpu=2,gres/gpu=1`, `cpu:2,gres/gpu:a100:1`
+/// `cpu=2,gres/gpu=1`, `cpu:2,gres/gpu:a100:1`, `gres/gpu,license/a:2`
 pub fn tres_per_task(request: &mut Request, given: &Argument) -> Done {
     let mut units = Vec::new();
+    request.task_licenses.clear();
     for item in given.text().split(',') {
         let wrong = || Problem::error(format!("Invalid --tres-per-task specification: {item}"));
         let item = item.trim();
@@ -69,15 +87,16 @@ pub fn tres_per_task(request: &mut Request, given: &Argument) -> Done {
         if item.split(['=', ':', '/']).next() == Some("bb") {
             return Err(Problem::fatal("Invalid TRES for --tres-per-task: bb"));
         }
-        match item.split_once(['=', ':']).ok_or_else(wrong)? {
-            ("cpu", count) => {
-                let count = count.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
-                request.spec.size.cpus_per_task = Some(count);
-            }
-            _ => {
-                let named = item.strip_prefix("gres/").or_else(|| item.strip_prefix("gres:")).ok_or_else(wrong)?;
-                units.extend(gres::parse_list(&named.replace('=', ":")).map_err(|_| wrong())?);
-            }
+        if let Some(named) = item.strip_prefix("license/") {
+            let list =
+                license::parse_list(named).filter(|list| list.len() == 1 && !named.contains('/')).ok_or_else(wrong)?;
+            request.task_licenses.extend(list);
+        } else if let Some(named) = item.strip_prefix("gres/").or_else(|| item.strip_prefix("gres:")) {
+            units.extend(gres::parse_list(&named.replace('=', ":")).map_err(|_| wrong())?);
+        } else {
+            let count = item.strip_prefix("cpu").and_then(|rest| rest.strip_prefix(['=', ':']));
+            let count = count.and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+            request.spec.size.cpus_per_task = Some(count.ok_or_else(wrong)?);
         }
     }
     if !units.is_empty() {

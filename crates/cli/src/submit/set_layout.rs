@@ -1,5 +1,5 @@
 //! How each option about sockets, cores, threads and the spreading of tasks changes the request.
-use model::spec::Distribution;
+use model::spec::{Distribution, SocketOrder};
 
 use super::problem::Line;
 use super::set::{Argument, Done};
@@ -24,7 +24,7 @@ pub fn hint(request: &mut Request, given: &Argument) -> Done {
         "compute_bound" | "nomultithread" => request.hinted_threads = Some(1),
         "multithread" => request.hinted_threads = None,
         "memory_bound" => (request.hinted_threads, request.hinted_cores) = (Some(1), Some(1)),
-        "help" => return Err(Problem { lines: vec![Line::Bare(HINT_HELP.to_string())], code: 1 }),
+        "help" => return Err(Problem::help(HINT_HELP, 1)),
         _ => {
             let text = given.text();
             return Err(Problem::error(format!("unrecognized --hint argument \"{text}\", see --hint=help")));
@@ -86,8 +86,7 @@ pub fn use_min_nodes(request: &mut Request, given: &Argument) -> Done {
     Ok(())
 }
 
-/// `block|cyclic|arbitrary|plane=N` over nodes, then over sockets and over cores (which CPUs of a node are a task's own is
-/// the same whatever these say), and `pack`.
+/// `block|cyclic|arbitrary|plane=N` over nodes, then over sockets and over cores, and `pack`.
 pub fn distribution(request: &mut Request, given: &Argument) -> Done {
     let text = given.text().to_ascii_lowercase();
     let (levels, packs) = match text.rsplit_once(',') {
@@ -132,6 +131,14 @@ pub fn distribution(request: &mut Request, given: &Argument) -> Done {
     if !within.is_empty() {
         words.extend(within_node(within).ok_or_else(|| given.invalid())?.iter().map(|word| word.to_string()));
     }
+    request.spec.size.socket_order = match words.get(1).map(String::as_str) {
+        Some("block") => SocketOrder::Block,
+        Some("cyclic") => SocketOrder::Cyclic,
+        Some("fcyclic") => SocketOrder::FullCyclic,
+        // Planes of tasks are blocks of cores.
+        _ if matches!(chosen, Distribution::Plane(_)) => SocketOrder::Block,
+        _ => SocketOrder::Usual,
+    };
     request.spec.size.distribution = chosen;
     request.step.layout_words = match (words.join(":"), packs) {
         (levels, None) => levels,

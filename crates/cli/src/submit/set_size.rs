@@ -9,6 +9,11 @@ use super::{Problem, Request};
 
 pub fn constraint(request: &mut Request, given: &Argument) -> Done {
     let text = given.text();
+    if text.is_empty() {
+        let size = &mut request.spec.size;
+        (size.constraint, size.feature_sets, size.features) = Default::default();
+        return Ok(());
+    }
     let refuse = |_| Problem::refused(Reject::BadConstraint(text.to_string()));
     let wish = feature_sets::parse(text).map_err(refuse)?;
     let size = &mut request.spec.size;
@@ -105,7 +110,7 @@ pub fn memory_per_gpu(request: &mut Request, given: &Argument) -> Done {
 
 pub fn exclusive(request: &mut Request, given: &Argument) -> Done {
     match given.value {
-        None | Some("exclusive") => request.spec.size.sharing = Sharing::WholeNodes,
+        None | Some("" | "exclusive") => request.spec.size.sharing = Sharing::WholeNodes,
         Some("user") => request.spec.size.sharing = Sharing::OneUser,
         Some("topo") => super::set_network::own_units(request),
         Some(kind @ "mcs") => return Err(Problem::unsupported(&format!("exclusive={kind}"))),

@@ -9,6 +9,20 @@ use super::request::{Question, Source};
 use super::set::{Argument, Done};
 use super::{Problem, Request};
 
+const CPU_BIND_HELP: &str = "\
+CPU bind options:
+    --cpu-bind=         which CPUs of a node tasks are bound to
+        q[uiet]         says nothing of it (default)
+        v[erbose]       says it as tasks start
+        no[ne]          all that the step has (default)
+        rank            one CPU after the other, by rank
+        threads         a thread each
+        cores           a core each
+        sockets         a socket each
+        map_cpu:<list>  CPUs by number, one for each task
+        mask_cpu:<list> a mask for each task
+        help            this text";
+
 /// What binds, and whether tasks tell of it; the last that binds wins.
 pub fn cpu_bind(request: &mut Request, given: &Argument) -> Done {
     let text = given.text().to_ascii_lowercase();
@@ -29,6 +43,7 @@ pub fn cpu_bind(request: &mut Request, given: &Argument) -> Done {
         rest = after;
         match word {
             "" => {}
+            "help" => return Err(Problem::help(CPU_BIND_HELP, 1)),
             "q" | "quiet" => request.step.tells_binding = false,
             "v" | "verbose" => request.step.tells_binding = true,
             "none" | "no" => request.step.cpu_bind = CpuBind::None,
@@ -215,8 +230,17 @@ pub fn het_group(request: &mut Request, argument: &Argument) -> Done {
 }
 
 pub fn job_id(request: &mut Request, given: &Argument) -> Done {
-    request.step.job = Some(JobId(given.number()?));
-    Ok(())
+    let refuse = || Problem::numeric(given.option.long, given.text());
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number <= i32::MAX as u32);
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (request.step.job, request.step.task) = match given.text().split_once('_') {
+        Some((job, task)) if is_plain(job) && is_plain(task) && !task.is_empty() => {
+            (number(job).map(JobId), Some(number(task).ok_or_else(refuse)?))
+        }
+        Some(_) => return Err(refuse()),
+        None => (Some(JobId(given.number()?)), None),
+    };
+    request.step.job.map(|_| ()).ok_or_else(refuse)
 }
 
 pub fn kill_on_bad_exit(request: &mut Request, given: &Argument) -> Done {

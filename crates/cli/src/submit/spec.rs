@@ -1,8 +1,10 @@
 //! From the gathered request to what is sent: defaults, checks that need several options at once, the environment.
 use model::kept::Spared;
+use model::license::LicenseCount;
 use model::spec::{Size, TimeLimit};
 use model::{JobSpec, Reject};
 
+use super::problem::Line;
 use super::request::{Given, Source};
 use super::{Caller, Problem, Program, Request, limits};
 
@@ -21,6 +23,11 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     }
     if program == Program::Srun && request.behaviour.is_quiet && request.behaviour.verbosity > 0 {
         return Err(Problem::error("don't specify both --verbose (-v) and --quiet (-Q)"));
+    }
+    if request.is_given("partition") && request.spec.partitions.is_empty() && request.step.job.is_none() {
+        let lines =
+            vec![Line::Error("invalid partition specified: (null)".into()), Line::Refused(Reject::NoSuchPartition)];
+        return Err(Problem { lines, code: 1 });
     }
     let mut spec = request.spec.clone();
     if let (Some(begin), Some(deadline)) = (spec.begin, spec.deadline)
@@ -47,6 +54,7 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     settle_nodes(program, &mut spec.size, &mut warnings)?;
     settle_sockets(&mut spec.size);
     super::set_network::settle(program, &mut spec.size, caller)?;
+    settle_licenses(request, &mut spec, &mut warnings)?;
     // Inside a job the variables name what the whole job has.
     if request.step.job.is_none() {
         super::gpus::settle(&mut spec.size, request)?;
@@ -66,6 +74,33 @@ pub fn finish(program: Program, request: &Request, caller: &Caller) -> Result<Fi
     spec.limits = limits::chosen(&caller.limits, request.propagate.as_deref());
     spec.umask = Some(request.umask.unwrap_or_else(|| umask(caller)));
     Ok(Finished { spec, warnings })
+}
+
+/// Those of the tasks come to those of the job; steps have the job's.
+fn settle_licenses(request: &Request, spec: &mut JobSpec, warnings: &mut Vec<String>) -> Result<(), Problem> {
+    if request.task_licenses.is_empty() {
+        return Ok(());
+    }
+    if request.step.job.is_some() {
+        if request.is_argument("tres-per-task") {
+            warnings.push("Ignoring --tres-per-task license specification: steps use the licenses of their job".into());
+        }
+        return Ok(());
+    }
+    let refused = || Problem::refused(Reject::BadLicenses);
+    if spec.licenses.any_is_enough {
+        return Err(refused());
+    }
+    let size = &spec.size;
+    let n_tasks = size.n_tasks.unwrap_or_else(|| size.min_nodes.max(1) * size.tasks_per_node.unwrap_or(1).max(1));
+    for each in &request.task_licenses {
+        let count = each.count.checked_mul(n_tasks).ok_or_else(refused)?;
+        match spec.licenses.list.iter_mut().find(|own| own.name == each.name) {
+            Some(own) => own.count = own.count.checked_add(count).ok_or_else(refused)?,
+            None => spec.licenses.list.push(LicenseCount { name: each.name.clone(), count }),
+        }
+    }
+    Ok(())
 }
 
 /// What the job leaves to the system; where AllowSpecResourcesUsage is No, Slurm says that it does not count.

@@ -28,7 +28,7 @@ pub fn start<Plan>(
     });
     match caller.map_err(Problem::error).and_then(|caller| build(&caller)) {
         Err(problem) => {
-            eprint!("{}", problem.show(program));
+            problem.print(program);
             error_code(problem.code)
         }
         Ok(Built::Answer(text)) => {

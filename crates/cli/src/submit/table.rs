@@ -197,7 +197,7 @@ pub static OPTIONS: &[Opt] = options! {
     "topology" None, REQUIRED, ALL, ["SBATCH_TOPOLOGY", "SALLOC_TOPOLOGY", ""], Some(set_network::topology), "place the job by the network: tree, block or none";
     "treewidth" None, REQUIRED, RUN, ["", "", "SLURM_TREE_WIDTH"], Some(set_hints::tree_width), "accepted; every node is spoken to at once";
     "tres-bind" None, REQUIRED, ALL, ["SBATCH_TRES_BIND", "SALLOC_TRES_BIND", "SLURM_TRES_BIND"], REFUSED, "";
-    "tres-per-task" None, REQUIRED, ALL, NO_VARIABLE, Some(set_hints::tres_per_task), "resources of each task: cpu=N,gres/NAME=N";
+    "tres-per-task" None, REQUIRED, ALL, ["", "", "SLURM_TRES_PER_TASK"], Some(set_hints::tres_per_task), "resources of each task: cpu=N,gres/NAME=N,license/NAME=N";
     "uid" None, REQUIRED, ALL, NO_VARIABLE, Some(set::uid), "user of the job (root only)";
     "unbuffered" Some('u'), NONE, RUN, ["", "", "SLURM_UNBUFFEREDIO"], Some(set_step::unbuffered), "do not line-buffer stdout/err";
     "usage" None, NONE, ALL, NO_VARIABLE, Some(set::usage), "display brief usage message";

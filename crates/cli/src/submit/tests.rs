@@ -60,6 +60,13 @@ fn the_names_are_in_order_and_each_program_knows_a_letter_once() {
 
 #[test]
 fn resources_of_a_task_are_named_together_and_hints_are_checked() {
+    let with_licenses = spec("-n3 -L a:2 --tres-per-task=gres/gpu,license/a:2,license/b");
+    assert_eq!(with_licenses.licenses.to_string(), "a:8,b:3");
+    assert_eq!(with_licenses.size.gres_per_task.iter().map(|unit| unit.to_string()).collect::<Vec<_>>(), ["gpu:1"]);
+    for wrong in ["cpu", "cpu:3cpu:3", "cpu::3", "license//a", "license/", "license/a::2", "gpu:1", "gres//gpu::1"] {
+        let told = submit(&format!("--tres-per-task={wrong} --wrap=true"), &[], "").unwrap_err();
+        assert!(told.contains("Invalid"), "{wrong}: {told}");
+    }
     let size = spec("-n2 --tres-per-task=cpu=2,gres/gpu:a100=1").size;
     assert_eq!(size.cpus_per_task, Some(2));
     assert_eq!(size.gres_per_task.iter().map(ToString::to_string).collect::<Vec<_>>(), ["gpu:a100:1"]);
@@ -241,7 +248,10 @@ fn content_is_named_by_its_hash() {
     assert_eq!(spec.kind, JobKind::Batch { script: *script });
     assert_eq!(content, b"#!/bin/sh\n");
     assert_eq!(spec.environment, environment.id);
-    assert_eq!(environment.content, b"A=1\0SLURM_SUBMIT_DIR=/home/ada\0SLURM_SUBMIT_HOST=login\0");
+    assert_eq!(
+        environment.content,
+        b"A=1\0SLURM_SUBMIT_DIR=/home/ada\0SLURM_SUBMIT_HOST=login\0SLURM_PRIO_PROCESS=0\0"
+    );
     assert_eq!(submit("job.sh", &[("A", "1")], "#!/bin/sh\n").unwrap().blobs, *blobs);
 }
 
@@ -266,9 +276,11 @@ fn every_variable_goes_through_the_option_of_its_table_line() {
     };
     let request = read(&[("SLURM_NTASKS", "3"), ("SLURM_NPROCS", "9"), ("SLURM_JOB_ID", "17"), ("SLURM_LABELIO", "1")]);
     assert_eq!(request.spec.size.n_tasks, Some(3));
-    assert_eq!(request.step.job.map(|job| job.0), Some(17));
+    assert_eq!((request.step.job.map(|job| job.0), request.step.task), (Some(17), None));
     assert!(request.step.labels);
     assert_eq!(request.given["ntasks"].source, Source::Environment);
+    let within = read(&[("SLURM_JOB_ID", "17_4")]).step;
+    assert_eq!((within.job.map(|job| job.0), within.task), (Some(17), Some(4)));
 }
 
 #[test]
@@ -358,7 +370,8 @@ fn a_job_finds_its_options_as_variables_and_not_those_of_an_outer_job() {
     let environment = |arguments: &str, outer: &[(&str, &str)]| {
         let submission = submit(&format!("{arguments} job.sh"), outer, "#!/bin/sh\n").unwrap();
         let text = String::from_utf8(submission.blobs[1].content.clone()).unwrap();
-        let entries = text.split_terminator('\0').filter(|entry| !entry.starts_with("SLURM_SUBMIT_"));
+        let is_of_caller = |entry: &str| entry.starts_with("SLURM_SUBMIT_") || entry.starts_with("SLURM_PRIO_PROCESS=");
+        let entries = text.split_terminator('\0').filter(|entry| !is_of_caller(entry));
         entries.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(environment("--gpus=2", &[("A", "1"), ("SLURM_HINT", "multithread")]), "A=1 SLURM_GPUS=2");

@@ -22,6 +22,7 @@ pub(super) fn render(text: &mut Text, rules: &JobRules) {
     text.value("appends_output", rules.appends_output);
     text.string("mail_domain", &rules.mail_domain);
     text.value("users_delete_reservations", rules.users_delete_reservations);
+    text.value("users_set_triggers", rules.users_set_triggers);
     text.value("accounting_interval", rules.accounting_secs);
     text.value("max_script_bytes", rules.max_script_bytes);
 }

@@ -31,6 +31,10 @@ struct Devices<'a> {
     name: String,
     kind: String,
     count: u32,
+    /// Neither a number nor files: as many as slurm.conf hands out.
+    is_open: bool,
+    /// `Flags=explicit`: for jobs that ask for it, and nobody else.
+    is_explicit: bool,
     files: Vec<String>,
     /// None is every node.
     nodes: Option<Vec<String>>,
@@ -59,7 +63,11 @@ impl<'a> Devices<'a> {
         }
         let fallback = if files.is_empty() { 1 } else { files.len() as u32 };
         let kind = values.text("Type").unwrap_or_default().to_string();
-        Some(Devices { name, kind, count: given.unwrap_or(fallback), files, nodes: expand("NodeName"), values })
+        let is_open = given.is_none() && files.is_empty();
+        let flags = values.text("Flags").unwrap_or_default();
+        let is_explicit = flags.split(',').any(|flag| flag.trim().eq_ignore_ascii_case("explicit"));
+        let (count, nodes) = (given.unwrap_or(fallback), expand("NodeName"));
+        Some(Devices { name, kind, count, is_open, is_explicit, files, nodes, values })
     }
 
     fn is_on(&self, node: &str) -> bool {
@@ -71,7 +79,8 @@ impl<'a> Devices<'a> {
 fn equip(gres: Gres, devices: &[&&Devices], node: &str, notes: &Notes) -> Vec<Gres> {
     let Some(last) = devices.last() else { return vec![gres] };
     let total: u32 = devices.iter().map(|one| one.count).sum();
-    if total < gres.count {
+    let open = devices.iter().rposition(|one| one.is_open);
+    if total < gres.count && open.is_none() {
         let at = &last.values.get("Name").expect("every line has its name").at;
         let (name, wanted) = (&gres.name, gres.count);
         notes.wrong(at, format!("{node} has {total} of {name} here, but slurm.conf hands out {wanted}"));
@@ -79,8 +88,9 @@ fn equip(gres: Gres, devices: &[&&Devices], node: &str, notes: &Notes) -> Vec<Gr
     }
     let mut left = gres.count;
     let mut parts: Vec<Gres> = Vec::new();
-    for one in devices {
-        let count = one.count.min(left);
+    for (place, one) in devices.iter().enumerate() {
+        let more = if open == Some(place) { gres.count.saturating_sub(total) } else { 0 };
+        let count = (one.count + more).min(left);
         left -= count;
         // Files of parts are those of their GPUs.
         let n_files = if is_part(&gres.name) { 0 } else { count as usize };
@@ -88,11 +98,13 @@ fn equip(gres: Gres, devices: &[&&Devices], node: &str, notes: &Notes) -> Vec<Gr
         match parts.iter_mut().find(|part| part.kind == one.kind) {
             Some(part) => {
                 part.count += count;
+                part.is_explicit |= one.is_explicit;
                 part.files.extend(files);
             }
             None if count > 0 => {
                 let (name, kind) = (one.name.clone(), one.kind.clone());
-                parts.push(Gres { name, kind, count, files: files.collect(), parts: Vec::new() });
+                let (files, is_explicit) = (files.collect(), one.is_explicit);
+                parts.push(Gres { name, kind, count, files, is_explicit, ..Gres::default() });
             }
             None => {}
         }

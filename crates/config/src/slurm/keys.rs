@@ -399,7 +399,7 @@ pub(crate) const GRES: &[Key] = &[
     text("AutoDetect", &["off"]),
     text("Cores", &[]),
     text("CPUs", &[]),
-    text("Flags", &[]),
+    text("Flags", &["explicit"]),
     text("Links", &[]),
 ];
 

@@ -63,7 +63,7 @@ fn parameter(word: &str, pair: &Pair, backfill: &mut BackfillConfig, notes: &Not
         | "partition_job_depth"
         | "build_queue_timeout" => (),
         // Read with the burst buffers, with the prologs, with the rules for jobs.
-        "bb_array_stage_cnt" | "nohold_on_prolog_fail" | "max_script_size" => (),
+        "bb_array_stage_cnt" | "nohold_on_prolog_fail" | "max_script_size" | "requeue_delay" => (),
         _ => notes.warn(&pair.at, format!("{word} has no effect here")),
     }
 }

@@ -1,6 +1,7 @@
 //! What a slurm.conf says about the cluster as a whole.
 use model::config::{Config, Enforce, PartitionLimits};
 use model::data_parser::DataParser;
+use model::hand_out::HandOut;
 use model::license;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::private::PrivateData;
@@ -182,7 +183,7 @@ fn scheduling(values: &Values, config: &mut Config, notes: &Notes) {
     selection(values, config, notes);
 }
 
-/// Whether whole nodes are handed out, and whether memory is.
+/// Whether whole nodes are handed out, or sockets, cores or CPUs; and whether memory is.
 fn selection(values: &Values, config: &mut Config, notes: &Notes) {
     let kinds = ["cons_tres", "cons_res", "linear", "cray_aries"];
     let expected = "select/cons_tres, select/cons_res or select/linear";
@@ -205,10 +206,10 @@ fn selection(values: &Values, config: &mut Config, notes: &Notes) {
             "CR_CPU" | "CR_CORE" | "CR_SOCKET" => tracks_memory = false,
             "CR_CPU_MEMORY" | "CR_CORE_MEMORY" | "CR_SOCKET_MEMORY" | "CR_MEMORY" => tracks_memory = true,
             "NONE" | "OTHER_CONS_RES" | "OTHER_CONS_TRES" => {}
-            "CR_ONE_TASK_PER_CORE"
-            | "CR_CORE_DEFAULT_DIST_BLOCK"
-            | "CR_LLN"
-            | "CR_PACK_NODES"
+            "CR_ONE_TASK_PER_CORE" => config.scheduler.one_task_per_core = true,
+            "CR_CORE_DEFAULT_DIST_BLOCK" => config.scheduler.fills_sockets = true,
+            "CR_LLN" => config.partitions.iter_mut().for_each(|partition| partition.least_loaded = true),
+            "CR_PACK_NODES"
             | "CR_OTHER_CONS_RES"
             | "CR_OTHER_CONS_TRES"
             | "LL_SHARED_GRES"
@@ -217,9 +218,11 @@ fn selection(values: &Values, config: &mut Config, notes: &Notes) {
             | "ONE_TASK_PER_SHARING_GRES" => notes.warn(&pair.at, format!("{word} has no effect here")),
             _ => notes.wrong(&pair.at, format!("`SelectTypeParameters` does not know {word:?}")),
         }
-        let has_threads = config.nodes.iter().any(|node| node.config.threads_per_core > 1);
-        if word.starts_with("CR_SOCKET") || (matches!(word.as_str(), "CR_CORE" | "CR_CORE_MEMORY") && has_threads) {
-            notes.warn(&pair.at, format!("{word} has no effect here: CPUs are handed out one by one"));
+        match word.as_str() {
+            _ if is_linear => {}
+            "CR_CORE" | "CR_CORE_MEMORY" => config.scheduler.hand_out = HandOut::Cores,
+            "CR_SOCKET" | "CR_SOCKET_MEMORY" => config.scheduler.hand_out = HandOut::Sockets,
+            _ => {}
         }
     }
     config.scheduler.tracks_memory = tracks_memory;

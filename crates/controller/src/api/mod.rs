@@ -407,9 +407,8 @@ impl Controller for Api {
         self.command(request, |command| matches!(command, Command::ClearTriggers { .. })).await
     }
 
-    async fn triggers(&self, _: Request<Nothing>) -> Answer<wire::proto::TriggersReply> {
-        let triggers = self.published.now().triggers().map(|trigger| codec::encode(&**trigger).into()).collect();
-        Ok(Response::new(wire::proto::TriggersReply { triggers }))
+    async fn triggers(&self, request: Request<Nothing>) -> Answer<wire::proto::TriggersReply> {
+        triggers::list(self, &request)
     }
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {

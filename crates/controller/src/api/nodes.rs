@@ -32,6 +32,8 @@ fn is_own_health(command: &Command, node: &str) -> bool {
         | NodeChange::Gres(_)
         | NodeChange::Comment(_)
         | NodeChange::Extra(_)
+        | NodeChange::InstanceIds(_)
+        | NodeChange::InstanceTypes(_)
         | NodeChange::NotResponding
         | NodeChange::Reboot { .. }
         | NodeChange::CancelReboot

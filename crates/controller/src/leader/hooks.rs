@@ -6,7 +6,7 @@ use model::command::DutyResult;
 use model::hooks::Hook;
 use model::resources::repeated;
 use model::time::Span;
-use model::{Job, NodeName, Task, hostlist};
+use model::{Job, NodeName, Task, gpu_parts, hostlist};
 use state::Cluster;
 
 const SCRIPT: &str = model::loudness::DebugFlag::Script.target();
@@ -30,12 +30,13 @@ pub fn on_node(cluster: &Cluster, job: &Job, node: &NodeName, task: Task, places
     let mut environment = environment(cluster, job, task, places);
     environment.push(format!("SLURMD_NODENAME={node}"));
     if let Some(share) = job.allocation.share(node.as_str()) {
-        let gpus = share.gres.iter().filter(|units| units.name == "gpu").flat_map(|units| units.units.iter());
-        let gpus: Vec<String> = gpus.map(|unit| unit.to_string()).collect();
+        let gpus: Vec<String> = gpu_parts::gpus_of(&share.gres).iter().map(u32::to_string).collect();
         if !gpus.is_empty() {
             let names = ["SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"];
             environment.extend(names.map(|name| format!("{name}={}", gpus.join(","))));
         }
+        let percentage = gpu_parts::thread_percentage(&share.gres);
+        environment.extend(percentage.map(|percentage| format!("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percentage}")));
     }
     Hook { environment, ..without_job(cluster, task, programs(hooks, task)) }
 }

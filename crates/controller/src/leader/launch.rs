@@ -75,7 +75,9 @@ fn bounds(cluster: &Cluster, whole: &NodeShare, share: &NodeShare) -> Bounds {
             *first += gres.count;
         }
     }
+    let node = cluster.node(share.node.as_str()).filter(|node| node.config.unit() > 1);
     Bounds {
+        n_cpus_by_core: node.map_or(0, |node| node.config.all_cpus()),
         memory_mb: (wanted.constrain_memory && memory_mb > 0).then_some(memory_mb),
         cpus: wanted.constrain_cores.then(|| share.cpus.clone()),
         denied_files,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::agent::{KillNote, Order};
 use model::command::{DutyResult, RequestId};
-use model::node::Run;
+use model::node::{NodePhase, Run};
 use model::time::Span;
 use model::{Caller, Command, Duty, Job, JobId, NodeName, Outcome, Owner, Reason, Task};
 use state::Cluster;
@@ -431,12 +431,14 @@ fn orders(cluster: &Cluster, duty: &Duty, places: &hooks::Places) -> Vec<(NodeNa
                 let issued = node.reboot.as_ref().and_then(|reboot| reboot.issued).unwrap_or_default();
                 return vec![(name.clone(), Order::Reboot { number: 0, program, issued })];
             }
-            let kill = |run: &Run| Order::Kill {
-                number: 0,
-                run: run.clone(),
-                step: None,
-                kill_wait: cluster.config().agent.kill_wait,
-                note: KillNote::NodeFailure,
+            // Of a node that was given back there is nothing to tell, and nobody there is asked first, as in Slurm.
+            let was_given_back = |run: &Run| node.phase == NodePhase::Clearing && holds_nodes(cluster, run);
+            let kill = |run: &Run| {
+                let (kill_wait, note) = match was_given_back(run) {
+                    true => (Span(0), KillNote::Silent),
+                    false => (cluster.config().agent.kill_wait, KillNote::NodeFailure),
+                };
+                Order::Kill { number: 0, run: run.clone(), step: None, kill_wait, note }
             };
             let late_epilog = |run: &Run| {
                 let is_late = cluster.config().hooks.on_nodes() && !holds_nodes(cluster, run);

@@ -20,7 +20,7 @@ pub fn of(reason: Reason) -> u32 {
         Reason::NodeDown => 20,
         Reason::BadConstraints => 21,
         Reason::SystemFailure => 22,
-        Reason::JobLaunchFailure => 23,
+        Reason::JobLaunchFailure | Reason::RaisedSignal => 23,
         Reason::NonZeroExitCode => 24,
         Reason::TimeLimit => 25,
         Reason::InvalidAccount => 27,

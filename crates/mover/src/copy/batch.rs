@@ -31,11 +31,11 @@ pub fn copy(work: &Work, batch: &Batch, buffer: &mut [u8]) {
     let opened = open_sides(work, batch);
     let sides = match opened.or_else(|trouble| work.persist(trouble, || open_sides(work, batch))) {
         Ok(sides) => sides,
-        Err(trouble) => return fail(work, &trouble),
+        Err(trouble) => return fail(work, batch, &trouble),
     };
     if !work.is_unread(&batch.target) {
         let noted = work.journal.lock().expect("no panic while held").begun(&batch.target);
-        work.check_journal(noted);
+        work.counters.check_journal(noted);
     }
     let mut done = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
@@ -51,7 +51,7 @@ pub fn copy(work: &Work, batch: &Batch, buffer: &mut [u8]) {
                 work.counters.files_done.fetch_add(1, Relaxed);
                 done.extend(file);
             }
-            Err(trouble) => fail(work, &trouble),
+            Err(trouble) => fail(work, batch, &trouble),
         }
         if work.is_hopeless() {
             break;
@@ -60,9 +60,9 @@ pub fn copy(work: &Work, batch: &Batch, buffer: &mut [u8]) {
     work.note_done(batch.transfer, &batch.target, &mut done);
 }
 
-pub fn fail(work: &Work, trouble: &Trouble) {
+pub fn fail(work: &Work, batch: &Batch, trouble: &Trouble) {
     if trouble.class != Class::Cancelled {
-        work.counters.failed(trouble);
+        work.counters.failed_in(trouble, &batch.target);
     }
 }
 
@@ -82,7 +82,19 @@ pub fn open_sides(work: &Work, batch: &Batch) -> Result<Sides, Trouble> {
         let trouble = Trouble::of(errno, side_of(&batch.target), "make", &path(&batch.target));
         room(work, &batch.target, trouble)
     })?;
+    regain(work, &batch.target, &target);
     Ok(Sides { source, target: Arc::new(target) })
+}
+
+/// Whoever has filled a job's own buffer before has left the directory with its own mode, which may keep even its owner from writing
+/// there; it gets that mode again in the end.
+fn regain(work: &Work, place: &Where, directory: &OwnedFd) {
+    let is_ours = work.is_unread(place);
+    let mode = if is_ours { fs::fstat(directory).ok().map(|stat| stat.st_mode & 0o7777) } else { None };
+    if let Some(mode) = mode.filter(|mode| mode & 0o300 != 0o300) {
+        // Whatever still stands in the way is told by what is tried next.
+        let _ = fs::fchmod(directory, Mode::from_raw_mode(mode | 0o300));
+    }
 }
 
 pub fn side_of(target: &Where) -> Side {

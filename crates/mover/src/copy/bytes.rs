@@ -6,14 +6,18 @@ use rustix::fs::{self, Advice, FallocateFlags, SeekFrom, Stat};
 use rustix::io::{self, Errno};
 
 use super::Work;
-use super::pieces::cpu_nanos;
 use crate::hash::{self, ChunkHash};
 
 /// What a worker reads at once where every call may go to a server.
 pub const BLOCK_BYTES: usize = 512 << 10;
-/// Where the kernel keeps the pages: so much stays in a core's own cache from the read over the hash to the write, and memory of that size
-/// is found also where it is in shreds.
-const LOCAL_BLOCK_BYTES: usize = 64 << 10;
+/// Where the kernel keeps the pages: so much stays in a core's own cache from the read over the hash to the write, and others wait
+/// their turn seldom enough.
+const LOCAL_BLOCK_BYTES: usize = 256 << 10;
+/// Written by one call: `cp` asks for memory of this size too, so that each finds what the other has left.
+const LOCAL_PIECE_BYTES: usize = 64 << 10;
+/// The kernel keeps what one call writes in stretches of memory that are as long as their place in the file is round: a block that
+/// begins one page off is kept in five pieces of 4 to 32 KiB.
+const OFF_ROUND_BYTES: usize = 4 << 10;
 
 /// What stopped a copy, and on which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +36,12 @@ pub struct Copy<'a> {
     /// Holes are looked for.
     is_sparse: bool,
     is_local: bool,
+    /// Read, hashed and written in one turn.
     block_bytes: usize,
+    /// Written by one call.
+    piece_bytes: usize,
+    /// The first block of a stretch.
+    first_bytes: usize,
     /// Held while a block is written, where workers share a file.
     turn: Option<&'a Mutex<()>>,
     /// Bytes that have been added to the progress, to be taken back when the file is tried again.
@@ -44,14 +53,35 @@ impl<'a> Copy<'a> {
         let size_bytes = stat.st_size as u64;
         let is_sparse = has_holes(stat);
         let is_local = size_bytes > LOCAL_BLOCK_BYTES as u64 && is_local(target);
-        let block_bytes = if is_local { LOCAL_BLOCK_BYTES } else { BLOCK_BYTES };
-        Copy { work, source, target, is_sparse, is_local, block_bytes, turn: None, counted: 0 }
+        let (block_bytes, piece_bytes) =
+            if is_local { (LOCAL_BLOCK_BYTES, LOCAL_PIECE_BYTES) } else { (BLOCK_BYTES, BLOCK_BYTES) };
+        let first_bytes = block_bytes;
+        Copy {
+            work,
+            source,
+            target,
+            is_sparse,
+            is_local,
+            block_bytes,
+            piece_bytes,
+            first_bytes,
+            turn: None,
+            counted: 0,
+        }
     }
 
-    /// One of several that write to the same file. A local file system lets in one writer of a file at a time, and whoever stands
-    /// at its door spins there: whoever waits here sleeps, and the others read and hash meanwhile.
-    pub fn in_turn(mut self, turn: &'a Mutex<()>) -> Self {
-        self.turn = self.is_local.then_some(turn);
+    /// One of several that write to the same file, each a chunk. A local file system lets in one writer of a file at a time, and
+    /// whoever stands at its door spins there: whoever waits here sleeps, and the others read and hash meanwhile.
+    ///
+    /// Every other chunk is written off the round places. Memory in long stretches and memory in shreds then serve alike; whoever
+    /// asks for one kind only soon gets pages that nobody has touched for long, which a virtual machine has to ask its host for.
+    pub fn in_turn(mut self, turn: &'a Mutex<()>, chunk: u64) -> Self {
+        if self.is_local {
+            self.turn = Some(turn);
+            if chunk % 2 == 1 {
+                self.first_bytes = OFF_ROUND_BYTES;
+            }
+        }
         self
     }
 }
@@ -153,9 +183,10 @@ impl Copy<'_> {
         buffer: &mut [u8],
         mut hash: Option<&mut ChunkHash>,
     ) -> Result<(), Fault> {
-        let mut at = start;
+        let (mut at, mut block_bytes) = (start, self.first_bytes);
         while at < end {
-            let length = self.block_bytes.min((end - at) as usize);
+            let length = block_bytes.min((end - at) as usize);
+            block_bytes = self.block_bytes;
             let block = &mut buffer[..length];
             self.read_block(at, block)?;
             if let Some(hash) = &mut hash {
@@ -177,17 +208,8 @@ impl Copy<'_> {
 
     fn write_block(&mut self, at: u64, block: &[u8]) -> Result<(), Fault> {
         let turn = self.turn.map(|turn| turn.lock().expect("no panic while held"));
-        let pieces = &self.work.pieces;
-        let is_measured = self.is_local && block.len() == self.block_bytes;
-        let piece_bytes = if is_measured { pieces.size_bytes(block.len()) } else { block.len() };
-        if is_measured && piece_bytes == block.len() {
-            let before = cpu_nanos();
-            write_all(self.target, at, block)?;
-            pieces.took(block.len(), cpu_nanos() - before);
-        } else {
-            for (index, piece) in block.chunks(piece_bytes.max(1)).enumerate() {
-                write_all(self.target, at + (index * piece_bytes) as u64, piece)?;
-            }
+        for (index, piece) in block.chunks(self.piece_bytes).enumerate() {
+            write_all(self.target, at + (index * self.piece_bytes) as u64, piece)?;
         }
         drop(turn);
         self.count(block.len() as u64);

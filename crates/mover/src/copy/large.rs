@@ -40,7 +40,7 @@ pub fn begin(work: &Work, batch: &Batch, buffer: &mut [u8]) {
     let begun = start(work, batch, 0, buffer);
     match begun.or_else(|trouble| work.persist(trouble, || start(work, batch, 0, buffer))) {
         Ok(()) => {}
-        Err(trouble) => fail(work, &trouble),
+        Err(trouble) => fail(work, batch, &trouble),
     }
 }
 
@@ -56,7 +56,7 @@ fn start(work: &Work, batch: &Batch, n_tries: u32, buffer: &mut [u8]) -> Result<
         return Ok(());
     }
     let noted = work.journal.lock().expect("no panic while held").begun(&batch.target);
-    work.check_journal(noted);
+    work.counters.check_journal(noted);
     let key = journal::key(&batch.target, item.destination(), &version_of(&before));
     let n_chunks = size_bytes.div_ceil(work.order.chunk_bytes).max(1);
     let target_trouble = |errno| target_trouble(work, &batch.target, item.destination(), errno);
@@ -168,7 +168,8 @@ impl Large {
             work.counters.bytes_done.fetch_add(length, Relaxed);
             return Ok(());
         }
-        let mut copy = Copy::new(work, self.source.as_fd(), self.part.as_fd(), &self.before).in_turn(&self.turn);
+        let copy = Copy::new(work, self.source.as_fd(), self.part.as_fd(), &self.before);
+        let mut copy = copy.in_turn(&self.turn, index);
         let filled = copy.range(start, length, buffer);
         let counted = copy.counted;
         let checked = filled.map_err(trouble).and_then(|hash| {
@@ -185,7 +186,7 @@ impl Large {
                 self.counted.fetch_add(counted, Relaxed);
                 self.chunks.lock().expect("no panic while held")[index as usize] = hash;
                 let noted = work.journal.lock().expect("no panic while held").chunk(self.key, index, hash);
-                work.check_journal(noted);
+                work.counters.check_journal(noted);
                 Ok(())
             }
             Err(trouble) => {
@@ -234,11 +235,11 @@ impl Large {
     /// Only a source that has changed makes a second copy of all of it worthwhile.
     fn begin_again(&self, work: &Work, trouble: Trouble, buffer: &mut [u8]) {
         if trouble.class != Class::Data || self.n_tries >= trouble.class.retries() {
-            return fail(work, &trouble);
+            return fail(work, &self.batch, &trouble);
         }
         work.counters.retries.fetch_add(1, Relaxed);
         if let Err(trouble) = start(work, &self.batch, self.n_tries + 1, buffer) {
-            fail(work, &trouble);
+            fail(work, &self.batch, &trouble);
         }
     }
 }

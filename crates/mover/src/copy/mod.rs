@@ -2,7 +2,6 @@
 pub mod batch;
 pub mod bytes;
 mod large;
-mod pieces;
 mod retry;
 pub mod target;
 
@@ -23,7 +22,6 @@ use crate::plan::{Batch, Item, Plan, Record, Where};
 use crate::progress::Counters;
 use crate::trouble::{Side, Trouble, shown};
 use large::Large;
-use pieces::Pieces;
 use target::Target;
 
 /// What the workers share.
@@ -40,7 +38,6 @@ pub struct Work<'a> {
     /// Until they are seen not to, on these file systems.
     clones_work: AtomicBool,
     ranges_work: AtomicBool,
-    pieces: Pieces,
 }
 
 impl<'a> Work<'a> {
@@ -64,7 +61,6 @@ impl<'a> Work<'a> {
             large: Mutex::default(),
             clones_work: AtomicBool::new(true),
             ranges_work: AtomicBool::new(true),
-            pieces: Pieces::default(),
         }
     }
 
@@ -149,14 +145,7 @@ impl<'a> Work<'a> {
     pub fn note_done(&self, transfer: u32, target: &Where, files: &mut Vec<DoneFile>) {
         let noted = self.journal.lock().expect("no panic while held").done(transfer, target, files);
         files.clear();
-        self.check_journal(noted);
-    }
-
-    /// Without a journal a later mover copies again what this one has copied; that is no reason to fail.
-    pub fn check_journal(&self, noted: std::io::Result<()>) {
-        if let Err(error) = noted {
-            self.counters.warn(format!("cannot write the journal: {error}"));
-        }
+        self.counters.check_journal(noted);
     }
 
     pub fn is_unread(&self, target: &Where) -> bool {

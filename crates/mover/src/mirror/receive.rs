@@ -230,7 +230,7 @@ impl Receiver<'_> {
         let made = self.work.fences.directory_made(&self.place);
         let made = Arc::new(made.map_err(|errno| target_trouble(self.work, &self.place, b"", errno))?);
         let noted = self.work.journal.lock().expect("no panic while held").begun(&self.place);
-        self.work.check_journal(noted);
+        self.work.counters.check_journal(noted);
         self.directory = Some(made.clone());
         Ok(made)
     }
@@ -358,7 +358,7 @@ impl Receiver<'_> {
         file.chunks[index as usize] = Some(ours);
         if file.is_large {
             let noted = work.journal.lock().expect("no panic while held").chunk(file.key, index, Some(ours));
-            work.check_journal(noted);
+            work.counters.check_journal(noted);
         }
         Ok(())
     }

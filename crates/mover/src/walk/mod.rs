@@ -61,15 +61,19 @@ pub fn plan(
     let needs = order.fences.iter().map(|_| Default::default()).collect();
     let ground = Ground { order, fences, counters, stop, plan: Mutex::new(Writer::new(scratch)), needs };
     let helpers = Helpers::default();
+    let walker = || std::thread::Builder::new().stack_size(tree::STACK_BYTES);
     std::thread::scope(|scope| {
         // They sleep until there is a tree with something to do for them.
         for _ in 1..n_walkers(order) {
-            let _ =
-                std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, || tree::help(&ground, &helpers));
+            let _ = walker().spawn_scoped(scope, || tree::help(&ground, &helpers));
         }
         let _dismissed = Dismissed(&helpers);
         let batches = Batches::new(&ground);
-        Walk { ground: &ground, batches, helpers: &helpers, journal, past }.all()
+        let first = Walk { ground: &ground, batches, helpers: &helpers, journal, past };
+        match walker().spawn_scoped(scope, || first.all()) {
+            Ok(walking) => walking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(Trouble::permanent(format!("cannot look at the sources: {error}"))),
+        }
     })?;
     for (fence, (bytes, files)) in order.fences.iter().zip(&ground.needs) {
         let (bytes, files) = (bytes.load(Relaxed), files.load(Relaxed));
@@ -102,7 +106,7 @@ fn n_walkers(order: &Order) -> u32 {
 }
 
 impl Walk<'_, '_> {
-    fn all(&mut self) -> Outcome {
+    fn all(mut self) -> Outcome {
         for (index, transfer) in self.ground.order.transfers.iter().enumerate() {
             match self.transfer(index as u32, transfer) {
                 Ok(()) => {}
@@ -140,9 +144,8 @@ impl Walk<'_, '_> {
             }
             let (source, target) = (fence::whole(source), fence::whole(destination));
             let keeps_own = self.ground.fences.directory(&target).is_ok() && !self.past.made(&target);
-            if !keeps_own {
-                let noted = self.journal.made(&target);
-                noted.map_err(|error| Trouble::permanent(format!("cannot write the journal: {error}")))?;
+            if !keeps_own && !self.past.made(&target) {
+                self.ground.counters.check_journal(self.journal.made(&target));
             }
             return tree::walk(self, index, transfer.links, source, target, keeps_own);
         }
@@ -291,8 +294,25 @@ pub fn human(n_bytes: u64) -> String {
     if value.fract() < 0.05 { format!("{value:.0}{}", units[unit]) } else { format!("{value:.1}{}", units[unit]) }
 }
 
-/// A file that nobody sees, in this directory.
+/// A file that nobody sees: in this directory, elsewhere if its file system is next to full, in memory if that is full as well.
 pub fn scratch_in(directory: &Path) -> std::io::Result<File> {
+    let elsewhere = std::env::temp_dir();
+    match [directory, &elsewhere].into_iter().find(|directory| has_room(directory)) {
+        Some(directory) => nameless_in(directory),
+        None => Ok(fs::memfd_create("plan", fs::MemfdFlags::CLOEXEC)?.into()),
+    }
+}
+
+fn has_room(directory: &Path) -> bool {
+    const ENOUGH_BYTES: u64 = 64 << 20;
+    const ENOUGH_FILES: u64 = 16;
+    fs::statvfs(directory).is_ok_and(|stat| {
+        let counts_files = stat.f_files > 0;
+        stat.f_bavail * stat.f_frsize >= ENOUGH_BYTES && (!counts_files || stat.f_favail >= ENOUGH_FILES)
+    })
+}
+
+fn nameless_in(directory: &Path) -> std::io::Result<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     match fs::openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR) {
         Ok(fd) => Ok(fd.into()),

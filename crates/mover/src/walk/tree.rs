@@ -18,8 +18,12 @@ use crate::order::Links;
 use crate::plan::{Directory, Follow, Item, ItemKind, Record, Where};
 use crate::trouble::{Side, Trouble, shown};
 
-/// Each level costs a descriptor.
-const DEPTH_MAX: usize = 800;
+/// Each level costs a stack frame (`STACK_BYTES`), and what is this deep was an accident.
+const DEPTH_MAX: usize = 2000;
+/// Each level above costs a descriptor; below, directories are opened by their way from the anchor.
+const HELD_MAX: usize = 100;
+/// Of whoever walks.
+pub const STACK_BYTES: usize = 20 << 20;
 
 /// A tree from one of its directories on.
 struct Tree {
@@ -99,7 +103,7 @@ pub fn help(ground: &Ground, helpers: &Helpers) {
         if let Err(trouble) = walked.and_then(|()| walker.batches.flush())
             && !ground.stop.is_set()
         {
-            ground.counters.failed(&trouble);
+            ground.counters.failed_in(&trouble, &tree.target);
         }
         helpers.done();
     }
@@ -111,9 +115,10 @@ pub fn walk(walk: &mut Walk, index: u32, links: Links, source: Where, target: Wh
     let head = ground.fences.directory(&source).map_err(|errno| source_trouble(ground, errno, &source, b""))?;
     let head = Arc::new(head);
     let follow = if links == Links::Follow { Follow::Within } else { Follow::Never };
-    let mut tree = Tree { head: head.clone(), keeps_own, index, links, follow, source, target, ancestors: Vec::new() };
+    let mut tree = Tree { head, keeps_own, index, links, follow, source, target, ancestors: Vec::new() };
     let mut walker = Walker { ground, batches: &mut walk.batches, helpers: walk.helpers };
-    let walked = walker.directory(&mut tree, head.as_fd());
+    let opened = walker.open_again(&tree);
+    let walked = opened.and_then(|directory| walker.directory(&mut tree, directory));
     walk.helpers.wait();
     walked
 }
@@ -132,7 +137,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 
 impl Walker<'_, '_, '_> {
     /// Its files first, all in a row, then its directories: so that batches are full.
-    fn directory(&mut self, tree: &mut Tree, directory: impl AsFd) -> Outcome {
+    fn directory(&mut self, tree: &mut Tree, directory: OwnedFd) -> Outcome {
         let ground = self.ground;
         if ground.stop.is_set() {
             return Err(Trouble::cancelled());
@@ -160,7 +165,7 @@ impl Walker<'_, '_, '_> {
                 Ok(true) => below.push(name.to_vec()),
                 Ok(false) => {}
                 Err(trouble) if ground.stop.is_set() => return Err(trouble),
-                Err(trouble) => ground.counters.failed(&trouble),
+                Err(trouble) => ground.counters.failed_in(&trouble, &tree.target),
             }
         }
         drop(entries);
@@ -179,6 +184,7 @@ impl Walker<'_, '_, '_> {
             keeps_own: tree.keeps_own && tree.ancestors.is_empty(),
             attributes,
         }))?;
+        let held = (tree.ancestors.len() < HELD_MAX).then_some(directory);
         tree.ancestors.push((stat.st_dev, stat.st_ino));
         let n_below = below.len();
         for (number, name) in below.into_iter().enumerate() {
@@ -188,39 +194,40 @@ impl Walker<'_, '_, '_> {
                     self.helpers.leave(tree.below(&name));
                     Ok(())
                 }
-                false => self.below(tree, &directory, &name),
+                false => self.below(tree, held.as_ref(), &name),
             };
             match done {
                 Ok(()) => {}
                 Err(trouble) if ground.stop.is_set() => return Err(trouble),
-                Err(trouble) => ground.counters.failed(&trouble),
+                Err(trouble) => ground.counters.failed_in(&trouble, &tree.target),
             }
         }
         tree.ancestors.pop();
         Ok(())
     }
 
-    fn below(&mut self, tree: &mut Tree, directory: impl AsFd, name: &[u8]) -> Outcome {
+    fn below(&mut self, tree: &mut Tree, held: Option<&OwnedFd>, name: &[u8]) -> Outcome {
         let lengths = (tree.source.below.len(), tree.target.below.len());
         push(&mut tree.source.below, name);
         push(&mut tree.target.below, name);
-        let opened = match tree.follow {
-            Follow::Within => fence::open_followed(&tree.head, &tree.source.below, DIRECTORY),
-            _ => fs::openat(&directory, OsStr::from_bytes(name), DIRECTORY | OFlags::NOFOLLOW, Mode::empty()),
+        let opened = match held.filter(|_| tree.follow != Follow::Within) {
+            Some(directory) => {
+                fs::openat(directory, OsStr::from_bytes(name), DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+                    .map_err(|errno| source_trouble(self.ground, errno, &tree.source, b""))
+            }
+            None => self.open_again(tree),
         };
-        let done = match opened {
-            Ok(opened) => self.directory(tree, opened),
-            Err(errno) => Err(source_trouble(self.ground, errno, &tree.source, b"")),
-        };
+        let done = opened.and_then(|opened| self.directory(tree, opened));
         tree.source.below.truncate(lengths.0);
         tree.target.below.truncate(lengths.1);
         done
     }
 
-    /// A directory that another walker has left.
+    /// By its way, for want of a descriptor of what it is in.
     fn open_again(&self, tree: &Tree) -> Result<OwnedFd, Trouble> {
+        let below = if tree.source.below.is_empty() { b"." } else { &tree.source.below[..] };
         let opened = match tree.follow {
-            Follow::Within => fence::open_followed(&tree.head, &tree.source.below, DIRECTORY),
+            Follow::Within => fence::open_followed(&tree.head, below, DIRECTORY),
             _ => self.ground.fences.directory(&tree.source),
         };
         opened.map_err(|errno| source_trouble(self.ground, errno, &tree.source, b""))

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use mover::{Fence, Files, Kind, Order, Outcome, Place, Status, Stop, Transfer};
 
@@ -49,6 +50,36 @@ impl Drop for Folder {
         let _ = std::process::Command::new("chmod").arg("-R").arg("u+rwx").arg(&self.0).status();
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// A file system that is soon full.
+pub struct Tmpfs(PathBuf);
+
+impl Tmpfs {
+    /// None: only root can mount.
+    pub fn mount(path: &Path, size: &str) -> Option<Self> {
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(path);
+        mount.output().is_ok_and(|output| output.status.success()).then(|| Tmpfs(path.to_owned()))
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// In a process of its own, which can be another user's.
+pub fn run_apart(folder: &Folder, order: &Order) -> Outcome {
+    let executable = Path::new(env!("CARGO_BIN_EXE_mover-test"));
+    let mut child = mover::process::start(executable, order, folder.files(), false, None).unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    outcome(mover::read_status(&File::open(folder.path("status")).unwrap()).unwrap())
 }
 
 pub fn outcome(status: Status) -> Outcome {

@@ -107,7 +107,7 @@ fn choose(
 /// What the job gets of each, in this order of nodes.
 pub(super) fn grants(offer: &Offer, size: &Size, chosen: Vec<(SpotId, u32)>) -> Option<Vec<Grant>> {
     let capacities: Vec<u32> = chosen.iter().map(|(_, n_tasks)| *n_tasks).collect();
-    let counts = size.lay_out(&capacities)?;
+    let counts = size.lay_out(&capacities, |at| &offer.spot(chosen[at].0).node.config)?;
     let grant = |(&(spot, _), n_tasks): (&(SpotId, u32), u32)| {
         let node = offer.spot(spot).node;
         let part = size.part_of(&node.config, n_tasks);

@@ -12,7 +12,7 @@ pub(super) fn pick(offer: &Offer, bounds: (u32, u32)) -> Option<Vec<Grant>> {
     let size = offer.size();
     let sized: Vec<_> = chosen.iter().map(|(spot, part)| (*spot, size.on_node(part))).collect();
     let capacities = sized.iter().map(|(spot, size)| fitting(size, *spot)).collect::<Option<Vec<u32>>>()?;
-    let counts = size.lay_out(&capacities)?;
+    let counts = size.lay_out(&capacities, |at| &offer.spot(sized[at].0).node.config)?;
     let grant = |(((spot, gres), (_, sized)), n_tasks): ((&(SpotId, _), &(SpotId, _)), u32)| {
         let (gres, sized): (&Vec<_>, &std::borrow::Cow<Size>) = (gres, sized);
         let node = offer.spot(*spot).node;

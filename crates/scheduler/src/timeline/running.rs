@@ -47,7 +47,7 @@ impl<'a> Running<'a> {
             let cpus = match node.shares_cpus {
                 _ if job.lends_cpus => 0,
                 false if job.allocation.is_exclusive => u32::MAX,
-                false => share.cpus.len(),
+                false => node.config.cpus_taken(&share.cpus),
                 true => first_seen(&mut seen, &share.cpus),
             };
             uses.push(Use {

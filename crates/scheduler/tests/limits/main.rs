@@ -9,6 +9,7 @@ use model::{Command, JobId, Reject};
 use proptest::prelude::*;
 use world::World;
 
+mod buffers;
 mod lab;
 mod levels;
 #[path = "../world/mod.rs"]

@@ -188,8 +188,19 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, names: &[NodeName], chan
     if let NodeChange::Topology(Some(place)) = change {
         dynamic::has_place(cluster, place)?;
     }
-    for name in names {
-        change_node(cluster, by, name, change);
+    if let NodeChange::InstanceIds(given) | NodeChange::InstanceTypes(given) = change
+        && given.len() > 1
+        && given.len() != names.len()
+    {
+        return Err(Reject::InvalidValue(format!("instances: {} names, {} nodes", given.len(), names.len())));
+    }
+    for (place, name) in names.iter().enumerate() {
+        let own = |given: &[String]| given.get(place.min(given.len().saturating_sub(1))).cloned().unwrap_or_default();
+        match change {
+            NodeChange::InstanceIds(given) => cluster.node_mut(name.as_str()).instance_id = own(given),
+            NodeChange::InstanceTypes(given) => cluster.node_mut(name.as_str()).instance_type = own(given),
+            _ => change_node(cluster, by, name, change),
+        }
         changed(cluster, name);
     }
     Ok(Reply::Ok)
@@ -306,6 +317,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
                 let same =
                     before.iter().find(|own| own.name == one.name && own.kind == one.kind && own.count == one.count);
                 one.files = same.map_or(Vec::new(), |own| own.files.clone());
+                one.is_explicit = before.iter().any(|own| own.name == one.name && own.is_explicit);
             }
         }
         NodeChange::Comment(text) => node.comment = text.clone(),
@@ -317,6 +329,7 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
         }
         NodeChange::Reboot { is_asap, next, reason } => reboots::request(cluster, by, name, *is_asap, *next, reason),
         NodeChange::CancelReboot => reboots::cancel(cluster, name),
+        NodeChange::InstanceIds(_) | NodeChange::InstanceTypes(_) => unreachable!("each node has its own"),
         NodeChange::Create(_) | NodeChange::Delete => unreachable!("these concern nodes as a whole"),
     }
 }
@@ -358,25 +371,47 @@ fn do_without(cluster: &mut Cluster, id: JobId, name: &NodeName) {
     for step in starting {
         het::end_step(cluster, id, step);
     }
-    lose_run(cluster, id, name);
-    if !cluster.jobs[&id].holds_nodes() || cluster.jobs[&id].phase == Phase::Ending {
-        return;
+    let was_left = leave(cluster, id, &BTreeSet::from([name.clone()]));
+    if was_left {
+        limits::keep(cluster, id);
+        on::job::touched(cluster, id);
     }
-    let kept = cluster.jobs[&id].allocation.names().filter(|one| *one != name).cloned().collect();
+}
+
+/// The job goes on without these nodes, and its steps without the tasks they have there; whether it goes on at all.
+pub(super) fn leave(cluster: &mut Cluster, id: JobId, gone: &BTreeSet<NodeName>) -> bool {
+    for name in gone {
+        lose_run(cluster, id, name);
+        if !cluster.jobs[&id].holds_nodes() || cluster.jobs[&id].phase == Phase::Ending {
+            return false;
+        }
+    }
+    let kept = cluster.jobs[&id].allocation.names().filter(|one| !gone.contains(*one)).cloned().collect();
     ledger::shrink(cluster, id, &kept);
     // What is left of its steps is on the others.
     for step in step_life::live(cluster, id) {
-        cluster.step_mut(id, step).shares.retain(|share| share.node != *name);
+        cluster.step_mut(id, step).shares.retain(|share| !gone.contains(&share.node));
     }
-    // Taken down by hand, it still answers, and what runs there must end; a lost one tells when it comes back.
+    // One that still answers must end what runs there, before others have it; a lost one tells when it comes back.
     let run = Run { job: id, attempt: cluster.jobs[&id].attempt };
-    let node = cluster.node_mut(name.as_str());
-    if node.answers && !node.stale_runs.contains(&run) {
-        node.stale_runs.push(run);
-        set_duty(cluster, name);
+    let may_wait = cluster.rules() >= 2;
+    // One that was removed has gone with its last job.
+    for name in gone.iter().filter(|name| cluster.nodes.contains_key(*name)).cloned().collect::<Vec<_>>() {
+        let node = cluster.node_mut(name.as_str());
+        if !node.answers || node.stale_runs.contains(&run) {
+            continue;
+        }
+        node.stale_runs.push(run.clone());
+        let is_kept_from_others = may_wait && node.phase == NodePhase::Up;
+        if is_kept_from_others {
+            node.phase = NodePhase::Clearing;
+        }
+        set_duty(cluster, &name);
+        if is_kept_from_others {
+            changed(cluster, &name);
+        }
     }
-    limits::keep(cluster, id);
-    on::job::touched(cluster, id);
+    true
 }
 
 fn node_failed(cluster: &mut Cluster, id: JobId) {

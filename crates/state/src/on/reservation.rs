@@ -2,11 +2,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use model::feature_sets::Wish;
 use model::partition_field::NodesChange;
 use model::reservation::{Flag, Members};
 use model::reservation_field::{Field, MembersChange};
 use model::time::Span;
-use model::{Caller, Job, Node, NodeName, Phase, Reject, Reply, Reservation, Timestamp, features};
+use model::{Caller, Job, Node, NodeName, Phase, Reject, Reply, Reservation, Timestamp, feature_sets, features};
 
 use super::Answer;
 use crate::{Cluster, reservations};
@@ -260,7 +261,7 @@ impl Draft {
 
     fn finish(mut self, cluster: &Cluster) -> Result<Reservation, Reject> {
         self.settle_times(cluster)?;
-        self.settle_flags()?;
+        self.settle_flags(cluster)?;
         let reservation = &self.reservation;
         let is_for_somebody = [&reservation.users, &reservation.accounts, &reservation.groups]
             .into_iter()
@@ -269,7 +270,7 @@ impl Draft {
             return Err(Reject::InvalidAccount);
         }
         if !reservation.features.is_empty() {
-            features::parse(&reservation.features).map_err(Reject::BadConstraint)?;
+            wished(cluster, &reservation.features)?;
         }
         if self.asks_part_nodes && self.reservation.partition.is_empty() {
             return Err(Reject::NoSuchPartition);
@@ -322,8 +323,14 @@ impl Draft {
         Ok(())
     }
 
-    fn settle_flags(&mut self) -> Result<(), Reject> {
+    fn settle_flags(&mut self, cluster: &Cluster) -> Result<(), Reject> {
         let reservation = &mut self.reservation;
+        // Nodes that stay whatever happens to them are none that are replaced.
+        let has_any = |flags: [Flag; 2]| flags.iter().any(|flag| reservation.has(*flag));
+        let is_torn = has_any([Flag::Maint, Flag::StaticAlloc]) && has_any([Flag::Replace, Flag::ReplaceDown]);
+        if is_torn && cluster.rules() >= 2 {
+            return Err(Reject::BadReservation);
+        }
         let repeats = [Flag::Hourly, Flag::Daily, Flag::Weekday, Flag::Weekend, Flag::Weekly];
         let n_repeats = repeats.iter().filter(|flag| reservation.has(**flag)).count();
         let floats = reservation.has(Flag::TimeFloat);
@@ -346,10 +353,7 @@ impl Draft {
 
     /// Nodes that it may have: its own, and those of its partition that have the features it wants.
     fn candidates<'c>(&mut self, cluster: &'c Cluster) -> Result<Vec<&'c Arc<Node>>, Reject> {
-        let constraint = match self.reservation.features.as_str() {
-            "" => None,
-            text => Some(features::parse(text).map_err(Reject::BadConstraint)?),
-        };
+        let Wish { constraint, .. } = wished(cluster, &self.reservation.features)?;
         let partition = match self.reservation.partition.as_str() {
             "" => cluster.config.default_partition(),
             name => cluster.config.partition(name),
@@ -379,9 +383,16 @@ impl Draft {
             let is_own = self.reservation.nodes.contains(&node.name);
             is_own || (node.is_usable() && !is_taken(&node.name) && (ignores_jobs || !self.is_busy(cluster, node)))
         };
+        nodes.retain(|node| is_free(node));
+        let own: Vec<bool> = nodes.iter().map(|node| self.reservation.nodes.contains(&node.name)).collect();
+        let sets = wished(cluster, &self.reservation.features)?.sets;
+        let pinned = sets.pin(nodes.iter().zip(own).map(|(node, is_own)| (node.features(), is_own)));
+        let pinned = pinned.ok_or(Reject::NodesUnavailable)?;
+        // Those that make the numbers of features right, and any others after them.
+        let others = (0..nodes.len()).filter(|place| !pinned.contains(place));
         let chosen: BTreeSet<NodeName> =
-            nodes.into_iter().filter(is_free).map(|node| node.name.clone()).take(count).collect();
-        if chosen.len() < count {
+            pinned.iter().copied().chain(others).take(count).map(|place| nodes[place].name.clone()).collect();
+        if chosen.len() < count || pinned.len() > count {
             return Err(Reject::NodesUnavailable);
         }
         self.reservation.nodes = chosen;
@@ -589,5 +600,27 @@ pub(crate) fn idle_nodes_for(cluster: &Cluster, reservation: &Reservation, count
     nodes.retain(|node| !reservation.nodes.contains(&node.name) && node.is_usable() && node.jobs.is_empty());
     nodes.retain(|node| draft.rival(cluster, &node.name).is_none());
     nodes.sort_by_key(|node| node.rank);
-    nodes.into_iter().take(count).map(|node| node.name.clone()).collect()
+    // Those that are missing among the features that are counted come first.
+    let staying = reservation.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.is_usable());
+    let staying: Vec<&Arc<Node>> = staying.collect();
+    let asked = staying.iter().map(|node| (*node, true)).chain(nodes.iter().map(|node| (*node, false)));
+    let sets = wished(cluster, &reservation.features).map(|wish| wish.sets).unwrap_or_default();
+    let pinned = sets.pin(asked.map(|(node, stays)| (node.features(), stays))).unwrap_or_default();
+    let wanted = |place: &usize| pinned.contains(&(place + staying.len()));
+    let (first, then): (Vec<usize>, Vec<usize>) = (0..nodes.len()).partition(wanted);
+    first.into_iter().chain(then).take(count).map(|place| nodes[place].name.clone()).collect()
+}
+
+/// What its nodes must have: each of them, and all together.
+fn wished(cluster: &Cluster, text: &str) -> Result<Wish, Reject> {
+    let counts = cluster.rules() >= 2;
+    let wish = match text {
+        "" => Ok(Wish::default()),
+        text if counts => feature_sets::parse(text),
+        text => features::parse(text).map(|constraint| Wish { constraint: Some(constraint), ..Wish::default() }),
+    };
+    match wish {
+        Ok(wish) if !wish.sets.one_of.is_empty() => Err(Reject::BadConstraint(text.into())),
+        wish => wish.map_err(Reject::BadConstraint),
+    }
 }

@@ -3,8 +3,9 @@ use std::collections::BTreeSet;
 
 use model::spec::TimeLimit;
 use model::update::{JobChanges, StepLimit};
-use model::{Caller, HeldBy, Job, JobId, NodeName, Phase, Reject, Step, StepId};
+use model::{Caller, HeldBy, Job, JobId, NodeName, Phase, Reject, Step, StepId, StepPhase};
 
+use super::node;
 use crate::{Cluster, ledger};
 
 /// The nodes that a running job is to keep, if the changes are about that.
@@ -47,15 +48,24 @@ pub(super) fn kept_nodes(
     if !cluster.config.hooks.epilog.is_empty() || job.buffer.is_some() {
         return Err(Reject::NotSupported);
     }
+    // Tasks that run there are ended; what is just being started, or ended, has to come to that first.
+    let may_lose = |step: &Step| step.phase == StepPhase::Running && cluster.rules() >= 2;
     let leaves = |step: &Step| step.shares.iter().any(|share| !kept.contains(&share.node));
-    if cluster.steps_of(job.id).any(|step| step.is_live() && leaves(step)) {
+    if cluster.steps_of(job.id).any(|step| step.is_live() && leaves(step) && !may_lose(step)) {
         return Err(Reject::NodesAreBusy);
     }
     Ok(Some(kept))
 }
 
+/// Nodes on which nothing runs are free at once, others when what runs there has ended.
 pub(super) fn shrink(cluster: &mut Cluster, id: JobId, kept: &BTreeSet<NodeName>) {
-    if cluster.jobs[&id].allocation.nodes.len() > kept.len() {
+    if cluster.jobs[&id].allocation.nodes.len() == kept.len() {
+        return;
+    }
+    let live = cluster.steps_of(id).filter(|step| step.is_live());
+    let used = live.flat_map(|step| step.shares.iter().map(|share| share.node.clone()));
+    let cut: BTreeSet<NodeName> = used.filter(|name| !kept.contains(name)).collect();
+    if cut.is_empty() || node::leave(cluster, id, &cut) {
         ledger::shrink(cluster, id, kept);
     }
 }

@@ -3,10 +3,10 @@ use std::collections::BTreeSet;
 
 use model::command::Blob;
 use model::het::{MAX_COMPONENTS, StepPart};
-use model::{Caller, Job, JobId, Phase, Reject, Reply, Step, StepId, StepSpec};
+use model::{Caller, Job, JobId, NodeName, Phase, Reject, Reply, Step, StepId, StepSpec};
 
 use super::Answer;
-use crate::step_layout::Layout;
+use crate::step_layout::{Layout, Place};
 use crate::{Cluster, blobs, het, network, ports, step_layout, step_life};
 
 pub(crate) fn create(cluster: &mut Cluster, by: Caller, id: JobId, spec: &StepSpec, brought: &[Blob]) -> Answer {
@@ -43,7 +43,11 @@ fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<(Layout, Vec
         Phase::Starting | Phase::Running => (),
     }
     let live = cluster.steps_of(job.id).filter(|step| step.is_live()).map(|step| -> &Step { step });
-    let layout = step_layout::lay_out(job, spec, live, |name| network::unit_for(cluster, job, name))?;
+    let place = |name: &NodeName| Place {
+        unit: network::unit_for(cluster, job, name),
+        cpus_together: cluster.nodes.get(name).map_or(1, |node| node.config.unit()),
+    };
+    let layout = step_layout::lay_out(job, spec, live, place)?;
     let ports = ports::choose(cluster, spec, layout.shares.iter())?;
     Ok((layout, ports))
 }

@@ -9,7 +9,7 @@ use model::fit::Candidate;
 use model::job::ArrayPlace;
 use model::reject::Lack;
 use model::reservation::Flag;
-use model::spec::{Memory, OpenMode, Sharing, Size, TimeLimit};
+use model::spec::{Memory, OpenMode, Sharing, Size, SocketOrder, TimeLimit};
 use model::time::Span;
 use model::{Caller, Event, HeldBy, Job, JobKind, JobRef, JobSpec, Node, NodeName, Partition, Reason, Reject, Reply};
 
@@ -188,6 +188,13 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
     spec.size.spared = spec.size.spared.filter(|_| cluster.config.jobs.may_spare);
     if spec.size.spared.is_some() {
         spec.size.sharing = Sharing::WholeNodes;
+    }
+    let scheduler = &cluster.config.scheduler;
+    if scheduler.one_task_per_core && !spec.size.overcommit {
+        spec.size.tasks_per_core.get_or_insert(1);
+    }
+    if scheduler.fills_sockets && spec.size.socket_order == SocketOrder::Usual {
+        spec.size.socket_order = SocketOrder::Block;
     }
     ask_for_nodes_with_memory(cluster, &mut spec.size);
     spec

@@ -137,7 +137,8 @@ fn renew_config(cluster: &mut Cluster) {
     node::configure(cluster);
 }
 
-/// The nodes that have joined are part of every configuration; they are in the partitions of all nodes, or in the usual one.
+/// The nodes that have joined are part of every configuration; they are in the partitions of all nodes, or in the usual one. Each
+/// hands out what the cluster does.
 pub(crate) fn with_joined(cluster: &Cluster, mut config: Config) -> Config {
     let has_all = config.partitions.iter().any(|partition| partition.nodes_text == "ALL");
     for (name, node) in &cluster.joined {
@@ -152,5 +153,7 @@ pub(crate) fn with_joined(cluster: &Cluster, mut config: Config) -> Config {
             }
         }
     }
+    let what = config.scheduler.hand_out;
+    config.nodes.iter_mut().for_each(|node| node.config.hand_out(what));
     config
 }

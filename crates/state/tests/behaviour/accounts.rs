@@ -526,3 +526,43 @@ fn rights_cannot_be_given_that_one_does_not_have() {
     };
     assert!(matches!(by("nobody", long), Err(Reject::Accounts(_))), "a name that is too long");
 }
+
+/// Which of one's accounts is meant where none is named is one's own matter, and nothing else of oneself is.
+#[test]
+fn users_choose_their_own_default_account_and_coordinators_only_one_of_theirs() {
+    let mut lab = tree(Span(0));
+    change(&mut lab, Change::AddCoordinators { accounts: vec!["a11".into()], users: vec!["nobody".into()] });
+    let set = |field, text: &str| Edit { field, value: Value::Text(text.into()) };
+    let default = |account: &str| vec![set(Field::DefaultAccount, account)];
+    let of = |lab: &Lab, name: &str| lab.cluster.accounts().users[name].default_account.clone();
+    let by = |lab: &mut Lab, name: &str, filter: EntityFilter, edits: Vec<Edit>| {
+        let change = Box::new(Change::ModifyUsers { filter, edits });
+        lab.apply(ALICE, Command::ChangeAccounts { change, by_name: name.into() }).map(drop)
+    };
+    assert_eq!(by(&mut lab, "ann", one("ann"), default("a2")), Ok(()));
+    assert_eq!(of(&lab, "ann"), "a2");
+    assert!(by(&mut lab, "ann", one("ann"), default("physics")).is_err(), "ann is not in it");
+    let both = || [default("a11"), vec![Edit { field: Field::MaxJobs, value: Value::Count(None) }]].concat();
+    for (filter, edits) in [
+        (one("daemon"), default("a2")),
+        (EntityFilter::default(), default("a2")),
+        (one("ann"), both()),
+        (one("ann"), vec![set(Field::AdminLevel, "administrator")]),
+        (one("ann"), Vec::new()),
+    ] {
+        assert_eq!(by(&mut lab, "ann", filter, edits), Err(Reject::NotPermitted));
+    }
+    let in_a11 = EntityFilter { accounts: ["a11".to_string()].into(), ..one("ann") };
+    assert_eq!(by(&mut lab, "nobody", in_a11.clone(), default("a12")), Err(Reject::NotPermitted));
+    assert_eq!(of(&lab, "ann"), "a2");
+    assert_eq!(by(&mut lab, "nobody", in_a11, default("a11")), Ok(()));
+    assert_eq!(of(&lab, "ann"), "a11");
+    // Logs of before are judged as they were.
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ROOT, Command::Reconfigure { config: lab.cluster.config().as_ref().clone().into() });
+    accounts(&mut old, &["a1"], "root", 1);
+    user(&mut old, "ann", "a1", 1);
+    assert_eq!(by(&mut old, "ann", one("ann"), default("a1")), Err(Reject::NotPermitted));
+    old.ok(ROOT, Command::AdoptRules { edition: 2 });
+    assert_eq!(by(&mut old, "ann", one("ann"), default("a1")), Ok(()));
+}

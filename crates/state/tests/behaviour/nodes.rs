@@ -226,3 +226,21 @@ fn parts_of_gpus_are_not_asked_for_beside_whole_ones() {
     assert_eq!(submit(&["mps"], "high"), Err(Reject::StepGres));
     assert_eq!(submit(&["gpu"], "high"), Ok(()));
 }
+
+#[test]
+fn what_the_cloud_calls_them_is_one_word_for_all_or_one_for_each() {
+    let mut lab = Lab::new();
+    let both = |change| Command::UpdateNodes { nodes: vec!["n1".into(), "n2".into()], change };
+    let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+    let ids = |lab: &Lab| [lab.node("n1").instance_id.clone(), lab.node("n2").instance_id.clone()];
+    lab.ok(ROOT, both(NodeChange::InstanceIds(words(&["i-1", "i-2"]))));
+    lab.ok(ROOT, both(NodeChange::InstanceTypes(words(&["large"]))));
+    assert_eq!(ids(&lab), ["i-1", "i-2"]);
+    assert_eq!([&lab.node("n1").instance_type, &lab.node("n2").instance_type], ["large", "large"]);
+    let refused = lab.apply(ROOT, both(NodeChange::InstanceIds(words(&["a", "b", "c"]))));
+    assert!(matches!(refused, Err(Reject::InvalidValue(_))), "{refused:?}");
+    assert_eq!(ids(&lab), ["i-1", "i-2"]);
+    lab.ok(ROOT, both(NodeChange::InstanceIds(Vec::new())));
+    assert_eq!(ids(&lab), ["", ""]);
+    assert_eq!(lab.apply(ALICE, change("n1", NodeChange::InstanceIds(words(&["x"])))), Err(Reject::NotPermitted));
+}

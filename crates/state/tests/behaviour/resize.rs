@@ -1,9 +1,11 @@
 //! Running jobs that become smaller, limits of their steps, special exits, and how much of a time limit is used.
+use model::command::{DutyResult, Exited};
 use model::job_state::JobState;
+use model::node::NodePhase;
 use model::plan::{Grant, Start};
 use model::spec::{JobSpec, Mail, MailKind, Size, TimeLimit};
 use model::update::{JobChanges, StepLimit};
-use model::{Command, JobId, Plan, Reject, StepSpec, Task};
+use model::{Command, JobId, Owner, Plan, Reject, StepId, StepSpec, Task};
 
 use crate::lab::{ALICE, Lab, ROOT, batch};
 
@@ -13,6 +15,12 @@ fn update(job: JobId, changes: JobChanges) -> Command {
 
 fn nodes_wanted(count: u32) -> JobChanges {
     JobChanges { min_nodes: Some(count), max_nodes: Some(count), ..Default::default() }
+}
+
+fn done(lab: &mut Lab, owner: Owner, task: Task) {
+    let duty = lab.cluster.duty(&owner).expect("there is something to do").clone();
+    assert_eq!(duty.task, task);
+    lab.ok(ROOT, Command::DutyDone { duty, result: DutyResult::Done });
 }
 
 /// A job that runs on all three nodes.
@@ -54,6 +62,31 @@ fn a_running_job_gives_back_what_it_does_not_keep() {
     assert_eq!(step.spec.time_limit, Some(TimeLimit::Secs(360)));
     lab.each(ROOT, update(job, longer(StepLimit::UNLIMITED))).unwrap();
     assert_eq!(lab.cluster.steps_of(job).next().unwrap().spec.time_limit, Some(TimeLimit::Unlimited));
+}
+
+#[test]
+fn a_node_that_is_given_back_ends_the_tasks_there_before_others_have_it() {
+    let mut lab = Lab::new();
+    let job = wide(&mut lab);
+    let step = StepSpec { arguments: vec!["sleep".into()], min_nodes: 3, ..Default::default() };
+    lab.ok(ALICE, Command::CreateStep { job, spec: Box::new(step), blobs: Vec::new() });
+    let id = StepId::Number(0);
+    done(&mut lab, Owner::Step(job, id), Task::Launch);
+    lab.each(ALICE, update(job, nodes_wanted(2))).unwrap();
+    assert_eq!(lab.job(job).allocation.nodes.len(), 2);
+    assert_eq!(lab.node("n3").phase, NodePhase::Clearing, "what runs there is not gone yet");
+    let step = lab.cluster.step(job, id).unwrap();
+    assert!(step.is_live() && step.shares.len() == 2 && step.shares.iter().all(|share| share.node.as_str() != "n3"));
+    done(&mut lab, Owner::Node("n3".into()), Task::Clear);
+    assert_eq!((lab.node("n3").phase, lab.node("n3").used.cpus.len()), (NodePhase::Up, 0));
+    // With its last tasks gone the step is over; the job goes on.
+    for node in ["n1", "n2"] {
+        let attempt = lab.job(job).attempt;
+        let exited = Exited { job, attempt, step: id, node: node.into(), ..Default::default() };
+        lab.ok(ROOT, Command::Exited(exited));
+    }
+    assert!(!lab.cluster.step(job, id).unwrap().is_live());
+    assert_eq!(lab.job(job).state(), JobState::Running);
 }
 
 #[test]

@@ -25,3 +25,26 @@ fn a_rule_counts_from_the_edition_that_brought_it() {
     assert_eq!(old.cluster.rules(), rules::LATEST, "rules never go back");
     assert_eq!(old.apply(ALICE, component_without_nodes()), Err(Reject::TooManyNodes));
 }
+
+#[test]
+fn reservations_of_before_may_contradict_themselves() {
+    use model::reservation::{Flag, Members};
+    use model::reservation_field::{Field, MembersChange};
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ROOT, Command::Reconfigure { config: Lab::new().cluster.config().as_ref().clone().into() });
+    let start = old.cluster.now();
+    let create = |name: &str| Command::CreateReservation {
+        name: name.into(),
+        fields: vec![
+            Field::Start(start),
+            Field::Duration(Some(model::time::Span::from_secs(3600))),
+            Field::Users(MembersChange::To(Members { names: vec!["alice".into()], are_excluded: false })),
+            Field::Nodes(model::partition_field::NodesChange::To(vec!["n1".into()])),
+            Field::Flags(vec![Flag::Maint, Flag::ReplaceDown]),
+        ],
+        utc_offset_secs: 0,
+    };
+    old.apply(ROOT, create("before")).expect("as it was judged when it was written");
+    old.ok(ROOT, Command::AdoptRules { edition: rules::LATEST });
+    assert_eq!(old.apply(ROOT, create("since")), Err(Reject::BadReservation));
+}

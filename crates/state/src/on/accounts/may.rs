@@ -4,20 +4,41 @@ use model::{Caller, Reject};
 
 /// Administrators may do everything, operators everything but make others as mighty; coordinators what is below their accounts, but not
 /// what they may not use themselves.
-pub(super) fn check(accounts: &Accounts, by: Caller, by_name: &str, change: &Change) -> Result<(), Reject> {
+pub(super) fn check(rules: u32, accounts: &Accounts, by: Caller, by_name: &str, change: &Change) -> Result<(), Reject> {
     let level = accounts.users.get(by_name).map_or(AdminLevel::None, |user| user.admin_level);
     if by.uid == 0 || level == AdminLevel::Administrator || (by.is_admin && level != AdminLevel::Operator) {
         return Ok(());
     }
     let is_fine = match level {
         AdminLevel::Operator => may_operator(accounts, change),
-        _ => may_coordinator(accounts, by_name, change),
+        _ if rules < 2 => may_coordinator(accounts, by_name, change),
+        _ => {
+            let is_theirs = |account: &String| accounts.coordinates(by_name, account);
+            sets_own_default(by_name, change)
+                || (may_coordinator(accounts, by_name, change) && default_accounts(change).all(is_theirs))
+        }
     };
     if is_fine { Ok(()) } else { Err(Reject::NotPermitted) }
 }
 
 fn sets(edits: &[Edit], field: Field) -> bool {
     edits.iter().any(|edit| edit.field == field)
+}
+
+/// Which of one's accounts, and of one's keys, is meant where none is named is one's own matter.
+fn sets_own_default(by_name: &str, change: &Change) -> bool {
+    let Change::ModifyUsers { filter, edits } = change else { return false };
+    let is_default = |edit: &Edit| matches!(edit.field, Field::DefaultAccount | Field::DefaultWckey);
+    let is_own = filter.names.len() == 1 && filter.names.contains(by_name) && !by_name.is_empty();
+    is_own && !edits.is_empty() && edits.iter().all(is_default)
+}
+
+/// Those that somebody is to have from now on.
+fn default_accounts(change: &Change) -> impl Iterator<Item = &String> {
+    edits(change).iter().filter_map(|edit| match (edit.field, &edit.value) {
+        (Field::DefaultAccount, Value::Text(account)) => Some(account),
+        _ => None,
+    })
 }
 
 fn edits(change: &Change) -> &[Edit] {

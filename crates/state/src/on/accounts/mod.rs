@@ -19,7 +19,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, by_name: &str, change: &
     let changes: Vec<Change> = change.each().map(|one| seen_from(&cluster.config.cluster_name, one)).collect();
     let mut lines = Vec::new();
     for change in &changes {
-        may::check(&accounts, by, by_name, change)?;
+        may::check(cluster.rules, &accounts, by, by_name, change)?;
         let before = accounts.clone();
         make(cluster, &mut accounts, change)?;
         lines.extend(chronicle::lines(&before, &accounts, change));
