@@ -1,6 +1,7 @@
 //! What jobs ask of the features of their nodes together: one kind for all, or so many of each. The cases are those of Slurm's manual.
 use model::node::NodeConfig;
 use model::spec::{Sharing, Size};
+use model::topology::{Block, Switch, Topology, TopologyKind};
 use model::update::NodeChange;
 use model::{Caller, Command, Entry, Reason, Reject};
 use world::World;
@@ -58,6 +59,51 @@ fn so_many_nodes_have_what_is_counted() {
     assert_eq!(placed("[(a&c)*2&b*1]", 3), "n2 n3 n4");
     assert_eq!(placed("[(a&d)*2&b*2]", 4), "never");
     assert_eq!(placed("e&c*1", 2), "n3 n4");
+}
+
+/// Nodes of two racks, `f` at the end of each, and `g` only in the second.
+fn racks(kind: TopologyKind) -> World {
+    let features = ["x", "f", "x", "x", "x", "g", "f", "f"];
+    let names: Vec<String> = (1..=8).map(|n| format!("n{n}")).collect();
+    let nodes = names.iter().zip(features).map(|(name, features)| (name.as_str(), node(features)));
+    let mut world = World::new(nodes.collect(), Vec::new());
+    let part = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect::<Vec<model::NodeName>>();
+    let leaf = |name: &str, nodes: &[String]| Switch { name: name.into(), nodes: part(nodes), ..Switch::default() };
+    let root = Switch { name: "root".into(), switches: vec!["a".into(), "b".into()], ..Switch::default() };
+    let block = |name: &str, nodes: &[String]| Block { name: name.into(), nodes: part(nodes) };
+    let mut config = (**world.cluster.config()).clone();
+    config.topologies = vec![Topology {
+        name: "default".into(),
+        is_default: true,
+        kind,
+        switches: vec![leaf("a", &names[..4]), leaf("b", &names[4..]), root],
+        blocks: vec![block("b1", &names[..4]), block("b2", &names[4..])],
+        block_sizes: vec![4],
+        ..Topology::default()
+    }];
+    world.apply(Command::Reconfigure { config: Box::new(config) });
+    world
+}
+
+#[test]
+fn on_a_network_what_is_counted_is_found_near_each_other() {
+    for kind in [TopologyKind::Tree, TopologyKind::Block] {
+        for (text, n_nodes, expected) in
+            [("f*2", 2, "n7 n8"), ("[f*1&g*1]", 2, "n6 n7"), ("f*1", 4, "n1 n2 n3 n4"), ("f*2", 4, "n5 n6 n7 n8")]
+        {
+            let mut world = racks(kind);
+            let job = world.submit(asks(text, n_nodes));
+            world.schedule();
+            assert_eq!(nodes_of(&world, job), expected, "{kind:?} {text}");
+            state::check::check(&world.cluster).unwrap();
+        }
+    }
+    // No block has three of them.
+    let mut world = racks(TopologyKind::Block);
+    let spec = model::JobSpec { size: asks("f*3", 3), ..Default::default() };
+    let command = Command::Submit { spec: Box::new(spec), blobs: Vec::new() };
+    let entry = Entry { at: world.now, by: Caller::SYSTEM, command };
+    assert!(state::apply(&mut world.cluster, &entry).reply.is_err());
 }
 
 #[test]

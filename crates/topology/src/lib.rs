@@ -170,31 +170,51 @@ impl Shape {
         n_units
     }
 
+    /// Units and what is made of them, each as its units, those of the lowest level first.
+    fn neighbourhoods(&self) -> Vec<(u32, std::ops::Range<usize>)> {
+        let mut larger: Vec<(u32, std::ops::Range<usize>)> = match &self.form {
+            Form::Flat { .. } => Vec::new(),
+            Form::Tree(tree) => {
+                let inner = (0..tree.switches.len() as u32).map(|at| (tree.switches[at as usize].level, at));
+                inner.filter(|(level, _)| *level > 0).map(|(level, at)| (level, tree.leaves_below(at))).collect()
+            }
+            Form::Blocks(blocks) => blocks.aggregates(),
+        };
+        larger.sort_by_key(|(level, _)| *level);
+        (0..self.n_units()).map(|unit| (0, unit..unit + 1)).chain(larger).collect()
+    }
+
+    /// Those of the nodes that are near to each other, as places in their list: of one unit, then of one of the next larger kind, the
+    /// fewest first; never fewer than `least`.
+    pub fn near_each_other(&self, nodes: &[u32], least: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
+        let mut by_unit: Vec<Vec<usize>> = vec![Vec::new(); self.n_units()];
+        for (place, node) in nodes.iter().enumerate() {
+            if let Some(unit) = self.unit_of(*node) {
+                by_unit[unit as usize].push(place);
+            }
+        }
+        let n_in = |units: &std::ops::Range<usize>| by_unit[units.clone()].iter().map(Vec::len).sum::<usize>();
+        let mut found = self.neighbourhoods();
+        found.retain(|(_, units)| n_in(units) >= least);
+        found.sort_by_key(|(level, units)| (*level, n_in(units)));
+        found.into_iter().map(move |(_, units)| by_unit[units].concat())
+    }
+
     /// The nodes of all units, small and large, that are not wholly free, and the busy nodes besides: Slurm's measure of how broken
     /// up a cluster is.
     pub fn fragmentation(&self, is_free: impl Fn(u32) -> bool) -> u64 {
-        let n_units = self.n_units();
-        let groups: Vec<std::ops::Range<usize>> = match &self.form {
-            Form::Flat { .. } => Vec::new(),
-            Form::Tree(tree) => {
-                let inner = (0..tree.switches.len() as u32).filter(|at| tree.switches[*at as usize].level > 0);
-                inner.map(|at| tree.leaves_below(at)).collect()
-            }
-            Form::Blocks(blocks) => blocks.aggregates().into_iter().map(|(_, group)| group).collect(),
-        };
-        let own: Vec<(u64, u64)> = (0..n_units as u32)
+        let own: Vec<(u64, u64)> = (0..self.n_units() as u32)
             .map(|unit| {
                 let nodes = self.unit_nodes(unit);
                 (nodes.len() as u64, nodes.iter().filter(|node| !is_free(**node)).count() as u64)
             })
             .collect();
-        let size = |units: std::ops::Range<usize>| {
+        let size = |(_, units): (u32, std::ops::Range<usize>)| {
             let (n_nodes, n_busy) = own[units].iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
             if n_busy > 0 { n_nodes } else { 0 }
         };
         let n_busy: u64 = own.iter().map(|(_, n_busy)| n_busy).sum();
-        let units = (0..n_units).map(|unit| size(unit..unit + 1)).sum::<u64>();
-        units + groups.into_iter().map(size).sum::<u64>() + n_busy
+        self.neighbourhoods().into_iter().map(size).sum::<u64>() + n_busy
     }
 
     /// So many nodes go into one unit whenever one has room for them; of those that do, into the one with the least room.

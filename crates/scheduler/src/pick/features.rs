@@ -17,26 +17,30 @@ pub(super) fn first<T>(
         if size.feature_sets.counts.is_empty() {
             return choose(&offer);
         }
+        let with_room = |spot: &SpotId| fitting(&offer, *spot).map(|n_tasks| (n_tasks, *spot));
+        let spots: Vec<(u32, SpotId)> = offer.members().iter().filter_map(with_room).collect();
+        let with_pinned = |spots: &[(u32, SpotId)]| choose(&offer.with_size(&pinned(&offer, size, spots)?));
         // Full nodes first, so that few are broken into; the roomiest, if those cannot take all tasks.
-        [Order::AsTheyStand, Order::Roomiest].into_iter().find_map(|order| {
-            let pinned = pinned(&offer, size, &fitting, order)?;
-            choose(&offer.with_size(&pinned))
-        })
+        let full_or_roomy = |mut spots: Vec<(u32, SpotId)>| {
+            spots.sort_by_key(|(n_tasks, _)| *n_tasks);
+            with_pinned(&spots).or_else(|| {
+                spots.sort_by_key(|(n_tasks, _)| std::cmp::Reverse(*n_tasks));
+                with_pinned(&spots)
+            })
+        };
+        // The network is asked after the counts: it could not bring together what was counted far apart.
+        let near = offer.shape().and_then(|shape| {
+            let ranks: Vec<u32> = spots.iter().map(|(_, spot)| offer.spot(*spot).node.rank).collect();
+            let least = offer.bounds()?.0.max(size.feature_sets.least_nodes());
+            let mut near = shape.near_each_other(&ranks, least as usize);
+            near.find_map(|places| full_or_roomy(places.into_iter().map(|place| spots[place]).collect()))
+        });
+        near.or_else(|| full_or_roomy(spots))
     })
 }
 
-enum Order {
-    AsTheyStand,
-    Roomiest,
-}
-
-fn pinned(offer: &Offer, size: &Size, fitting: impl Fn(&Offer, SpotId) -> Option<u32>, order: Order) -> Option<Size> {
-    let with_room = |spot: &SpotId| fitting(offer, *spot).map(|n_tasks| (n_tasks, *spot));
-    let mut spots: Vec<(u32, SpotId)> = offer.members().iter().filter_map(with_room).collect();
-    match order {
-        Order::AsTheyStand => spots.sort_by_key(|(n_tasks, _)| *n_tasks),
-        Order::Roomiest => spots.sort_by_key(|(n_tasks, _)| std::cmp::Reverse(*n_tasks)),
-    }
+/// The same size with those of the nodes named that make its counts right.
+fn pinned(offer: &Offer, size: &Size, spots: &[(u32, SpotId)]) -> Option<Size> {
     let node = |place: &usize| offer.spot(spots[*place].1).node;
     let asked = (0..spots.len()).map(|place| {
         let node = node(&place);

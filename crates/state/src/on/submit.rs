@@ -467,21 +467,29 @@ fn could_fit(cluster: &Cluster, spec: &JobSpec, partition: &Partition) -> bool {
         return could_fit_size(cluster, &spec.size, partition);
     }
     let kinds = spec.size.of_each_kind();
-    kinds.iter().any(|size| match pinned(cluster, size, partition) {
-        Some(size) => could_fit_size(cluster, &size, partition),
-        None => false,
-    })
+    kinds.iter().any(|size| could_fit_counts(cluster, size, partition))
 }
 
-/// With the nodes named that make the counts of features right; none if there are too few of them.
-fn pinned(cluster: &Cluster, size: &Size, partition: &model::Partition) -> Option<Size> {
+/// With the nodes named that make the counts of features right: on a network those that are near to each other, else any.
+fn could_fit_counts(cluster: &Cluster, size: &Size, partition: &Partition) -> bool {
     let nodes = partition.nodes.iter().filter_map(|name| cluster.nodes.get(name)).filter(|node| node.suits(size));
     let fitting = |node: &Arc<Node>| size.n_tasks_fitting(room(cluster, partition, node), &node.config, &[]);
     let mut nodes: Vec<(u32, &Arc<Node>)> = nodes.filter_map(|node| Some((fitting(node)?, node))).collect();
     nodes.sort_by_key(|(n_tasks, _)| std::cmp::Reverse(*n_tasks));
-    let asked = nodes.iter().map(|(_, node)| (node.features(), size.nodes.contains(&node.name)));
-    let places = size.feature_sets.pin(asked)?;
-    Some(size.with_pinned(places.iter().map(|place| nodes[*place].1.name.clone())))
+    let would_do = |places: &[usize]| {
+        let node = |place: &usize| nodes[*place].1;
+        let asked = places.iter().map(node).map(|node| (node.features(), size.nodes.contains(&node.name)));
+        let Some(pinned) = size.feature_sets.pin(asked) else { return false };
+        let names = pinned.iter().map(|at| node(&places[*at]).name.clone());
+        could_fit_size(cluster, &size.with_pinned(names), partition)
+    };
+    let is_near = |shape: &topology::Shape| {
+        let ranks: Vec<u32> = nodes.iter().map(|(_, node)| node.rank).collect();
+        let least = bounds_in(partition, size).0.max(size.feature_sets.least_nodes());
+        shape.near_each_other(&ranks, least as usize).any(|places| would_do(&places))
+    };
+    let shape = crate::shape_for(cluster, partition, size).filter(|_| cluster.rules() >= 2);
+    would_do(&(0..nodes.len()).collect::<Vec<_>>()) || shape.is_some_and(is_near)
 }
 
 fn could_fit_size(cluster: &Cluster, size: &Size, partition: &model::Partition) -> bool {
