@@ -1,5 +1,5 @@
 //! What can be asked for besides resources: the script's node, ports, words of the supervisors; and files brought back.
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, is_alive};
 
 const CONF: &str = "mpi_ports = \"23000-23004\"\n\
     [[nodes]]\nnames = \"n1\"\ncpus = 2\nmemory_mb = 1000\nfeatures = [\"blue\"]\n\
@@ -94,7 +94,10 @@ fn a_controller_that_is_aborted_comes_back_with_its_jobs() {
     let cluster = Cluster::up("--nodes 1");
     let job = cluster.sbatch("--wrap='until [ -e go ]; do sleep 0.02; done'");
     cluster.wait_state(&job, "RUNNING");
+    let controller = cluster.controller_pid();
     cluster.ok("scontrol abort");
+    // One that answers late seems to be down before it is.
+    cluster.wait_until("true", |_| !is_alive(controller));
     cluster.wait_until("scontrol ping", |said| said.out.contains("DOWN"));
     cluster.start("");
     cluster.wait_state(&job, "RUNNING");

@@ -106,7 +106,7 @@ fn where_the_kernel_bounds_nothing_memory_is_looked_at() {
     }
     cluster.ok(&format!("mkdir -p {dir}/work && chown -R 65534:65534 {dir}"));
     cluster.ok(&format!("{user} spur up --dir {dir} --nodes 1 --cpus 2"));
-    let hog = "x=$(head -c 150000000 /dev/zero | tr \"\\\\0\" x); sleep 20; echo alive";
+    let hog = "x=$(head -c 150000000 /dev/zero | tr \"\\\\0\" x); sleep 120; echo alive";
     std::fs::write(cluster.dir.join("work/hog.sh"), format!("#!/bin/bash\n{hog}\n")).unwrap();
     let said = cluster.run(&format!("{user} srun --mem=40 bash hog.sh"));
     let stopped = cluster.run(&format!("{user} spur down --dir {dir}"));

@@ -11,6 +11,10 @@ fn a_chain_of_dependencies_runs_in_its_order() {
          scontrol release $first; echo $id"
     );
     let last = cluster.ok(&line);
+    // Each in its time: all of them may take longer than one should.
+    for number in 1..=length as usize {
+        cluster.wait_file("order", |text| text.lines().count() >= number);
+    }
     cluster.wait_state(&last, "COMPLETED");
     let expected: String = (1..=length).map(|number| format!("{number}\n")).collect();
     assert_eq!(cluster.file("order"), expected);

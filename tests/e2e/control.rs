@@ -54,6 +54,8 @@ fn tasks_on_a_node_that_is_given_back_end_and_the_others_go_on() {
         assert_eq!(out.lines().last(), Some("well"), "{launcher}: {err}");
         assert!(err.contains("srun: error: n2: task 1: Killed") && !err.contains("NODE FAILURE"), "{launcher}: {err}");
         assert_eq!(cluster.ok("cat code; rm code"), "137", "{launcher}: {err}");
+        // The next one looks for the only job there is.
+        cluster.wait_for("squeue -h", "");
     }
 }
 
@@ -122,7 +124,7 @@ fn jobs_outside_leave_the_first_cores_to_their_reservation() {
     let create = "scontrol create reservation reservationname=first starttime=now duration=10 users=$(id -un) nodes=n1";
     cluster.ok(&format!("{create} corecnt=2 flags=first_cores"));
     let cpus = |options: &str| {
-        let job = cluster.sbatch(&format!("-n1 {options} --wrap 'sleep 100'"));
+        let job = cluster.sbatch(&format!("-n1 {options} --wrap 'sleep 1000'"));
         cluster.wait_state(&job, "RUNNING");
         cluster.ok(&format!("scontrol show -d job {job} | grep -o 'CPU_IDs=[^ ]*'"))
     };
@@ -163,11 +165,13 @@ fn labels_layouts_and_hints_are_taken_as_slurm_takes_them() {
         assert_eq!(cluster.ok(&format!("srun -n1 -m '{given}' printenv SLURM_DISTRIBUTION")), told);
     }
     assert!(cluster.run("srun -m block:round true").err.contains("Invalid --distribution specification"));
-    assert_eq!(cluster.ok("srun -N2 -n4 -m pack printenv SLURMD_NODENAME | sort | uniq -c | xargs"), "3 n1 1 n2");
-    assert_eq!(
-        cluster.ok("srun -N2 -n4 -m nopack -l printenv SLURMD_NODENAME | sort | xargs"),
-        "0: n1 1: n1 2: n2 3: n2"
-    );
+    // Where CPUs are free, and not where they will be when a job before has gone.
+    let alone = |line: &str| {
+        cluster.wait_for("squeue -h", "");
+        cluster.ok(line)
+    };
+    assert_eq!(alone("srun -N2 -n4 -m pack printenv SLURMD_NODENAME | sort | uniq -c | xargs"), "3 n1 1 n2");
+    assert_eq!(alone("srun -N2 -n4 -m nopack -l printenv SLURMD_NODENAME | sort | xargs"), "0: n1 1: n1 2: n2 3: n2");
     let said = cluster.run("srun -v --hint=nomultithread --threads-per-core=1 true");
     assert!(said.err.contains("Ignoring --hint."), "{said:?}");
     // A file that several parts of a step share has all of their lines.
@@ -180,7 +184,7 @@ fn labels_layouts_and_hints_are_taken_as_slurm_takes_them() {
 #[test]
 fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
     let cluster = Cluster::up("--nodes 2 --cpus 4");
-    let job = cluster.sbatch("-N2 -t 5 --wrap 'sleep 100'");
+    let job = cluster.sbatch("-N2 -t 5 --wrap 'sleep 1000'");
     cluster.wait_state(&job, "RUNNING");
     let read = |line: &str| -> serde_json::Value {
         serde_json::from_str(&cluster.ok(line)).unwrap_or_else(|why| panic!("{line}: {why}"))

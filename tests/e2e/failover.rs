@@ -8,12 +8,14 @@ use crate::cluster::{Cluster, Said, kill_9};
 
 /// The number of the controller that leads, by its own word.
 pub fn leader(cluster: &Cluster) -> u64 {
-    let said =
-        cluster.wait_until(&format!("spur status --json --dir {}", cluster.dir.display()), |said| said.code == 0);
-    let status: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let members = status["controllers"]["members"].as_array().unwrap_or_else(|| panic!("{status}")).clone();
-    let leads = |member: &&serde_json::Value| member["is_leader"] == true;
-    members.iter().find(leads).unwrap_or_else(|| panic!("nobody leads: {status}"))["id"].as_u64().unwrap()
+    let leading = |said: &Said| {
+        let status: serde_json::Value = serde_json::from_str(&said.out).ok()?;
+        let members = status["controllers"]["members"].as_array()?;
+        members.iter().find(|member| member["is_leader"] == true)?["id"].as_u64()
+    };
+    let line = format!("spur status --json --dir {}", cluster.dir.display());
+    let said = cluster.wait_until(&line, |said| said.code == 0 && leading(said).is_some());
+    leading(&said).unwrap()
 }
 
 pub fn pid_of(cluster: &Cluster, member: u64) -> i32 {
@@ -48,8 +50,7 @@ fn a_killed_leader_is_followed_by_another_and_nothing_is_lost_or_doubled() {
     cluster.ok("touch go");
     cluster.wait_state(&long, "COMPLETED");
     assert_eq!(cluster.file(&format!("slurm-{long}.out")), "began\nwent\n", "the running job has noticed nothing");
-    let said = cluster.ok("scontrol ping");
-    assert_eq!(said.matches("is UP").count(), 3, "{said}");
+    let said = cluster.wait_until("scontrol ping", |said| said.out.matches("is UP").count() == 3).out;
     assert!(said.starts_with("Slurmctld(primary) at ") && said.contains("Slurmctld(backup2) at "), "{said}");
 }
 
@@ -143,9 +144,13 @@ fn all_controllers_are_restarted_one_by_one_without_a_failed_command() {
             said
         }
     });
-    let before = leader(&cluster);
-    cluster.ok("scontrol takeover");
-    assert_ne!(leader(&cluster), before, "another controller leads");
+    // A leader may also go by itself, on a busy machine, and be asked to come back.
+    let has_moved = |_| {
+        let before = leader(&cluster);
+        cluster.ok("scontrol takeover");
+        leader(&cluster) != before
+    };
+    assert!((0..3).any(has_moved), "another controller leads");
     for member in 1..=3 {
         let pid = pid_of(&cluster, member);
         // SAFETY: a plain system call.

@@ -53,11 +53,12 @@ fn the_site_checks_its_nodes_and_takes_sick_ones_out() {
     cluster.ok("touch sick-n2");
     cluster.wait_for("sinfo -h -n n2 -o '%T %E'", "drained sick");
     // Nodes that are busy are left alone.
-    let job = cluster.sbatch("-w n1 -o /dev/null --wrap 'sleep 600'");
-    cluster.wait_state(&job, "RUNNING");
-    cluster.ok("sleep 0.2; : > checked");
-    cluster.wait_file("checked", |text| text.matches("n2").count() >= 2);
-    assert!(!cluster.file("checked").contains("n1"), "a busy node was checked: {}", cluster.file("checked"));
+    cluster.sbatch("-w n1 -o /dev/null --wrap 'touch busy; sleep 600'");
+    cluster.wait_file("busy", |_| true);
+    cluster.ok(": > checked");
+    let checked = cluster.wait_file("checked", |text| text.matches("n2").count() >= 4);
+    // One check may have been under way when the job came.
+    assert!(checked.matches("n1").count() <= 1, "a busy node was checked: {checked}");
     let said = cluster.ok("scontrol show config | grep HealthCheck");
     assert!(
         said.contains("HealthCheckInterval     = 1 sec") && said.contains("HealthCheckNodeState    = IDLE"),
@@ -71,7 +72,7 @@ fn nodes_are_started_anew_when_they_have_nothing_left_to_do() {
         |cluster| {
             let reboot =
                 program(cluster, "reboot", &format!("echo reboot >> {}/rebooted", cluster.dir.join("work").display()));
-            format!("reboot_program = \"{reboot}\"\nresume_timeout = 60")
+            format!("reboot_program = \"{reboot}\"\nresume_timeout = 600")
         },
         "n[1-2]",
         PATIENT,
@@ -126,7 +127,7 @@ fn nodes_are_started_anew_when_they_have_nothing_left_to_do() {
 
 #[test]
 fn without_a_program_no_node_is_started_anew() {
-    let cluster = up(|_| String::new(), "n1", 2);
+    let cluster = up(|_| String::new(), "n1", 10);
     let refused = cluster.run("scontrol reboot n1");
     let lines: Vec<&str> = refused.err.lines().collect();
     assert_eq!(
@@ -141,7 +142,7 @@ fn without_a_program_no_node_is_started_anew() {
     unsafe { libc::kill(cluster.agent_pid("n1"), libc::SIGSTOP) };
     let began = std::time::Instant::now();
     cluster.wait_state(&job, "NODE_FAIL");
-    assert!(began.elapsed().as_secs() < 30, "node_timeout is 2 s");
+    assert!(began.elapsed().as_secs() < 50, "node_timeout is 10 s, and not the usual 60");
     cluster.wait_for(&format!("sacct -nP -j {job}.batch -o state"), "CANCELLED");
     assert_eq!(cluster.ok("sinfo -h -o '%T %E'"), "down* Not responding");
     unsafe { libc::kill(cluster.agent_pid("n1"), libc::SIGCONT) };

@@ -48,7 +48,7 @@ fn a_script_with_two_components_runs_on_the_first_and_knows_both() {
 #[test]
 fn components_are_named_held_and_cancelled_as_slurm_does() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
-    script(&cluster, "het.sh", "sleep 60");
+    script(&cluster, "het.sh", "sleep 600");
     assert_eq!(cluster.ok("sbatch -H het.sh"), "Submitted batch job 1");
     assert_eq!(cluster.ok("squeue -h -S i -o '%i|%A|%F|%K|%j|%t'"), "1+0|1|1|N/A|h0|PD\n1+1|2|2|N/A|h1|PD");
     assert_eq!(cluster.ok("squeue -h -j 1+1 -o %i | wc -l"), "2");
@@ -88,8 +88,8 @@ fn components_are_named_held_and_cancelled_as_slurm_does() {
 #[test]
 fn the_whole_waits_until_all_components_fit_and_is_requeued_as_one() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
-    script(&cluster, "het.sh", "sleep 60");
-    let other = cluster.sbatch("-n2 -w n2 --wrap 'sleep 60'");
+    script(&cluster, "het.sh", "sleep 600");
+    let other = cluster.sbatch("-n2 -w n2 --wrap 'sleep 600'");
     cluster.wait_for(&format!("squeue -h -j {other} -o %T"), "RUNNING");
     cluster.ok("sbatch het.sh");
     cluster.wait_for("squeue -h -n h0 -o '%i %T %r'", "2+0 PENDING Resources");
@@ -113,14 +113,19 @@ fn the_whole_waits_until_all_components_fit_and_is_requeued_as_one() {
 fn srun_and_salloc_take_several_components() {
     let cluster = Cluster::up("--nodes 3 --cpus 2");
     assert_eq!(cluster.ok("srun -l -n1 echo a : -n2 echo b | sort"), "0: a\n1: b\n2: b");
-    let failed = cluster.run("srun -n1 true : -n1 sh -c 'exit 3'");
+    // Which nodes they get depends on who still holds some.
+    let alone = |line: &str| {
+        cluster.wait_for("squeue -h", "");
+        cluster.run(line)
+    };
+    let failed = alone("srun -n1 true : -n1 sh -c 'exit 3'");
     assert_eq!(failed.code, 3, "{failed:?}");
     assert!(failed.err.contains("srun: error: n2: task 0: Exited with exit code 3"), "{failed:?}");
     assert_eq!(cluster.run("srun -n1 true :").err, "srun: fatal: No command given to execute.\n");
     assert_eq!(cluster.ok("srun -N1 : -N2 sh -c 'echo $SLURM_NTASKS' | sort -u"), "3");
     let inside = "salloc -n1 : -n2 sh -c 'echo $SLURM_HET_SIZE $SLURM_NTASKS $SLURM_JOB_NODELIST_HET_GROUP_1; \
         squeue -h -S i -o \"%i %t\"; srun --het-group=0,1 -l echo hi | sort; srun -l echo single'";
-    let said = cluster.run(inside);
+    let said = alone(inside);
     let id: u32 = said
         .err
         .split("Granted job allocation ")
@@ -130,7 +135,7 @@ fn srun_and_salloc_take_several_components() {
     assert_eq!(said.out, format!("2 3 n2\n{id}+0 R\n{id}+1 R\n0: hi\n1: hi\n2: hi\n0: single\n"), "{said:?}");
     let parts = cluster.ok("salloc -Q -N2 -n2 srun -l -n1 -N1 echo one : -n1 -N1 echo two | sort");
     assert_eq!(parts, "0: one\n1: two", "a step in parts needs no heterogeneous job");
-    let twice = cluster.run("salloc -Q -N2 srun -w n1 true : -w n1 true");
+    let twice = alone("salloc -Q -N2 srun -w n1 true : -w n1 true");
     assert_eq!(
         twice.err,
         "srun: error: Requested nodelist n1 overlaps with excluded n1.\nsrun: error: Job not submitted.\n"

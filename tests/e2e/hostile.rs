@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::cluster::{Cluster, is_alive, kill_9};
 
-const CONF: &str = "cluster_name = \"hostile\"\n[controller]\nnode_timeout = 5\n[agent]\nkill_wait = 1\n\
+const CONF: &str = "cluster_name = \"hostile\"\n[controller]\nnode_timeout = 20\n[agent]\nkill_wait = 1\n\
     [[nodes]]\nnames = \"n[1-2]\"\ncpus = 8\nmemory_mb = 1000\n\
     [[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n";
 
@@ -49,7 +49,9 @@ fn everything_that_is_killed_at_once_comes_back_and_nothing_is_lost_or_doubled()
             jobs.push(cluster.sbatch(&format!("{words} -o /dev/null --wrap '{script}'")));
         }
         if round % 2 == 0 {
-            cluster.wait_state(&jobs[jobs.len() - 1], "RUNNING");
+            // It may have ended before anybody looks.
+            let line = format!("squeue -h -t all -j {} -o %T", jobs[jobs.len() - 1]);
+            cluster.wait_until(&line, |said| !["", "PENDING"].contains(&said.out.trim()));
         }
         let all = processes(&cluster);
         assert!(all.len() >= 3, "{all:?}");

@@ -33,6 +33,8 @@ fn no_acknowledged_submission_is_lost_when_the_controller_is_killed() {
         let _stop = StopOnDrop(&stop);
         for kill in 0..KILLS {
             std::thread::sleep(Duration::from_millis(40 + u64::from(kill * 37 % 90)));
+            // However slow the machine is, something gets through.
+            cluster.wait_until("true", |_| acknowledged.lock().unwrap().len() as u32 > kill + 1);
             kill_9(cluster.controller_pid());
             cluster.start("");
         }

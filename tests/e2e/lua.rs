@@ -132,18 +132,14 @@ fn all_functions_are_called_in_order_with_their_arguments() {
     let folder = site.told("paths");
     let folder = Path::new(folder.trim()).parent().unwrap();
     // It goes a moment after the job has gone.
-    let goes = (0..200).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        !folder.exists()
-    });
-    assert!(goes, "{} is left", folder.display());
+    site.cluster.wait_until("true", |_| !folder.exists());
 }
 
 const BARE: &str = "#!/bin/bash\n#BB_LUA\nsleep ${1:-0}\n";
 
 #[test]
 fn a_submission_that_makes_no_sense_is_refused_in_slurms_words() {
-    let site = Site::new("validate_timeout = 1");
+    let site = Site::new("validate_timeout = 10");
     let refused = |line: &str, err: &str| {
         let said = site.cluster.run(line);
         assert_eq!((said.err.as_str(), said.code), (err, 1), "{line}");
@@ -184,7 +180,7 @@ fn a_submission_that_makes_no_sense_is_refused_in_slurms_words() {
     refused("sbatch bare.sh", &format!("sbatch: error: burst_buffer/lua: no such set\n{INVALID}"));
     site.control("slurm_bb_job_process.rc", "0");
     site.control("slurm_bb_job_process.loop", "");
-    refused("sbatch bare.sh", &format!("sbatch: error: burst_buffer/lua: timed out after 1 seconds\n{INVALID}"));
+    refused("sbatch bare.sh", &format!("sbatch: error: burst_buffer/lua: timed out after 10 seconds\n{INVALID}"));
     assert_eq!(site.cluster.ok("squeue -h"), "");
     // A pool without capacity is a remark to the script; other keywords are none of ours.
     site.forget("slurm_bb_job_process.loop");
@@ -318,7 +314,7 @@ fn what_fails_at_the_start_or_after_the_end_is_kept_or_torn_down() {
 #[test]
 fn every_function_may_loop_for_ever_and_harms_only_its_own_job() {
     // Long enough for hooks that do not loop, beside nine that do, on a busy machine.
-    let site = Site::new("validate_timeout = 4\nother_timeout = 4\nstage_in_timeout = 4\nstage_out_timeout = 4");
+    let site = Site::new("validate_timeout = 10\nother_timeout = 10\nstage_in_timeout = 10\nstage_out_timeout = 10");
     site.write("bare.sh", &BARE.replace("#BB_LUA", "#BB_LUA pool=p1 capacity=1"));
     let functions = [
         ("setup", "PD"),
@@ -340,7 +336,7 @@ fn every_function_may_loop_for_ever_and_harms_only_its_own_job() {
     let stuck = site.cluster.sbatch("bare.sh");
     assert_eq!((jobs[0].as_str(), stuck.as_str()), ("1", "10"));
     for (job, (function, state)) in jobs.iter().zip(functions) {
-        let text = format!("burst_buffer/lua: JobHeldAdmin: slurm_bb_{function} failed: timed out after 4 seconds");
+        let text = format!("burst_buffer/lua: JobHeldAdmin: slurm_bb_{function} failed: timed out after 10 seconds");
         site.wait_reason(job, &text);
         assert_eq!(site.cluster.ok(&format!("squeue -h -j {job} -o %t")), state);
     }
@@ -408,10 +404,15 @@ fn another_leader_begins_again_where_hooks_died_with_the_first() {
     use crate::failover::{leader, pid_of};
     let site = Site::started("", include_str!("../burst/burst_buffer.lua"), "--controllers 3");
     site.write("job.sh", "#!/bin/bash\n#SBATCH -o /dev/null\n#BB_LUA pool=p1 capacity=1K\necho ran >> ran\n");
-    site.control("slurm_bb_data_in.sleep", "300");
+    let asleep = |function: &str| site.dir.join("bb").join(format!("{function}.asleep"));
+    for function in ["data_in", "data_out"] {
+        let sleeps = format!("0; touch {}; sleep 300", asleep(function).display());
+        site.control(&format!("slurm_bb_{function}.sleep"), &sleeps);
+    }
     let job = site.cluster.sbatch("job.sh");
     let fails_over = |function: &str| {
-        site.cluster.wait_until("true", |_| site.calls(&job).contains(&function.to_owned()));
+        // From then on it needs nothing that is taken away here.
+        site.cluster.wait_until("true", |_| asleep(function).exists());
         let first = leader(&site.cluster);
         site.forget(&format!("slurm_bb_{function}.sleep"));
         kill_9(pid_of(&site.cluster, first));
@@ -419,7 +420,6 @@ fn another_leader_begins_again_where_hooks_died_with_the_first() {
         assert_ne!(leader(&site.cluster), first);
         site.cluster.start("");
     };
-    site.control("slurm_bb_data_out.sleep", "300");
     fails_over("data_in");
     fails_over("data_out");
     site.wait_buffer(&job, "complete");
@@ -491,15 +491,16 @@ fn most_workers(controller: i32, most: &std::cell::Cell<usize>) {
 fn a_pre_run_whose_nodes_are_taken_back_comes_to_its_end_and_runs_for_the_next() {
     let site = Site::new("");
     site.write("full.sh", FULL);
-    site.control("slurm_bb_pre_run.sleep", "3");
+    let gate = site.cluster.dir.join("go");
+    site.control("slurm_bb_pre_run.sleep", &format!("0; until [ -e {} ]; do sleep 0.05; done", gate.display()));
     let job = site.cluster.sbatch("-N1 -w n1 full.sh");
     site.wait_buffer(&job, "pre-run");
     // In the midst of the hook.
     site.cluster.wait_until("true", |_| site.calls(&job).iter().any(|call| call == "pre_run"));
     site.cluster.ok("scontrol update nodename=n1 state=down reason=test");
     site.wait_buffer(&job, "alloc-revoke");
+    fs::write(gate, "").unwrap();
     site.wait_buffer(&job, "staged-in");
-    site.forget("slurm_bb_pre_run.sleep");
     site.cluster.ok("scontrol update nodename=n1 state=resume");
     site.wait_buffer(&job, "complete");
     let calls = site.calls(&job);

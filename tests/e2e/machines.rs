@@ -92,8 +92,7 @@ fn three_controllers_of_three_machines_survive_the_first() {
     let node = join(&token(&head, ""), "--node a1 --cpus 4 --memory 1G");
     let second = join(&token(&head, "--controller"), &format!("--controller {}", listen()));
     let third = join(&token(&head, "--controller"), &format!("--controller {}", listen()));
-    let said = third.0.ok("scontrol ping");
-    assert_eq!(said.matches("is UP").count(), 3, "{said}");
+    third.0.wait_until("scontrol ping", |said| said.out.matches("is UP").count() == 3);
     let late = join(&token(&second.0, ""), "--node a2 --cpus 4 --memory 1G");
     let long = head.sbatch("-D / -o /dev/null --wrap 'sleep 600'");
     second.0.wait_state(&long, "RUNNING");
@@ -111,8 +110,7 @@ fn three_controllers_of_three_machines_survive_the_first() {
     node.0.wait_for("sinfo -h -n a1 -t idle,mixed,allocated -o %N", "a1");
     second.0.ok(&format!("scancel {long}"));
     second.0.ok(&format!("spur controller remove 1 --dir {}", second.0.dir.display()));
-    let said = second.0.ok("scontrol ping");
-    assert_eq!(said.matches("is UP").count(), 2, "{said}");
+    second.0.wait_until("scontrol ping", |said| said.out.matches("is UP").count() == 2);
     assert!(Path::new(&head.dir).exists());
 }
 

@@ -97,11 +97,11 @@ fn steps_of_other_machines_are_as_those_of_ones_own() {
         assert_eq!(lines.next().unwrap().unwrap(), "ready");
         let job = head.ok("squeue -h -n own -o %i");
         for machine in [&head, &first.0] {
-            let refused = machine.run(&as_user(&format!("timeout 10 sattach {job}.0")));
+            let refused = machine.run(&as_user(&format!("timeout 60 sattach {job}.0")));
             assert_ne!(refused.code, 0, "{refused:?}");
             assert!(refused.err.contains("permission denied"), "{refused:?}");
         }
-        let refused = first.0.run(&format!("timeout 10 sattach {job}.0"));
+        let refused = first.0.run(&format!("timeout 60 sattach {job}.0"));
         assert_ne!(refused.code, 0, "root of another node is nobody: {refused:?}");
         step.stdin.take().unwrap().write_all(b"end\n").unwrap();
         assert_eq!(lines.next().unwrap().unwrap(), "end");

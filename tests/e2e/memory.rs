@@ -1,9 +1,10 @@
 //! Memory limits: what happens to those who use more than they asked for.
 use crate::cluster::Cluster;
 
-/// A shell that holds about this many megabytes.
+/// A shell that holds about this many megabytes until it is ended, or has leave to end after a while.
 fn hog(megabytes: u32) -> String {
-    format!("x=$(head -c {}000000 /dev/zero | tr '\\0' x); sleep 3; echo alive", megabytes)
+    let holds = format!("x=$(head -c {megabytes}000000 /dev/zero | tr '\\0' x); sleep 3");
+    format!("{holds}; while [ ! -e leave ]; do sleep 0.1; done; echo alive")
 }
 
 #[test]
@@ -17,6 +18,7 @@ fn a_script_that_uses_more_memory_than_it_asked_for_runs_out_of_it() {
     assert!(shown.contains("ExitCode=0:125"), "{shown}");
     let out = cluster.file("hog.out");
     assert!(out.contains(&format!("StepId={job}.batch")) && !out.contains("alive"), "{out}");
+    cluster.ok("touch leave");
     let job = cluster.sbatch("-W --mem=400 -o fine.out hog.sh");
     assert_eq!(cluster.file("fine.out"), "alive\n", "{job}");
 }

@@ -32,7 +32,7 @@ fn is_same(dir: &Path, copy: &str) -> bool {
 fn what_was_called_off_goes_on_where_it_was() {
     let dir = new_dir();
     fill(&dir);
-    let mut slow = mover(&dir, "--bandwidth 2MiB --workers 1 --journal notes source copy");
+    let mut slow = mover(&dir, "--bandwidth 512KiB --workers 1 --journal notes source copy");
     let child = slow.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     while !["a", "b", "below/c"].iter().any(|name| dir.join("copy").join(name).exists()) {

@@ -57,7 +57,7 @@ fn with_pmix(arguments: &str) -> Option<Cluster> {
 #[test]
 fn tasks_find_each_other_through_pmix() {
     let Some(cluster) = with_pmix("--nodes 2 --cpus 4") else { return };
-    let alone = cluster.ok("timeout 50 srun --mpi=pmix -n2 python3 client.py all | sort");
+    let alone = cluster.ok("timeout 120 srun --mpi=pmix -n2 python3 client.py all | sort");
     assert_eq!(
         alone,
         "0 of 2 in slurm.pmix.1.0 at n1 with 2: on n1, on n1\n1 of 2 in slurm.pmix.1.0 at n1 with 2: on n1, on n1"
@@ -65,7 +65,7 @@ fn tasks_find_each_other_through_pmix() {
     // Collected at the fence, and fetched from the other node one by one.
     for how in ["all", "direct"] {
         let out = cluster
-            .ok(&format!("timeout 50 srun --mpi=pmix -N2 -n3 python3 client.py {how} | sort | cut -d' ' -f 1,2,3,6-"));
+            .ok(&format!("timeout 120 srun --mpi=pmix -N2 -n3 python3 client.py {how} | sort | cut -d' ' -f 1,2,3,6-"));
         let lines: Vec<&str> = out.lines().collect();
         let places = "on n1, on n1, on n2";
         assert_eq!(lines[0], format!("0 of 3 at n1 with 2: {places}"), "{how}");
@@ -86,10 +86,10 @@ fn a_pmix_task_that_gives_up_ends_its_step() {
         cluster.wait_for("squeue -h; squeue -hs", "");
     };
     ended(
-        &cluster.run("timeout 50 srun --mpi=pmix -N2 -n2 python3 client.py abort"),
+        &cluster.run("timeout 120 srun --mpi=pmix -N2 -n2 python3 client.py abort"),
         "task 1 called abort: enough of this",
     );
-    ended(&cluster.run("timeout 50 srun --mpi=pmix -N2 -n2 python3 client.py die"), "ended without PMIx_Finalize");
+    ended(&cluster.run("timeout 120 srun --mpi=pmix -N2 -n2 python3 client.py die"), "ended without PMIx_Finalize");
 }
 
 #[test]

@@ -123,7 +123,7 @@ zpty shell 'zsh -f -i'
 hear() {
     local heard= piece
     integer silent=0
-    while (( silent++ < 400 )) && [[ $heard != *$1* ]]; do
+    while (( silent++ < 1200 )) && [[ $heard != *$1* ]]; do
         if zpty -r -t shell piece; then heard+=$piece; silent=0; else sleep 0.05; fi
     done
     print -r -- "$heard"

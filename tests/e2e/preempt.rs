@@ -14,7 +14,7 @@ fn conf(mode: &str, grace: u32) -> String {
 
 #[test]
 fn a_preempted_job_is_told_and_ends_as_preempted() {
-    let cluster = Cluster::configured(&conf("CANCEL", 4));
+    let cluster = Cluster::configured(&conf("CANCEL", 10));
     // The step hears the call, the script does not; what ignores it is ended when the grace is over.
     let script = "trap 'echo shell >> heard' TERM; srun --overlap sh -c \"trap 'echo step >> heard' TERM; \
                   touch ready; while :; do sleep 0.05; done\" & while :; do sleep 0.05; done";
@@ -45,7 +45,7 @@ fn a_requeued_job_runs_again_when_the_other_is_gone_also_after_a_crash() {
     kill_9(cluster.controller_pid());
     cluster.start("");
     cluster.wait_state(&high, "RUNNING");
-    assert_eq!(cluster.ok(&format!("squeue -h -j {low} -o '%t %r'")), "PD Resources");
+    cluster.wait_for(&format!("squeue -h -j {low} -o '%t %r'"), "PD Resources");
     std::fs::write(cluster.dir.join("work/go"), "").unwrap();
     cluster.wait_file("runs", |text| text.lines().count() == 2);
     let rows = cluster.ok(&format!("sacct -X -D -n -P -j {low} -o State"));

@@ -72,7 +72,7 @@ fn down_ends_everything_and_up_brings_the_state_back() {
 #[test]
 fn a_node_that_was_only_slow_ends_its_old_runs_and_serves_again() {
     let cluster = Cluster::configured(
-        "cluster_name = \"slow\"\n[controller]\nnode_timeout = 2\n[agent]\nheartbeat = 1\n\
+        "cluster_name = \"slow\"\n[controller]\nnode_timeout = 10\n[agent]\nheartbeat = 1\n\
          [[nodes]]\nnames = \"n1\"\ncpus = 2\nmemory_mb = 1000\n",
     );
     let job = cluster.sbatch("--requeue -o /dev/null --wrap='echo $$ >> runs; while [ ! -e go ]; do sleep 0.02; done'");

@@ -41,9 +41,9 @@ fn jobs_in_and_around_a_reservation() {
     cluster.ok(&format!(
         "scontrol create reservation reservationname=mine starttime=now duration=60 users={user} nodes=n1"
     ));
-    let inside = cluster.sbatch("--reservation=mine -w n1 --wrap='echo $SLURM_JOB_RESERVATION; sleep 60'");
+    let inside = cluster.sbatch("--reservation=mine -w n1 --wrap='echo $SLURM_JOB_RESERVATION; sleep 600'");
     let outside = cluster.sbatch("-w n1 -t 10 --wrap=true");
-    let elsewhere = cluster.sbatch("-n2 --wrap='sleep 60'");
+    let elsewhere = cluster.sbatch("-n2 --wrap='sleep 600'");
     cluster.wait_state(&inside, "RUNNING");
     cluster.wait_state(&elsewhere, "RUNNING");
     assert_eq!(cluster.ok(&format!("squeue -h -j {inside},{elsewhere} -o '%v %N' | sort")), "(null) n2\nmine n1");
@@ -85,7 +85,8 @@ fn counters_and_metrics_tell_what_happened() {
     let cluster = Cluster::configured(&conf);
     let job = cluster.sbatch("--wrap=true");
     cluster.wait_state(&job, "COMPLETED");
-    let shown = cluster.ok("sdiag");
+    // An agent counts a moment after its node has registered.
+    let shown = cluster.wait_until("sdiag", |said| said.out.contains("Agent count:          2\n")).out;
     for line in
         ["Jobs submitted: 1", "Jobs started:   1", "Jobs completed: 1", "Jobs canceled:  0", "Agent count:          2"]
     {

@@ -50,7 +50,7 @@ exit 3
 
 #[test]
 fn kills_of_controller_and_agents_while_data_moves_cost_no_byte() {
-    let burst = empty(2, "bandwidth = \"3MiB\"");
+    let burst = empty(2, "bandwidth = \"1MiB\"");
     let cluster = &burst.cluster;
     burst.fill("input/sub", 300, 30_000);
     burst.write("shared.sh", SHARED);

@@ -70,11 +70,12 @@ fn a_command_is_ended_when_its_job_is_cancelled_and_joined_by_an_agent_that_rest
 
 #[test]
 fn a_command_that_takes_too_long_has_failed() {
-    let burst = empty(2, "StageInTimeout = 2");
+    // The controller, which would say it otherwise, waits a quarter longer than the agent.
+    let burst = empty(2, "StageInTimeout = 16");
     let cluster = &burst.cluster;
     let job = submit(&burst, "capacity=1M;stage_in:sleep 300", "true");
     let shown = format!("squeue -h -j {job} -o %T%r");
-    cluster.wait_until(&shown, |said| said.out.contains("stage_in failed: not finished after 2 seconds"));
+    cluster.wait_until(&shown, |said| said.out.contains("stage_in failed: not finished after 16 seconds"));
     cluster.ok(&format!("scancel {job}"));
     burst.nothing_is_left();
 }

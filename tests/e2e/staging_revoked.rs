@@ -15,7 +15,7 @@ fn set_node(burst: &Burst, node: &str, state: &str) {
 
 #[test]
 fn a_node_taken_away_in_pre_run_costs_the_others_nothing() {
-    let burst = empty(3, "bandwidth = \"1MiB\"");
+    let burst = empty(3, "bandwidth = \"256KiB\"");
     burst.fill("input", 40, 50_000);
     let cluster = &burst.cluster;
     let body = "srun -N2 sh -c 'echo $SLURMD_NODENAME $(ls $DW_JOB_PRIVATE/in | wc -l)'";

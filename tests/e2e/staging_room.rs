@@ -206,9 +206,12 @@ fn a_pool_comes_and_goes_with_a_reconfiguration() {
 /// The data of a node that does not come back is neither lost in silence nor waited for without end.
 #[test]
 fn a_node_that_never_returns_keeps_its_data_until_an_operator_gives_it_up() {
-    let burst = burst_with("bandwidth = \"1MiB\"\nstage_out_timeout = 2");
+    let burst = empty(2, "bandwidth = \"256KiB\"\nstage_out_timeout = 8");
+    burst.fill("input", 4, 50_000);
     let cluster = &burst.cluster;
-    let job = burst.submit("away", "-N2", "local", "true");
+    // Little goes in, and what comes out takes longer than it may.
+    let more = "srun -N2 sh -c 'head -c 4000000 /dev/zero > $DW_JOB_PRIVATE/in/more'";
+    let job = burst.submit("away", "-N2 --ntasks-per-node=1", "local", more);
     burst.wait(&job, "staging-out");
     kill_9(cluster.agent_pid("n2"));
     movers(&burst.pools.join("n2")).into_iter().for_each(kill_9);

@@ -105,13 +105,15 @@ fn history_limits_mail_and_metrics_know_of_buffers() {
 #[test]
 fn data_on_its_way_costs_the_log_nothing() {
     let port = free_port();
-    let burst = burst(&format!("metrics_address = \"127.0.0.1:{port}\""), "bandwidth = \"256KiB\"");
+    let burst = burst(&format!("metrics_address = \"127.0.0.1:{port}\""), "bandwidth = \"64KiB\"");
     let cluster = &burst.cluster;
     script(cluster, "job", "8MiB", "true");
     let job = cluster.sbatch("job");
     let shown = format!("squeue -h -j {job} -O BurstBufferProgress:.100");
     // By the second time that it is told of, everything about its submission is settled.
     let first = cluster.wait_until(&shown, |said| said.out.contains("stage-in") && said.out.contains("eta=0:"));
+    // It waits until history knows.
+    cluster.ok(&format!("sacct -X -n -j {job}"));
     let before = counted(port, "spur_journal_entries_total");
     let second = cluster.wait_until(&shown, |said| said.out != first.out);
     assert_eq!(counted(port, "spur_journal_entries_total"), before, "{second:?}");
@@ -168,7 +170,7 @@ fn random_kills_beside_three_controllers_lose_and_leave_nothing() {
 
 #[test]
 fn another_leader_goes_on_with_what_agents_move() {
-    let burst = with_followers("bandwidth = \"512KiB\"");
+    let burst = with_followers("bandwidth = \"192KiB\"");
     let cluster = &burst.cluster;
     script(cluster, "job", "8MiB", "true");
     let job = cluster.sbatch("job");

@@ -27,14 +27,19 @@ fn pids(cluster: &Cluster, names: &[&str]) -> BTreeMap<String, i32> {
     names.iter().map(read).collect()
 }
 
+/// Whoever has a SIGSTOP waiting in the kernel runs no more: one that waits there for a child which was stopped first, or for its turn.
 fn state(pid: i32) -> String {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or("gone").to_string()
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    let has_stop = |name: &str| u64::from_str_radix(field(name), 16).unwrap_or(0) & (1 << (libc::SIGSTOP - 1)) != 0;
+    match field("State:").get(..1) {
+        Some(_) if has_stop("SigPnd:") || has_stop("ShdPnd:") => "T".into(),
+        state => state.unwrap_or("gone").into(),
+    }
 }
 
-/// Stopped; or waiting, deep in the kernel, for a child that was stopped before it could begin.
 fn stands_still(state: &str) -> bool {
-    matches!(state, "T" | "D")
+    state == "T"
 }
 
 fn wait_all(cluster: &Cluster, pids: &BTreeMap<String, i32>, what: &str, holds: impl Fn(&str) -> bool) {
@@ -131,7 +136,7 @@ fn a_node_that_does_not_answer_is_named_and_frozen_when_it_does() {
     // SAFETY: as above.
     unsafe { libc::kill(deaf, libc::SIGCONT) };
     cluster.wait_until(&format!("scontrol show job {job}"), |said| !said.out.contains("SuspendPending"));
-    assert!(pids.values().all(|pid| stands_still(&state(*pid))));
+    wait_all(&cluster, &pids, "stopped", stands_still);
     // The last word counts.
     cluster
         .ok(&format!("scontrol resume {job}; scontrol suspend {job}; scontrol resume {job}; scontrol suspend {job}"));
@@ -228,7 +233,10 @@ fn a_heterogeneous_job_stands_still_on_all_its_nodes_and_its_steps_wait() {
     cluster.ok(&format!("scontrol suspend {job}"));
     wait_all(&cluster, &pids, "stopped", stands_still);
     assert_eq!(cluster.ok("squeue -h -S i -o '%i %t'"), format!("{job}+0 S\n{job}+1 S"));
-    let waiting = cluster.run(&format!("timeout 2 srun --jobid={job} --het-group=0,1 --overlap true"));
+    let waiting = cluster.run(&format!(
+        "timeout 60 srun --jobid={job} --het-group=0,1 --overlap true 2>waits & WAITS=$!
+         until grep -q retrying waits; do kill -0 $WAITS || break; sleep 0.02; done; kill $WAITS; wait; cat waits >&2"
+    ));
     assert!(waiting.err.contains("step creation temporarily disabled, retrying"), "{waiting:?}");
     let refused = cluster.run(&format!("srun --jobid={job} --overlap --immediate=1 true"));
     assert!(refused.err.contains("Requested operation is presently disabled"), "{refused:?}");

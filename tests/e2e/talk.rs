@@ -56,12 +56,12 @@ fn what_srun_says_of_cpus_and_counts_decides_where_its_tasks_go() {
 #[test]
 fn scontrol_shutdown_ends_the_daemons_and_leaves_jobs_alone() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
-    let job =
-        cluster.sbatch("-N2 --wrap 'srun sleep 0.1; touch begun; while [ ! -e go ]; do sleep 0.05; done; echo done'");
-    cluster.wait_until("ls begun", |said| said.code == 0);
-    assert!(
-        cluster.ok("scontrol listpids | awk 'NR == 2 {print $1}' | xargs scontrol pidinfo").contains("Slurm JobId=1 ")
-    );
+    let job = cluster
+        .sbatch("-N2 --wrap 'srun sleep 0.1; echo $$ > begun; while [ ! -e go ]; do sleep 0.05; done; echo done'");
+    // The shell itself: what it runs comes and goes.
+    let shell = cluster.wait_file("begun", |text| text.ends_with('\n'));
+    let listed = format!("scontrol listpids | awk '$1 == {} {{print $1}}'", shell.trim());
+    assert!(cluster.ok(&format!("{listed} | xargs scontrol pidinfo")).contains("Slurm JobId=1 "));
     assert_eq!(cluster.run("scontrol shutdown nonsense").code, 1);
     let daemons = [cluster.controller_pid(), cluster.agent_pid("n1"), cluster.agent_pid("n2")];
     cluster.ok("scontrol shutdown");

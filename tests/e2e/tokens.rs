@@ -18,7 +18,7 @@ fn a_token_stands_for_a_user_on_any_machine_until_it_ends() {
     let fetched = head.ok(&format!("scontrol token username={user} lifespan=600"));
     let fetched = fetched.strip_prefix("SLURM_JWT=").unwrap_or_else(|| panic!("{fetched}"));
     let with = |token: &str, line: &str| {
-        head.run(&format!("SPUR_CONF={} SLURM_JWT={token} timeout 20 {line}", conf.display()))
+        head.run(&format!("SPUR_CONF={} SLURM_JWT={token} timeout 60 {line}", conf.display()))
     };
     let ok = |line: &str| {
         let said = with(fetched, line);
@@ -42,7 +42,7 @@ fn a_token_stands_for_a_user_on_any_machine_until_it_ends() {
         assert!(own.starts_with("SLURM_JWT=ey"), "{own}");
     }
 
-    let refused = head.run(&format!("SPUR_CONF={} timeout 20 sinfo", conf.display()));
+    let refused = head.run(&format!("SPUR_CONF={} timeout 60 sinfo", conf.display()));
     assert_ne!(refused.code, 0, "without a token nobody is heard: {refused:?}");
     // Another signature, another user in the same signature, no token at all.
     let (signed, tag) = fetched.rsplit_once('.').unwrap();
@@ -68,7 +68,7 @@ fn certificates_renew_themselves_before_they_end() {
     let head = Cluster { dir: new_dir() };
     head.ok(&format!("spur init --dir {} --listen 127.0.0.1:{}", head.dir.display(), free_port()));
     head.ok(&format!(
-        "sed -i 's/^certificate_lifetime = .*/certificate_lifetime = 4/' {}/spur.conf",
+        "sed -i 's/^certificate_lifetime = .*/certificate_lifetime = 12/' {}/spur.conf",
         head.dir.display()
     ));
     head.ok("scontrol reconfigure");

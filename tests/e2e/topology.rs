@@ -22,9 +22,9 @@ fn jobs_stay_in_a_rack_and_know_where_they_are() {
     assert_eq!((said.code, said.out.as_str()), (0, ""));
     assert!(said.err.contains("Topology information contains no switch or node named zz"), "{said:?}");
     assert!(cluster.ok("scontrol show node n3").contains("Topology=default:fabric:rack2"));
-    let first = cluster.sbatch("--exclusive -N1 --wrap 'sleep 60'");
+    let first = cluster.sbatch("--exclusive -N1 --wrap 'sleep 600'");
     cluster.wait_state(&first, "RUNNING");
-    let pair = cluster.sbatch("--exclusive -N2 --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 60'");
+    let pair = cluster.sbatch("--exclusive -N2 --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 600'");
     cluster.wait_state(&pair, "RUNNING");
     assert_eq!(cluster.ok(&format!("squeue -h -j {first},{pair} -o %N -S i")), "n1\nn[3-4]");
     cluster.wait_file(&format!("slurm-{pair}.out"), |text| {
@@ -59,7 +59,7 @@ fn a_new_network_holds_for_the_next_job_and_a_wrong_one_changes_nothing() {
     let cluster = Cluster::configured(&format!("{RACKS}{TREE}"));
     let file = cluster.dir.join("spur.conf");
     let text = fs::read_to_string(&file).unwrap();
-    let running = cluster.sbatch("--exclusive -N3 --wrap 'sleep 60'");
+    let running = cluster.sbatch("--exclusive -N3 --wrap 'sleep 600'");
     cluster.wait_state(&running, "RUNNING");
     fs::write(&file, text.replace("children", "").replace("\"rack[1-2]\"", "\"rack[1-3]\"")).unwrap();
     let said = cluster.run("scontrol reconfigure");
@@ -76,7 +76,7 @@ fn a_new_network_holds_for_the_next_job_and_a_wrong_one_changes_nothing() {
     assert_eq!(cluster.ok(&format!("squeue -h -j {running} -o '%T %D'")), "RUNNING 3");
     cluster.ok(&format!("scancel {running}"));
     cluster.wait_for("sinfo -h -t idle -o %D", "4");
-    let owner = cluster.sbatch("--exclusive=topo -N1 --wrap 'sleep 60'");
+    let owner = cluster.sbatch("--exclusive=topo -N1 --wrap 'sleep 600'");
     cluster.wait_state(&owner, "RUNNING");
     let blocked = cluster.ok("sinfo -h -t blocked -o '%n %t' || sinfo -h -N -o '%n %t'");
     let shown = cluster.ok("scontrol show node");
@@ -134,7 +134,7 @@ fn nodes_are_created_come_by_themselves_and_go() {
     assert!(cluster.ok("scontrol show node d3").contains("Topology=default:fabric:rack3"));
     assert!(cluster.ok("scontrol show topology rack3").contains("Nodes=d3"));
     let job =
-        cluster.sbatch("-w d[1,3] -N2 --exclusive -o out --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 60'");
+        cluster.sbatch("-w d[1,3] -N2 --exclusive -o out --wrap 'srun -l printenv SLURM_TOPOLOGY_ADDR; sleep 600'");
     cluster.wait_file("out", |text| {
         let mut lines: Vec<&str> = text.lines().collect();
         lines.sort_unstable();

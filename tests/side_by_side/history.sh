@@ -2,7 +2,7 @@
 sacctmgr -i add account a1,a2 > /dev/null; sacctmgr -i add user root account=a1,a2 > /dev/null; sacctmgr -i add user nobody account=a2 > /dev/null; sacctmgr -i add qos q1 > /dev/null; sacctmgr -i modify account a1,a2 set qos=normal,q1 > /dev/null
 stays: job -J ok -A a1 --comment 'a b' --wrap 'srun -n2 true; srun -n1 -J named sleep 1'; over $J; job -J bad -A a1 --wrap 'srun false; exit 3'; over $J; echo $J
 stays: job -J arr -A a1 -a 0-3%1 --wrap 'exit $((SLURM_ARRAY_TASK_ID==2))'; over $J; echo $J
-stays: job -J cancelled -A a2 --wrap 'srun sleep 100'; until_state RUNNING; sleep 1; scancel $J; over $J; job -J stepgone -A a1 --wrap 'srun sleep 100; srun true'; until_state RUNNING; sleep 1; scancel $J.0; over $J; echo $J
+stays: job -J cancelled -A a2 --wrap 'srun sleep 100'; until_state RUNNING; until_step; sleep 1; scancel $J; over $J; job -J stepgone -A a1 --wrap 'srun sleep 100; srun true'; until_state RUNNING; until_step; sleep 1; scancel $J.0; over $J; echo $J
 stays: job -J suspended -A a1 --wrap 'sleep 3'; until_state RUNNING; scontrol suspend $J; sleep 1; scontrol resume $J; over $J; J=$(sbatch --parsable -o /dev/null -A a1 -J het -n1 --mem=100 : -A a1 -n2 --mem=50 <<< $'#!/bin/bash\nsleep 1'); over $J $((J + 1)); echo $J
 stays: srun --mem=100 -A a1 -J direct -n2 true; srun --mem=100 -A a1 -J sfail false 2> /dev/null; srun --mem=100 -A a1 -J ssig bash -c 'kill -9 $$' 2> /dev/null; salloc -Q --mem=100 -A a1 -J alloc -n2 bash -c 'srun true; exit 4'
 stays: job -J canpend -A a1 -H --wrap true; scancel $J; job -J signalled -A a1 --wrap 'kill -9 $$'; over $J; S=$J; job -J depended -A a1 -d afternotok:$S --wrap true; over $J; job -J features -A a2 -q q1 -n3 -c2 --mem-per-cpu=10 --mem=0 --wrap true; over $J; echo $J

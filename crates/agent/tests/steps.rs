@@ -284,7 +284,7 @@ async fn a_cancelled_step_says_so_to_its_client() {
     world.launch(launch).await;
     let mut client = Client::attach(&world, 1).await;
     while !matches!(client.next().await.unwrap(), FromStep::Output { .. }) {}
-    world.kill(run(1), Duration::from_secs(5), KillNote::Cancelled).await;
+    world.kill(run(1), Duration::from_secs(3600), KillNote::Cancelled).await;
     let heard = client.rest().await;
     assert!(heard.err[&0].starts_with("slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT "), "{:?}", heard.err);
     assert_eq!(heard.exits.len(), 2);

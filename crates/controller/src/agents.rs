@@ -17,8 +17,14 @@ pub struct Agents {
     connected: Mutex<Connected>,
 }
 
+/// One time of leading: streams that were begun in it are of no use in another.
+pub type Lead = u64;
+
 #[derive(Default)]
 struct Connected {
+    /// None while this controller does not lead.
+    lead: Option<Lead>,
+    n_leads: u64,
     streams: HashMap<NodeName, Stream>,
     heard: HashMap<NodeName, Instant>,
     loads: HashMap<NodeName, Load>,
@@ -32,9 +38,21 @@ struct Stream {
 }
 
 impl Agents {
-    /// A new stream replaces an older one of the same node. Returns its number, and what tells its listener to end.
-    pub fn connect(&self, node: &NodeName, orders: Orders) -> (u64, Arc<Notify>) {
+    /// From now on agents may connect, for this lead.
+    pub fn open(&self) -> Lead {
         let mut connected = self.lock();
+        connected.n_leads += 1;
+        connected.lead = Some(connected.n_leads);
+        connected.n_leads
+    }
+
+    /// A new stream replaces an older one of the same node. Returns its number, and what tells its listener to end; none if the
+    /// lead was lost in the meantime, since nobody would give that agent orders or hear its answers.
+    pub fn connect(&self, lead: Lead, node: &NodeName, orders: Orders) -> Option<(u64, Arc<Notify>)> {
+        let mut connected = self.lock();
+        if connected.lead != Some(lead) {
+            return None;
+        }
         connected.n_connections += 1;
         let number = connected.n_connections;
         let close = Arc::new(Notify::new());
@@ -43,7 +61,7 @@ impl Agents {
             older.close.notify_one();
         }
         connected.heard.insert(node.clone(), Instant::now());
-        (number, close)
+        Some((number, close))
     }
 
     /// Ends the node's stream, so that its agent comes again and registers.
@@ -53,9 +71,10 @@ impl Agents {
         }
     }
 
-    /// Ends all streams: their agents come again, to whoever leads.
+    /// Ends all streams, and the lead they were for: their agents come again, to whoever leads.
     pub fn close_all(&self) {
         let mut connected = self.lock();
+        connected.lead = None;
         connected.streams.drain().for_each(|(_, stream)| stream.close.notify_one());
         connected.heard.clear();
     }
@@ -108,4 +127,21 @@ impl Agents {
 fn kind(order: &Order) -> String {
     let text = format!("{order:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_registered_with_a_lead_that_is_over_is_not_kept() {
+        let (agents, node) = (Agents::default(), NodeName::from("n1"));
+        let connect = |lead| agents.connect(lead, &node, mpsc::unbounded_channel().0).is_some();
+        let first = agents.open();
+        assert!(connect(first));
+        agents.close_all();
+        assert!(!connect(first) && agents.connected().is_empty());
+        let second = agents.open();
+        assert!(!connect(first) && connect(second));
+    }
 }

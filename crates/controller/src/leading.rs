@@ -114,6 +114,7 @@ impl Leading {
             door: door.clone(),
             published: ground.published.clone(),
             agents: ground.agents.clone(),
+            lead: ground.agents.open(),
             runner,
             stager,
             plugin,
@@ -186,7 +187,10 @@ pub async fn follow(
             Leadership::Leader { term } => {
                 let begun = match first.take() {
                     Some(leading) => Ok(leading),
-                    None => Leading::begin(&ground).await,
+                    None => tokio::select! {
+                        begun = Leading::begin(&ground) => begun,
+                        () = members::until_lost(&ground.journal, term) => Err(anyhow::anyhow!("the lead was lost")),
+                    },
                 };
                 match begun {
                     Ok(leading) => {

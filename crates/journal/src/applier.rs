@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use openraft::storage::RaftStateMachine;
 use openraft::{BasicNode, EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, SnapshotMeta, StoredMembership};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::batch::{Batch, LogId, RaftEntry, StorageError, StorageIoError, Types};
 use crate::error::ProposeError;
@@ -19,20 +19,29 @@ use crate::snapshots::{Cover, Snapshots};
 pub(crate) type Waiter<R> = oneshot::Sender<Result<R, ProposeError>>;
 
 /// Who in this process waits for which batch.
-pub(crate) struct Waiters<R>(Mutex<HashMap<u64, Vec<Waiter<R>>>>);
+pub(crate) struct Waiters<R> {
+    waiting: Mutex<HashMap<u64, Vec<Waiter<R>>>>,
+    /// Changes when a snapshot is installed: openraft never tells what became of the entries that it covers.
+    overtaken: watch::Sender<()>,
+}
 
 impl<R> Waiters<R> {
     pub fn new() -> Self {
-        Waiters(Mutex::new(HashMap::new()))
+        Waiters { waiting: Mutex::new(HashMap::new()), overtaken: watch::Sender::new(()) }
+    }
+
+    /// Tells when a snapshot is installed after now.
+    pub fn overtaken(&self) -> watch::Receiver<()> {
+        self.overtaken.subscribe()
     }
 
     pub fn add(&self, ticket: u64, waiters: Vec<Waiter<R>>) {
-        self.0.lock().expect("no holder of the waiters panics").insert(ticket, waiters);
+        self.waiting.lock().expect("no holder of the waiters panics").insert(ticket, waiters);
     }
 
     /// The proposers of a batch, in the order of its entries; empty when they were answered before.
     pub fn take(&self, ticket: u64) -> Vec<Waiter<R>> {
-        self.0.lock().expect("no holder of the waiters panics").remove(&ticket).unwrap_or_default()
+        self.waiting.lock().expect("no holder of the waiters panics").remove(&ticket).unwrap_or_default()
     }
 }
 
@@ -164,6 +173,7 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
         machine.batch_applied();
         self.n_entries_in_snapshot = n_entries;
         self.cover = cover;
+        self.waiters.overtaken.send_replace(());
         Ok(())
     }
 

@@ -57,6 +57,7 @@ pub(crate) async fn run<R: Send + 'static>(
         ticket += 1;
         let (entries, replies) = next_batch(&mut queue);
         waiters.add(ticket, replies);
+        let overtaken = waiters.overtaken();
         let outcome = match raft.client_write_ff(Batch { ticket, entries: Arc::new(entries) }).await {
             Ok(outcome) => outcome,
             Err(fatal) => {
@@ -64,7 +65,7 @@ pub(crate) async fn run<R: Send + 'static>(
                 continue;
             }
         };
-        let settle = settle(raft.clone(), waiters.clone(), ticket, outcome);
+        let settle = settle(raft.clone(), waiters.clone(), ticket, outcome, overtaken);
         let mut settle = Box::pin(settle);
         tokio::select! {
             () = &mut settle => continue,
@@ -95,8 +96,14 @@ async fn settle<R>(
     waiters: Arc<Waiters<R>>,
     ticket: u64,
     outcome: oneshot::Receiver<ClientWriteResult<Types>>,
+    mut overtaken: watch::Receiver<()>,
 ) {
-    let error = match outcome.await {
+    let outcome = tokio::select! {
+        biased;
+        outcome = outcome => outcome,
+        Ok(()) = overtaken.changed() => return refuse(&waiters, ticket, &ProposeError::Unknown),
+    };
+    let error = match outcome {
         Ok(Ok(_)) => return,
         Ok(Err(ClientWriteError::ForwardToLeader(forward))) => ProposeError::NotLeader { leader: forward.leader_id },
         Ok(Err(ClientWriteError::ChangeMembershipError(error))) => ProposeError::Stopped(error.to_string()),

@@ -84,7 +84,7 @@ fn run_and_kill(dir: &Path, life: u64, patience: Duration) -> Vec<String> {
         acknowledged
     });
     // Every third victim dies while it is opening.
-    let is_told = life % 3 == 2 || told.recv_timeout(Duration::from_secs(20)).is_ok();
+    let is_told = life % 3 == 2 || told.recv_timeout(Duration::from_secs(60)).is_ok();
     if !is_told {
         let _ = victim.kill();
         let output = victim.wait_with_output().unwrap();

@@ -11,7 +11,9 @@ use std::time::Duration;
 use journal::{Answer, Journal, Leadership, MembersError, Options, ProposeError, Transport};
 use support::{Memory, Seen, TempDir, numbered};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A leader that is held up for a moment, on a busy machine, leads all the same.
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Hands a request to the member in this process, if it is there.
 #[derive(Default)]
@@ -55,7 +57,7 @@ async fn start(room: &Arc<Room>, dir: &TempDir, member: u64) -> Member {
     let options = Options {
         members: BTreeMap::from([1, 2, 3].map(|id| (id, format!("member {id}")))),
         transport: Some(Arc::new(Door { room: Arc::downgrade(room), member })),
-        heartbeat: Duration::from_millis(100),
+        heartbeat: HEARTBEAT,
         segment_bytes: 4000,
         keep_batches: 4,
         ..Options::new(dir.path(), member)
@@ -202,6 +204,39 @@ async fn what_a_cut_off_leader_could_not_commit_is_refused_and_gone() {
     stop_all(&room, members).await;
 }
 
+/// The log goes on without it for so long that only a snapshot brings it up to date: nobody applies or cuts what it had taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn proposers_at_a_leader_that_is_overtaken_by_a_snapshot_are_answered() {
+    let room = Arc::new(Room::default());
+    let dirs: BTreeMap<u64, TempDir> = (1..=3).map(|id| (id, TempDir::new())).collect();
+    let mut members = start_all(&room, &dirs).await;
+    let mut expected = Vec::new();
+    propose(&members, &mut expected, 5).await;
+    let old_leader = leader_of(&members).await;
+
+    room.isolated.lock().unwrap().insert(old_leader);
+    let cut_off = members.remove(&old_leader).unwrap();
+    let journal = cut_off.journal.clone();
+    let hopeless = tokio::spawn(async move { journal.propose(b"hopeless".to_vec()).await });
+    propose(&members, &mut expected, 60).await;
+    until_all_have(&members, &expected).await;
+    for member in members.values() {
+        member.journal.snapshot_now().await.unwrap();
+    }
+    propose(&members, &mut expected, 5).await;
+
+    room.isolated.lock().unwrap().clear();
+    members.insert(old_leader, cut_off);
+    let outcome = tokio::time::timeout(PATIENCE, hopeless).await.expect("nobody hangs").unwrap();
+    assert!(matches!(outcome, Err(ProposeError::NotLeader { .. } | ProposeError::Unknown)), "{outcome:?}");
+    until_all_have(&members, &expected).await;
+    assert!(
+        members[&old_leader].seen.lock().unwrap().restored > 30,
+        "it was too far behind for anything but a snapshot"
+    );
+    tokio::time::timeout(PATIENCE, stop_all(&room, members)).await.expect("nobody hangs");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn members_are_added_and_removed_while_entries_are_written() {
     let room = Arc::new(Room::default());
@@ -210,7 +245,7 @@ async fn members_are_added_and_removed_while_entries_are_written() {
         let options = Options {
             joins: id != 1,
             transport: Some(Arc::new(Door { room: Arc::downgrade(&room), member: id })),
-            heartbeat: Duration::from_millis(100),
+            heartbeat: HEARTBEAT,
             ..Options::new(dirs[&id].path(), id)
         };
         let (machine, seen) = Memory::new();

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::order::{Identity, Order};
 use crate::{Files, Stop, commands, run};
@@ -83,15 +84,15 @@ pub(crate) fn give(command: &mut Command, given: Vec<RawFd>, joins: Option<&Path
     }
 }
 
-/// Somebody who only looks whether a mover is there holds the lock for an instant.
+/// Somebody who only looks whether a mover is there holds the lock for an instant, which is long where no CPU is free.
+const LOOKED_AT: Duration = Duration::from_secs(10);
+
 fn lock(journal: &File) -> std::io::Result<()> {
-    const LOOKS: u32 = 50;
-    let mut n_left = LOOKS;
+    let begun = Instant::now();
     loop {
         match rustix::fs::flock(journal, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) if n_left > 0 => {
-                n_left -= 1;
-                std::thread::sleep(std::time::Duration::from_millis(2));
+            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < LOOKED_AT => {
+                std::thread::sleep(Duration::from_millis(2));
             }
             other => return Ok(other?),
         }

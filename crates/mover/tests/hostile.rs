@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mover::{Ending, Identity, Kind, Order, Stop};
 use support::{Folder, listing, noise, order, order_in, order_out, outcome, run_apart};
@@ -47,14 +47,19 @@ fn what_vanishes_grows_or_shrinks_meanwhile_is_told_and_never_half_there() {
     }
     // So slow that there is time to change things.
     let order = Order {
-        bytes_per_sec: Some(4_000_000),
+        bytes_per_sec: Some(1_000_000),
         n_workers: Some(1),
         ..order(Kind::Directory, &folder.text("source"), &folder.text("target"))
     };
     let is_over = AtomicBool::new(false);
     let status = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(300));
+            // Once something has been copied, everything has been planned.
+            let until = Instant::now() + Duration::from_secs(60);
+            while fs::read_dir(folder.path("target")).map_or(0, |all| all.count()) == 0 {
+                assert!(Instant::now() < until, "nothing is copied");
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let names: Vec<_> = fs::read_dir(folder.path("source")).unwrap().flatten().map(|it| it.path()).collect();
             // Those that are read last are changed first.
             let untouched: Vec<_> =
@@ -204,15 +209,15 @@ fn a_mover_that_is_called_off_takes_nothing_of_another_ones_work_away() {
     }
     std::fs::create_dir_all(folder.path("fence")).unwrap();
     let order = support::order_in(Kind::Directory, &folder.text("source"), &folder.text("fence"), "in");
-    let slow = Order { bytes_per_sec: Some(600_000), n_workers: Some(4), ..order.clone() };
+    let slow = Order { bytes_per_sec: Some(100_000), n_workers: Some(4), ..order.clone() };
     // One whose agent was given up still works; another does it all, and then the first is called off.
     let stop = Stop::default();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| mover::run(&slow, folder.files(), &stop));
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while std::fs::read_dir(folder.path("fence/in")).map_or(0, |all| all.count()) < 2 {
-            assert!(std::time::Instant::now() < until, "the first mover does not begin");
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(Instant::now() < until, "the first mover does not begin");
+            std::thread::sleep(Duration::from_millis(1));
         }
         let other = support::Folder::new();
         let done = mover::run(&order, other.files(), &Stop::default());

@@ -14,7 +14,7 @@ fn start(folder: &Folder, order: &Order) -> std::process::Child {
 }
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < until, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(1));
@@ -72,13 +72,19 @@ fn fifty_kills_later_every_byte_is_there() {
             child.kill().unwrap();
             n_kills += 1;
             child.wait().unwrap();
-        } else {
-            child.wait().unwrap();
+            continue;
+        }
+        child.wait().unwrap();
+        if n_kills >= 50 {
             break;
         }
+        // Instants take long on a busy machine: it had time to finish, and begins anew.
+        assert_eq!(outcome(status(&folder).unwrap()).ending, Ending::Done);
+        assert_eq!(listing(&folder.path("target")), listing(&folder.path("source")), "after {n_kills} kills");
+        fs::remove_dir_all(folder.path("target")).unwrap();
+        fs::remove_file(folder.path("journal")).unwrap();
     }
     assert_eq!(listing(&folder.path("target")), listing(&folder.path("source")), "after {n_kills} kills");
-    assert!(n_kills >= 50, "only {n_kills} kills");
     let ended = status(&folder).unwrap();
     assert_eq!(ended.outcome.unwrap().ending, Ending::Done);
     // One more time: nothing is copied twice.
@@ -91,7 +97,7 @@ fn a_killed_mover_goes_on_in_the_middle_of_a_large_file() {
     let folder = Folder::new();
     folder.write("source/large", &noise(20 << 20, 3));
     let mut order = slow(&folder);
-    order.bytes_per_sec = Some(10 << 20);
+    order.bytes_per_sec = Some(2 << 20);
     let mut child = start(&folder, &order);
     wait_for("half of it", || status(&folder).is_some_and(|status| status.snapshot.bytes_done > 6 << 20));
     child.kill().unwrap();
@@ -118,13 +124,13 @@ fn a_mover_that_is_called_off_leaves_no_part() {
     let folder = Folder::new();
     source(&folder);
     let mut order = slow(&folder);
-    order.bytes_per_sec = Some(4 << 20);
+    order.bytes_per_sec = Some(1 << 20);
     let mut child = start(&folder, &order);
     wait_for("a part", || folder.path("target").exists() && !parts(&folder).is_empty());
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
     let asked = Instant::now();
     child.wait().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(15));
+    assert!(asked.elapsed() < Duration::from_secs(60));
     assert_eq!(parts(&folder), Vec::<String>::new());
     assert_eq!(status(&folder).unwrap().outcome.unwrap().ending, Ending::Cancelled);
     // What was complete stays, and is whole.
@@ -137,7 +143,7 @@ fn a_mover_that_is_called_off_leaves_no_part() {
 fn the_parts_of_a_killed_mover_are_cleaned_away() {
     let folder = Folder::new();
     source(&folder);
-    let order = slow(&folder);
+    let order = Order { bytes_per_sec: Some(1 << 20), ..slow(&folder) };
     let mut child = start(&folder, &order);
     wait_for("a part", || folder.path("target").exists() && !parts(&folder).is_empty());
     child.kill().unwrap();
@@ -209,10 +215,13 @@ fn a_byte_that_is_corrupted_before_verification_is_noticed() {
         })
     };
     // On a busy machine the copy may be done before anybody could touch it.
+    let is_done = |status: &mover::Status| status.outcome.as_ref().is_some_and(|it| it.ending == Ending::Done);
     let corrupt = |n_times: usize| {
         for _ in 0..50 {
             let (status, n_done) = corrupt_once(n_times);
-            if n_done > 0 {
+            // Whoever is to corrupt all that is written, and came too late once, has seen it put right.
+            let is_late = n_times > 1 && n_done as u64 <= status.snapshot.retries && is_done(&status);
+            if n_done > 0 && !is_late {
                 return status;
             }
             let _ = fs::remove_file(folder.path("target"));
@@ -237,7 +246,7 @@ fn a_source_that_changes_under_the_copy_is_not_taken() {
     let folder = Folder::new();
     folder.write("source", &noise(8 << 20, 1));
     let mut order = order(Kind::File, &folder.text("source"), &folder.text("target"));
-    order.bytes_per_sec = Some(24 << 20);
+    order.bytes_per_sec = Some(4 << 20);
     let over = mover::Stop::default();
     let ended = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -99,13 +99,19 @@ fn forty_kills_later_every_byte_is_there_and_none_came_twice() {
         let _ = sending.wait();
         receiving.wait().unwrap();
         let ended = fs::File::open(folder.path("status")).ok().and_then(|file| mover::read_status(&file));
-        if ended.and_then(|status| status.outcome).is_some_and(|outcome| outcome.ending == Ending::Done) {
+        let is_done = ended.and_then(|status| status.outcome).is_some_and(|outcome| outcome.ending == Ending::Done);
+        if is_done && n_kills >= 10 {
             break;
         }
         fs::remove_file(folder.path("status")).unwrap();
+        if is_done {
+            // Instants take long on a busy machine: it had time to finish, and begins anew.
+            same(&folder);
+            fs::remove_dir_all(folder.path("here/in")).unwrap();
+            fs::remove_file(folder.path("journal")).unwrap();
+        }
     }
     same(&folder);
-    assert!(n_kills >= 10, "only {n_kills} kills");
     // What came from the other node is known when the source itself is read, and the other way round.
     let order = Order { bytes_per_sec: None, ..order };
     let again = folder.run(&order);

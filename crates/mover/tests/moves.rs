@@ -348,7 +348,7 @@ fn a_full_buffer_fails_at_once_and_a_full_outside_is_waited_for() {
     let freed = std::thread::scope(|scope| {
         let moving = scope.spawn(|| folder.run(&order));
         let mut waited = false;
-        for _ in 0..200 {
+        for _ in 0..3000 {
             std::thread::sleep(std::time::Duration::from_millis(20));
             let status = fs::File::open(folder.path("status")).ok().and_then(|file| mover::read_status(&file));
             if status.is_some_and(|status| status.snapshot.note.contains("waiting for space")) {

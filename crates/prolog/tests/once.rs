@@ -20,6 +20,8 @@ impl Place {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("prolog-{}-{number}", std::process::id()));
+        // A process of an earlier run may have had the same number.
+        let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).expect("a directory");
         Place(path)
     }
@@ -104,13 +106,13 @@ fn what_it_leaves_behind_is_waited_for_while_it_holds_the_output() {
 fn what_it_leaves_behind_is_ended_when_the_time_is_up() {
     let place = Place::new();
     let pid = place.path("pid");
-    let script = place.script("epilog", &format!("sleep 60 & echo $! > {}", pid.display()));
-    let order = Order { timeout: Some(Duration::from_millis(300)), ..place.order(&[script]) };
+    let script = place.script("epilog", &format!("sleep 1000 & echo $! > {}", pid.display()));
+    let order = Order { timeout: Some(Duration::from_secs(5)), ..place.order(&[script]) };
     assert_eq!(place.run("epilog", &order), Ok(()), "the program itself was in time");
     let pid: i32 = fs::read_to_string(pid).expect("a pid").trim().parse().expect("a number");
     let status = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let is_gone = || status().is_empty() || status().contains(") Z ");
-    assert!((0..500).any(|_| {
+    assert!((0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         is_gone()
     }));

@@ -3,7 +3,7 @@ use model::command::DutyResult;
 use model::config::SuspendCpus;
 use model::partition::{OverSubscribe, PreemptMode};
 use model::preemption::PreemptKind;
-use model::spec::{JobKind, JobSpec, Sharing, Size, TimeLimit};
+use model::spec::{JobKind, JobSpec, Memory, Sharing, Size, TimeLimit};
 use model::{Command, Config, JobId, Outcome, Phase, Reason, Reply};
 use world::{World, partition};
 
@@ -155,4 +155,25 @@ fn a_whole_node_that_is_lent_may_be_had_alone() {
     world.finish(first);
     go(&mut world);
     assert!(world.is_running(third));
+}
+
+#[test]
+fn memory_that_a_suspended_job_keeps_is_no_part_of_a_whole_node() {
+    let mut world = cluster(|config| {
+        config.scheduler.suspend_cpus = SuspendCpus::Release;
+        config.scheduler.tracks_memory = true;
+    });
+    let mut keeps = spec("debug", 4, 60);
+    keeps.size.memory = Memory::PerNodeMb(600);
+    let first = started(&mut world, keeps);
+    world.apply(Command::Suspend { jobs: vec![first.into()] });
+    go(&mut world);
+    let mut alone = spec("debug", 1, 10);
+    (alone.size.sharing, alone.size.tasks_per_node) = (Sharing::WholeNodes, None);
+    for (per_cpu_mb, fits) in [(150, false), (100, true)] {
+        alone.size.memory = Memory::PerCpuMb(per_cpu_mb);
+        let job = world.submit_spec(alone.clone());
+        go(&mut world);
+        assert_eq!(world.is_running(job), fits, "4 CPUs of {per_cpu_mb} MB beside 600 of 1000");
+    }
 }

@@ -117,9 +117,14 @@ impl Papers {
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(self.path("journal"))
     }
 
+    /// For reading what was moved; none is made.
+    pub fn old_journal(&self) -> io::Result<File> {
+        File::open(self.path("journal"))
+    }
+
     /// Is a mover at it? It holds the lock of its journal as long as it lives.
     pub fn has_mover(&self) -> bool {
-        let Ok(journal) = File::open(self.path("journal")) else { return false };
+        let Ok(journal) = self.old_journal() else { return false };
         use rustix::fs::{FlockOperation, flock};
         flock(&journal, FlockOperation::NonBlockingLockShared)
             .is_err_and(|errno| errno == rustix::io::Errno::WOULDBLOCK)

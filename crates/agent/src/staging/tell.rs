@@ -24,7 +24,7 @@ pub fn moved(agent: &Agent, caller: Peer, home: &Home, from: u64) -> Answer {
     let mut told = MovedFiles::default();
     let mut n_seen = 0;
     for (papers, record) in &works {
-        let Ok(journal) = papers.journal() else { continue };
+        let Ok(journal) = papers.old_journal() else { continue };
         let fences = fences(agent, record, home);
         let read = mover::manifest(&journal, |_, place, file| {
             n_seen += 1;

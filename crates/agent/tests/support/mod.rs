@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use wire::proto::controller_server::{Controller, ControllerServer};
 use wire::proto::*;
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Hears an agent out and passes orders on; decides nothing.
 #[derive(Clone)]

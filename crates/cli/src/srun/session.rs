@@ -28,7 +28,7 @@ use crate::watch::Watch;
 /// After the controller has the step as ended, its nodes get this long to say so themselves.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long srun waits for the controller to know that the step is over.
-const RECORD_PATIENCE: Duration = Duration::from_secs(2);
+const RECORD_PATIENCE: Duration = Duration::from_secs(10);
 /// Two interrupts within this end the step.
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 /// What Slurm adds to KillWait when it says how long it will wait.

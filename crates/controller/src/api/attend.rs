@@ -48,7 +48,8 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
             if is_new && !cluster.config().health.check.is_empty() {
                 let _ = orders.send(health::order(&cluster));
             }
-            let (number, close) = api.agents.connect(&node, orders.clone());
+            let connected = api.agents.connect(api.lead, &node, orders.clone());
+            let (number, close) = connected.ok_or_else(|| Status::unavailable("this controller leads no more"))?;
             api.runner.tell(Notice::Connected(node.clone()));
             api.stager.tell(stager::Notice::Connected(node.clone()));
             let listener = Listener {

@@ -43,7 +43,7 @@ use wire::proto::{
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, Lead};
 use crate::door::{Door, Refusal};
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
@@ -66,6 +66,8 @@ pub struct Api {
     pub door: Arc<Door>,
     pub published: Published,
     pub agents: Arc<Agents>,
+    /// That this answers for.
+    pub lead: Lead,
     pub runner: runner::Handle,
     pub stager: stager::Handle,
     pub plugin: Arc<Site>,

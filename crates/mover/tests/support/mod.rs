@@ -74,7 +74,7 @@ impl Drop for Tmpfs {
 pub fn run_apart(folder: &Folder, order: &Order) -> Outcome {
     let executable = Path::new(env!("CARGO_BIN_EXE_mover-test"));
     let mut child = mover::process::start(executable, order, folder.files(), false, None).unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     while child.try_wait().unwrap().is_none() {
         assert!(Instant::now() < until, "it takes too long");
         std::thread::sleep(Duration::from_millis(5));

@@ -231,10 +231,7 @@ impl<'r, 'a> Offer<'r, 'a> {
         if free.cpus == 0 || !is_admitted || (self.size.wants_whole_nodes() && !over.is_empty) {
             return None;
         }
-        let n_tasks = self.fitting(id, spot, free, spot.gres_in_use())?;
-        // A whole node's memory goes with all its CPUs, though others keep some of it.
-        let memory_mb = self.size.part_of(&spot.node.config, n_tasks).memory_mb;
-        (!self.room.tracks_memory || memory_mb <= free.memory_mb).then_some(n_tasks)
+        self.fitting(id, spot, free, spot.gres_in_use())
     }
 
     fn fitting_over(&self, id: SpotId, spot: &Spot) -> Option<u32> {
@@ -269,6 +266,11 @@ impl<'r, 'a> Offer<'r, 'a> {
         };
         let room = fit::Room { cpus: open.min(share), memory_mb };
         let n_tasks = self.size.n_tasks_fitting(room, &spot.node.config, in_use)?;
+        // A whole node's memory goes with all its CPUs; others who stand still, or share them, keep some of it.
+        let wants_more = self.size.wants_whole_nodes() || self.overs.is_some();
+        if wants_more && self.size.part_of(&spot.node.config, n_tasks).memory_mb > memory_mb {
+            return None;
+        }
         let has_gres = self.size.gres.is_empty() || spot.node.config.pick_gres(in_use, &self.size.gres).is_some();
         ((self.suits_all || spot.node.suits(self.size)) && has_gres).then_some(n_tasks)
     }
