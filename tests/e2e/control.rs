@@ -210,6 +210,9 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
         (&shown["sinfo"][0]["nodes"]["total"], &shown["sinfo"][0]["node"]["state"][0]),
         (&2.into(), &"MIXED".into())
     );
+    let load = &shown["sinfo"][0];
+    assert!(load["memory"]["free"]["maximum"]["number"].as_u64() > Some(0), "{load}");
+    assert!(load["cpus"]["load"]["maximum"].is_u64() && load["port"]["minimum"].is_u64(), "{load}");
     let shown = read("scontrol --json=v0.0.41 show nodes");
     assert_eq!(shown["nodes"][0]["state"][0], "MIXED");
     assert_eq!(shown["nodes"][0]["energy"]["current_watts"], number(0));
