@@ -19,7 +19,7 @@ async def walk():
     assert (job.job_id, job.job_state, job.cpus) == (number, "PENDING", "1"), job
     await job.release()
     # What it cancels by is a signal, which steps hear and batch scripts do not: there must be one.
-    while said("squeue", "-h", "-s", "-j", number, "-o", "%i") != number + ".0":
+    while number + ".0" not in said("squeue", "-h", "-s", "-j", number, "-o", "%i").split():
         await asyncio.sleep(0.1)
     job = await Job.get(JobId=number)
     assert job.job_state == "RUNNING", job

@@ -1,4 +1,4 @@
-"""NeMo Run: an experiment of dependent jobs over nodes, one that asks to be requeued, a heterogeneous one, and one that is cancelled."""
+"""NeMo Run (which replaces `/nemo_run` in paths: nothing here may be called so): an experiment of dependent jobs over nodes, one that asks to be requeued, a heterogeneous one, and one that is cancelled."""
 # packages: nemo-run leptonai>=0.25,<0.28 setuptools<81
 import os
 import pathlib
