@@ -25,6 +25,8 @@ fabric = Fabric(accelerator="cpu", devices=2, num_nodes=2, strategy="ddp")
 fabric.launch()
 total = fabric.all_reduce(fabric.to_device(__import__("torch").tensor(fabric.global_rank + 1.0)), reduce_op="sum")
 print("rank", fabric.global_rank, "node", fabric.node_rank, "local", fabric.local_rank, "sum", int(total), flush=True)
+fabric.barrier()
+__import__("torch").distributed.destroy_process_group()  # or its threads may abort the process at its end
 S
 MASTER_ADDR=127.0.0.1 srun -N2 --ntasks-per-node=2 --mem=2G -t 5 python fabric.py > fabric.log 2>&1 || { cat fabric.log; exit 1; }
 for rank in "0 node 0 local 0" "1 node 0 local 1" "2 node 1 local 0" "3 node 1 local 1"; do grep -qx "rank $rank sum 10" fabric.log; done
