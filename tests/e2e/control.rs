@@ -214,6 +214,31 @@ fn documents_have_the_shape_of_the_parser_that_is_asked_for() {
         (&shown["sinfo"][0]["nodes"]["total"], &shown["sinfo"][0]["node"]["state"][0]),
         (&2.into(), &"MIXED".into())
     );
+    let dated = |line: &str| {
+        let told = read(line);
+        assert!(told["last_update"]["number"].as_u64() > Some(1_700_000_000), "{line}: {told}");
+        told
+    };
+    assert_eq!(dated("squeue --json")["jobs"][0]["show_flags"], serde_json::json!(["ALL", "DETAIL", "LOCAL"]));
+    let told = read("squeue --json");
+    assert_eq!(told["last_backfill"]["set"], true);
+    assert_eq!(told["jobs"][0]["stdout_expanded"], told["jobs"][0]["standard_output"]);
+    assert!(read("sdiag --json")["statistics"]["bf_last_depth"].is_u64());
+    for line in
+        ["scontrol show nodes", "scontrol show partition", "scontrol show reservation", "scontrol show licenses"]
+    {
+        dated(&format!("{line} --json"));
+    }
+    assert_eq!(read("sdiag --json")["statistics"]["rpcs_by_message_type"][0]["queued"], 0);
+    assert_eq!(read("sacctmgr show cluster --json")["clusters"][0]["associations"]["root"]["user"], "");
+    let run = &read("sacct -a --json")["jobs"][0];
+    assert_eq!((&run["time"]["planned"], &run["stdout_expanded"]), (&number(0), &run["stdout"]));
+    let step = &run["steps"][0];
+    assert_eq!(step["statistics"]["energy"]["consumed"], number(0));
+    assert_eq!((&step["CPU"]["requested_frequency"]["min"], &step["CPU"]["governor"]), (&number(0), &"".into()));
+    let load = &shown["sinfo"][0];
+    assert!(load["memory"]["free"]["maximum"]["number"].as_u64() > Some(0), "{load}");
+    assert!(load["cpus"]["load"]["maximum"].is_u64() && load["port"]["minimum"].is_u64(), "{load}");
     let shown = read("scontrol --json=v0.0.41 show nodes");
     assert_eq!(shown["nodes"][0]["state"][0], "MIXED");
     assert_eq!(shown["nodes"][0]["energy"]["current_watts"], number(0));

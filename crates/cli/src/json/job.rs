@@ -134,7 +134,10 @@ pub fn write(view: &JobView, json: &mut Json) {
         },
     );
     json.list_field("show_flags", |json| {
-        ["SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"].into_iter().for_each(|flag| json.item(flag));
+        let is_short = json.shape().is_at_least(40);
+        ["SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"]
+            .into_iter()
+            .for_each(|flag| json.item(if is_short { &flag["SHOW_".len()..] } else { flag }));
     });
     json.field("sockets_per_board", 0_u32);
     json.field("sockets_per_node", size.sockets_per_node);
@@ -209,10 +212,18 @@ fn newer(view: &JobView, json: &mut Json) {
     json.number("tasks_per_tres", None);
     json.number("preemptable_time", Some(0));
     json.field("minimum_switches", spec.size.network.n_switches);
+    json.field("required_switches", spec.size.network.n_switches);
     json.field("maximum_switch_wait_time", view.switch_wait().map_or(0, |wait| wait.secs()));
     json.field("scheduled_nodes", &job.expected_nodes);
     json.field("selinux_context", "");
     json.field("oversubscribe", spec.size.sharing == Sharing::Oversubscribe);
+    json.list_field("priority_by_partition", |_| {});
+    if json.shape().is_at_least(43) {
+        let path = |text: String| if spec.is_batch() { text } else { String::new() };
+        json.field("stdin_expanded", &path(view.stdin()));
+        json.field("stdout_expanded", &path(view.stdout()));
+        json.field("stderr_expanded", &path(view.stderr()));
+    }
 }
 
 /// What the job holds, as parsers since v0.0.41 tell it.

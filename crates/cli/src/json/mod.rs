@@ -64,8 +64,12 @@ pub fn settled(asked: Option<Shape>, config: &Config) -> Shape {
 
 /// What `--json` prints for jobs.
 pub fn jobs(shape: Shape, program: &str, cluster: &str, rows: &[JobView]) -> String {
-    document(shape, program, cluster, "jobs", |json| {
-        rows.iter().for_each(|row| json.object(|json| job::write(row, json)))
+    envelope(shape, program, cluster, |json| {
+        json.list_field("jobs", |json| rows.iter().for_each(|row| json.object(|json| job::write(row, json))));
+        if shape.is_newer() {
+            json.number("last_backfill", rows.iter().map(|row| row.last_evaluated().secs() as i64).max());
+            asked_now(json);
+        }
     })
 }
 
@@ -74,14 +78,14 @@ pub fn nodes(shape: Shape, program: &str, nodes: &[&NodeView], config: &Config) 
     let names = Names::default();
     let network = crate::network::of(config, nodes.iter().copied());
     let context = node::Context { config, memberships: Memberships::of(config), network: &network, names: &names };
-    document(shape, program, &config.cluster_name, "nodes", |json| {
+    dated(shape, program, &config.cluster_name, "nodes", |json| {
         nodes.iter().for_each(|view| json.object(|json| node::write(view, &context, json)));
     })
 }
 
 /// What `--json` prints for partitions; `nodes` are all the cluster's.
 pub fn partitions(shape: Shape, config: &Config, partitions: &[&Partition], nodes: &[NodeView]) -> String {
-    document(shape, "scontrol", &config.cluster_name, "partitions", |json| {
+    dated(shape, "scontrol", &config.cluster_name, "partitions", |json| {
         partitions.iter().for_each(|one| {
             json.object(|json| match shape.is_newer() {
                 true => partition::write_newer(one, nodes, config, json),
@@ -94,6 +98,22 @@ pub fn partitions(shape: Shape, config: &Config, partitions: &[&Partition], node
 /// The envelope that all answers share, around one list.
 pub fn document(shape: Shape, program: &str, cluster: &str, name: &str, items: impl FnOnce(&mut Json)) -> String {
     envelope(shape, program, cluster, |json| json.list_field(name, items))
+}
+
+/// The same; newer parsers say when it was so.
+pub fn dated(shape: Shape, program: &str, cluster: &str, name: &str, items: impl FnOnce(&mut Json)) -> String {
+    envelope(shape, program, cluster, |json| {
+        json.list_field(name, items);
+        if shape.is_newer() {
+            asked_now(json);
+        }
+    })
+}
+
+/// Answers are of the moment in which they are asked for.
+fn asked_now(json: &mut Json) {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    json.number("last_update", Some(since.as_secs() as i64));
 }
 
 /// The same around one object.

@@ -100,6 +100,8 @@ pub fn write_newer(partition: &Partition, nodes: &[NodeView], config: &Config, j
     json.field("grace_time", partition.grace_time.secs());
     json.object_field("maximums", |json| {
         json.limit("cpus_per_node", partition.max_cpus_per_node.map(i64::from), true);
+        json.limit("cpus_per_socket", None, true);
+        json.number("partition_memory_per_cpu", partition.max_memory_per_cpu_mb.map(|size| size as i64));
         json.number("partition_memory_per_node", partition.max_memory_per_node_mb.map(|size| size as i64));
         json.limit("nodes", partition.max_nodes.map(i64::from), true);
         json.field("shares", shares(partition));

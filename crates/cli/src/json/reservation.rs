@@ -2,12 +2,12 @@
 use model::request::LicenseView;
 use model::{Reservation, hostlist, license};
 
-use super::{Json, Shape, document};
+use super::{Json, Shape, dated};
 use crate::scontrol::reserved::Reserved;
 
 /// What `--json` prints for reservations.
 pub fn reservations(shape: Shape, cluster: &str, list: &[(&Reservation, Reserved)]) -> String {
-    document(shape, "scontrol", cluster, "reservations", |json| {
+    dated(shape, "scontrol", cluster, "reservations", |json| {
         list.iter().for_each(|(one, reserved)| json.object(|json| write(one, reserved, json)));
     })
 }
@@ -38,7 +38,7 @@ fn write(one: &Reservation, reserved: &Reserved, json: &mut Json) {
 
 /// What `--json` prints for licences.
 pub fn licenses(shape: Shape, cluster: &str, list: &[&LicenseView]) -> String {
-    document(shape, "scontrol", cluster, "licenses", |json| {
+    dated(shape, "scontrol", cluster, "licenses", |json| {
         for one in list {
             json.object(|json| {
                 json.field("LicenseName", &one.name);

@@ -75,7 +75,8 @@ const TURNS: &[(&str, Turn)] = &[
     ("jobs.array.task_id", Turn::Number), ("jobs.het.job_offset", Turn::Number), ("jobs.time.limit", Turn::Limit),
     ("jobs.required.memory_per_cpu", Turn::Number), ("jobs.required.memory_per_node", Turn::Number),
     ("jobs.state.current", Turn::List), ("jobs.steps.state", Turn::List), ("jobs.steps.time.start", Turn::Number),
-    ("jobs.steps.time.end", Turn::Number),
+    ("jobs.steps.time.end", Turn::Number), ("jobs.steps.CPU.requested_frequency.min", Turn::Number),
+    ("jobs.steps.CPU.requested_frequency.max", Turn::Number), ("jobs.steps.statistics.energy.consumed", Turn::Number),
 ];
 
 /// What a parser of this shape makes of the value at the end of this way.

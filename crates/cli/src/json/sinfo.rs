@@ -16,6 +16,7 @@ pub fn groups(shape: Shape, config: &Config, groups: &[Group], nodes: &[NodeView
 }
 
 fn write(group: &Group, nodes: &[NodeView], config: &Config, json: &mut Json) {
+    json.object_field("port", |json| bounds(group, |node| u64::from(node_view::port(node)), json));
     json.object_field("node", |json| {
         json.list_field("state", |json| group.first().into_iter().for_each(|node| states(node, json)));
     });
@@ -40,6 +41,8 @@ fn write(group: &Group, nodes: &[NodeView], config: &Config, json: &mut Json) {
         json.field("idle", total.saturating_sub(used + other));
         json.field("other", other);
         json.field("total", total);
+        let load = |node: &NodeView| node.load.as_ref().map_or(0, |load| u64::from(load.cpu_hundredths));
+        json.object_field("load", |json| bounds(group, load, json));
         bounds(group, |node| u64::from(node.node.config.cpus), json);
     });
     let shape_of = |part: fn((u32, u32, u32)) -> u32| move |node: &NodeView| u64::from(part(node_view::sockets(node)));
@@ -49,6 +52,11 @@ fn write(group: &Group, nodes: &[NodeView], config: &Config, json: &mut Json) {
     json.object_field("disk", |json| bounds(group, |node| node.node.config.tmp_disk_mb, json));
     json.object_field("memory", |json| {
         bounds(group, |node| node.node.config.memory_mb, json);
+        let free = || group.nodes.iter().filter_map(|node| node.load.as_ref()).map(|load| load.free_mb as i64);
+        json.object_field("free", |json| {
+            json.number("minimum", free().min());
+            json.number("maximum", free().max());
+        });
         json.field("allocated", group.nodes.iter().map(|node| node.node.used.memory_mb).sum::<u64>());
     });
     json.object_field("weight", |json| bounds(group, |node| u64::from(node.node.config.weight), json));

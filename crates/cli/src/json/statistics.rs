@@ -41,23 +41,36 @@ pub fn statistics(shape: Shape, cluster: &str, all: &Diagnosis) -> String {
         json.field("bf_cycle_sum", cycles.total_micros);
         json.field("bf_cycle_last", cycles.last_micros);
         json.field("bf_cycle_max", cycles.max_micros);
+        // Every job in the queue is looked at, so depth and length are one.
+        for name in ["bf_last_depth", "bf_last_depth_try"] {
+            json.field(name, cycles.last_queue_length);
+        }
+        for name in ["bf_depth_sum", "bf_depth_try_sum"] {
+            json.field(name, cycles.total_queue_length);
+        }
+        for name in ["bf_depth_mean", "bf_depth_mean_try"] {
+            json.field(name, mean(cycles.total_queue_length));
+        }
         json.field("bf_queue_len", cycles.last_queue_length);
         json.field("bf_queue_len_mean", mean(cycles.total_queue_length));
         json.field("bf_queue_len_sum", cycles.total_queue_length);
         json.number("bf_when_last_cycle", cycles.last_at.map(|at| at.secs() as i64));
         json.field("bf_active", false);
-        calls("rpcs_by_message_type", ["message_type", "type_id"], &all.by_call, json);
-        calls("rpcs_by_user", ["user", "user_id"], &all.by_user, json);
+        // Calls are answered as they come: none waits in a queue, and none is dropped from it.
+        let queue = ["queued", "dropped", "cycle_last", "cycle_max"];
+        calls("rpcs_by_message_type", ["message_type", "type_id"], &queue, &all.by_call, json);
+        calls("rpcs_by_user", ["user", "user_id"], &[], &all.by_user, json);
     })
 }
 
-fn calls(name: &str, [named, numbered]: [&str; 2], list: &[Calls], json: &mut Json) {
+fn calls(name: &str, [named, numbered]: [&str; 2], zeros: &[&str], list: &[Calls], json: &mut Json) {
     json.list_field(name, |json| {
         for one in list {
             json.object(|json| {
                 json.field(named, &one.name);
                 json.field(numbered, one.id);
                 json.field("count", one.count);
+                zeros.iter().for_each(|zero| json.field(zero, 0_u32));
                 json.field("total_time", one.total_micros);
                 json.number("average_time", one.total_micros.checked_div(one.count).map(|micros| micros as i64));
             });

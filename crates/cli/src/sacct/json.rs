@@ -121,6 +121,12 @@ fn write(row: &Row, json: &mut Json) {
         json.field("stdout", &job.stdout);
         json.field("stderr", &job.stderr);
     }
+    if json.shape().is_at_least(41) {
+        json.field("stdin_expanded", &job.stdin);
+        json.field("stdout_expanded", &job.stdout);
+        json.field("stderr_expanded", &job.stderr);
+        ["block", "extra", "failed_node", "script", "used_gres"].into_iter().for_each(|name| json.field(name, ""));
+    }
 }
 
 fn row_user(uid: u32) -> String {
@@ -154,6 +160,10 @@ fn times(row: &Row, json: &mut Json) {
     json.field("eligible", secs(job.eligible));
     json.field("end", secs(row.ended()));
     json.field("start", secs(row.started()));
+    if json.shape().is_newer() {
+        let waited = row.started().zip(job.eligible).map(|(start, since)| start.secs().saturating_sub(since.secs()));
+        json.number("planned", waited.map(|secs| secs as i64));
+    }
     json.field("submission", job.submitted.secs());
     json.field("suspended", row.suspended_secs());
     let used = || row.run.steps.iter().filter_map(|step| step.usage.as_deref());
@@ -206,7 +216,10 @@ fn step(row: &Row, json: &mut Json) {
             json.field("min", 0_u32);
             json.field("max", 0_u32);
         });
-        json.list_field("governor", |_| {});
+        match json.shape().is_newer() {
+            true => json.field("governor", ""),
+            false => json.list_field("governor", |_| {}),
+        }
     });
     json.field("kill_request_user", record.and_then(|step| step.cancelled_by).map(row_user).as_deref());
     json.object_field("step", |json| {

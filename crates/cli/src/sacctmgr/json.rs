@@ -212,7 +212,12 @@ fn cluster(row: &Row, json: &mut Json) {
     json.field("nodes", if is_own { row.cluster.nodes.as_str() } else { "" });
     json.field("select_plugin", "");
     json.object_field("associations", |json| {
-        json.object_field("root", |json| row.association.into_iter().for_each(|root| place(row, root, json)));
+        json.object_field("root", |json| {
+            json.field("account", "root");
+            json.field("cluster", name);
+            json.field("partition", "");
+            json.field("user", "");
+        });
     });
     json.field("rpc_version", 0_u32);
     json.list_field("tres", |json| {
