@@ -454,8 +454,11 @@ pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
     let attempt = next_order(cluster, id);
     let now = cluster.now;
     let buffer = buffer_mut(cluster, id);
-    // Its time begins anew.
-    (buffer.attempt, buffer.since) = (attempt, now);
+    buffer.attempt = attempt;
+    if !buffer.failure.is_empty() {
+        // Its time begins anew.
+        buffer.since = now;
+    }
     buffer.failure.clear();
     buffer.places.iter_mut().for_each(|place| place.failure.clear());
     cluster.job_mut(id).buffer_failure.clear();
@@ -469,6 +472,12 @@ pub(crate) fn stage_out_failed(cluster: &Cluster, id: JobId) -> bool {
     buffer.is_some_and(|buffer| {
         matches!(buffer.phase, BufferPhase::PostRun | BufferPhase::StagingOut) && !buffer.failure.is_empty()
     })
+}
+
+/// Agents bring the data of a run back, or wait until its destination has room again.
+pub(crate) fn is_staging_out(cluster: &Cluster, id: JobId) -> bool {
+    let buffer = cluster.buffers.get(&id);
+    buffer.is_some_and(|buffer| buffer.phase == BufferPhase::StagingOut && !buffer.plugin.is_external())
 }
 
 /// Whoever waits for the buffer looks again, and its duty is what its phase asks for.

@@ -262,6 +262,29 @@ fn a_failed_stage_out_keeps_the_data_until_it_is_retried_or_given_up() {
     assert_eq!(lab.buffer_duty(job), Some(Task::TearDown));
 }
 
+/// Agents wait for a full destination by themselves; whoever has made room has them look at once.
+#[test]
+fn a_release_while_staging_out_orders_it_again() {
+    let mut lab = lab();
+    let job = lab.ended(FULL);
+    let since = lab.cluster.buffer(job).unwrap().since;
+    let before = lab.cluster.duty(&Owner::Buffer(job)).unwrap().clone();
+    lab.at(lab.secs + 100);
+    assert_eq!(
+        lab.each(BOB, Command::Release { jobs: vec![job.into()] }),
+        Err(Reject::NotPermitted),
+        "it is not theirs"
+    );
+    lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
+    let after = lab.cluster.duty(&Owner::Buffer(job)).unwrap().clone();
+    assert!(after.task == Task::StageOut && after.attempt > before.attempt, "{after:?}");
+    assert_eq!(lab.cluster.buffer(job).unwrap().since, since, "the time that it has is not made longer");
+    lab.done_all(job, Task::StageOut);
+    assert_eq!(lab.each(ALICE, Command::Release { jobs: vec![job.into()] }), Err(Reject::AlreadyOver));
+    lab.done_all(job, Task::TearDown);
+    assert_eq!(lab.job(job).state(), JobState::Completed);
+}
+
 #[test]
 fn a_failed_stage_in_holds_the_job_and_release_tries_again() {
     let mut lab = lab();
