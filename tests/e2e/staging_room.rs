@@ -285,6 +285,21 @@ while [ ! -e "$SLURM_SUBMIT_DIR/go" ]; do sleep 0.05; done
     cluster.ok(&format!("chmod -R u+rwx back-{job}; rm -rf back-{job}"));
 }
 
+/// Which they are is told as long as there is a buffer; that there were some, also afterwards.
+#[test]
+fn what_is_not_copied_is_remembered() {
+    let burst = burst_with("");
+    let cluster = &burst.cluster;
+    cluster.ok("mkfifo input/fifo");
+    let job = burst.submit("odd", "", "flash", "mkfifo $DW_JOB_STRIPED/in/other $DW_JOB_STRIPED/in/third");
+    cluster.wait_state(&job, "COMPLETED");
+    burst.nothing_is_left();
+    let told = format!("sacct -X -n -P -j {job} -o SystemComment");
+    let said = cluster.wait_until(&told, |said| said.out.contains("stage-out"));
+    let parts: Vec<&str> = said.out.trim_end().split("; ").collect();
+    assert!(parts[0].ends_with("s, 1 skipped") && parts[1].ends_with("s, 2 skipped"), "{said:?}");
+}
+
 #[test]
 fn a_command_can_wait_until_the_data_is_back() {
     let burst = burst_with("bandwidth = \"4MiB\"");

@@ -333,6 +333,7 @@ fn result_of(status: &mover::Status, started_secs: u64) -> Option<StageResult> {
     let moved = Moved {
         n_files: status.snapshot.files_done,
         n_bytes: status.snapshot.bytes_done,
+        n_skipped: status.snapshot.files_skipped,
         took: took(status, started_secs),
         warnings: outcome.warnings.clone(),
         ..Default::default()

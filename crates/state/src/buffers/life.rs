@@ -288,11 +288,13 @@ pub(crate) fn remove(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// `bb stage-in 120GiB 4031 files 85s; stage-out 3.2GiB 2 files 4s`
+/// `bb stage-in 120GiB 4031 files 85s; stage-out 3.2GiB 2 files 4s, 3 skipped`
 fn summary(buffer: &Buffer) -> Option<String> {
     let part = |word: &str, moved: &Moved| {
         let (bytes, secs) = (size::show_rounded_bytes(moved.n_bytes), moved.took.secs());
-        (moved.n_files > 0).then(|| format!("{word} {bytes} {} files {secs}s", moved.n_files))
+        let skipped = if moved.n_skipped > 0 { format!(", {} skipped", moved.n_skipped) } else { String::new() };
+        (moved.n_files > 0 || moved.n_skipped > 0)
+            .then(|| format!("{word} {bytes} {} files {secs}s{skipped}", moved.n_files))
     };
     let parts = [part("stage-in", &buffer.staged_in), part("stage-out", &buffer.staged_out)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

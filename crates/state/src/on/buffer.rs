@@ -29,8 +29,9 @@ pub(crate) fn staged(cluster: &mut Cluster, duty: &Duty, results: &[PlaceResult]
 
 fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
     life::unindex(cluster, id);
+    let rules = cluster.rules();
     let buffer = life::buffer_mut(cluster, id);
-    results.iter().for_each(|result| take(buffer, result));
+    results.iter().for_each(|result| take(buffer, result, rules));
     let hook = results.iter().find_map(|result| match &result.result {
         StageResult::Failed(failure) => Some(failure.operation.as_str()).filter(|hook| !hook.is_empty()),
         StageResult::Done(_) => None,
@@ -64,7 +65,7 @@ fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
     }
 }
 
-fn take(buffer: &mut Buffer, result: &PlaceResult) {
+fn take(buffer: &mut Buffer, result: &PlaceResult, rules: u32) {
     let is_it = |place: &model::buffer::Place| place.access == result.access && place.node == result.node;
     let Some(at) = buffer.places.iter().position(is_it) else { return };
     let is_removal = buffer.phase == BufferPhase::TearingDown || buffer.places[at].is_unwanted;
@@ -79,7 +80,7 @@ fn take(buffer: &mut Buffer, result: &PlaceResult) {
             let is_after = matches!(buffer.phase, BufferPhase::PostRun | BufferPhase::StagingOut);
             place.is_staged |= !is_after;
             let sum = if is_after { &mut buffer.staged_out } else { &mut buffer.staged_in };
-            add(sum, moved);
+            add(sum, moved, rules);
             if matches!(buffer.phase, BufferPhase::PreRun | BufferPhase::Revoked) {
                 buffer.environment = moved.environment.clone();
             }
@@ -93,7 +94,10 @@ fn take(buffer: &mut Buffer, result: &PlaceResult) {
     }
 }
 
-fn add(sum: &mut Moved, moved: &Moved) {
+fn add(sum: &mut Moved, moved: &Moved, rules: u32) {
+    if rules >= 2 {
+        sum.n_skipped += moved.n_skipped;
+    }
     sum.n_files += moved.n_files;
     sum.n_bytes += moved.n_bytes;
     sum.took = sum.took.max(moved.took);

@@ -176,6 +176,18 @@ fn a_summary_is_left() {
 }
 
 #[test]
+fn what_was_not_copied_is_told_when_the_buffer_is_gone() {
+    let mut lab = lab();
+    let job = lab.running_with("capacity=4 pool=flash;stage_out=directory:b:/data/b");
+    lab.exit(job, ExitStatus::default()).unwrap();
+    let moved = Moved { n_files: 2, n_bytes: 3 << 20, n_skipped: 3, ..Default::default() };
+    lab.answer(job, Task::StageOut, |_| StageResult::Done(moved.clone()));
+    lab.done_all(job, Task::TearDown);
+    let texts: Vec<_> = lab.job(job).remarks.iter().map(|remark| remark.text.clone()).collect();
+    assert!(texts[0].ends_with("stage-out 3MiB 2 files 0s, 3 skipped"), "{texts:?}");
+}
+
+#[test]
 fn cancel_while_pending_leaves_nothing() {
     for hurry in [false, true] {
         let mut lab = lab();
