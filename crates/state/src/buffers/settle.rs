@@ -31,6 +31,15 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
             BufferPhase::StagingIn if was_released => Step::Discard,
             BufferPhase::Allocating | BufferPhase::StagedIn | BufferPhase::Deleting if was_released => Step::Discard,
             _ if has_failed => return,
+            // Whoever was still waited for will not answer any more.
+            BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked | BufferPhase::StagingOut
+                if cluster.rules() >= 2 && why_failed(buffer).is_some() =>
+            {
+                let (why, operation) = (why_failed(buffer).unwrap_or_default(), operation(buffer.phase));
+                return life::fail(cluster, id, operation, &why);
+            }
+            // What it found under that name was being destroyed, or was never made: it has another turn, and makes its own.
+            BufferPhase::Allocating if cluster.rules() >= 2 && lacks_its_own(cluster, job) => Step::Discard,
             BufferPhase::Allocating if persistent_is_ready(cluster, job) => Step::Allocated,
             BufferPhase::StagingIn if all_done => Step::StagedIn,
             // Nothing is launched: it has its turn at once.
@@ -70,6 +79,11 @@ fn persistent_is_ready(cluster: &Cluster, job: &Job) -> bool {
     let names = request.creates.iter().map(|creation| &creation.name).chain(&request.uses);
     let is_ready = |name: &String| cluster.persistent.get(name).is_some_and(|it| it.phase == PersistentPhase::Ready);
     names.into_iter().all(is_ready)
+}
+
+fn lacks_its_own(cluster: &Cluster, job: &Job) -> bool {
+    let Some(request) = &job.spec.buffer else { return false };
+    request.creates.iter().any(|creation| !cluster.persistent.contains_key(&creation.name))
 }
 
 fn persistent_is_gone(cluster: &Cluster, job: &Job) -> bool {

@@ -540,6 +540,38 @@ fn persistent_buffers_are_made_used_and_destroyed_by_jobs() {
     assert_eq!(lab.used("flash"), 0);
 }
 
+/// The old one is no answer to who wants a new one, and nobody waits for ever.
+#[test]
+fn what_is_being_destroyed_is_made_anew_when_it_is_gone() {
+    let without_nodes = |text: &str| {
+        let mut spec = file(text);
+        spec.size.max_nodes = Some(0);
+        spec
+    };
+    let done = || StageResult::Done(Moved::default());
+    let mut lab = lab();
+    let maker = lab.submit(without_nodes("#BB create_persistent name=library capacity=2"));
+    assert!(lab.stage(maker));
+    persistent_answer(&mut lab, "library", done());
+    let destroyer = lab.submit(without_nodes("#BB destroy_persistent name=library"));
+    assert!(lab.stage(destroyer));
+    let again = lab.submit(without_nodes("#BB create_persistent name=library capacity=3"));
+    assert!(lab.stage(again));
+    assert_eq!(lab.word(again), "allocating");
+    persistent_answer(&mut lab, "library", done());
+    assert_eq!((lab.job(destroyer).state(), lab.word(again)), (JobState::Completed, "pending"));
+    assert!(lab.stage(again), "there is room for it, and it has its turn");
+    assert_eq!(lab.used("flash"), 3);
+    // One who counted on another to make it makes it when that has failed.
+    let other = lab.submit(without_nodes("#BB create_persistent name=library capacity=3"));
+    assert!(lab.stage(other));
+    persistent_answer(&mut lab, "library", StageResult::Failed(StageFailure::default()));
+    assert_eq!((lab.job(again).held, lab.word(other)), (Some(HeldBy::BurstBuffer), "pending"));
+    assert!(lab.stage(other));
+    persistent_answer(&mut lab, "library", done());
+    assert_eq!(lab.job(other).state(), JobState::Completed);
+}
+
 #[test]
 fn persistent_buffers_of_others_are_safe() {
     let mut lab = lab();
