@@ -1,7 +1,7 @@
 //! Moves a job's buffer on as far as what it waited for has come.
 use model::buffer::PersistentPhase;
 use model::time::Span;
-use model::{BufferPhase, Job, JobId, Phase, Timestamp, Wake};
+use model::{Buffer, BufferPhase, Job, JobId, Phase, Timestamp, Wake};
 
 use super::life::{self, Step};
 use super::{persistent, runs_nothing};
@@ -137,6 +137,21 @@ fn overdue(cluster: &mut Cluster, id: JobId) {
     let silent: Vec<&str> = open.map(|place| place.node.as_str()).collect();
     let why = format!("timed out waiting for {}", model::hostlist::compress(silent));
     life::fail(cluster, id, operation(buffer.phase), &why);
+}
+
+/// What went wrong, once nobody is waited for any more: the report is to be complete.
+pub(crate) fn why_failed(buffer: &Buffer) -> Option<String> {
+    let wanted = || buffer.places.iter().filter(|place| !place.is_unwanted);
+    if wanted().any(|place| !place.is_done && place.failure.is_empty()) {
+        return None;
+    }
+    let failed: Vec<_> = wanted().filter(|place| !place.failure.is_empty()).collect();
+    let first = failed.first()?;
+    let more = if failed.len() > 1 { format!(" (and {} other nodes)", failed.len() - 1) } else { String::new() };
+    Some(match buffer.places.len() {
+        1 => first.failure.clone(),
+        _ => format!("{}: {}{more}", first.node, first.failure),
+    })
 }
 
 /// As failures name it.

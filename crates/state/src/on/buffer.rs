@@ -8,7 +8,7 @@ use model::{Buffer, BufferPhase, Caller, Duty, JobId, NodeName, Owner, Phase, Pl
 
 use super::Answer;
 use crate::Cluster;
-use crate::buffers::settle::operation;
+use crate::buffers::settle::{operation, why_failed};
 use crate::buffers::{life, persistent};
 
 pub(crate) fn staged(cluster: &mut Cluster, duty: &Duty, results: &[PlaceResult]) -> Answer {
@@ -42,26 +42,17 @@ fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
     }
     life::index(cluster, id);
     let buffer = &cluster.buffers[&id];
-    let wanted = || buffer.places.iter().filter(|place| !place.is_unwanted);
-    let failed: Vec<_> = wanted().filter(|place| !place.failure.is_empty()).collect();
-    let Some(first) = failed.first() else { return life::moved(cluster, id) };
-    let more = if failed.len() > 1 { format!(" (and {} other nodes)", failed.len() - 1) } else { String::new() };
-    let why = match buffer.places.len() {
-        1 => first.failure.clone(),
-        _ => format!("{}: {}{more}", first.node, first.failure),
-    };
-    if buffer.phase == BufferPhase::TearingDown {
+    let failed = buffer.places.iter().find(|place| !place.is_unwanted && !place.failure.is_empty());
+    if let Some(first) = failed.filter(|_| buffer.phase == BufferPhase::TearingDown) {
         let why = match buffer.plugin.is_external() {
             true => first.failure.clone(),
             false => format!("{}: {}", first.node, first.failure),
         };
         return life::teardown_failed(cluster, id, &why);
     }
-    // The others are waited for, so that the report is complete.
-    let is_open = wanted().any(|place| !place.is_done && place.failure.is_empty());
-    match is_open {
-        true => life::moved(cluster, id),
-        false => life::fail(cluster, id, hook.unwrap_or(operation(buffer.phase)), &why),
+    match why_failed(buffer) {
+        Some(why) => life::fail(cluster, id, hook.unwrap_or(operation(buffer.phase)), &why),
+        None => life::moved(cluster, id),
     }
 }
 
