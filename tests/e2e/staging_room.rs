@@ -149,10 +149,15 @@ fn old_strays_go_and_young_ones_and_named_ones_stay() {
         fs::write(path.join("data"), vec![7; 1 << 20]).unwrap();
         path
     };
-    let (old, young) = (stray("n1/jobs/990001.1/private"), stray("n2/jobs/990002.1/private"));
-    let named = stray("flash/persistent/library");
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    // Old when it is seen first: what there is, is told again only when it has changed.
+    let made = stray("made/private");
+    fs::File::open(&made).unwrap().set_modified(long_ago).unwrap();
+    let old = burst.pools.join("n1/jobs/990001.1/private");
+    fs::create_dir_all(burst.pools.join("n1/jobs")).unwrap();
+    fs::rename(burst.pools.join("made"), burst.pools.join("n1/jobs/990001.1")).unwrap();
+    let young = stray("n2/jobs/990002.1/private");
+    let named = stray("flash/persistent/library");
     burst.cluster.wait_until(&format!("ls {}", old.display()), |said| said.code != 0);
     assert!(young.join("data").exists() && named.join("data").exists());
     // As old as the other, it goes as well, at the latest when its agent comes back.
