@@ -192,7 +192,8 @@ fn a_full_disk_loses_nothing_that_was_promised() {
     cluster.ok(&format!("spur down --dir {}", cluster.dir.display()));
 }
 
-struct Mount(String);
+/// Gone with its test.
+pub struct Mount(pub String);
 
 impl Drop for Mount {
     fn drop(&mut self) {

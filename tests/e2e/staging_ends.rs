@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::burst::{Burst, burst_with, dice, movers};
 use crate::cluster::kill_9;
+use crate::network::Mount;
 
 /// Slow enough that every stage can be caught.
 fn burst(bandwidth: &str) -> Burst {
@@ -173,6 +174,25 @@ fn a_full_disk_fails_at_once_and_says_how_much_is_missing() {
     assert!(said.out.starts_with("PENDING ") && said.out.contains("No space left"), "{said:?}");
     assert!(said.out.contains("needs 1.9MiB") && said.out.contains("available"), "{said:?}");
     assert_eq!(umount.code, 0, "{umount:?}");
+}
+
+/// A full destination is looked at every five minutes; whoever has made room there need not wait so long.
+#[test]
+fn a_release_looks_at_once_whether_there_is_room_again() {
+    let burst = burst("64MiB");
+    let cluster = &burst.cluster;
+    let small = "mkdir full && mount -t tmpfs -o size=1m,mode=0777 none full";
+    if cluster.run(small).code != 0 {
+        return eprintln!("SKIPPED: only root can make a small file system");
+    }
+    let _mount = Mount(cluster.dir.join("work/full").display().to_string());
+    let job = burst.submit_to("job", "", "flash", "full/back", "true");
+    let line = format!("squeue -h -j {job} -o '%t %r'");
+    cluster.wait_until(&line, |said| said.out.starts_with("SO ") && said.out.contains("waiting for space"));
+    cluster.ok(&format!("mount -o remount,size=64m full; scontrol release {job}"));
+    cluster.wait_state(&job, "COMPLETED");
+    burst.same("full/back");
+    burst.nothing_is_left();
 }
 
 /// Whatever is in the way of a teardown is told, and the space is charged until it has gone.

@@ -149,10 +149,15 @@ fn old_strays_go_and_young_ones_and_named_ones_stay() {
         fs::write(path.join("data"), vec![7; 1 << 20]).unwrap();
         path
     };
-    let (old, young) = (stray("n1/jobs/990001.1/private"), stray("n2/jobs/990002.1/private"));
-    let named = stray("flash/persistent/library");
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    // Old when it is seen first: what there is, is told again only when it has changed.
+    let made = stray("made/private");
+    fs::File::open(&made).unwrap().set_modified(long_ago).unwrap();
+    let old = burst.pools.join("n1/jobs/990001.1/private");
+    fs::create_dir_all(burst.pools.join("n1/jobs")).unwrap();
+    fs::rename(burst.pools.join("made"), burst.pools.join("n1/jobs/990001.1")).unwrap();
+    let young = stray("n2/jobs/990002.1/private");
+    let named = stray("flash/persistent/library");
     burst.cluster.wait_until(&format!("ls {}", old.display()), |said| said.code != 0);
     assert!(young.join("data").exists() && named.join("data").exists());
     // As old as the other, it goes as well, at the latest when its agent comes back.
@@ -283,6 +288,21 @@ while [ ! -e "$SLURM_SUBMIT_DIR/go" ]; do sleep 0.05; done
     cluster.wait_state(&job, "COMPLETED");
     burst.nothing_is_left();
     cluster.ok(&format!("chmod -R u+rwx back-{job}; rm -rf back-{job}"));
+}
+
+/// Which they are is told as long as there is a buffer; that there were some, also afterwards.
+#[test]
+fn what_is_not_copied_is_remembered() {
+    let burst = burst_with("");
+    let cluster = &burst.cluster;
+    cluster.ok("mkfifo input/fifo");
+    let job = burst.submit("odd", "", "flash", "mkfifo $DW_JOB_STRIPED/in/other $DW_JOB_STRIPED/in/third");
+    cluster.wait_state(&job, "COMPLETED");
+    burst.nothing_is_left();
+    let told = format!("sacct -X -n -P -j {job} -o SystemComment");
+    let said = cluster.wait_until(&told, |said| said.out.contains("stage-out"));
+    let parts: Vec<&str> = said.out.trim_end().split("; ").collect();
+    assert!(parts[0].ends_with("s, 1 skipped") && parts[1].ends_with("s, 2 skipped"), "{said:?}");
 }
 
 #[test]

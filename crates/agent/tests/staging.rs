@@ -343,6 +343,30 @@ async fn a_mover_that_has_only_just_begun_is_ended_at_once() {
     }
 }
 
+/// A machine without a process to spare, or a journal that somebody else still has: as good as a mover that has crashed.
+#[tokio::test]
+async fn a_mover_that_cannot_be_started_is_started_later() {
+    let mut world = World::new().await;
+    let files = source(&world, 3, 1000);
+    let records = world.dir.join("pool/.spur");
+    fs::create_dir_all(&records).unwrap();
+    let path = records.join("job-7.0-private.n1.in.journal");
+    let held = fs::File::create(&path).unwrap();
+    held.lock().unwrap();
+    let mut work = work(&world, 7, 1, Direction::In);
+    work.transfers = vec![transfer(&world, 7, TransferKind::Directory, "source", "")];
+    let number = ask(&mut world, work);
+    let fds = format!("/proc/{}/fd", world.agent_pid());
+    let is_open =
+        || fs::read_dir(&fds).unwrap().flatten().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == path));
+    eventually("a try", is_open).await;
+    eventually("its end", || !is_open()).await;
+    drop(held);
+    assert_eq!(moved(answer(&mut world, number).await).0, 3);
+    same(&files, &data(&world, 7));
+    assert!(matches!(remove(&mut world, 7, 2).await, StageResult::Done(_)));
+}
+
 #[tokio::test]
 async fn kills_of_movers_and_agents_cost_no_byte() {
     let mut world = World::new().await;

@@ -139,6 +139,8 @@ record! {
     pub struct Moved {
         pub n_files: u64,
         pub n_bytes: u64,
+        /// Sockets, FIFOs and devices, which are not copied.
+        pub n_skipped: u64,
         pub took: Span,
         /// What the user should know though nothing failed: skipped sockets, retries.
         pub warnings: Vec<String>,

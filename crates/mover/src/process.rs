@@ -84,18 +84,25 @@ pub(crate) fn give(command: &mut Command, given: Vec<RawFd>, joins: Option<&Path
     }
 }
 
-/// Somebody who only looks whether a mover is there holds the lock for an instant, which is long where no CPU is free.
-const LOOKED_AT: Duration = Duration::from_secs(10);
-
+/// Somebody who only looks whether a mover is there shares the lock for an instant, and on a busy machine may not come to let go of it
+/// for long. Another mover has it for itself.
 fn lock(journal: &File) -> std::io::Result<()> {
-    let begun = Instant::now();
+    use rustix::fs::FlockOperation::{NonBlockingLockExclusive, NonBlockingLockShared};
+    const LOOKS: u32 = 50;
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let until = Instant::now() + PATIENCE;
+    let mut n_left = LOOKS;
     loop {
-        match rustix::fs::flock(journal, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < LOOKED_AT => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            other => return Ok(other?),
+        let taken = rustix::fs::flock(journal, NonBlockingLockExclusive);
+        if taken != Err(rustix::io::Errno::WOULDBLOCK) {
+            return Ok(taken?);
         }
+        let is_anothers = rustix::fs::flock(journal, NonBlockingLockShared).is_err();
+        n_left -= u32::from(is_anothers);
+        if n_left == 0 || Instant::now() > until {
+            return Ok(taken?);
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -249,5 +256,31 @@ pub(crate) fn give_way() {
     unsafe {
         libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_BEST_EFFORT_LOWEST);
         libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{FlockOperation, flock};
+
+    use super::*;
+
+    /// Whoever looks may lose the processor between the look and the end of it.
+    #[test]
+    fn a_journal_that_is_only_looked_at_is_had_in_the_end() {
+        let path = std::env::temp_dir().join(format!("spur-lock-{}", std::process::id()));
+        let open = || File::options().read(true).append(true).create(true).open(&path).unwrap();
+        let looks = open();
+        flock(&looks, FlockOperation::LockShared).unwrap();
+        let held = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(500));
+            drop(looks);
+        });
+        let journal = open();
+        lock(&journal).expect("nobody has it for himself");
+        held.join().unwrap();
+        let another = lock(&open()).expect_err("a mover has it");
+        assert_eq!(another.kind(), std::io::ErrorKind::WouldBlock);
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -35,6 +35,8 @@ pub struct Snapshot {
     pub bytes_total: u64,
     /// Of the done ones, those an earlier mover had done.
     pub files_resumed: u64,
+    /// Neither files nor directories, and so not copied.
+    pub files_skipped: u64,
     pub retries: u64,
     pub n_errors: u64,
     /// The first error, or what is waited for.
@@ -96,6 +98,7 @@ pub struct Counters {
     pub bytes_done: AtomicU64,
     pub bytes_total: AtomicU64,
     pub files_resumed: AtomicU64,
+    pub files_skipped: AtomicU64,
     pub retries: AtomicU64,
     pub errors: Mutex<Errors>,
     /// Directories of the destination that are without something, there or further down, because it has failed.
@@ -115,6 +118,7 @@ impl Counters {
             bytes_done: AtomicU64::new(0),
             bytes_total: AtomicU64::new(0),
             files_resumed: AtomicU64::new(0),
+            files_skipped: AtomicU64::new(0),
             retries: AtomicU64::new(0),
             errors: Mutex::default(),
             lacking: Mutex::default(),
@@ -185,6 +189,7 @@ impl Counters {
             bytes_done,
             bytes_total: self.bytes_total.load(Relaxed),
             files_resumed: self.files_resumed.load(Relaxed),
+            files_skipped: self.files_skipped.load(Relaxed),
             retries: self.retries.load(Relaxed),
             n_errors: errors.n_all,
             note: waiting.or_else(|| errors.kept.first().cloned()).unwrap_or_default(),

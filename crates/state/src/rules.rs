@@ -9,6 +9,11 @@
 //! | 2 | users choose their own default account; coordinators make only accounts of theirs somebody's default |
 //! | 2 | no reservation has nodes that both stay (MAINT, STATIC) and are replaced (REPLACE, REPLACE_DOWN); features of its nodes may be counted (`[a*1&b*2]`) |
 //! | 2 | a running job gives back nodes on which its steps have tasks, and nobody has a node before what such a job left there has ended |
+//! | 2 | `--bb` in its short form says nothing twice |
+//! | 2 | whoever releases a job that stages out has it tried again at once |
+//! | 2 | what staging does not copy (sockets, FIFOs, devices) is counted |
+//! | 2 | whoever waits for a persistent buffer that is being destroyed makes it anew |
+//! | 2 | what has failed to be staged on one node is not kept open for another that is lost |
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
 use model::Reply;
 

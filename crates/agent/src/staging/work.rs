@@ -41,6 +41,8 @@ impl<'a> Here<'a> {
 enum Begun {
     Over(StageResult),
     Moving(Mover),
+    /// The machine had no process to spare; the next try may find one.
+    Unstarted(String),
 }
 
 /// Our child, or that of an agent before us.
@@ -58,6 +60,7 @@ pub async fn perform(
     mut halted: watch::Receiver<bool>,
 ) -> Option<StageResult> {
     let mut pause = Duration::from_secs(1);
+    let mut trouble = "the mover ended several times without a result".to_owned();
     // Each peer has one chance; then the sources are read.
     let mut peers = work.peers.iter();
     for _ in 0..STARTS_MAX as usize + work.peers.len() {
@@ -73,6 +76,12 @@ pub async fn perform(
         let mover = match begun.map_err(|error| error.to_string()).and_then(|begun| begun) {
             Ok(Begun::Moving(mover)) => mover,
             Ok(Begun::Over(result)) => return Some(result),
+            Ok(Begun::Unstarted(why)) => {
+                tracing::warn!(?home, why, "it is tried again");
+                trouble = why;
+                rest(&mut pause, &mut halted).await?;
+                continue;
+            }
             Err(why) => return Some(conclude(agent, home, work, failed(why))),
         };
         let (papers, started_secs) = (mover.papers.clone(), mover.started_secs);
@@ -99,13 +108,19 @@ pub async fn perform(
             continue;
         }
         tracing::warn!(?home, "a mover has ended without a result; another goes on");
-        tokio::select! {
-            _ = tokio::time::sleep(pause) => {}
-            _ = halted.wait_for(|is_halted| *is_halted) => return None,
-        }
-        pause *= 2;
+        rest(&mut pause, &mut halted).await?;
     }
-    Some(conclude(agent, home, work, failed("the mover ended several times without a result")))
+    Some(conclude(agent, home, work, failed(trouble)))
+}
+
+/// None: it was called off meanwhile.
+async fn rest(pause: &mut Duration, halted: &mut watch::Receiver<bool>) -> Option<()> {
+    tokio::select! {
+        _ = tokio::time::sleep(*pause) => {}
+        _ = halted.wait_for(|is_halted| *is_halted) => return None,
+    }
+    *pause *= 2;
+    Some(())
 }
 
 /// Blocks. What is on the disk decides whether there is something to do.
@@ -159,9 +174,10 @@ fn begin(agent: &Agent, home: &Home, work: &StageWork, peer: Option<UnixStream>)
     let files = mover::Files { peer: peer.filter(|_| is_mirrored), ..files };
     let group = group::make(agent.cgroup.as_deref(), home, work.direction);
     let joins = group.as_ref().map(|group| group.path().join("cgroup.procs"));
-    let child = mover::process::start(Path::new(EXECUTABLE), &order, files, false, joins.as_deref())
-        .map_err(|error| format!("cannot start a mover: {error}"))?;
-    Ok(Begun::Moving(Mover { papers, child: Some(child), started_secs }))
+    Ok(match mover::process::start(Path::new(EXECUTABLE), &order, files, false, joins.as_deref()) {
+        Ok(child) => Begun::Moving(Mover { papers, child: Some(child), started_secs }),
+        Err(error) => Begun::Unstarted(format!("cannot start a mover: {error}")),
+    })
 }
 
 /// The agent's workers and bandwidth are shared by the movers there are when one starts.
@@ -333,6 +349,7 @@ fn result_of(status: &mover::Status, started_secs: u64) -> Option<StageResult> {
     let moved = Moved {
         n_files: status.snapshot.files_done,
         n_bytes: status.snapshot.bytes_done,
+        n_skipped: status.snapshot.files_skipped,
         took: took(status, started_secs),
         warnings: outcome.warnings.clone(),
         ..Default::default()

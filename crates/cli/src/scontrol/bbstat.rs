@@ -6,7 +6,7 @@ use model::ask::{Answer, MoveError, MovedFile, Question};
 use model::buffer::Place;
 use model::request::BurstPage;
 use model::staging::{Access, Direction, Home};
-use model::{Buffer, Job, size};
+use model::{Buffer, BufferPhase, Job, JobId, size};
 use wire::{CallError, NodeAgent};
 
 use super::Reply;
@@ -80,12 +80,13 @@ fn one(page: &BurstPage, job: &Job, buffer: &Buffer) -> String {
     let mut out = String::new();
     job_line(job, page, &mut out);
     for place in &buffer.places {
-        let own = page.progress.iter().find(|one| one.node == place.node && is_of(place, &one.progress.home));
+        let own = page.progress.iter().find(|one| one.node == place.node && is_of(job.id, place, &one.progress.home));
         let moving = own.and_then(|one| Total::of(job, std::slice::from_ref(one)));
         let state = match (place.is_done, place.failure.as_str(), moving) {
             (_, failure, _) if !failure.is_empty() => failure.to_owned(),
             (true, _, _) => "done".into(),
             (false, _, Some(total)) => total.show(),
+            (false, _, None) if is_filled(place, buffer.phase) => "staged".into(),
             (false, _, None) => "open".into(),
         };
         let mut line = format!("  {} {} {} {state}", place.node, access(place.access), place.root);
@@ -102,8 +103,17 @@ fn one(page: &BurstPage, job: &Job, buffer: &Buffer) -> String {
     out
 }
 
-fn is_of(place: &Place, home: &Option<Home>) -> bool {
-    matches!(home, Some(Home::Job { access, .. }) if *access == place.access)
+fn is_of(id: JobId, place: &Place, home: &Option<Home>) -> bool {
+    matches!(home, Some(Home::Job { job, access, .. }) if *job == id && *access == place.access)
+}
+
+/// Its data is there, and is not on its way anywhere.
+fn is_filled(place: &Place, phase: BufferPhase) -> bool {
+    use BufferPhase::*;
+    match phase {
+        Allocating | StagingIn | StagedIn | Deleting | PreRun | Revoked | InUse | PostRun => place.is_staged,
+        StagingOut | TearingDown => false,
+    }
 }
 
 fn access(access: Access) -> &'static str {
@@ -197,7 +207,6 @@ fn home(buffer: &Buffer, place: &Place) -> Home {
 
 #[cfg(test)]
 mod tests {
-    use model::JobId;
     use model::staging::{NodeProgress, Progress};
 
     use super::*;
@@ -226,5 +235,36 @@ mod tests {
         let plain: Vec<String> =
             shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(plain, lines);
+    }
+
+    #[test]
+    fn a_directory_is_told_of_by_what_moves_there_and_not_beside_it() {
+        let progress = |id: u32, n_files, average| NodeProgress {
+            node: "n1".into(),
+            progress: Progress {
+                home: Some(Home::Job { job: JobId(id), epoch: 1, access: Access::Private }),
+                attempt: 1,
+                n_files,
+                n_files_total: 8,
+                average_bytes_per_second: average,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let job = |phase| Job { id: JobId(7), buffer: Some(phase), ..Default::default() };
+        let place = |is_staged| Place { access: Access::Private, node: "n1".into(), is_staged, ..Default::default() };
+        let buffer = |phase, is_staged| Buffer {
+            job: JobId(7),
+            attempt: 1,
+            phase,
+            places: vec![place(is_staged)],
+            ..Default::default()
+        };
+        let page = BurstPage { progress: vec![progress(6, 1, 9 << 20), progress(7, 3, 2 << 20)], ..Default::default() };
+        let shown = one(&page, &job(BufferPhase::StagingIn), &buffer(BufferPhase::StagingIn, false));
+        assert!(shown.contains("3/8 files") && shown.contains("average=2MiB/s"), "{shown}");
+        let page = BurstPage { progress: vec![progress(6, 1, 9 << 20)], ..Default::default() };
+        let shown = one(&page, &job(BufferPhase::InUse), &buffer(BufferPhase::InUse, true));
+        assert!(shown.ends_with(" staged\n"), "{shown}");
     }
 }

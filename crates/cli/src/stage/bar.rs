@@ -32,6 +32,12 @@ impl Bar {
         (done.min(all) * 100).checked_div(all).unwrap_or_default()
     }
 
+    /// Each is worth a line where lines are not drawn over themselves.
+    fn step(&self) -> u64 {
+        let in_trouble = if self.note.is_empty() { 0 } else { 100 };
+        1 + self.percent() / 10 + in_trouble
+    }
+
     fn seconds_left(&self) -> Option<u64> {
         let (files, bytes) = ((self.files, self.files_total), (self.bytes, self.bytes_total));
         seconds_left(files, bytes, self.bytes_per_second).filter(|_| self.bytes < self.bytes_total)
@@ -41,7 +47,7 @@ impl Bar {
         self.line_of(CELLS, &[])
     }
 
-    /// With as many cells as there is room for, then with as many figures; what stands behind them is cut.
+    /// With as many cells as there is room for, then with as many figures; trouble is worth more than any of them.
     fn line_within(&self, columns: usize) -> String {
         let fits = |line: &String| line.chars().count() <= columns;
         let [narrow, narrowest] = FEWER_CELLS;
@@ -49,27 +55,44 @@ impl Bar {
         {
             return whole;
         }
-        let plain = Bar { note: String::new(), ..self.clone() };
-        let is_enough = |n_left_out: &usize| fits(&plain.line_of(narrowest, &LEFT_OUT_FIRST[..*n_left_out]));
+        let note = self.shown_note();
+        if !note.is_empty() {
+            let head = self.head(narrowest);
+            let n_room = columns.saturating_sub(head.chars().count() + 1);
+            return format!("{head} {}", without_its_middle(&note, n_room));
+        }
+        let is_enough = |n_left_out: &usize| fits(&self.line_of(narrowest, &LEFT_OUT_FIRST[..*n_left_out]));
         let n_left_out = (0..LEFT_OUT_FIRST.len()).find(is_enough).unwrap_or(LEFT_OUT_FIRST.len());
         self.line_of(narrowest, &LEFT_OUT_FIRST[..n_left_out])
     }
 
-    fn line_of(&self, n_cells: usize, left_out: &[Figure]) -> String {
+    fn shown_note(&self) -> String {
+        self.note.chars().filter(|each| !each.is_control()).take(120).collect()
+    }
+
+    /// Whose it is, and how much of it is done.
+    fn head(&self, n_cells: usize) -> String {
         let label = &self.label;
         if self.files_total == 0 {
-            return format!("{label} [{}] counting", " ".repeat(n_cells));
+            return format!("{label} [{}]", " ".repeat(n_cells));
         }
         let (done, all) = self.share();
         let n_full = (done.min(all) as u128 * n_cells as u128 / u128::from(all.max(1))) as usize;
         let cells = format!("{}{}", "#".repeat(n_full), ".".repeat(n_cells - n_full));
-        let mut text = format!("{label} [{cells}] {:>3}%", self.percent());
+        format!("{label} [{cells}] {:>3}%", self.percent())
+    }
+
+    fn line_of(&self, n_cells: usize, left_out: &[Figure]) -> String {
+        let (mut text, note) = (self.head(n_cells), self.shown_note());
+        if self.files_total == 0 {
+            let what = if note.is_empty() { "counting" } else { &note };
+            return format!("{text} {what}");
+        }
         let figures = [Figure::Files, Figure::Bytes, Figure::Rate, Figure::TimeLeft];
         for figure in figures.into_iter().filter(|figure| !left_out.contains(figure)) {
             text.extend(self.figure(figure).map(|figure| format!("  {figure}")));
         }
-        if !self.note.is_empty() {
-            let note: String = self.note.chars().filter(|each| !each.is_control()).take(120).collect();
+        if !note.is_empty() {
             text.push_str(&format!("  {note}"));
         }
         text
@@ -88,6 +111,18 @@ impl Bar {
             }
         }
     }
+}
+
+/// Begins with what was tried, and ends with why it did not work: a long path between them may go.
+fn without_its_middle(text: &str, n_room: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= n_room {
+        return text.to_owned();
+    }
+    let n_kept = n_room.saturating_sub(1);
+    let n_first = n_kept / 4;
+    let last = &letters[letters.len() - (n_kept - n_first)..];
+    letters[..n_first].iter().chain(&['…']).chain(last).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,7 +204,7 @@ impl Screen {
             text.push_str(&format!("{}{heading}\n", self.indent));
         }
         for bar in bars {
-            if self.is_news(&bar.label, 1 + bar.percent() / 10) {
+            if self.is_news(&bar.label, bar.step()) {
                 text.push_str(&format!("{}{}\n", self.indent, bar.line()));
             }
         }
@@ -212,6 +247,9 @@ mod tests {
         let line = "n1 in  [######..................]  25%  30/80 files  3MiB/12MiB  1MiB/s  eta 0:00:09";
         assert_eq!(moving().line(), line);
         assert_eq!(Bar { label: "n2".into(), ..Bar::default() }.line(), "n2 [                        ] counting");
+        let refused = Bar { label: "n2".into(), note: "buffer has 32MiB".into(), ..Bar::default() };
+        assert_eq!(refused.line(), "n2 [                        ] buffer has 32MiB", "it counts no more");
+        assert_ne!(refused.step(), Bar::default().step());
         let empty_files = Bar { files: 1, files_total: 2, note: "no\nspace".into(), ..Bar::default() };
         assert_eq!(empty_files.line(), " [############............]  50%  1/2 files  0B/0B  nospace");
     }
@@ -236,8 +274,12 @@ mod tests {
             assert_eq!(fitted("", "", &[moving()], Window { columns, rows: 5 }), [line], "{columns}");
         }
         let in_trouble = Bar { note: "cannot write".into(), ..moving() };
-        let line = "n1 in  [#...]  25%  3MiB/12MiB  eta 0:00:09  c";
+        let line = "n1 in  [#...]  25% cannot write";
         assert_eq!(fitted("", "", &[in_trouble], Window { columns: 46, rows: 5 }), [line]);
+        let full = "cannot write /proj/results/2026/november/run-17/out.h5: No space left on device; waiting for space";
+        let full = Bar { note: full.into(), ..moving() };
+        let line = "n1 in  [#...]  25% cannot write /p…5: No space left on device; waiting for space";
+        assert_eq!(fitted("", "", &[full], Window { columns: 80, rows: 5 }), [line]);
         assert!(fitted("", "", &bars, Window { columns: 80, rows: 1 }).len() == 1);
     }
 }

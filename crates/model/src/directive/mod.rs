@@ -106,6 +106,14 @@ pub fn request(
     Ok(Some(BufferRequest { text, plugin: config.plugin, ..request }))
 }
 
+/// What `--bb` in one of its short forms says twice, and so leaves to be guessed.
+pub fn said_twice(config: &BurstBufferConfig, option: &str) -> Option<Problem> {
+    match config.plugin {
+        Plugin::Native | Plugin::DataWarp => short::said_twice(option),
+        Plugin::Lua => None,
+    }
+}
+
 /// The directives of all sources, in full and without continuations.
 fn lines(config: &BurstBufferConfig, sources: Sources) -> Result<Vec<String>, Problem> {
     let keywords = keywords(config);

@@ -15,8 +15,7 @@ pub(super) fn lines(config: &BurstBufferConfig, text: &str) -> Result<Vec<String
         let lines = collect::from_text(text, &super::keywords(config))?;
         return if lines.is_empty() { Err(whole(text, "no burst buffer directive")) } else { Ok(lines) };
     }
-    let has_items = text.contains(';') || ["stage_in", "stage_out"].iter().any(|word| text.starts_with(word));
-    let parts: Vec<&str> = if has_items { text.split(';').map(str::trim).collect() } else { words(text) };
+    let parts: Vec<&str> = if has_items(text) { text.split(';').map(str::trim).collect() } else { words(text) };
     let mut buffer = Buffer::default();
     let mut transfers = Vec::new();
     for part in parts {
@@ -33,6 +32,33 @@ pub(super) fn lines(config: &BurstBufferConfig, text: &str) -> Result<Vec<String
     }
     lines.extend(transfers);
     Ok(lines)
+}
+
+fn has_items(text: &str) -> bool {
+    text.contains(';') || ["stage_in", "stage_out"].iter().any(|word| text.starts_with(word))
+}
+
+/// The first word that says again what one before it has said. Only capacity may stand in several items: it adds up.
+pub(super) fn said_twice(text: &str) -> Option<Problem> {
+    let text = text.trim();
+    if text.starts_with('#') {
+        return None;
+    }
+    let items: Vec<&str> = if has_items(text) { text.split(';').map(str::trim).collect() } else { vec![text] };
+    let is_transfer = |part: &str| part.starts_with("stage_in") || part.starts_with("stage_out");
+    let mut said: Vec<String> = Vec::new();
+    for item in items.into_iter().filter(|item| !is_transfer(item)) {
+        for word in words(item).into_iter().filter(|word| !is_transfer(word)) {
+            let key = word.split('=').next().unwrap_or_default().to_ascii_lowercase();
+            let key = if key == "access_mode" { "access".into() } else { key };
+            if said.contains(&key) {
+                return Some(marked(text, word, &format!("{key}= is said twice")));
+            }
+            said.push(key);
+        }
+        said.retain(|key| key != "capacity");
+    }
+    None
 }
 
 /// Between blanks or commas; `access=striped,private` is one word.

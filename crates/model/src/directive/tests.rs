@@ -115,6 +115,33 @@ fn the_offending_word_is_marked() {
 }
 
 #[test]
+fn a_word_of_the_short_form_is_said_once() {
+    let twice = |text: &str| said_twice(&config(), text).map(|problem| problem.to_string());
+    let marked = "capacity= is said twice\n  capacity=1M capacity=2M\n              ^^^^^^^^^^^";
+    assert_eq!(twice("capacity=1M capacity=2M").as_deref(), Some(marked));
+    for wrong in [
+        "capacity=1G,pool=flash,capacity=1G",
+        "capacity=1G pool=flash POOL=nvme",
+        "access=striped capacity=1G access_mode=private",
+        "capacity=1 capacity=2;stage_in:true",
+        "capacity=1 pool=flash;pool=nvme",
+    ] {
+        assert!(twice(wrong).is_some(), "{wrong}");
+    }
+    for right in [
+        "capacity=1G access=striped,private pool=nvme type=scratch",
+        "capacity=1;capacity=2;stage_in:cp a=1 a=2",
+        "stage_in=file:/a:b;stage_in=file:/c:d;capacity=1G",
+        "capacity=1G stage_in=file:/a:b stage_in=file:/c:d",
+        "#DW jobdw capacity=1G\n#DW jobdw capacity=1G pool=nvme",
+    ] {
+        assert_eq!(twice(right), None, "{right}");
+    }
+    assert!(said_twice(&of_plugin(Plugin::DataWarp), "swap=1 swap=2").is_some());
+    assert!(said_twice(&of_plugin(Plugin::Lua), "#BB_LUA pool=a pool=b").is_none());
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     for bad in [
         "#DW",

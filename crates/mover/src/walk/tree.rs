@@ -271,6 +271,7 @@ impl Walker<'_, '_, '_> {
                 Ok(false)
             }
             _ => {
+                ground.counters.files_skipped.fetch_add(1, Relaxed);
                 ground.counters.warn(format!("{} is neither a file nor a directory: not copied", path()));
                 Ok(false)
             }

@@ -26,7 +26,9 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
     };
     let sources = Sources { script: &script, option: &spec.burst_buffer, file: &spec.burst_buffer_file };
     let prefix = format!("burst_buffer/{}: ", config.plugin.word());
-    let request = directive::request(config, sources, &|name| cluster.nodes.contains_key(name)).map_err(|problem| {
+    let read = directive::request(config, sources, &|name| cluster.nodes.contains_key(name));
+    let twice = directive::said_twice(config, &spec.burst_buffer).filter(|_| cluster.rules() >= 2);
+    let request = read.and_then(|request| twice.map_or(Ok(request), Err)).map_err(|problem| {
         let details = format!("{prefix}{problem}");
         match problem.kind {
             ProblemKind::Invalid => Reject::BadBuffer(details),

@@ -288,11 +288,13 @@ pub(crate) fn remove(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// `bb stage-in 120GiB 4031 files 85s; stage-out 3.2GiB 2 files 4s`
+/// `bb stage-in 120GiB 4031 files 85s; stage-out 3.2GiB 2 files 4s, 3 skipped`
 fn summary(buffer: &Buffer) -> Option<String> {
     let part = |word: &str, moved: &Moved| {
         let (bytes, secs) = (size::show_rounded_bytes(moved.n_bytes), moved.took.secs());
-        (moved.n_files > 0).then(|| format!("{word} {bytes} {} files {secs}s", moved.n_files))
+        let skipped = if moved.n_skipped > 0 { format!(", {} skipped", moved.n_skipped) } else { String::new() };
+        (moved.n_files > 0 || moved.n_skipped > 0)
+            .then(|| format!("{word} {bytes} {} files {secs}s{skipped}", moved.n_files))
     };
     let parts = [part("stage-in", &buffer.staged_in), part("stage-out", &buffer.staged_out)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -454,8 +456,11 @@ pub(crate) fn retry(cluster: &mut Cluster, id: JobId) {
     let attempt = next_order(cluster, id);
     let now = cluster.now;
     let buffer = buffer_mut(cluster, id);
-    // Its time begins anew.
-    (buffer.attempt, buffer.since) = (attempt, now);
+    buffer.attempt = attempt;
+    if !buffer.failure.is_empty() {
+        // Its time begins anew.
+        buffer.since = now;
+    }
     buffer.failure.clear();
     buffer.places.iter_mut().for_each(|place| place.failure.clear());
     cluster.job_mut(id).buffer_failure.clear();
@@ -469,6 +474,12 @@ pub(crate) fn stage_out_failed(cluster: &Cluster, id: JobId) -> bool {
     buffer.is_some_and(|buffer| {
         matches!(buffer.phase, BufferPhase::PostRun | BufferPhase::StagingOut) && !buffer.failure.is_empty()
     })
+}
+
+/// Agents bring the data of a run back, or wait until its destination has room again.
+pub(crate) fn is_staging_out(cluster: &Cluster, id: JobId) -> bool {
+    let buffer = cluster.buffers.get(&id);
+    buffer.is_some_and(|buffer| buffer.phase == BufferPhase::StagingOut && !buffer.plugin.is_external())
 }
 
 /// Whoever waits for the buffer looks again, and its duty is what its phase asks for.

@@ -1,7 +1,7 @@
 //! Moves a job's buffer on as far as what it waited for has come.
 use model::buffer::PersistentPhase;
 use model::time::Span;
-use model::{BufferPhase, Job, JobId, Phase, Timestamp, Wake};
+use model::{Buffer, BufferPhase, Job, JobId, Phase, Timestamp, Wake};
 
 use super::life::{self, Step};
 use super::{persistent, runs_nothing};
@@ -31,6 +31,15 @@ pub(crate) fn settle(cluster: &mut Cluster, id: JobId) {
             BufferPhase::StagingIn if was_released => Step::Discard,
             BufferPhase::Allocating | BufferPhase::StagedIn | BufferPhase::Deleting if was_released => Step::Discard,
             _ if has_failed => return,
+            // Whoever was still waited for will not answer any more.
+            BufferPhase::StagingIn | BufferPhase::PreRun | BufferPhase::Revoked | BufferPhase::StagingOut
+                if cluster.rules() >= 2 && why_failed(buffer).is_some() =>
+            {
+                let (why, operation) = (why_failed(buffer).unwrap_or_default(), operation(buffer.phase));
+                return life::fail(cluster, id, operation, &why);
+            }
+            // What it found under that name was being destroyed, or was never made: it has another turn, and makes its own.
+            BufferPhase::Allocating if cluster.rules() >= 2 && lacks_its_own(cluster, job) => Step::Discard,
             BufferPhase::Allocating if persistent_is_ready(cluster, job) => Step::Allocated,
             BufferPhase::StagingIn if all_done => Step::StagedIn,
             // Nothing is launched: it has its turn at once.
@@ -70,6 +79,11 @@ fn persistent_is_ready(cluster: &Cluster, job: &Job) -> bool {
     let names = request.creates.iter().map(|creation| &creation.name).chain(&request.uses);
     let is_ready = |name: &String| cluster.persistent.get(name).is_some_and(|it| it.phase == PersistentPhase::Ready);
     names.into_iter().all(is_ready)
+}
+
+fn lacks_its_own(cluster: &Cluster, job: &Job) -> bool {
+    let Some(request) = &job.spec.buffer else { return false };
+    request.creates.iter().any(|creation| !cluster.persistent.contains_key(&creation.name))
 }
 
 fn persistent_is_gone(cluster: &Cluster, job: &Job) -> bool {
@@ -123,6 +137,21 @@ fn overdue(cluster: &mut Cluster, id: JobId) {
     let silent: Vec<&str> = open.map(|place| place.node.as_str()).collect();
     let why = format!("timed out waiting for {}", model::hostlist::compress(silent));
     life::fail(cluster, id, operation(buffer.phase), &why);
+}
+
+/// What went wrong, once nobody is waited for any more: the report is to be complete.
+pub(crate) fn why_failed(buffer: &Buffer) -> Option<String> {
+    let wanted = || buffer.places.iter().filter(|place| !place.is_unwanted);
+    if wanted().any(|place| !place.is_done && place.failure.is_empty()) {
+        return None;
+    }
+    let failed: Vec<_> = wanted().filter(|place| !place.failure.is_empty()).collect();
+    let first = failed.first()?;
+    let more = if failed.len() > 1 { format!(" (and {} other nodes)", failed.len() - 1) } else { String::new() };
+    Some(match buffer.places.len() {
+        1 => first.failure.clone(),
+        _ => format!("{}: {}{more}", first.node, first.failure),
+    })
 }
 
 /// As failures name it.

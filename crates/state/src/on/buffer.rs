@@ -8,7 +8,7 @@ use model::{Buffer, BufferPhase, Caller, Duty, JobId, NodeName, Owner, Phase, Pl
 
 use super::Answer;
 use crate::Cluster;
-use crate::buffers::settle::operation;
+use crate::buffers::settle::{operation, why_failed};
 use crate::buffers::{life, persistent};
 
 pub(crate) fn staged(cluster: &mut Cluster, duty: &Duty, results: &[PlaceResult]) -> Answer {
@@ -29,8 +29,9 @@ pub(crate) fn staged(cluster: &mut Cluster, duty: &Duty, results: &[PlaceResult]
 
 fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
     life::unindex(cluster, id);
+    let rules = cluster.rules();
     let buffer = life::buffer_mut(cluster, id);
-    results.iter().for_each(|result| take(buffer, result));
+    results.iter().for_each(|result| take(buffer, result, rules));
     let hook = results.iter().find_map(|result| match &result.result {
         StageResult::Failed(failure) => Some(failure.operation.as_str()).filter(|hook| !hook.is_empty()),
         StageResult::Done(_) => None,
@@ -41,30 +42,21 @@ fn buffer_answered(cluster: &mut Cluster, id: JobId, results: &[PlaceResult]) {
     }
     life::index(cluster, id);
     let buffer = &cluster.buffers[&id];
-    let wanted = || buffer.places.iter().filter(|place| !place.is_unwanted);
-    let failed: Vec<_> = wanted().filter(|place| !place.failure.is_empty()).collect();
-    let Some(first) = failed.first() else { return life::moved(cluster, id) };
-    let more = if failed.len() > 1 { format!(" (and {} other nodes)", failed.len() - 1) } else { String::new() };
-    let why = match buffer.places.len() {
-        1 => first.failure.clone(),
-        _ => format!("{}: {}{more}", first.node, first.failure),
-    };
-    if buffer.phase == BufferPhase::TearingDown {
+    let failed = buffer.places.iter().find(|place| !place.is_unwanted && !place.failure.is_empty());
+    if let Some(first) = failed.filter(|_| buffer.phase == BufferPhase::TearingDown) {
         let why = match buffer.plugin.is_external() {
             true => first.failure.clone(),
             false => format!("{}: {}", first.node, first.failure),
         };
         return life::teardown_failed(cluster, id, &why);
     }
-    // The others are waited for, so that the report is complete.
-    let is_open = wanted().any(|place| !place.is_done && place.failure.is_empty());
-    match is_open {
-        true => life::moved(cluster, id),
-        false => life::fail(cluster, id, hook.unwrap_or(operation(buffer.phase)), &why),
+    match why_failed(buffer) {
+        Some(why) => life::fail(cluster, id, hook.unwrap_or(operation(buffer.phase)), &why),
+        None => life::moved(cluster, id),
     }
 }
 
-fn take(buffer: &mut Buffer, result: &PlaceResult) {
+fn take(buffer: &mut Buffer, result: &PlaceResult, rules: u32) {
     let is_it = |place: &model::buffer::Place| place.access == result.access && place.node == result.node;
     let Some(at) = buffer.places.iter().position(is_it) else { return };
     let is_removal = buffer.phase == BufferPhase::TearingDown || buffer.places[at].is_unwanted;
@@ -79,7 +71,7 @@ fn take(buffer: &mut Buffer, result: &PlaceResult) {
             let is_after = matches!(buffer.phase, BufferPhase::PostRun | BufferPhase::StagingOut);
             place.is_staged |= !is_after;
             let sum = if is_after { &mut buffer.staged_out } else { &mut buffer.staged_in };
-            add(sum, moved);
+            add(sum, moved, rules);
             if matches!(buffer.phase, BufferPhase::PreRun | BufferPhase::Revoked) {
                 buffer.environment = moved.environment.clone();
             }
@@ -93,7 +85,10 @@ fn take(buffer: &mut Buffer, result: &PlaceResult) {
     }
 }
 
-fn add(sum: &mut Moved, moved: &Moved) {
+fn add(sum: &mut Moved, moved: &Moved, rules: u32) {
+    if rules >= 2 {
+        sum.n_skipped += moved.n_skipped;
+    }
     sum.n_files += moved.n_files;
     sum.n_bytes += moved.n_bytes;
     sum.took = sum.took.max(moved.took);

@@ -90,7 +90,8 @@ pub(crate) fn hold(cluster: &mut Cluster, by: Caller, jobs: &[JobRef], by_user: 
 
 pub(crate) fn release(cluster: &mut Cluster, by: Caller, jobs: &[JobRef]) -> Answer {
     each(cluster, by, jobs, |cluster, id| {
-        if life::stage_out_failed(cluster, id) {
+        let waits_for_room = cluster.rules() >= 2 && life::is_staging_out(cluster, id);
+        if life::stage_out_failed(cluster, id) || waits_for_room {
             life::retry(cluster, id);
             if cluster.jobs[&id].is_over() {
                 touched(cluster, id);

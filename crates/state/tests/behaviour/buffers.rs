@@ -176,6 +176,18 @@ fn a_summary_is_left() {
 }
 
 #[test]
+fn what_was_not_copied_is_told_when_the_buffer_is_gone() {
+    let mut lab = lab();
+    let job = lab.running_with("capacity=4 pool=flash;stage_out=directory:b:/data/b");
+    lab.exit(job, ExitStatus::default()).unwrap();
+    let moved = Moved { n_files: 2, n_bytes: 3 << 20, n_skipped: 3, ..Default::default() };
+    lab.answer(job, Task::StageOut, |_| StageResult::Done(moved.clone()));
+    lab.done_all(job, Task::TearDown);
+    let texts: Vec<_> = lab.job(job).remarks.iter().map(|remark| remark.text.clone()).collect();
+    assert!(texts[0].ends_with("stage-out 3MiB 2 files 0s, 3 skipped"), "{texts:?}");
+}
+
+#[test]
 fn cancel_while_pending_leaves_nothing() {
     for hurry in [false, true] {
         let mut lab = lab();
@@ -260,6 +272,29 @@ fn a_failed_stage_out_keeps_the_data_until_it_is_retried_or_given_up() {
     lab.fails(job, Task::StageOut);
     lab.cancel(job, true).unwrap();
     assert_eq!(lab.buffer_duty(job), Some(Task::TearDown));
+}
+
+/// Agents wait for a full destination by themselves; whoever has made room has them look at once.
+#[test]
+fn a_release_while_staging_out_orders_it_again() {
+    let mut lab = lab();
+    let job = lab.ended(FULL);
+    let since = lab.cluster.buffer(job).unwrap().since;
+    let before = lab.cluster.duty(&Owner::Buffer(job)).unwrap().clone();
+    lab.at(lab.secs + 100);
+    assert_eq!(
+        lab.each(BOB, Command::Release { jobs: vec![job.into()] }),
+        Err(Reject::NotPermitted),
+        "it is not theirs"
+    );
+    lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
+    let after = lab.cluster.duty(&Owner::Buffer(job)).unwrap().clone();
+    assert!(after.task == Task::StageOut && after.attempt > before.attempt, "{after:?}");
+    assert_eq!(lab.cluster.buffer(job).unwrap().since, since, "the time that it has is not made longer");
+    lab.done_all(job, Task::StageOut);
+    assert_eq!(lab.each(ALICE, Command::Release { jobs: vec![job.into()] }), Err(Reject::AlreadyOver));
+    lab.done_all(job, Task::TearDown);
+    assert_eq!(lab.job(job).state(), JobState::Completed);
 }
 
 #[test]
@@ -503,6 +538,38 @@ fn persistent_buffers_are_made_used_and_destroyed_by_jobs() {
     assert!(told[0].until.is_some_and(|until| until >= told[0].from), "it is remembered");
     lab.done_all(user, Task::TearDown);
     assert_eq!(lab.used("flash"), 0);
+}
+
+/// The old one is no answer to who wants a new one, and nobody waits for ever.
+#[test]
+fn what_is_being_destroyed_is_made_anew_when_it_is_gone() {
+    let without_nodes = |text: &str| {
+        let mut spec = file(text);
+        spec.size.max_nodes = Some(0);
+        spec
+    };
+    let done = || StageResult::Done(Moved::default());
+    let mut lab = lab();
+    let maker = lab.submit(without_nodes("#BB create_persistent name=library capacity=2"));
+    assert!(lab.stage(maker));
+    persistent_answer(&mut lab, "library", done());
+    let destroyer = lab.submit(without_nodes("#BB destroy_persistent name=library"));
+    assert!(lab.stage(destroyer));
+    let again = lab.submit(without_nodes("#BB create_persistent name=library capacity=3"));
+    assert!(lab.stage(again));
+    assert_eq!(lab.word(again), "allocating");
+    persistent_answer(&mut lab, "library", done());
+    assert_eq!((lab.job(destroyer).state(), lab.word(again)), (JobState::Completed, "pending"));
+    assert!(lab.stage(again), "there is room for it, and it has its turn");
+    assert_eq!(lab.used("flash"), 3);
+    // One who counted on another to make it makes it when that has failed.
+    let other = lab.submit(without_nodes("#BB create_persistent name=library capacity=3"));
+    assert!(lab.stage(other));
+    persistent_answer(&mut lab, "library", StageResult::Failed(StageFailure::default()));
+    assert_eq!((lab.job(again).held, lab.word(other)), (Some(HeldBy::BurstBuffer), "pending"));
+    assert!(lab.stage(other));
+    persistent_answer(&mut lab, "library", done());
+    assert_eq!(lab.job(other).state(), JobState::Completed);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 use model::command::{DutyResult, PlaceResult};
 use model::job_state::JobState;
 use model::node::Machine;
-use model::plan::{Grant, Start};
-use model::staging::{Access, Moved, StageResult};
+use model::plan::{Grant, StageStart, Start};
+use model::staging::{Access, Moved, StageFailure, StageResult};
 use model::{Command, HeldBy, JobId, JobSpec, Owner, Phase, Plan, Reason, Reply, Task};
 
 use super::buffers::{Burst, FULL, lab, with_bb};
@@ -138,6 +138,36 @@ fn what_fails_after_it_was_revoked_holds_the_job_and_goes() {
     assert_eq!((lab.word(job), lab.used("nvme")), ("pending", 0));
     lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
     assert!(place_on(&mut lab, job, &["n1", "n2"]));
+}
+
+/// What a lost node would have said is not waited for: the others have said enough.
+#[test]
+fn what_has_failed_on_one_node_is_told_when_the_other_is_lost() {
+    for is_ahead in [false, true] {
+        let mut lab = lab();
+        let job = lab.submit(over(2, PRIVATE));
+        let task = if is_ahead { Task::StageIn } else { Task::PreRun };
+        if is_ahead {
+            let nodes = vec!["n1".into(), "n2".into()];
+            let stage_ins = vec![StageStart { job, nodes, ..Default::default() }];
+            lab.ok(ROOT, Command::AdoptPlan(Plan { stage_ins, ..Default::default() }));
+        } else {
+            assert!(place_on(&mut lab, job, &["n1", "n2"]));
+        }
+        let duty = lab.cluster.duty(&Owner::Buffer(job)).expect("a duty").clone();
+        assert_eq!(duty.task, task);
+        let result = StageResult::Failed(StageFailure { why: "no such file".into(), ..Default::default() });
+        let results = vec![PlaceResult { access: Access::Private, node: "n2".into(), result }];
+        lab.ok(ROOT, Command::Staged { duty, results });
+        assert_eq!(lab.job(job).held, None, "the report is to be complete");
+        lab.ok(ROOT, Command::NodeLost { node: "n1".into() });
+        if !is_ahead {
+            lab.done(job, Task::Kill);
+        }
+        assert_eq!((lab.job(job).held, lab.job(job).phase), (Some(HeldBy::BurstBuffer), Phase::Pending));
+        let text = &lab.job(job).reason_text;
+        assert!(text.ends_with("failed: n2: no such file"), "{text}");
+    }
 }
 
 #[test]

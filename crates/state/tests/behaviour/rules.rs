@@ -2,7 +2,7 @@
 use model::{Command, Reject};
 use state::{Cluster, rules};
 
-use super::buffers::{file, lab};
+use super::buffers::{file, lab, with_bb};
 use super::lab::*;
 
 /// Taken before edition 1, and refused since.
@@ -24,6 +24,18 @@ fn a_rule_counts_from_the_edition_that_brought_it() {
     old.ok(ROOT, Command::AdoptRules { edition: 0 });
     assert_eq!(old.cluster.rules(), rules::LATEST, "rules never go back");
     assert_eq!(old.apply(ALICE, component_without_nodes()), Err(Reject::TooManyNodes));
+}
+
+#[test]
+fn what_asked_twice_for_space_was_given_the_sum() {
+    let twice = || Command::Submit { spec: Box::new(with_bb("capacity=1G capacity=2G")), blobs: Vec::new() };
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ROOT, Command::Reconfigure { config: lab().cluster.config().as_ref().clone().into() });
+    old.apply(ALICE, twice()).expect("as it was judged when it was written");
+    old.ok(ROOT, Command::AdoptRules { edition: rules::LATEST });
+    let refused = old.apply(ALICE, twice()).expect_err("which of them is meant?");
+    let marked = "capacity= is said twice\n  capacity=1G capacity=2G\n              ^^^^^^^^^^^";
+    assert_eq!(refused.details(), format!("burst_buffer/native: {marked}"));
 }
 
 #[test]
