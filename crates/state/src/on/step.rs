@@ -47,7 +47,10 @@ fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<(Layout, Vec
         unit: network::unit_for(cluster, job, name),
         cpus_together: cluster.nodes.get(name).map_or(1, |node| node.config.unit()),
     };
-    let layout = step_layout::lay_out(job, spec, live, place)?;
+    let layout = match spec.packs && cluster.rules() < 2 {
+        true => step_layout::lay_out(job, &StepSpec { packs: false, ..spec.clone() }, live, place)?,
+        false => step_layout::lay_out(job, spec, live, place)?,
+    };
     let ports = ports::choose(cluster, spec, layout.shares.iter())?;
     Ok((layout, ports))
 }
