@@ -44,6 +44,19 @@ fn whole_nodes_get_alike_many_tasks_unless_they_are_packed() {
 }
 
 #[test]
+fn a_site_may_have_all_nodes_packed() {
+    let cluster = Cluster::configured(
+        "cluster_name = \"packed\"\n[scheduler]\nfills_nodes = true\n[[nodes]]\nnames = \"n[1-2]\"\ncpus = 4\n\
+         [[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
+    );
+    let placed = |words: &str| cluster.ok(&format!("{words} -l printenv SLURM_NODEID | sort")).replace('\n', ", ");
+    assert_eq!(placed("srun --exclusive -N2 -n4"), "0: 0, 1: 0, 2: 0, 3: 1");
+    assert_eq!(placed("salloc -Q --exclusive -N2 -n4 srun"), "0: 0, 1: 0, 2: 0, 3: 1");
+    assert_eq!(placed("srun --exclusive -N2 -n4 -m nopack"), "0: 0, 1: 0, 2: 1, 3: 1");
+    assert!(cluster.ok("scontrol show config").contains("CR_PACK_NODES"));
+}
+
+#[test]
 fn the_end_of_the_output_is_not_kept_for_an_srun_that_was_killed() {
     let cluster = Cluster::up("--nodes 1 --cpus 2");
     let step = "srun sh -c \"echo begun; echo \\$PPID > supervisor; exec sleep 1000\"";

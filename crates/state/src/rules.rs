@@ -9,7 +9,7 @@
 //! | 2 | users choose their own default account; coordinators make only accounts of theirs somebody's default |
 //! | 2 | no reservation has nodes that both stay (MAINT, STATIC) and are replaced (REPLACE, REPLACE_DOWN); features of its nodes may be counted (`[a*1&b*2]`) |
 //! | 2 | a running job gives back nodes on which its steps have tasks, and nobody has a node before what such a job left there has ended |
-//! | 2 | steps that are to be packed (`-m pack`) fill node after node, however their job was laid out |
+//! | 2 | steps that are to be packed (`-m pack`, `CR_PACK_NODES`) fill node after node, however their job was laid out |
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
 use model::Reply;
 
