@@ -408,7 +408,7 @@ impl Size {
     }
 
     /// Lays the tasks out over nodes that can take so many each: one a node, then the first nodes are filled; whole nodes, and
-    /// those that are overcommitted, get alike many, unless they are to be packed. None if they do not fit.
+    /// those that are overcommitted, get alike many (packed or not: that is for steps). None if they do not fit.
     pub fn lay_out<'n>(&self, capacities: &[u32], node: impl Fn(usize) -> &'n NodeConfig) -> Option<Vec<u32>> {
         let Some(n_tasks) = self.n_tasks else {
             let fills = self.wants_whole_nodes() && self.tasks_per_node.is_none() && !self.overcommit;
@@ -417,11 +417,6 @@ impl Size {
         };
         let distribution = if self.spreads { Distribution::Cyclic } else { self.distribution };
         match distribution {
-            Distribution::Block if self.packs && self.wants_whole_nodes() => {
-                let own = capacities.iter().enumerate().map(|(at, capacity)| node(at).cpus.max(1).min(*capacity));
-                let packed = Distribution::Block.counts(n_tasks, &own.collect::<Vec<_>>());
-                packed.or_else(|| Distribution::Cyclic.counts(n_tasks, capacities))
-            }
             Distribution::Block if self.wants_whole_nodes() || self.overcommit => {
                 Distribution::Cyclic.counts(n_tasks, capacities)
             }
@@ -450,8 +445,7 @@ impl Size {
             }
         }
         let given = counts.iter().enumerate().map(|(at, count)| beside(at, *count).min(capacities[at]));
-        let within = if self.packs { Distribution::Block } else { Distribution::Cyclic };
-        within.counts(n_tasks, &given.collect::<Vec<_>>()).filter(|_| left == 0)
+        Distribution::Cyclic.counts(n_tasks, &given.collect::<Vec<_>>()).filter(|_| left == 0)
     }
 }
 
@@ -525,13 +519,6 @@ mod tests {
         assert_eq!(whole.lay_out(&[8], |_| &eight).unwrap(), [8]);
         let alike = Size { n_tasks: Some(5), ..whole };
         assert_eq!(alike.lay_out(&[8, 8], |_| &eight).unwrap(), [3, 2]);
-        let packed = Size { packs: true, ..alike };
-        assert_eq!(packed.lay_out(&[8, 8], |_| &eight).unwrap(), [4, 1]);
-        // What is overcommitted is packed as far as there are CPUs.
-        let crowd = Size { overcommit: true, ..packed };
-        assert_eq!(crowd.lay_out(&[512, 512], |_| &eight).unwrap(), [4, 1]);
-        let larger = Size { n_tasks: Some(20), ..crowd };
-        assert_eq!(larger.lay_out(&[512, 512], |_| &eight).unwrap(), [10, 10]);
     }
 
     #[test]

@@ -138,8 +138,6 @@ record! {
         /// The fewest nodes of a range (`--use-min-nodes`).
         pub prefers_few_nodes: bool,
         pub distribution: Distribution,
-        /// Whole nodes, too, are filled one after the other (`-m pack`).
-        pub packs: bool,
         /// Over the sockets of a node.
         pub socket_order: SocketOrder,
         pub nodes: Vec<NodeName>,

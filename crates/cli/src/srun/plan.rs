@@ -148,7 +148,7 @@ fn build_part(
         cpus_per_task: spec.size.cpus_per_task,
         memory: spec.size.memory,
         distribution: spec.size.distribution,
-        packs: spec.size.packs,
+        packs: request.step.packs,
         nodes: spec.size.nodes.clone(),
         excluded: spec.size.excluded.clone(),
         stdin: step_streams.stdin,

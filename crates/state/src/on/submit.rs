@@ -196,7 +196,6 @@ fn completed(cluster: &Cluster, spec: &JobSpec) -> JobSpec {
     if scheduler.fills_sockets && spec.size.socket_order == SocketOrder::Usual {
         spec.size.socket_order = SocketOrder::Block;
     }
-    spec.size.packs |= cluster.rules() >= 2 && scheduler.fills_nodes;
     ask_for_nodes_with_memory(cluster, &mut spec.size);
     spec
 }
