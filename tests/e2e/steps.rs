@@ -1,6 +1,7 @@
 //! Steps: `srun` alone and inside allocations, and `salloc`.
-use crate::cluster::{Cluster, said};
+use crate::cluster::{Cluster, is_alive, kill_9, said};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 #[test]
 fn tasks_stand_still_for_a_debugger_and_are_named() {
@@ -28,6 +29,47 @@ fn srun_alone_runs_its_tasks_on_several_nodes_and_brings_their_output() {
     let out = cluster.ok("srun -N2 -n4 -l bash -c 'echo $SLURMD_NODENAME $SLURM_NTASKS' | sort");
     assert_eq!(out, "0: n1 4\n1: n1 4\n2: n2 4\n3: n2 4");
     assert_eq!(cluster.ok("squeue -h"), "");
+}
+
+#[test]
+fn whole_nodes_get_alike_many_tasks_unless_they_are_packed() {
+    let cluster = Cluster::up("--nodes 2 --cpus 4");
+    let placed = |words: &str| cluster.ok(&format!("{words} -l printenv SLURM_NODEID | sort")).replace('\n', ", ");
+    assert_eq!(placed("srun --exclusive -N2 -n4"), "0: 0, 1: 0, 2: 1, 3: 1");
+    for words in ["-m pack", "-O -m pack", "-m block,pack"] {
+        assert_eq!(placed(&format!("srun --exclusive -N2 -n4 {words}")), "0: 0, 1: 0, 2: 0, 3: 1", "{words}");
+    }
+    assert_eq!(placed("salloc -Q --exclusive -N2 -n4 srun"), "0: 0, 1: 0, 2: 1, 3: 1");
+    assert_eq!(placed("salloc -Q --exclusive -N2 -n4 srun -m pack"), "0: 0, 1: 0, 2: 0, 3: 1");
+}
+
+#[test]
+fn a_site_may_have_all_nodes_packed() {
+    let cluster = Cluster::configured(
+        "cluster_name = \"packed\"\n[scheduler]\nfills_nodes = true\n[[nodes]]\nnames = \"n[1-2]\"\ncpus = 4\n\
+         [[partitions]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n",
+    );
+    let placed = |words: &str| cluster.ok(&format!("{words} -l printenv SLURM_NODEID | sort")).replace('\n', ", ");
+    assert_eq!(placed("srun --exclusive -N2 -n4"), "0: 0, 1: 0, 2: 0, 3: 1");
+    assert_eq!(placed("salloc -Q --exclusive -N2 -n4 srun"), "0: 0, 1: 0, 2: 0, 3: 1");
+    assert_eq!(placed("srun --exclusive -N2 -n4 -m nopack"), "0: 0, 1: 0, 2: 1, 3: 1");
+    assert!(cluster.ok("scontrol show config").contains("CR_PACK_NODES"));
+}
+
+#[test]
+fn the_end_of_the_output_is_not_kept_for_an_srun_that_was_killed() {
+    let cluster = Cluster::up("--nodes 1 --cpus 2");
+    let step = "srun sh -c \"echo begun; echo \\$PPID > supervisor; exec sleep 1000\"";
+    let job = cluster.sbatch(&format!("-o /dev/null --wrap '{step} & echo $! > client; wait; exec sleep 1000'"));
+    let pid = |name: &str| cluster.wait_file(name, |text| text.ends_with('\n')).trim().parse::<i32>().unwrap();
+    let (supervisor, client) = (pid("supervisor"), pid("client"));
+    assert!(is_alive(supervisor));
+    kill_9(client);
+    cluster.ok(&format!("scancel {job}"));
+    let began = Instant::now();
+    cluster.wait_until("true", |_| !is_alive(supervisor));
+    // For one that may come again it is kept for a minute.
+    assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -15,13 +15,16 @@ use wire::proto;
 use wire::proto::agent_server::Agent as AgentService;
 
 use crate::answers;
+use crate::processes;
 use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
 use crate::staging;
 use crate::sys;
-use crate::table::Agent;
+use crate::table::{Agent, Entry};
 
 /// How long a client waits for its step to be launched.
 const LAUNCH_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a client that has hung up may take to end.
+const DYING_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a client that has everything may take to hang up.
 const PARTING_PATIENCE: Duration = Duration::from_secs(5);
 /// Input on its way to the tasks, at most.
@@ -93,7 +96,14 @@ async fn serve(agent: Arc<Agent>, caller: Peer, mut requests: Streaming<proto::T
             let _ = tokio::time::timeout(PARTING_PATIENCE, hearing).await;
             send(&agent, run, ToSupervisor::Release);
         }
-        Parting::Broken => send(&agent, run, ToSupervisor::Detach),
+        Parting::Broken => {
+            send(&agent, run, ToSupervisor::Detach);
+            abort.abort();
+            // A client that lives may come again; one that has died does not.
+            if has_died(caller).await && !agent.table().runs.get(&run).is_some_and(is_attended) {
+                send(&agent, run, ToSupervisor::Release);
+            }
+        }
         Parting::Replaced => {}
     }
     abort.abort();
@@ -148,6 +158,22 @@ async fn observe(
             },
         }
     }
+}
+
+/// Whether the caller, if it is a process of this machine, ends at once: its sockets are closed a little before it is gone.
+async fn has_died(caller: Peer) -> bool {
+    let Some(pid) = caller.pid.filter(|pid| *pid > 0) else { return false };
+    let ends = async {
+        while !processes::is_dead(pid) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(DYING_PATIENCE, ends).await.is_ok()
+}
+
+/// Whether a client has come that is still there.
+fn is_attended(entry: &Entry) -> bool {
+    entry.client.as_ref().is_some_and(|client| !client.is_closed())
 }
 
 struct Shared {

@@ -64,6 +64,11 @@ pub fn stands_still(pid: i32) -> bool {
     read(pid).is_none_or(|process| process.is_stopped || process.is_zombie)
 }
 
+/// It is gone, or only its parent has still to notice.
+pub fn is_dead(pid: i32) -> bool {
+    read(pid).is_none_or(|process| process.is_zombie)
+}
+
 fn has_entry(pid: i32, entry: &[u8]) -> bool {
     let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|each| each == entry)

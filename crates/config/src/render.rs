@@ -140,6 +140,7 @@ fn scheduler(text: &mut Text, config: &Config) {
     text.string("hand_out", scheduler.hand_out.word());
     text.value("one_task_per_core", scheduler.one_task_per_core);
     text.value("fills_sockets", scheduler.fills_sockets);
+    text.value("fills_nodes", scheduler.fills_nodes);
     text.optional("default_memory_per_node_mb", scheduler.default_memory_per_node_mb);
     text.optional("default_memory_per_cpu_mb", scheduler.default_memory_per_cpu_mb);
     text.optional("default_memory_per_gpu_mb", scheduler.default_memory_per_gpu_mb);

@@ -120,6 +120,7 @@ pub(crate) fn scheduler(mut section: Section, scheduler: &mut SchedulerConfig) {
     set(&mut scheduler.hand_out, hand_out);
     section.flag("one_task_per_core", &mut scheduler.one_task_per_core);
     section.flag("fills_sockets", &mut scheduler.fills_sockets);
+    section.flag("fills_nodes", &mut scheduler.fills_nodes);
     scheduler.default_memory_per_node_mb = section.megabytes("default_memory_per_node_mb");
     scheduler.default_memory_per_cpu_mb = section.megabytes("default_memory_per_cpu_mb");
     if scheduler.default_memory_per_node_mb.is_some() && scheduler.default_memory_per_cpu_mb.is_some() {

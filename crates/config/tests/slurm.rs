@@ -122,6 +122,17 @@ fn what_is_missing_of_a_nodes_shape_is_derived() {
 }
 
 #[test]
+fn how_tasks_and_cores_are_handed_out_is_the_sites_word() {
+    let shown = |words: &str| {
+        let scheduler = good(&format!("{CLUSTER}SelectTypeParameters={words}\n")).scheduler;
+        (scheduler.tracks_memory, scheduler.fills_sockets, scheduler.fills_nodes)
+    };
+    assert_eq!(shown("CR_Core"), (false, false, false));
+    assert_eq!(shown("CR_CPU,CR_Pack_Nodes"), (false, false, true));
+    assert_eq!(shown("CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK"), (true, true, false));
+}
+
+#[test]
 fn nodes_begin_as_they_are_configured() {
     let config = good(
         "NodeName=n[1-2]\nNodeName=n3 State=DRAIN Reason=\"bad disk\"\nNodeName=n4 State=FUTURE\nNodeName=n5 State=UNKNOWN\n\

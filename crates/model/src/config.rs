@@ -230,6 +230,8 @@ pub struct SchedulerConfig {
     pub one_task_per_core: bool,
     /// Cores are given socket by socket unless a job says otherwise (`CR_CORE_DEFAULT_DIST_BLOCK`).
     pub fills_sockets: bool,
+    /// Tasks fill node after node, whole nodes too, unless a job says otherwise (`CR_PACK_NODES`).
+    pub fills_nodes: bool,
     pub default_memory_per_node_mb: Option<u64>,
     pub default_memory_per_cpu_mb: Option<u64>,
     /// For jobs with GPUs that say neither `--mem…` nor, of CPUs, `-c` or `--cpus-per-gpu`.
@@ -481,6 +483,7 @@ impl Default for SchedulerConfig {
             hand_out: HandOut::Cpus,
             one_task_per_core: false,
             fills_sockets: false,
+            fills_nodes: false,
             default_memory_per_node_mb: None,
             default_memory_per_cpu_mb: None,
             default_memory_per_gpu_mb: None,

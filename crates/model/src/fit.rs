@@ -408,7 +408,7 @@ impl Size {
     }
 
     /// Lays the tasks out over nodes that can take so many each: one a node, then the first nodes are filled; whole nodes, and
-    /// those that are overcommitted, get alike many. None if they do not fit.
+    /// those that are overcommitted, get alike many (packed or not: that is for steps). None if they do not fit.
     pub fn lay_out<'n>(&self, capacities: &[u32], node: impl Fn(usize) -> &'n NodeConfig) -> Option<Vec<u32>> {
         let Some(n_tasks) = self.n_tasks else {
             let fills = self.wants_whole_nodes() && self.tasks_per_node.is_none() && !self.overcommit;

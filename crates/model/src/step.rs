@@ -21,6 +21,8 @@ record! {
         pub cpus_per_task: Option<u32>,
         pub memory: Memory,
         pub distribution: Distribution,
+        /// Nodes are filled one after the other, however the job was laid out (`-m pack`).
+        pub packs: bool,
         /// Only these nodes of the allocation; empty is any.
         pub nodes: Vec<NodeName>,
         pub excluded: Vec<NodeName>,

@@ -14,6 +14,7 @@
 //! | 2 | what staging does not copy (sockets, FIFOs, devices) is counted |
 //! | 2 | whoever waits for a persistent buffer that is being destroyed makes it anew |
 //! | 2 | what has failed to be staged on one node is not kept open for another that is lost |
+//! | 2 | steps that are to be packed (`-m pack`, `CR_PACK_NODES`) fill node after node, however their job was laid out |
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
 use model::Reply;
 

@@ -187,7 +187,7 @@ fn counts(spec: &StepSpec, rooms: &[Room]) -> Option<(Vec<u32>, u32)> {
         left -= 1;
     }
     // As the job itself was laid out, where the step is the job's full width.
-    for at in &usable {
+    for at in usable.iter().filter(|_| !spec.packs) {
         let wanted = rooms[*at].share.n_tasks.min(capacities[*at]).saturating_sub(counts[*at]).min(left);
         counts[*at] += wanted;
         left -= wanted;

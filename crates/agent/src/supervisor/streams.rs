@@ -28,6 +28,8 @@ pub struct Outbox {
     received: u64,
     /// What the present client counts from.
     base: u64,
+    /// Nobody will come for it.
+    is_abandoned: bool,
 }
 
 impl Outbox {
@@ -46,12 +48,22 @@ impl Outbox {
     /// A client is there; it gets everything that is kept.
     pub fn attach(&mut self) {
         self.is_attached = true;
+        self.is_abandoned = false;
         self.n_sent = 0;
         self.base = self.received;
     }
 
     pub fn detach(&mut self) {
         self.is_attached = false;
+    }
+
+    pub fn abandon(&mut self) {
+        self.is_abandoned = !self.is_attached;
+    }
+
+    /// Whether whoever would have it is known to be gone.
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned
     }
 
     pub fn receive(&mut self, total_bytes: u64) {

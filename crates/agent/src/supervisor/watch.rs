@@ -321,7 +321,10 @@ impl Watch<'_> {
             Some(not) => FromStep::Failed { why: not.why.clone() },
             None => FromStep::Finished,
         });
-        self.phase = Phase::Lingering { until: now + LINGER_MILLIS };
+        self.phase = match self.outbox.is_abandoned() {
+            true => Phase::Over,
+            false => Phase::Lingering { until: now + LINGER_MILLIS },
+        };
     }
 
     /// All that is in the pipes; their writers are gone.
@@ -505,6 +508,7 @@ impl Watch<'_> {
                 // It has one.
                 ToSupervisor::Start(_) => {}
                 ToSupervisor::Release => {
+                    self.outbox.abandon();
                     if let Phase::Lingering { .. } = self.phase {
                         self.phase = Phase::Over;
                     }

@@ -264,6 +264,7 @@ fn selection(scheduler: &SchedulerConfig) -> String {
         (scheduler.tracks_memory, "_MEMORY"),
         (scheduler.one_task_per_core, ",CR_ONE_TASK_PER_CORE"),
         (scheduler.fills_sockets, ",CR_CORE_DEFAULT_DIST_BLOCK"),
+        (scheduler.fills_nodes, ",CR_PACK_NODES"),
     ];
     words.iter().filter(|(is_set, _)| *is_set).fold(what.to_string(), |text, (_, word)| text + word)
 }

@@ -148,6 +148,7 @@ fn build_part(
         cpus_per_task: spec.size.cpus_per_task,
         memory: spec.size.memory,
         distribution: spec.size.distribution,
+        packs: request.step.packs,
         nodes: spec.size.nodes.clone(),
         excluded: spec.size.excluded.clone(),
         stdin: step_streams.stdin,

@@ -131,6 +131,8 @@ pub struct StepRequest {
     pub srun_epilog: Option<String>,
     /// `--distribution=arbitrary`: tasks go where a list says.
     pub is_arbitrary: bool,
+    /// `--distribution=pack`: node after node is filled.
+    pub packs: bool,
     /// `--distribution` in Slurm's words.
     pub layout_words: String,
     /// The command is a file that names programs by rank.

@@ -119,7 +119,7 @@ pub fn distribution(request: &mut Request, given: &Argument) -> Done {
         },
         Some(_) => return Err(given.invalid()),
     };
-    // Tasks are packed as tightly as the count of nodes allows unless somebody says otherwise.
+    // CPUs that are counted are packed as tightly as the count of nodes allows unless somebody says otherwise; whole nodes by steps that say so.
     if packs == Some("nopack") && chosen == Distribution::Block {
         chosen = Distribution::Even;
     }
@@ -140,6 +140,7 @@ pub fn distribution(request: &mut Request, given: &Argument) -> Done {
         _ => SocketOrder::Usual,
     };
     request.spec.size.distribution = chosen;
+    request.step.packs = packs == Some("pack") && chosen == Distribution::Block;
     request.step.layout_words = match (words.join(":"), packs) {
         (levels, None) => levels,
         (levels, Some(packs)) if levels.is_empty() => packs.to_string(),

@@ -209,8 +209,8 @@ fn selection(values: &Values, config: &mut Config, notes: &Notes) {
             "CR_ONE_TASK_PER_CORE" => config.scheduler.one_task_per_core = true,
             "CR_CORE_DEFAULT_DIST_BLOCK" => config.scheduler.fills_sockets = true,
             "CR_LLN" => config.partitions.iter_mut().for_each(|partition| partition.least_loaded = true),
-            "CR_PACK_NODES"
-            | "CR_OTHER_CONS_RES"
+            "CR_PACK_NODES" => config.scheduler.fills_nodes = true,
+            "CR_OTHER_CONS_RES"
             | "CR_OTHER_CONS_TRES"
             | "LL_SHARED_GRES"
             | "MULTIPLE_SHARING_GRES_PJ"

@@ -1,6 +1,6 @@
 //! Triggers: who may set them is judged here, where it is known whom this controller can run programs as.
-use model::Command;
 use model::trigger::Trigger;
+use model::{Command, Config};
 use tonic::{Request, Response};
 use wire::proto::{CommandReply, CommandRequest, Nothing, TriggersReply};
 use wire::refusal::to_status;
@@ -16,11 +16,8 @@ pub async fn set(api: &Api, request: Request<CommandRequest>) -> Answer<CommandR
     let cluster = api.published.now();
     // SAFETY: a plain system call that cannot fail.
     let own = unsafe { libc::geteuid() };
-    if by.uid != own && by.uid != 0 && !cluster.config().jobs.users_set_triggers {
-        return Err(to_status(&model::Reject::NotPermitted));
-    }
-    // Only root can run programs as others.
-    if own != 0 && own != by.uid {
+    let user = api.names.user(by.uid);
+    if !may_set(by.uid, &user, own, cluster.config()) {
         return Err(to_status(&model::Reject::NotPermitted));
     }
     // Whoever may not see a job does not hear of its end either.
@@ -28,11 +25,17 @@ pub async fn set(api: &Api, request: Request<CommandRequest>) -> Answer<CommandR
     if trigger.job.and_then(|id| cluster.job(id)).is_some_and(|job| !reader.may_see_job(&cluster, job)) {
         return Err(to_status(&model::Reject::NoSuchJob));
     }
-    let user = api.names.user(by.uid);
     let trigger = Box::new(Trigger { uid: by.uid, gid: by.gid, user, ..*trigger });
     let proposed = api.door.propose_once(by, Command::SetTrigger { trigger }, request_id(&request)).await;
     let reply = proposed.map_err(|refusal| refused(&refusal))?;
     Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
+}
+
+/// Root, the user of this controller and those who may do everything (SlurmUser), or all if the site says so.
+fn may_set(uid: u32, user: &str, own: u32, config: &Config) -> bool {
+    let is_trusted = [0, own].contains(&uid) || config.controller.admins.iter().any(|name| name == user);
+    // Only root can run programs as others.
+    (is_trusted || config.jobs.users_set_triggers) && [0, uid].contains(&own)
 }
 
 /// All that the caller may know of: not those about jobs that are private.
@@ -44,4 +47,24 @@ pub fn list(api: &Api, request: &Request<Nothing>) -> Answer<TriggersReply> {
     };
     let triggers = cluster.triggers().filter(is_seen).map(|trigger| codec::encode(&**trigger).into()).collect();
     Ok(Response::new(TriggersReply { triggers }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_are_set_by_those_who_may_do_everything() {
+        let mut config = Config::default();
+        config.controller.admins = vec!["slurm".into()];
+        let may = |uid, user, own| may_set(uid, user, own, &config);
+        assert!(may(0, "root", 0) && may(64, "slurm", 0) && may(1000, "alice", 1000));
+        assert!(!may(1000, "alice", 0), "nobody else, unless the site says so");
+        assert!(
+            !may(64, "slurm", 1000) && !may(0, "root", 1000),
+            "a controller that is not root runs nothing as others"
+        );
+        config.jobs.users_set_triggers = true;
+        assert!(may_set(1000, "alice", 0, &config) && !may_set(1000, "alice", 64, &config));
+    }
 }

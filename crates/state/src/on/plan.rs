@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::het::StepPart;
 use model::plan::StagePreemption;
-use model::spec::TimeLimit;
+use model::spec::{Distribution, TimeLimit};
 use model::{
     BufferPhase, Job, JobId, JobKind, JobSpec, NodeName, NodeShare, Partition, Phase, Plan, Reply, StageStart, Start,
     StepId,
@@ -246,11 +246,12 @@ fn place(cluster: &mut Cluster, start: &Start) {
     cluster.unsettled.insert(id);
 }
 
-/// An `srun` outside an allocation is one step, laid out as the whole job is.
+/// An `srun` outside an allocation is one step, laid out as the whole job is, unless whole nodes are to be packed.
 fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
     let shares = cluster.jobs[&id].allocation.nodes.iter().filter(|share| share.n_tasks > 0);
     let mut shares: Vec<NodeShare> = shares.cloned().collect();
     let size = &cluster.jobs[&id].spec.size;
+    let packs = cluster.rules() >= 2 && (spec.packs || cluster.config.scheduler.fills_nodes);
     if size.n_tasks.is_none() && size.tasks_per_node.is_none() {
         // Whole nodes are shown with as many tasks as they have room for. One each is what was asked, unless it was told
         // how many CPUs each has.
@@ -264,6 +265,13 @@ fn create_only_step(cluster: &mut Cluster, id: JobId, spec: &model::StepSpec) {
         let count = |node: &NodeName| spec.hosts.iter().filter(|host| *host == node).count() as u32;
         shares.iter_mut().for_each(|share| share.n_tasks = count(&share.node).min(share.n_tasks));
         shares.retain(|share| share.n_tasks > 0);
+    } else if size.wants_whole_nodes() && spec.distribution == Distribution::Block && packs {
+        let each = spec.cpus_per_task.unwrap_or(1).max(1);
+        let most = spec.tasks_per_node.unwrap_or(u32::MAX);
+        let rooms: Vec<u32> = shares.iter().map(|share| (share.cpus.len() / each).min(most)).collect();
+        let counts = Distribution::Block.counts(shares.iter().map(|share| share.n_tasks).sum(), &rooms);
+        let counts = counts.into_iter().flatten();
+        shares.iter_mut().zip(counts).for_each(|(share, count)| share.n_tasks = count);
     }
     let layout = Layout { n_tasks: shares.iter().map(|share| share.n_tasks).sum(), shares };
     crate::blobs::take(cluster, &crate::blobs::of_step(spec), &[]);

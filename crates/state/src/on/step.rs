@@ -47,7 +47,11 @@ fn lay_out(cluster: &Cluster, job: &Job, spec: &StepSpec) -> Result<(Layout, Vec
         unit: network::unit_for(cluster, job, name),
         cpus_together: cluster.nodes.get(name).map_or(1, |node| node.config.unit()),
     };
-    let layout = step_layout::lay_out(job, spec, live, place)?;
+    let packs = cluster.rules() >= 2 && (spec.packs || cluster.config.scheduler.fills_nodes);
+    let layout = match packs == spec.packs {
+        true => step_layout::lay_out(job, spec, live, place)?,
+        false => step_layout::lay_out(job, &StepSpec { packs, ..spec.clone() }, live, place)?,
+    };
     let ports = ports::choose(cluster, spec, layout.shares.iter())?;
     Ok((layout, ports))
 }

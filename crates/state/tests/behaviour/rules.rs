@@ -60,3 +60,29 @@ fn reservations_of_before_may_contradict_themselves() {
     old.ok(ROOT, Command::AdoptRules { edition: rules::LATEST });
     assert_eq!(old.apply(ROOT, create("since")), Err(Reject::BadReservation));
 }
+
+#[test]
+fn steps_of_before_are_laid_out_as_their_job_was() {
+    use model::plan::{Grant, Start};
+    use model::spec::{JobSpec, Sharing, Size};
+    use model::{Plan, StepSpec, Task};
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ROOT, Command::Reconfigure { config: Box::new(config()) });
+    ["n1", "n2"].into_iter().for_each(|name| old.register(name, &[]));
+    let size = Size { min_nodes: 2, n_tasks: Some(4), sharing: Sharing::WholeNodes, ..Default::default() };
+    let job = old.submit(JobSpec { size, ..batch() });
+    let grant = |name: &str| Grant { node: name.into(), n_cpus: 4, n_tasks: 2, ..Default::default() };
+    let nodes = ["n1", "n2"].map(grant).to_vec();
+    let start = Start { job, partition: "debug".into(), nodes, is_exclusive: true, ..Default::default() };
+    old.ok(ROOT, Command::AdoptPlan(Plan { starts: vec![start], ..Default::default() }));
+    old.done(job, Task::Launch);
+    let mut laid_out = |edition| {
+        old.ok(ROOT, Command::AdoptRules { edition });
+        let spec = StepSpec { min_nodes: 2, n_tasks: Some(4), packs: true, overlaps: true, ..Default::default() };
+        old.ok(ALICE, Command::CreateStep { job, spec: Box::new(spec), blobs: Vec::new() });
+        let step = old.cluster.steps_of(job).last().expect("just created");
+        step.shares.iter().map(|share| share.n_tasks).collect::<Vec<_>>()
+    };
+    assert_eq!(laid_out(1), [2, 2]);
+    assert_eq!(laid_out(rules::LATEST), [3, 1]);
+}
