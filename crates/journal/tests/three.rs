@@ -169,17 +169,26 @@ async fn three_members_survive_the_loss_of_their_leader_and_take_it_back() {
     stop_all(&room, members).await;
 }
 
+/// Those that are left when the leader of three is cut off, which one that was, and itself.
+async fn without_their_leader(
+    room: &Arc<Room>,
+    dirs: &BTreeMap<u64, TempDir>,
+    expected: &mut Vec<Vec<u8>>,
+) -> (BTreeMap<u64, Member>, u64, Member) {
+    let mut members = start_all(room, dirs).await;
+    propose(&members, expected, 5).await;
+    let leader = leader_of(&members).await;
+    room.isolated.lock().unwrap().insert(leader);
+    let cut_off = members.remove(&leader).unwrap();
+    (members, leader, cut_off)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_cut_off_leader_could_not_commit_is_refused_and_gone() {
     let room = Arc::new(Room::default());
     let dirs: BTreeMap<u64, TempDir> = (1..=3).map(|id| (id, TempDir::new())).collect();
-    let mut members = start_all(&room, &dirs).await;
     let mut expected = Vec::new();
-    propose(&members, &mut expected, 5).await;
-    let old_leader = leader_of(&members).await;
-
-    room.isolated.lock().unwrap().insert(old_leader);
-    let cut_off = members.remove(&old_leader).unwrap();
+    let (mut members, old_leader, cut_off) = without_their_leader(&room, &dirs, &mut expected).await;
     let hopeless: Vec<_> = (0..3)
         .map(|n| {
             let journal = cut_off.journal.clone();
@@ -209,13 +218,8 @@ async fn what_a_cut_off_leader_could_not_commit_is_refused_and_gone() {
 async fn proposers_at_a_leader_that_is_overtaken_by_a_snapshot_are_answered() {
     let room = Arc::new(Room::default());
     let dirs: BTreeMap<u64, TempDir> = (1..=3).map(|id| (id, TempDir::new())).collect();
-    let mut members = start_all(&room, &dirs).await;
     let mut expected = Vec::new();
-    propose(&members, &mut expected, 5).await;
-    let old_leader = leader_of(&members).await;
-
-    room.isolated.lock().unwrap().insert(old_leader);
-    let cut_off = members.remove(&old_leader).unwrap();
+    let (mut members, old_leader, cut_off) = without_their_leader(&room, &dirs, &mut expected).await;
     let journal = cut_off.journal.clone();
     let hopeless = tokio::spawn(async move { journal.propose(b"hopeless".to_vec()).await });
     propose(&members, &mut expected, 60).await;
