@@ -95,11 +95,11 @@ impl Scripts {
             if task <= 0 {
                 return (task < 0).then_some(1);
             }
-            // Signals are for the task; this one must live to tell how it ended.
-            for signal in 1..=libc::SIGRTMAX() {
+            // Signals are for the task; this one must live to tell how it ended. Nobody could tell that of a child whose end was
+            // ignored, be it for an instant.
+            for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGCHLD) {
                 libc::signal(signal, libc::SIG_IGN);
             }
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             if self.is_debugged {
                 debugged::leave_standing(task);
             }
