@@ -97,10 +97,11 @@ async fn serve(options: Options) -> Result<()> {
     let (lead_sender, lead) = watch::channel(first.clone());
     tokio::spawn(leading::follow(ground.clone(), lead_sender, first, wishes));
     tokio::spawn(reload_on_hangup(lead.clone(), ground.config_file.clone()));
-    let listener = listen(Path::new(&settings.socket))?;
+    // Whoever finds somebody listening finds out who it is.
     if !settings.pid_file.is_empty() {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
+    let listener = listen(Path::new(&settings.socket))?;
     let member = MemberServer::new(MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own })
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
