@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use openraft::error::{ClientWriteError, Fatal};
 use openraft::raft::ClientWriteResult;
@@ -18,6 +19,9 @@ use crate::error::ProposeError;
 /// A batch is closed at this many entries, or this many bytes.
 const MAX_ENTRIES: usize = 1024;
 const MAX_BYTES: usize = 1 << 20;
+
+/// A leader that has lost its majority cannot tell what becomes of the last proposals, and does not wait for that to stop.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 pub(crate) struct Proposal<R> {
     pub entry: Vec<u8>,
@@ -74,7 +78,11 @@ pub(crate) async fn run<R: Send + 'static>(
         answers.spawn(settle);
         while answers.try_join_next().is_some() {}
     }
-    answers.join_all().await;
+    let last = async { while answers.join_next().await.is_some() {} };
+    if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
+        // Those who still wait are answered when Raft ends.
+        answers.detach_all();
+    }
 }
 
 fn next_batch<R>(queue: &mut VecDeque<Proposal<R>>) -> (Vec<Vec<u8>>, Vec<Waiter<R>>) {

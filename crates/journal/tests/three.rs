@@ -213,6 +213,19 @@ async fn what_a_cut_off_leader_could_not_commit_is_refused_and_gone() {
     stop_all(&room, members).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_a_majority_can_stop() {
+    let room = Arc::new(Room::default());
+    let dirs: BTreeMap<u64, TempDir> = (1..=3).map(|id| (id, TempDir::new())).collect();
+    let (members, _, cut_off) = without_their_leader(&room, &dirs, &mut Vec::new()).await;
+    let journal = cut_off.journal.clone();
+    let hopeless = tokio::spawn(async move { journal.propose(b"hopeless".to_vec()).await });
+    stop_all(&room, members).await;
+    tokio::time::timeout(PATIENCE, cut_off.journal.shutdown()).await.expect("nobody hangs");
+    let outcome = tokio::time::timeout(PATIENCE, hopeless).await.expect("nobody hangs").unwrap();
+    assert!(outcome.is_err(), "{outcome:?}");
+}
+
 /// The log goes on without it for so long that only a snapshot brings it up to date: nobody applies or cuts what it had taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn proposers_at_a_leader_that_is_overtaken_by_a_snapshot_are_answered() {
