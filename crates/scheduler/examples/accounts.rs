@@ -1,12 +1,13 @@
 //! What accounts cost a pass: `cargo run --release -p scheduler --example accounts [associations] [jobs] [nodes] [repeats queue moment]`.
-//! On a busy machine instructions say more than seconds (`profiled`): those of each queue and moment, over those of its like.
 //! The same queue is planned with nothing enforced, with limits and fair-share, with limits of every user's own on resources, with limits of a
 //! QOS on all, on each account, user and job, and with a tenth of the users at a limit of their own or of the QOS: all of it on an empty
 //! cluster, when nothing is new, and after one job has ended, the same everywhere. Jobs have priorities of their own, so that all queues
-//! stand in the same order: what is found to be full, and when, makes more of a difference than any limit. All are copies of one cluster:
-//! two that were filled one after the other lie otherwise in memory, which alone makes up to 28 %. How many jobs each plan starts is told:
-//! where that differs, the plans did not do the same work. Where limits keep jobs back others start instead, and a pass looks further down
-//! the queue: such a plan is compared with one in which nothing is enforced and the jobs that are kept back are not there.
+//! stand in the same order: what is found to be full, and when, makes more of a difference than any limit. How many jobs each plan starts
+//! is told: where that differs, the plans did not do the same work. Where limits keep jobs back others start instead, and a pass looks
+//! further down the queue: such a plan is compared with one in which nothing is enforced and the jobs that are kept back are not there.
+//!
+//! Where in memory a cluster lies makes up to 28 %, more than any limit. So all are copies of one cluster, and they are made anew in each
+//! round, every time in another order; of the rounds' figures the one in the middle counts.
 #![allow(clippy::disallowed_types, reason = "measures time; not part of the scheduler")]
 use std::time::Duration;
 
@@ -23,96 +24,59 @@ use self::support::on_cpu;
 mod support;
 
 const USERS_IN_AN_ACCOUNT: u32 = 99;
-const N_TURNS: u32 = 25;
+/// How often each plan is made in a round; the least time counts.
+const N_TURNS: u32 = 9;
+const N_ROUNDS: usize = 9;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u32>().expect("a number"));
     let n_associations = arguments.next().unwrap_or(10_000);
     let n_jobs = arguments.next().unwrap_or(100_000);
     let n_nodes = arguments.next().unwrap_or(1_000);
-    // For a profile: so many more plans of each kind, of one queue.
-    let n_repeats = arguments.next().unwrap_or(0);
-    let queue = arguments.next().unwrap_or(1) as usize;
-    let moment = arguments.next();
-    let repeat = |clusters: &[Cluster; N], at: u32| {
-        let n_repeats = if moment.is_none_or(|moment| moment == at) { n_repeats } else { 0 };
-        (0..n_repeats).for_each(|_| profiled(&clusters[queue]));
-    };
-    // All else is left out then.
-    let n_turns = if moment.is_some() { 0 } else { N_TURNS };
     let n_accounts = (n_associations / (USERS_IN_AN_ACCOUNT + 1)).max(1);
     println!("{n_associations} associations, {n_jobs} jobs, {n_nodes} nodes of 64 CPUs");
-    if moment.is_none() {
-        count(n_nodes, n_accounts);
+    // So many plans of one queue at one moment and nothing else, for a profile.
+    if let Some(n_repeats) = arguments.next() {
+        let queue = arguments.next().unwrap_or(1) as usize;
+        let moment = arguments.next().unwrap_or(0) as usize;
+        let base = filled(n_nodes, n_jobs, n_accounts);
+        let at_moments = |at: usize, clusters: &[Cluster; N]| {
+            (0..n_repeats).filter(|_| at == moment).for_each(|_| profiled(&clusters[queue]));
+        };
+        return round(&base, n_accounts, 0, at_moments);
     }
-    let mut full = filled(n_nodes, n_jobs, n_accounts);
-    let mut plain = full.clone();
-    configure(&mut plain, Enforce::NOTHING, 0);
-    let all = || (0..n_accounts * USERS_IN_AN_ACCOUNT).map(user);
-    let with = |names: Vec<String>, edits: Vec<Edit>| {
-        let mut changed = full.clone();
-        let filter = EntityFilter { names: names.into_iter().collect(), ..Default::default() };
-        change(&mut changed, Change::ModifyUsers { filter, edits });
-        let enforce = changed.config().accounting.enforce;
-        configure(&mut changed, enforce, 1001);
-        changed
-    };
-    let tres =
-        |field, text: &str| Edit { field, value: Value::Tres(model::accounts::tres::parse(text).expect("amounts")) };
-    let own =
-        with(all().collect(), vec![tres(Field::GrpTres, "cpu=60000,mem=200000G"), tres(Field::MaxTres, "cpu=1000")]);
-    // The others' jobs pass theirs.
-    let at_limit = vec![Edit { field: Field::MaxJobs, value: Value::Count(Some(1)) }];
-    let limited = with(all().step_by(10).collect(), at_limit);
-    let in_qos = |edits: Vec<Edit>| {
-        let mut changed = full.clone();
-        let filter = EntityFilter { names: ["normal".into()].into(), ..Default::default() };
-        change(&mut changed, Change::ModifyQos { filter, edits });
-        let enforce = changed.config().accounting.enforce;
-        configure(&mut changed, enforce, 1001);
-        changed
-    };
-    let count = |field, most| Edit { field, value: Value::Count(Some(most)) };
-    let wide = vec![
-        tres(Field::GrpTres, "cpu=60000000"),
-        count(Field::MaxJobs, 1_000_000),
-        tres(Field::MaxTresUser, "cpu=600000,mem=2000000G"),
-        tres(Field::MaxTresAccount, "cpu=600000"),
-        tres(Field::MaxTres, "cpu=1000"),
-        count(Field::MaxWall, 100_000),
-    ];
-    let qos = in_qos(wide);
-    // About a tenth of what may start otherwise is kept back.
-    let qos_limited = in_qos(vec![count(Field::MaxJobs, 1)]);
-
+    count(n_nodes, n_accounts);
+    let base = filled(n_nodes, n_jobs, n_accounts);
     let begin = on_cpu();
-    let standing = full.standing(Timestamp::from_secs(100));
+    let standing = base.standing(Timestamp::from_secs(100));
     println!("{:50} {:>10.2?}", "the fair tree, once a calc_period", on_cpu() - begin);
     assert!(standing.associations.len() as u32 >= n_accounts);
+    let mut measured: [Vec<[Measured; N]>; MOMENTS.len()] = Default::default();
+    for number in 0..N_ROUNDS {
+        round(&base, n_accounts, number, |at, clusters| measured[at].push(measure(clusters)));
+    }
+    MOMENTS.iter().zip(&measured).for_each(|(moment, rounds)| report(moment, rounds));
+}
 
-    let enforce = full.config().accounting.enforce;
-    configure(&mut full, enforce, 1001);
-    let without_tenth = only_first_jobs(&plain, |who| who % 10 == 0);
-    let without_others = only_first_jobs(&plain, |_| true);
-    let clusters = [plain, full, own, qos, limited, qos_limited, without_tenth, without_others];
-    compare("a full plan of the empty cluster", clusters.each_ref(), n_turns);
-    repeat(&clusters, 0);
+/// Brings all queues from moment to moment.
+fn round(base: &Cluster, n_accounts: u32, number: usize, mut at_moment: impl FnMut(usize, &[Cluster; N])) {
+    let clusters = in_turn(number, |queue| queue_of(queue, base, n_accounts));
+    at_moment(0, &clusters);
     // The same jobs run everywhere, so that all find the same room: those that both of the last may start, which the others may too.
     let mut starts = scheduler::plan(&clusters[LIMITED]).starts;
     for other in [LIMITED + 1, LIMITED + 2, LIMITED + 3] {
         let other = scheduler::plan(&clusters[other]).starts;
         starts.retain(|start| other.contains(start));
     }
-    let known = clusters.map(|mut cluster| {
+    let known = in_turn(number, |queue| {
+        let mut cluster = clusters[queue].clone();
         run(&mut cluster, Command::AdoptPlan(Plan { starts: starts.clone(), ..Default::default() }));
         let rest = scheduler::plan(&cluster);
         run(&mut cluster, Command::AdoptPlan(rest));
         cluster
     });
-    let held = |cluster: &Cluster| cluster.jobs().map(|job| u64::from(job.held().n_cpus)).sum::<u64>();
-    println!("CPUs that are held: {:?} of {}", known.each_ref().map(held), n_nodes * 64);
-    compare("nothing new", known.each_ref(), n_turns);
-    repeat(&known, 1);
+    drop(clusters);
+    at_moment(1, &known);
     let runs = |cluster: &Cluster, id| cluster.job(id).is_some_and(|job| job.holds_nodes());
     let runs_everywhere = |id: &JobId| known.iter().all(|cluster| runs(cluster, *id));
     // Of somebody who has no other job to start.
@@ -122,8 +86,67 @@ fn main() {
         end(&mut cluster, ends);
         cluster
     });
-    compare("after one job has ended", after.each_ref(), n_turns);
-    repeat(&after, 2);
+    at_moment(2, &after);
+}
+
+/// Something of each queue, in another order in each round.
+fn in_turn(round: usize, mut make: impl FnMut(usize) -> Cluster) -> [Cluster; N] {
+    let mut made = [const { None }; N];
+    for step in 0..N {
+        let queue = if round.is_multiple_of(2) { step + round } else { N + round - step } % N;
+        made[queue] = Some(make(queue));
+    }
+    made.map(|cluster| cluster.expect("each has its turn"))
+}
+
+/// The queue, as `QUEUES` says, of a copy.
+fn queue_of(number: usize, base: &Cluster, n_accounts: u32) -> Cluster {
+    let mut cluster = base.clone();
+    let users = || (0..n_accounts * USERS_IN_AN_ACCOUNT).map(user);
+    let tres =
+        |field, text: &str| Edit { field, value: Value::Tres(model::accounts::tres::parse(text).expect("amounts")) };
+    let count = |field, most| Edit { field, value: Value::Count(Some(most)) };
+    let mut of_users = |names: Vec<String>, edits: Vec<Edit>| {
+        let filter = EntityFilter { names: names.into_iter().collect(), ..Default::default() };
+        change(&mut cluster, Change::ModifyUsers { filter, edits });
+    };
+    match number {
+        2 => {
+            let own = vec![tres(Field::GrpTres, "cpu=60000,mem=200000G"), tres(Field::MaxTres, "cpu=1000")];
+            of_users(users().collect(), own);
+        }
+        // The others' jobs pass theirs.
+        LIMITED => of_users(users().step_by(10).collect(), vec![count(Field::MaxJobs, 1)]),
+        _ => (),
+    }
+    let of_qos = match number {
+        3 => vec![
+            tres(Field::GrpTres, "cpu=60000000"),
+            count(Field::MaxJobs, 1_000_000),
+            tres(Field::MaxTresUser, "cpu=600000,mem=2000000G"),
+            tres(Field::MaxTresAccount, "cpu=600000"),
+            tres(Field::MaxTres, "cpu=1000"),
+            count(Field::MaxWall, 100_000),
+        ],
+        // About a tenth of what may start otherwise is kept back.
+        5 => vec![count(Field::MaxJobs, 1)],
+        _ => Vec::new(),
+    };
+    if !of_qos.is_empty() {
+        let filter = EntityFilter { names: ["normal".into()].into(), ..Default::default() };
+        change(&mut cluster, Change::ModifyQos { filter, edits: of_qos });
+    }
+    let (enforce, weight) = match LIKE[number] == number {
+        true => (Enforce::NOTHING, 0),
+        false => (cluster.config().accounting.enforce, 1001),
+    };
+    configure(&mut cluster, enforce, weight);
+    match number {
+        6 => only_first_jobs(&mut cluster, |who| who % 10 == 0),
+        7 => only_first_jobs(&mut cluster, |_| true),
+        _ => (),
+    }
+    cluster
 }
 
 /// What a profile looks at: `valgrind --tool=callgrind --toggle-collect='*profiled*' …`.
@@ -181,15 +204,13 @@ fn filled(n_nodes: u32, n_jobs: u32, n_accounts: u32) -> Cluster {
 }
 
 /// Without the jobs that a limit of one job would keep back: of each of these users the first in the queue stays.
-fn only_first_jobs(cluster: &Cluster, is_limited: impl Fn(u32) -> bool) -> Cluster {
-    let mut changed = cluster.clone();
+fn only_first_jobs(cluster: &mut Cluster, is_limited: impl Fn(u32) -> bool) {
     let mut seen = std::collections::BTreeSet::new();
     let kept_back =
         |uid: u32, seen: &mut std::collections::BTreeSet<u32>| is_limited(uid - FIRST_UID) && !seen.insert(uid);
     let gone: Vec<model::JobRef> =
         cluster.queue().filter(|job| kept_back(job.spec.uid, &mut seen)).map(|job| job.id.into()).collect();
-    run(&mut changed, Command::Cancel { jobs: gone, hurry: false });
-    changed
+    run(cluster, Command::Cancel { jobs: gone, hurry: false });
 }
 
 const FIRST_UID: u32 = 1000;
@@ -211,29 +232,55 @@ const QUEUES: [&str; N] = [
 /// With which each is compared.
 const LIKE: [usize; N] = [0, 0, 0, 0, 6, 7, 6, 7];
 
-/// In turns, so that what disturbs one measurement disturbs the others too; the least of each counts.
-fn compare(what: &str, clusters: [&Cluster; N], n_turns: u32) {
-    if n_turns == 0 {
-        return;
-    }
-    let mut above = Vec::new();
-    let mut least = [Duration::MAX; N];
-    let mut n_starts = [0; N];
-    for _ in 0..n_turns {
-        for (at, cluster) in clusters.iter().enumerate() {
+const MOMENTS: [&str; 3] = ["a full plan of the empty cluster", "nothing new", "after one job has ended"];
+
+#[derive(Clone, Copy, Default)]
+struct Measured {
+    least: Duration,
+    n_starts: usize,
+    n_held: u64,
+}
+
+/// In turns, so that what disturbs one disturbs the others too.
+fn measure(clusters: &[Cluster; N]) -> [Measured; N] {
+    let mut measured = [Measured { least: Duration::MAX, ..Default::default() }; N];
+    for _ in 0..N_TURNS {
+        for (cluster, one) in clusters.iter().zip(&mut measured) {
             // What the one before has left behind, in caches and in the heap, is not this one's matter.
             drop(scheduler::plan(cluster));
             let begin = on_cpu();
             let plan = scheduler::plan(cluster);
-            least[at] = least[at].min(on_cpu() - begin);
-            n_starts[at] = plan.starts.len();
+            one.least = one.least.min(on_cpu() - begin);
+            one.n_starts = plan.starts.len();
         }
     }
-    println!("{what}");
+    for (cluster, one) in clusters.iter().zip(&mut measured) {
+        one.n_held = cluster.jobs().map(|job| u64::from(job.held().n_cpus)).sum();
+    }
+    measured
+}
+
+fn report(moment: &str, rounds: &[[Measured; N]]) {
+    println!("{moment}: the middle of {} rounds, and half of them", rounds.len());
+    let mut above = Vec::new();
     for (at, name) in QUEUES.iter().enumerate() {
-        let more = (least[at].as_secs_f64() / least[LIKE[at]].as_secs_f64() - 1.0) * 100.0;
-        println!("{name:50} {:>10.2?}  {more:+6.1} %  {} started", least[at], n_starts[at]);
-        if (1..=LIMITED).contains(&at) && more > MOST_PERCENT {
+        let mut times: Vec<Duration> = rounds.iter().map(|round| round[at].least).collect();
+        times.sort_unstable();
+        let percent =
+            |round: &[Measured; N]| (round[at].least.as_secs_f64() / round[LIKE[at]].least.as_secs_f64() - 1.0) * 100.0;
+        let mut more: Vec<f64> = rounds.iter().map(percent).collect();
+        more.sort_unstable_by(f64::total_cmp);
+        let (quarter, middle) = (rounds.len() / 4, rounds.len() / 2);
+        println!(
+            "{name:50} {:>10.2?}  {:+6.1} %  ({:+.1} to {:+.1})  {} started, {} CPUs held",
+            times[middle],
+            more[middle],
+            more[quarter],
+            more[rounds.len() - 1 - quarter],
+            rounds[0][at].n_starts,
+            rounds[0][at].n_held,
+        );
+        if (1..=LIMITED).contains(&at) && more[middle] > MOST_PERCENT {
             above.push(name.trim());
         }
     }

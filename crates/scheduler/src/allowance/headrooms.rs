@@ -71,8 +71,8 @@ struct Before {
     qualities: QualitiesBefore,
 }
 
-/// So many are looked up one by one; whoever asks about more has all of them read, which takes less time.
-const FEW: usize = 100;
+/// To look one up takes as long as to read so many in a row.
+const IN_A_ROW: usize = 8;
 
 impl<'a> Headrooms<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
@@ -207,7 +207,8 @@ impl<'a> Headrooms<'a> {
             self.own.resize(self.cluster.accounts().last_association as usize + 1, UNKNOWN);
         }
         self.n_known += 1;
-        if self.n_known == FEW
+        // Whoever asks about so many has all of them read.
+        if self.n_known == self.own.len().div_ceil(IN_A_ROW)
             && let Some(all) = self.cluster.tally().of_associations()
         {
             for (id, has) in all.leaves().flatten().enumerate().skip(1) {
