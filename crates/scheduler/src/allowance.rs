@@ -99,6 +99,16 @@ impl<'a> Allowance<'a> {
         }
     }
 
+    /// Has what will be asked about the job's association brought from memory.
+    pub fn fetch_association(&self, job: &Job) {
+        self.headrooms.fetch_association(job.association);
+    }
+
+    /// The same of its user, once the association has come.
+    pub fn fetch_user(&self, job: &Job) {
+        self.headrooms.fetch_user(job.association);
+    }
+
     /// Whether it is certain at a glance that no limit keeps the job.
     pub fn lets(&mut self, job: &'a Job, partition: &'a Partition) -> bool {
         if !limits::binds(self.cluster, job) {

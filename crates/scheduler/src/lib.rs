@@ -9,6 +9,7 @@
 use model::{JobId, Plan, Timestamp};
 use state::Cluster;
 
+mod ahead;
 mod allowance;
 mod closures;
 mod counts;

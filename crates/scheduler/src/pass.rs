@@ -10,6 +10,7 @@ use state::Cluster;
 use self::preempt::Preemptees;
 use self::share::Way;
 use crate::Outlook;
+use crate::ahead::Ahead;
 use crate::allowance::Allowance;
 use crate::depth::Depth;
 use crate::failed::{Failed, Seeker};
@@ -84,7 +85,8 @@ impl<'a> Pass<'a> {
         let mut being_staged = crate::staging::being_staged(self.cluster);
         let mut n_left = self.cluster.config().scheduler.depth;
         let (mut is_before, mut last, mut stops_at) = (stopped_at.is_some(), None, None);
-        for job in self.cluster.queue() {
+        let mut queue = Ahead::new(self.cluster.queue());
+        while let Some(job) = queue.next(&self.allowance) {
             if is_before {
                 is_before = stopped_at != Some(job.id);
                 // Nothing but what they keep from others matters here.

@@ -30,16 +30,13 @@ impl Cluster {
         let claimants = self.claims.iter().filter_map(|id| self.jobs.get(id)).filter(|job| self.is_eligible(job));
         let mut first: Vec<&Arc<Job>> = claimants.collect();
         first.sort_by_key(|job| self.rank(&self.queue_key(job)));
-        first.into_iter().chain(self.by_importance().filter(|job| !self.has_claim(job.id)))
+        let others = self.in_order(&self.queue).filter(|key| !self.has_claim(key.job));
+        first.into_iter().chain(others.map(|key| &self.jobs[&key.job]))
     }
 
     /// Others were told to make room for it, and it has not had that room yet.
     pub fn has_claim(&self, id: JobId) -> bool {
         self.claims.contains(&id)
-    }
-
-    fn by_importance(&self) -> impl Iterator<Item = &Arc<Job>> {
-        self.in_order(&self.queue).map(|key| &self.jobs[&key.job])
     }
 
     fn in_order<'a>(&'a self, keys: &'a OrdSet<QueueKey>) -> impl Iterator<Item = &'a QueueKey> {

@@ -101,6 +101,11 @@ impl EachJob {
             has_run_minutes: self.has_run_minutes || above.has_run_minutes,
         }
     }
+
+    /// Whatever a job is like, it passes.
+    pub fn lets_any(&self) -> bool {
+        EachJob { max_jobs: None, min_priority: None, ..*self } == EachJob::default()
+    }
 }
 
 /// What limits jobs of a party together.

@@ -24,20 +24,27 @@ struct AllTerse {
     users: Vec<String>,
 }
 
-/// What most associations come to: the scheduler looks at thousands of them, and whole ones are large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an association comes to, with what those above it say: the scheduler looks at thousands, and whole ones are large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terse {
     /// Which of `togethers` it says; the first says nothing.
     pub together: u32,
     pub parent: AssociationId,
-    /// Which of `eachs` it says; the first says nothing.
+    /// The next above it that says something of jobs together; 0: nobody.
+    pub above: AssociationId,
+    /// Which of `eachs` holds for its jobs; the first says nothing.
     pub each: u32,
-    pub max_jobs: Option<u32>,
+    /// How many of its own jobs may run; `u32::MAX`: any number.
+    pub max_jobs: u32,
     /// A number for the user, in the order of their names, and one for the account: the same in all their associations. 0: none.
     pub user: u32,
     pub account: u32,
+    /// What is said of each job lets any job pass.
+    pub lets_any: bool,
     /// Of this cluster.
-    pub is_here: bool,
+    is_here: bool,
+    /// So are all above it.
+    pub is_whole: bool,
 }
 
 /// Whoever changes a copy finds nothing old in it.
@@ -71,12 +78,17 @@ impl Accounts {
         self.all_terse().associations.get(id as usize).filter(|terse| terse.is_here)
     }
 
+    /// What all of them come to, by number; the first is nobody. For accounts that are not being changed.
+    pub fn all_tersely(&self) -> &[Terse] {
+        &self.all_terse().associations
+    }
+
     /// What associations say of all their jobs together. For accounts that are not being changed.
     pub fn togethers(&self) -> &[Together] {
         &self.all_terse().togethers
     }
 
-    /// What associations say of each of their jobs. For accounts that are not being changed.
+    /// What associations, and those above them, say of each of their jobs. For accounts that are not being changed.
     pub fn eachs(&self) -> &[EachJob] {
         &self.all_terse().eachs
     }
@@ -94,38 +106,68 @@ impl Accounts {
 
     fn all_terse(&self) -> &AllTerse {
         let make = || {
-            let absent = Terse { together: 0, parent: 0, each: 0, max_jobs: None, user: 0, account: 0, is_here: false };
-            let mut all = vec![absent; self.last_association as usize + 1];
+            let mut all = vec![Terse::default(); self.last_association as usize + 1];
             let names = self.associations.values().filter(|one| one.is_here() && !one.user.is_empty());
             let names: BTreeSet<&str> = names.map(|one| one.user.as_str()).collect();
             let users: BTreeMap<&str, u32> = names.iter().copied().zip(1..).collect();
             // From 1 on.
             let mut accounts = BTreeMap::from([("", 0)]);
             let mut togethers = BTreeMap::from([(Together::default(), 0)]);
-            let mut eachs = BTreeMap::from([(EachJob::default(), 0)]);
             for one in self.associations.values().filter(|one| one.is_here()) {
-                // How many jobs a user may run stands beside: few say more.
-                let mut each = EachJob::of(&one.limits);
-                if !one.user.is_empty() {
-                    each.max_jobs = None;
-                }
                 let terse = Terse {
                     together: number(&mut togethers, Together::of(&one.limits)),
                     parent: one.parent,
-                    each: number(&mut eachs, each),
-                    max_jobs: one.limits.max_jobs,
                     user: users.get(one.user.as_str()).copied().unwrap_or(0),
                     account: number(&mut accounts, one.account.as_str()),
                     is_here: true,
+                    ..Terse::default()
                 };
                 if let Some(place) = all.get_mut(one.id as usize) {
                     *place = terse;
                 }
             }
             let users = names.into_iter().map(str::to_owned).collect();
-            AllTerse { associations: all, togethers: by_number(togethers), eachs: by_number(eachs), users }
+            let eachs = self.heed_above(&mut all);
+            AllTerse { associations: all, togethers: by_number(togethers), eachs, users }
         };
         self.index.terse.get_or_init(make)
+    }
+
+    /// Adds what those above say. What is said of each job, by all of them.
+    fn heed_above(&self, all: &mut [Terse]) -> Vec<EachJob> {
+        all[0] = Terse { max_jobs: u32::MAX, lets_any: true, is_whole: true, ..Terse::default() };
+        let mut said = BTreeMap::from([(EachJob::default(), 0)]);
+        let mut eachs = vec![EachJob::default()];
+        for id in 1..all.len() {
+            // Up to one that is known already, and down again.
+            let next = |id: &usize| Some(all[*id].parent as usize).filter(|parent| *parent < all.len());
+            let is_open = |id: &usize| all[*id].is_here && !all[*id].is_whole;
+            let mut lineage: Vec<usize> =
+                std::iter::successors(Some(id), next).take_while(is_open).take(all.len()).collect();
+            while let Some(id) = lineage.pop() {
+                let parent = all.get(all[id].parent as usize).copied().unwrap_or_default();
+                let Some(one) = self.associations.get(&(id as AssociationId)).filter(|_| parent.is_whole) else {
+                    break;
+                };
+                // How many jobs a user may run stands beside: few say more.
+                let max_jobs = one.limits.max_jobs;
+                let mut each = EachJob::of(&one.limits);
+                if !one.user.is_empty() {
+                    each.max_jobs = None;
+                }
+                let each = each.or(&eachs[parent.each as usize]);
+                let terse = &mut all[id];
+                terse.max_jobs = max_jobs.or(each.max_jobs).unwrap_or(u32::MAX);
+                terse.each = number(&mut said, each);
+                terse.lets_any = each.lets_any();
+                terse.above = if parent.together != 0 { terse.parent } else { parent.above };
+                terse.is_whole = true;
+                if terse.each as usize == eachs.len() {
+                    eachs.push(each);
+                }
+            }
+        }
+        eachs
     }
 
     /// Associations of the user in the account, in this cluster. For accounts that are not being changed.

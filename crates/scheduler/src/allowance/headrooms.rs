@@ -3,111 +3,85 @@
 //! ```text
 //! association ──above──▶ association ──above──▶ nobody
 //! ```
-//! All that is asked of an association for a job stands in one line of a table: a job of one of many thousand users costs one look at
-//! it, and those above are looked at all the time.
-use std::collections::BTreeMap;
+//! What limits an association, and all above it, is one line of a table that is made when accounts change; what it has is one of another,
+//! copied from the counts. A job of one of many thousand users costs a look at each; those above are looked at all the time.
+use std::hint::black_box;
 
-use model::accounts::{AssociationId, EachJob, Together};
+use model::accounts::{AssociationId, EachJob, Terse, Together};
 use model::{Job, Partition, Reason};
 use state::Cluster;
-use state::limits::{Gist, Headroom, Party, Verdict, Want, each};
+use state::limits::{Gist, Headroom, Verdict, Want, each};
 
+use super::place;
 use super::qualities::{Asker, Before as QualitiesBefore, Qualities, Terms};
 
 pub(super) struct Headrooms<'a> {
     cluster: &'a Cluster,
-    togethers: &'a [Together],
     /// By number.
-    own: Vec<Own>,
-    n_known: usize,
-    /// Of those that limit more than jobs, CPUs and memory; the first limits nothing.
+    associations: &'a [Terse],
+    togethers: &'a [Together],
+    eachs: &'a [EachJob],
+    /// By number; empty until somebody asks.
+    has: Vec<Gist>,
+    /// What is left to those that limit more than jobs, CPUs and memory, and where it is to be found.
     rooms: Vec<Headroom>,
-    /// What is said of each job; the first says nothing.
-    eachs: Vec<Said>,
-    /// Which of these an association's own word and the one above it come to.
-    merged: BTreeMap<(u32, u32), u32>,
+    room_of: Vec<Option<u32>>,
     qualities: Qualities<'a>,
     /// What there was before what is only supposed.
     before: Option<Before>,
 }
 
-#[derive(Clone, Copy)]
-struct Own {
-    has: Gist,
-    /// What it says of its jobs together; 0: nothing.
-    together: u32,
-    /// What is left, where it says more than can be seen from what it has; 0: it does not.
-    room: u32,
-    /// The next above it that says something of jobs together; 0: nobody.
-    above: AssociationId,
-    each: u32,
-    /// How many of its own jobs may run; `u32::MAX`: any number.
-    max_jobs: u32,
-    asker: Asker,
-}
-
 const NOBODY: Asker = Asker { user: 0, account: 0 };
-const NO_ASSOCIATION: Own = Own {
-    has: Gist { cpus: 0, memory_mb: 0, jobs: 0, is_unsure: false },
-    together: 0,
-    room: 0,
-    above: 0,
-    each: 0,
-    max_jobs: u32::MAX,
-    asker: NOBODY,
-};
-/// It has not been looked up.
-const UNKNOWN: Own = Own { above: AssociationId::MAX, ..NO_ASSOCIATION };
-
-struct Said {
-    each: EachJob,
-    lets_any: bool,
-}
 
 #[derive(Default)]
 struct Before {
-    own: Vec<(AssociationId, Own)>,
+    has: Vec<(AssociationId, Gist)>,
     rooms: Vec<(u32, Headroom)>,
     qualities: QualitiesBefore,
 }
 
-/// To look one up takes as long as to read so many in a row.
-const IN_A_ROW: usize = 8;
-
 impl<'a> Headrooms<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
+        let accounts = cluster.accounts();
         Headrooms {
             cluster,
-            togethers: cluster.accounts().togethers(),
-            own: Vec::new(),
-            n_known: 0,
-            rooms: vec![Headroom::ALL],
-            eachs: vec![Said { each: EachJob::default(), lets_any: true }],
-            merged: BTreeMap::new(),
+            associations: accounts.all_tersely(),
+            togethers: accounts.togethers(),
+            eachs: accounts.eachs(),
+            has: Vec::new(),
+            rooms: Vec::new(),
+            room_of: Vec::new(),
             qualities: Qualities::new(cluster),
             before: None,
+        }
+    }
+
+    pub fn fetch_association(&self, id: AssociationId) {
+        // Nobody has asked about any yet.
+        if let Some(has) = self.has.get(id as usize) {
+            black_box((has.jobs, self.associations.get(id as usize).map(|one| one.together)));
+        }
+    }
+
+    pub fn fetch_user(&self, id: AssociationId) {
+        if !self.has.is_empty() && !self.qualities.are_plain {
+            self.qualities.fetch_user(self.associations.get(id as usize).map_or(0, |one| one.user));
         }
     }
 
     /// Whether a limit keeps the job from having that, as far as it is known here.
     pub fn verdict<'j>(&mut self, job: &'a Job, partition: &'a Partition, want: impl FnOnce() -> Want<'j>) -> Verdict {
         let Some(terms) = self.qualities.terms(job, partition) else { return Verdict::Unsaid };
-        let own = match job.association {
-            0 => NO_ASSOCIATION,
-            id => match self.own(id) {
-                Some(own) => own,
-                None => return Verdict::Unsaid,
-            },
-        };
-        if self.qualities.are_plain && own.together == 0 && own.above == 0 && own.each == 0 {
-            return jobs_left(&own, &terms);
+        let Some(own) = self.known(job.association) else { return Verdict::Unsaid };
+        if self.qualities.are_plain && own.together == 0 && own.above == 0 && own.lets_any {
+            return self.jobs_left(job.association, own, &terms);
         }
         let want = want();
-        match self.qualities.verdict(&terms, job, own.asker, &want) {
+        match self.qualities.verdict(&terms, job, asker(own), &want) {
             Verdict::Passes => (),
             other => return other,
         }
-        match self.of_association(&own, &terms, &want) {
+        match self.of_association(job.association, &terms, &want) {
             // What it says may be what is not asked.
             Verdict::Refused(_) if terms.decides_more => Verdict::Unsaid,
             verdict => verdict,
@@ -115,69 +89,77 @@ impl<'a> Headrooms<'a> {
     }
 
     /// In the order of the rules.
-    fn of_association(&self, own: &Own, terms: &Terms, want: &Want) -> Verdict {
-        let mut next = own;
+    fn of_association(&mut self, id: AssociationId, terms: &Terms, want: &Want) -> Verdict {
+        let mut next = id;
         loop {
             match self.of_jobs_together(next, want) {
-                Verdict::Passes if next.above == 0 => break,
-                Verdict::Passes => next = &self.own[next.above as usize],
+                Verdict::Passes => next = self.associations[next as usize].above,
                 other => return other,
             }
+            if next == 0 {
+                break;
+            }
         }
-        let said = &self.eachs[own.each as usize];
-        match jobs_left(own, terms) {
-            Verdict::Passes if !said.lets_any => each::verdict(&said.each, want),
+        let own = &self.associations[id as usize];
+        match self.jobs_left(id, own, terms) {
+            Verdict::Passes if !own.lets_any => each::verdict(&self.eachs[own.each as usize], want),
             other => other,
         }
     }
 
-    fn of_jobs_together(&self, one: &Own, want: &Want) -> Verdict {
-        match (one.together, one.room) {
-            (0, _) => Verdict::Passes,
-            (together, 0) => {
-                let together = &self.togethers[together as usize];
-                match one.has.certainly_leaves(together, want) {
-                    true => Verdict::Passes,
-                    false => Headroom::beside(together, &one.has).verdict(want),
-                }
-            }
-            (_, room) => self.rooms[room as usize].verdict(want),
+    fn of_jobs_together(&mut self, id: AssociationId, want: &Want) -> Verdict {
+        let together = match self.associations[id as usize].together {
+            0 => return Verdict::Passes,
+            together => &self.togethers[together as usize],
+        };
+        if !together.is_plain() {
+            let room = self.room(id, together);
+            return room.map_or(Verdict::Unsaid, |room| self.rooms[room as usize].verdict(want));
+        }
+        let has = &self.has[id as usize];
+        match has.certainly_leaves(together, want) {
+            true => Verdict::Passes,
+            false => Headroom::beside(together, has).verdict(want),
+        }
+    }
+
+    /// Whether another job of the association's own may run.
+    fn jobs_left(&self, id: AssociationId, own: &Terse, terms: &Terms) -> Verdict {
+        match self.has[id as usize].jobs >= own.max_jobs && !terms.decides_jobs {
+            true => Verdict::Refused(Reason::AssocMaxJobsLimit),
+            false => Verdict::Passes,
         }
     }
 
     /// The priority below which no place is kept for the job; None: others have a word in it.
     pub fn min_priority(&mut self, job: &'a Job, partition: &'a Partition) -> Option<u32> {
         let terms = self.qualities.terms(job, partition)?;
-        let of_association = match job.association {
-            0 => None,
-            id => {
-                let own = self.own(id)?;
-                self.eachs[own.each as usize].each.min_priority
-            }
-        };
-        Some(terms.min_priority.or(of_association).unwrap_or(0))
+        let own = self.known(job.association)?;
+        Some(terms.min_priority.or(self.eachs[own.each as usize].min_priority).unwrap_or(0))
     }
 
     /// The job starts and has that.
     pub fn take(&mut self, job: &'a Job, partition: &'a Partition, want: Want<'a>) {
         let is_plain = self.qualities.terms(job, partition).is_some_and(|terms| !terms.is_weighed);
         let want = if is_plain { want } else { want.weighed() };
-        let own = self.own(job.association);
+        let own = if job.association == 0 { None } else { self.known(job.association) };
         let noted = self.before.as_mut().map(|before| &mut before.qualities);
-        self.qualities.take(job, partition, own.map_or(NOBODY, |own| own.asker), &want, noted);
+        self.qualities.take(job, partition, own.map_or(NOBODY, asker), &want, noted);
         if own.is_none() {
             return;
         }
         let mut next = job.association;
         while next != 0 {
-            let one = &mut self.own[next as usize];
+            let one = &self.associations[next as usize];
+            let together = &self.togethers[one.together as usize];
+            let room = if together.is_plain() { None } else { self.room(next, together) };
             if let Some(before) = &mut self.before {
-                before.own.push((next, *one));
-                before.rooms.push((one.room, self.rooms[one.room as usize]));
+                before.has.push((next, self.has[next as usize]));
+                before.rooms.extend(room.map(|room| (room, self.rooms[room as usize])));
             }
-            one.has.add(&want);
-            if one.room != 0 {
-                self.rooms[one.room as usize].take(&want);
+            self.has[next as usize].add(&want);
+            if let Some(room) = room {
+                self.rooms[room as usize].take(&want);
             }
             next = one.above;
         }
@@ -189,87 +171,32 @@ impl<'a> Headrooms<'a> {
     }
 
     pub fn forget_what_was_supposed(&mut self) {
-        let Some(Before { own, rooms, qualities }) = self.before.take() else { return };
+        let Some(Before { has, rooms, qualities }) = self.before.take() else { return };
         self.qualities.put_back(qualities);
-        own.into_iter().rev().for_each(|(at, before)| self.own[at as usize] = before);
+        has.into_iter().rev().for_each(|(at, before)| self.has[at as usize] = before);
         rooms.into_iter().rev().for_each(|(at, before)| self.rooms[at as usize] = before);
     }
 
-    fn own(&mut self, id: AssociationId) -> Option<Own> {
-        match self.own.get(id as usize) {
-            Some(own) if own.above != UNKNOWN.above => Some(*own),
-            _ => self.look_up(id),
+    /// None: only the rules know.
+    fn known(&mut self, id: AssociationId) -> Option<&'a Terse> {
+        if self.has.is_empty() {
+            self.has = self.cluster.tally().copy_of_associations(self.associations.len());
         }
+        self.associations.get(id as usize).filter(|one| one.is_whole)
     }
 
-    fn look_up(&mut self, id: AssociationId) -> Option<Own> {
-        if self.own.is_empty() {
-            self.own.resize(self.cluster.accounts().last_association as usize + 1, UNKNOWN);
+    /// Where what is left to the association is.
+    fn room(&mut self, id: AssociationId, together: &Together) -> Option<u32> {
+        let place = place(&mut self.room_of, self.cluster, id);
+        if place.is_none() {
+            let left = Headroom::of(self.cluster, id, together)?;
+            *place = Some(self.rooms.len() as u32);
+            self.rooms.push(left);
         }
-        self.n_known += 1;
-        // Whoever asks about so many has all of them read.
-        if self.n_known == self.own.len().div_ceil(IN_A_ROW)
-            && let Some(all) = self.cluster.tally().of_associations()
-        {
-            for (id, has) in all.leaves().flatten().enumerate().skip(1) {
-                self.note(id as AssociationId, *has);
-            }
-            return self.own.get(id as usize).filter(|own| own.above != UNKNOWN.above).copied();
-        }
-        let tally = self.cluster.tally();
-        let has = match tally.of_associations() {
-            Some(all) => all.get(id as usize).copied(),
-            None => tally.count(Party::Association(id)).map(Gist::of),
-        };
-        self.note(id, has.unwrap_or_default())
-    }
-
-    fn note(&mut self, id: AssociationId, has: Gist) -> Option<Own> {
-        if self.own.get(id as usize)?.above != UNKNOWN.above {
-            return Some(self.own[id as usize]);
-        }
-        let terse = self.cluster.accounts().terse(id)?;
-        let parent = if terse.parent == 0 { NO_ASSOCIATION } else { self.own(terse.parent)? };
-        let together = &self.togethers[terse.together as usize];
-        let room = match together.is_plain() {
-            true => 0,
-            false => {
-                self.rooms.push(Headroom::of(self.cluster, id, together)?);
-                self.rooms.len() as u32 - 1
-            }
-        };
-        let each = self.merged(terse.each, parent.each);
-        let own = Own {
-            has,
-            together: terse.together,
-            room,
-            above: if parent.together != 0 { terse.parent } else { parent.above },
-            each,
-            max_jobs: terse.max_jobs.or(self.eachs[each as usize].each.max_jobs).unwrap_or(u32::MAX),
-            asker: Asker { user: terse.user, account: terse.account },
-        };
-        self.own[id as usize] = own;
-        Some(own)
-    }
-
-    /// What is said of each job by one that says this, below one that says that.
-    fn merged(&mut self, own: u32, above: u32) -> u32 {
-        if own == 0 {
-            return above;
-        }
-        let (eachs, said) = (&mut self.eachs, self.cluster.accounts().eachs());
-        *self.merged.entry((own, above)).or_insert_with(|| {
-            let each = said[own as usize].or(&eachs[above as usize].each);
-            eachs.push(Said { each, lets_any: each::lets_any(&each) });
-            eachs.len() as u32 - 1
-        })
+        *place
     }
 }
 
-/// Whether another job of the association's own may run.
-fn jobs_left(own: &Own, terms: &Terms) -> Verdict {
-    match own.has.jobs >= own.max_jobs && !terms.decides_jobs {
-        true => Verdict::Refused(Reason::AssocMaxJobsLimit),
-        false => Verdict::Passes,
-    }
+fn asker(one: &Terse) -> Asker {
+    Asker { user: one.user, account: one.account }
 }

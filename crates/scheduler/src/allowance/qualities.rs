@@ -1,6 +1,8 @@
 //! What is left in qualities of service to all, to each account and to each user, with what this pass has started taken off.
 //!
 //! A job is in one quality of service, and its partition may have another; where both speak of the same, the rules know who is heard.
+use std::hint::black_box;
+
 use model::accounts::{EachJob, Together};
 use model::{Job, Partition};
 use state::Cluster;
@@ -85,6 +87,14 @@ impl<'a> Qualities<'a> {
         }
     }
 
+    pub fn fetch_user(&self, number: u32) {
+        for known in &self.known {
+            if let Users::Have(all) = &known.users {
+                black_box(all.get(number as usize).map(|has| has.jobs));
+            }
+        }
+    }
+
     /// None: only the rules know.
     pub fn terms(&mut self, job: &'a Job, partition: &'a Partition) -> Option<Terms> {
         let terms = self.any_terms(job, partition);
@@ -138,11 +148,10 @@ impl<'a> Qualities<'a> {
         let at = known.unwrap_or_else(|| {
             let quality = Quality::of(qos);
             let all = if quality.all.is_none() { 0 } else { self.add(quality.left_to_all(self.cluster)) };
-            let users = match self.cluster.tally().of_users_in(&qos.name).filter(|_| quality.user.is_plain()) {
-                _ if quality.user.is_none() => Users::Have(Vec::new()),
-                // Stretch by stretch: this is done anew in each plan.
-                Some(all) => Users::Have(all.leaves().flatten().copied().collect()),
-                None => self.rooms_of_users(&quality),
+            let all_users = || self.cluster.tally().copy_of_users_in(&qos.name).filter(|_| quality.user.is_plain());
+            let users = match quality.user.is_none() {
+                true => Users::Have(Vec::new()),
+                false => all_users().map_or_else(|| self.rooms_of_users(&quality), Users::Have),
             };
             self.known.push(Known { quality, all, accounts: Vec::new(), users, is_unsure: false });
             self.known.len() - 1

@@ -43,8 +43,7 @@ pub fn refusal(cluster: &Cluster, partition: &Partition, job: &Job) -> Option<Re
 /// The limit of the partition that the job breaks.
 pub(crate) fn limit(cluster: &Cluster, partition: &Partition, spec: &JobSpec) -> Option<Reason> {
     // A QOS may lift limits of the partition.
-    let qos = cluster.accounts.qos.get(&spec.qos);
-    let lifts = |flag: &str| qos.is_some_and(|qos| qos.has_flag(flag));
+    let lifts = |flag: &str| cluster.accounts.qos.get(&spec.qos).is_some_and(|qos| qos.has_flag(flag));
     let (min_nodes, _) = spec.size.node_bounds();
     let wanted = spec.time_limit;
     let too_long = match (wanted.and_then(|limit| limit.span()), partition.max_time.and_then(|max| max.span())) {

@@ -20,11 +20,6 @@ pub(super) fn concern(others: Others, want: &Want) -> bool {
     }
 }
 
-/// Nothing but how many jobs there may be, and whom a place is kept for, is said.
-pub fn lets_any(each: &EachJob) -> bool {
-    EachJob { max_jobs: None, min_priority: None, ..*each } == EachJob::default()
-}
-
 /// A job is longer than any may be.
 pub(super) fn is_too_long(each: &EachJob, want: &Want) -> bool {
     each.max_wall.is_some_and(|most| want.limit_secs() > u64::from(most) * 60)

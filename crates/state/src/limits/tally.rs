@@ -82,14 +82,27 @@ impl Tally {
         self.counts.get(whom)
     }
 
-    /// What jobs of each association have, with those of all below it; by number. None: not at hand.
-    pub fn of_associations(&self) -> Option<&Vector<Gist>> {
-        Some(&self.gists.as_ref()?.associations)
+    /// What jobs of each association have, with those of all below it; by number, for so many numbers.
+    pub fn copy_of_associations(&self, n_numbers: usize) -> Vec<Gist> {
+        let mut copy = match &self.gists {
+            Some(gists) => copy(&gists.associations),
+            None => {
+                let mut all = vec![Gist::default(); n_numbers];
+                for (id, count) in self.associations() {
+                    if let Some(place) = all.get_mut(id as usize) {
+                        *place = Gist::of(count);
+                    }
+                }
+                all
+            }
+        };
+        copy.resize(n_numbers, Gist::default());
+        copy
     }
 
     /// What jobs of each user have in this quality of service, by the user's number. None: not at hand.
-    pub fn of_users_in(&self, qos: &str) -> Option<&Vector<Gist>> {
-        self.gists.as_ref()?.users.get(qos)
+    pub fn copy_of_users_in(&self, qos: &str) -> Option<Vec<Gist>> {
+        self.gists.as_ref()?.users.get(qos).map(copy)
     }
 
     /// Users of whom something is counted in this quality of service, in order.
@@ -240,6 +253,13 @@ pub(crate) fn move_use(cluster: &mut Cluster, after: &Accounts) {
             change_use(cluster, Party::Association(*id), &count, |used, more| *used += more);
         }
     }
+}
+
+/// Stretch by stretch: this is done anew in each plan.
+fn copy(all: &Vector<Gist>) -> Vec<Gist> {
+    let mut copy = Vec::with_capacity(all.len());
+    all.leaves().for_each(|stretch| copy.extend_from_slice(stretch));
+    copy
 }
 
 /// Differences of sums that should be nothing are nothing.
