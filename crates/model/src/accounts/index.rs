@@ -190,3 +190,65 @@ impl Accounts {
         *self.index.most_priority.get_or_init(|| own().unwrap_or(0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Association, Limits, Shares};
+    use super::*;
+
+    fn association(id: AssociationId, parent: AssociationId, user: &str, limits: Limits) -> Association {
+        let (cluster, account, user) = (String::new(), "physics".to_string(), user.to_string());
+        let (partition, comment, default_qos) = Default::default();
+        Association {
+            id,
+            cluster,
+            parent,
+            account,
+            user,
+            partition,
+            shares: Shares::default(),
+            limits,
+            qos: None,
+            default_qos,
+            comment,
+        }
+    }
+
+    fn accounts(all: impl IntoIterator<Item = Association>) -> Accounts {
+        let associations: BTreeMap<_, _> = all.into_iter().map(|one| (one.id, one)).collect();
+        let last_association = associations.keys().max().copied().unwrap_or(0);
+        Accounts { associations, last_association, ..Accounts::default() }
+    }
+
+    #[test]
+    fn an_association_heeds_all_above_it() {
+        let root = Limits { grp_jobs: Some(100), max_wall: Some(60), max_jobs: Some(9), ..Limits::default() };
+        let silent = Limits::default();
+        let ann = Limits { max_jobs: Some(3), grp_jobs: Some(5), ..Limits::default() };
+        // Children have the lower numbers.
+        let all = accounts([
+            association(1, 3, "ann", ann),
+            association(2, 3, "bob", silent.clone()),
+            association(3, 4, "", silent),
+            association(4, 0, "", root),
+        ]);
+        let [ann, bob] = [1, 2].map(|id| *all.terse(id).expect("it is here"));
+        assert_eq!((ann.max_jobs, bob.max_jobs), (3, 9));
+        assert_eq!((ann.above, bob.above), (4, 4), "the account between them says nothing of jobs together");
+        assert_eq!(all.togethers()[ann.together as usize].jobs, Some(5));
+        for one in [ann, bob] {
+            assert!(one.is_whole && !one.lets_any);
+            assert_eq!(all.eachs()[one.each as usize].max_wall, Some(60));
+        }
+        assert_eq!((ann.user, bob.user), (1, 2));
+    }
+
+    #[test]
+    fn what_hangs_in_the_air_is_not_whole() {
+        let lost = association(1, 7, "ann", Limits::default());
+        let circle = [(2, 3), (3, 2)].map(|(id, parent)| association(id, parent, "", Limits::default()));
+        let all = accounts([lost].into_iter().chain(circle));
+        assert!((1..=3).all(|id| !all.terse(id).expect("it is here").is_whole));
+        assert!(all.all_tersely()[0].is_whole, "nobody lets everybody pass");
+    }
+}
