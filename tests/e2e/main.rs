@@ -9,6 +9,7 @@ mod clocks;
 mod cluster;
 mod control;
 mod datawarp;
+mod door;
 mod failover;
 mod failover_answers;
 mod golden;

@@ -1,0 +1,1 @@
+//! Scripts, environments and secrets: who may plant them, and who sees them.

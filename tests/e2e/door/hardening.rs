@@ -1,0 +1,1 @@
+//! What jobs and helper processes are kept from doing.

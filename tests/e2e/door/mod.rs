@@ -1,0 +1,10 @@
+//! Attacks on the running daemons: one file a kind of attack, one test a finding. Each fails where the rule it names is missing.
+mod answers;
+mod content;
+mod endurance;
+mod every_call;
+mod hardening;
+mod identity;
+mod processes;
+mod texts;
+mod transport;

@@ -1,0 +1,1 @@
+//! Processes of root on a node, attacked by the users whose work they do.

@@ -1,0 +1,1 @@
+//! Strings and expressions that users send: too long, malformed, costly, or made for terminals.

@@ -1,0 +1,1 @@
+//! Bytes before anybody judged them: depth, size, idle connections, handshakes.
