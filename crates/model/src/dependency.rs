@@ -12,6 +12,13 @@ pub struct Dependency {
     pub any_is_enough: bool,
 }
 
+impl Dependency {
+    /// Every term but a singleton names a job. The parser makes no others; a hostile sender may.
+    pub fn is_well_formed(&self) -> bool {
+        self.terms.iter().all(|term| term.job.is_some() != (term.kind == Kind::Singleton))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Term {
     pub kind: Kind,

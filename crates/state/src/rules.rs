@@ -16,13 +16,14 @@
 //! | 2 | what has failed to be staged on one node is not kept open for another that is lost |
 //! | 2 | steps that are to be packed (`-m pack`, `CR_PACK_NODES`) fill node after node, however their job was laid out |
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
+//! | 3 | a change of accounts that touches nothing does not make the first accounts |
 use model::Reply;
 
 use crate::Cluster;
 use crate::on::Answer;
 
 /// The newest that this release knows.
-pub const LATEST: u32 = 2;
+pub const LATEST: u32 = 3;
 
 impl Cluster {
     /// The edition of the rules that count.

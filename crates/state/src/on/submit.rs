@@ -30,6 +30,9 @@ pub(crate) fn submit(cluster: &mut Cluster, by: Caller, spec: &JobSpec, brought:
     if spec.nice < 0 && !by.is_admin {
         return Err(Reject::BadNice);
     }
+    if !spec.dependency.is_well_formed() {
+        return Err(Reject::BadDependency);
+    }
     let names_no_time = spec.time_limit.is_none();
     let mut spec = network::with_units(cluster, completed(cluster, spec))?;
     let association = place_in_accounts(cluster, &mut spec)?;

@@ -59,7 +59,7 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         }
         let dependency = changes.dependency.as_ref().unwrap_or(&job.dependency);
         let may_be_ring = changes.dependency.is_some() || changes.name.is_some();
-        if may_be_ring && would_wait_for_itself(cluster, id, &spec.name, dependency) {
+        if !dependency.is_well_formed() || may_be_ring && would_wait_for_itself(cluster, id, &spec.name, dependency) {
             return Err(Reject::BadDependency);
         }
         if !by.is_admin {

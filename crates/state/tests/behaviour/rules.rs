@@ -86,3 +86,16 @@ fn steps_of_before_are_laid_out_as_their_job_was() {
     assert_eq!(laid_out(1), [2, 2]);
     assert_eq!(laid_out(rules::LATEST), [3, 1]);
 }
+
+#[test]
+fn empty_change_of_a_stranger_makes_no_accounts() {
+    use model::accounts::Change;
+    let empty =
+        || Command::ChangeAccounts { change: Box::new(Change::Several(Vec::new())), by_name: "mallory".to_owned() };
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ALICE, empty());
+    assert!(!old.cluster.accounts().are_unused(), "as it was judged when it was written");
+    let mut lab = Lab::new();
+    lab.ok(ALICE, empty());
+    assert!(lab.cluster.accounts().are_unused());
+}
