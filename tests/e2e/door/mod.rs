@@ -1,6 +1,8 @@
 //! Attacks on the running daemons: one file a kind of attack, one test a finding. Each fails where the rule it names is missing.
 mod answers;
+mod callers;
 mod content;
+mod contract;
 mod endurance;
 mod every_call;
 mod hardening;

@@ -1,0 +1,147 @@
+//! Callers of every kind, who send any bytes to any call: users by the kernel's word, nodes and strangers over TLS, tokens.
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_stream::StreamExt;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+use wire::tls::connect::{Expected, connect, connect_pinned};
+use wire::tls::identity::Keyring;
+
+/// Longer than any call may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A stream that was not refused by then was taken.
+const STREAM_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Messages as they are.
+#[derive(Clone, Copy, Default)]
+struct RawCodec;
+
+impl Codec for RawCodec {
+    type Encode = Vec<u8>;
+    type Decode = Vec<u8>;
+    type Encoder = RawCodec;
+    type Decoder = RawCodec;
+
+    fn encoder(&mut self) -> RawCodec {
+        RawCodec
+    }
+
+    fn decoder(&mut self) -> RawCodec {
+        RawCodec
+    }
+}
+
+impl Encoder for RawCodec {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        bytes::BufMut::put_slice(into, &item);
+        Ok(())
+    }
+}
+
+impl Decoder for RawCodec {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
+        let n_bytes = bytes::Buf::remaining(from);
+        Ok(Some(bytes::Buf::copy_to_bytes(from, n_bytes).to_vec()))
+    }
+}
+
+/// How a caller comes in.
+#[derive(Clone, Debug)]
+pub enum Entrance {
+    /// A process of this user at a Unix socket.
+    Local { socket: PathBuf, uid: u32, gid: u32 },
+    /// The holder of a node's or controller's certificate.
+    Certificate { address: String, tls_dir: PathBuf },
+    /// Nobody's certificate; the authority's mark is known.
+    Stranger { address: String, authority: [u8; 32] },
+}
+
+/// A connection of one caller, and the words it sends along.
+pub struct RawCaller {
+    channel: Channel,
+    headers: Vec<(&'static str, String)>,
+}
+
+impl RawCaller {
+    /// On a thread of its own for local users: the thread takes on their identity, and the kernel notes it for the socket.
+    pub async fn open(entrance: &Entrance, headers: &[(&'static str, String)]) -> RawCaller {
+        let channel = match entrance {
+            Entrance::Local { socket, uid, gid } => {
+                become_user(*uid, *gid);
+                wire::channel::connect(socket).await.expect("the socket is open to all")
+            }
+            Entrance::Certificate { address, tls_dir } => {
+                let keyring = Arc::new(Keyring::open(tls_dir).expect("the certificate is there"));
+                connect(address, keyring, Expected::AnyController).await.expect("the certificate is believed")
+            }
+            Entrance::Stranger { address, authority } => {
+                connect_pinned(address, *authority).await.expect("a stranger may connect")
+            }
+        };
+        RawCaller { channel, headers: headers.to_vec() }
+    }
+
+    /// The first answer, if one comes before the call ends. A stream that asks for more is left after a moment.
+    pub async fn call(&self, path: &str, body: Vec<u8>, streams_requests: bool) -> Result<Vec<u8>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let at = path.parse().expect("a path");
+        let patience = if streams_requests { STREAM_PATIENCE } else { PATIENCE };
+        let answering = async {
+            let answers = match streams_requests {
+                true => {
+                    let waits = tokio_stream::iter([body]).chain(tokio_stream::pending());
+                    grpc.streaming(self.with_headers(Request::new(waits)), at, RawCodec).await
+                }
+                false => grpc.server_streaming(self.with_headers(Request::new(body)), at, RawCodec).await,
+            };
+            answers?.into_inner().message().await.map(Option::unwrap_or_default)
+        };
+        match tokio::time::timeout(patience, answering).await {
+            Ok(answer) => answer,
+            Err(_) if streams_requests => Ok(Vec::new()),
+            Err(_) => Err(Status::deadline_exceeded("no answer")),
+        }
+    }
+
+    fn with_headers<T>(&self, mut request: Request<T>) -> Request<T> {
+        for (name, value) in &self.headers {
+            request.metadata_mut().insert(*name, value.parse().expect("a header's text"));
+        }
+        request
+    }
+}
+
+/// Only the calling thread: the C library would change all of them.
+fn become_user(uid: u32, gid: u32) {
+    // SAFETY: plain system calls on valid values.
+    unsafe {
+        if libc::geteuid() == 0 && uid != 0 {
+            assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()), 0);
+            assert_eq!(libc::syscall(libc::SYS_setresgid, gid, gid, gid), 0);
+            assert_eq!(libc::syscall(libc::SYS_setresuid, uid, uid, uid), 0);
+        }
+    }
+}
+
+/// Does the work on a thread of its own, whose identity may change.
+pub fn on_own_thread<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    std::thread::spawn(move || runtime().block_on(work)).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The mark of a cluster's authority, as tokens hold it.
+pub fn authority_of(tls_dir: &Path) -> [u8; 32] {
+    let pem = std::fs::read_to_string(tls_dir.join("ca.pem")).unwrap();
+    wire::tls::token::mark(&pem).expect("a certificate").try_into().expect("32 bytes")
+}
