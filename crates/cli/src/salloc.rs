@@ -11,7 +11,6 @@ use model::spec::Memory;
 use model::{Command, ExitStatus, Job, JobKind, JobSpec, hostlist};
 use tokio::process::Child;
 use wire::Controller;
-use wire::blobs::blob;
 
 use crate::allocation::{self, Failed, Granted};
 use crate::data_back;
@@ -51,7 +50,7 @@ pub fn build(arguments: &[String], caller: &Caller) -> Result<Built<Plan>, Probl
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
     let mut requests = components::requests(PROGRAM, &sections, caller, None)?;
-    let environment = blob(export::environment(PROGRAM, None, caller));
+    let environment = Blob::of(export::environment(PROGRAM, None, caller));
     let no_shell = requests.iter().any(|request| request.behaviour.no_shell);
     let (mut specs, mut talk) = (Vec::new(), String::new());
     for request in &requests {

@@ -7,7 +7,6 @@ use model::command::Blob;
 use model::request::JobFilter;
 use model::{Job, JobId, JobKind, JobSpec, Outcome, Reject};
 use wire::CallError;
-use wire::blobs::blob;
 
 use crate::context;
 use crate::data_back;
@@ -85,7 +84,7 @@ pub fn build(
     if let Some(question) = requests.iter().find_map(|request| request.behaviour.asks) {
         return Ok(Built::Answer(help::answer(PROGRAM, question)));
     }
-    let environment = blob(export::of_batch(&requests[0], caller)?);
+    let environment = Blob::of(export::of_batch(&requests[0], caller)?);
     let name = name.to_string();
     let mut talk = String::new();
     if directives::says_packjob(&text) {
@@ -93,7 +92,7 @@ pub fn build(
             "sbatch: Warning: the \"packjob\" component separator is being deprecated. Please, use \"hetjob\" instead.\n",
         );
     }
-    let script_blob = blob(with_directives(script.content, &mut requests));
+    let script_blob = Blob::of(with_directives(script.content, &mut requests));
     let mut specs = Vec::new();
     for request in &requests {
         let finished = finish(PROGRAM, request, caller)?;

@@ -18,8 +18,13 @@ impl Door {
         Door { journal, published, clock }
     }
 
-    /// Resolves when the command is durable and applied.
+    /// Resolves when the command is durable and applied. Content is judged here, so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
+        state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
+        self.write(by, command).await
+    }
+
+    async fn write(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
         let entry = Entry { at: self.stamp(), by, command };
         let applied = self.journal.propose(codec::encode(&entry)).await;
         applied.map_err(|error| Refusal::NotWritten(error.to_string()))?.map_err(Refusal::Rejected)
@@ -32,11 +37,7 @@ impl Door {
         command: Command,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
-        let command = match request {
-            Some(request) => Command::Once { request, command: Box::new(command) },
-            None => command,
-        };
-        self.propose(by, command).await
+        self.propose(by, once(command, request)).await
     }
 
     /// Content that the state already has is not written to the log again.
@@ -47,11 +48,12 @@ impl Door {
         blobs: Vec<Blob>,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
+        state::judge_submission(&self.published.now(), by, &specs, &blobs).map_err(Refusal::Rejected)?;
         let unknown = self.unknown(&blobs);
-        match self.propose_once(by, submission(specs.clone(), unknown), request).await {
+        match self.write(by, once(submission(specs.clone(), unknown), request)).await {
             // It was forgotten between the look and the log.
             Err(Refusal::Rejected(Reject::MissingBlob)) => {
-                self.propose_once(by, submission(specs, blobs), request).await
+                self.write(by, once(submission(specs, blobs), request)).await
             }
             other => other,
         }
@@ -68,6 +70,13 @@ impl Door {
 
     fn stamp(&self) -> Timestamp {
         self.clock.now()
+    }
+}
+
+fn once(command: Command, request: Option<RequestId>) -> Command {
+    match request {
+        Some(request) => Command::Once { request, command: Box::new(command) },
+        None => command,
     }
 }
 

@@ -2,6 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::Change;
+pub use crate::content::Blob;
 use crate::het::StepPart;
 use crate::history::{Amendment, RunName};
 use crate::node::{Machine, Run};
@@ -10,8 +11,8 @@ use crate::staging::{Access, StageResult};
 use crate::trust::TrustChange;
 use crate::update::{JobChanges, NodeChange, PartitionChanges};
 use crate::{
-    BlobId, Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Owner, Plan, Reject, StepId,
-    StepSpec, Timestamp, Usage,
+    Caller, Config, Duty, Event, ExitStatus, JobId, JobRef, JobSpec, NodeName, Owner, Plan, Reject, StepId, StepSpec,
+    Timestamp, Usage,
 };
 
 /// One entry of the replicated log. `at` is the only clock the state ever sees.
@@ -231,13 +232,6 @@ pub enum Command {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Blob {
-    pub id: BlobId,
-    #[serde(with = "bytes")]
-    pub content: Vec<u8>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DutyResult {
     Done,
     /// What went wrong, where, and why.
@@ -314,7 +308,7 @@ pub struct Applied {
 }
 
 /// Blobs as one byte string instead of a list of numbers.
-mod bytes {
+pub(crate) mod bytes {
     use serde::{Deserializer, Serializer, de::Visitor};
 
     pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {

@@ -131,7 +131,7 @@ impl fmt::Debug for NodeName {
 }
 
 /// The hash of a script or an environment; the content is stored once and shared by all jobs that use it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct BlobId(pub [u64; 4]);
 
 /// Who asks, as the kernel or a certificate says; never taken from a request.

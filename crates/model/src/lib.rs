@@ -20,6 +20,7 @@ pub mod chronicle;
 pub mod codec;
 pub mod command;
 pub mod config;
+pub mod content;
 pub mod cpu_freq;
 pub mod cpuset;
 pub mod data_parser;

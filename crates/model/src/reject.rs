@@ -81,6 +81,8 @@ pub enum Reject {
     NoSuchTopology,
     /// Content that the submission refers to is not here; send it along.
     MissingBlob,
+    /// Content whose id is not its hash.
+    ForgedBlob,
     /// The burst buffer request is wrong; where and why.
     BadBuffer(String),
     BufferNotPermitted(String),
@@ -209,6 +211,7 @@ impl fmt::Display for Reject {
             Reject::NodesAreBusy => "Requested nodes are busy",
             Reject::PartitionInUse => "Partition is in use",
             Reject::MissingBlob => "Content of the submission is missing",
+            Reject::ForgedBlob => "Content of the submission is not what its id says",
             Reject::BadBuffer(_) => "Burst Buffer request invalid",
             Reject::BufferNotPermitted(_) => "Burst Buffer permission denied",
             Reject::NotSupported => "Requested operation not supported on this system",

@@ -45,6 +45,7 @@ mod step_layout;
 mod step_life;
 mod triggers;
 
+pub use blobs::{judge_content, judge_submission};
 pub use cluster::Cluster;
 pub use features::{nodes_allowed, partition_refusal};
 pub use network::{network_ask, shape_for, spares_units};

@@ -17,10 +17,11 @@
 //! | 2 | steps that are to be packed (`-m pack`, `CR_PACK_NODES`) fill node after node, however their job was laid out |
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
 //! | 3 | a change of accounts that touches nothing does not make the first accounts |
+//! | 3 | content that is not what its id says is discarded when this edition is adopted, and in backups; jobs that need it are held |
 use model::Reply;
 
-use crate::Cluster;
 use crate::on::Answer;
+use crate::{Cluster, blobs};
 
 /// The newest that this release knows.
 pub const LATEST: u32 = 3;
@@ -39,6 +40,9 @@ impl Cluster {
 
 /// Rules never go back. Whoever does not know the new ones stops when it sees them.
 pub(crate) fn adopt(cluster: &mut Cluster, edition: u32) -> Answer {
+    if cluster.rules < 3 && edition >= 3 {
+        blobs::discard_forged(cluster);
+    }
     cluster.rules = cluster.rules.max(edition);
     Ok(Reply::Ok)
 }

@@ -9,7 +9,7 @@ use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
 use model::trust::{JoinRequest, Joined, Role};
 use model::why::Why;
-use model::{BlobId, Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec};
+use model::{Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
@@ -370,8 +370,8 @@ impl Controller {
     }
 
     /// The content of a job's script; only its owner and administrators get it.
-    pub async fn blob(&mut self, id: BlobId, job: JobId) -> Result<Vec<u8>, CallError> {
-        let request = BlobRequest { id: codec::encode(&id).into(), job: job.0 };
+    pub async fn script(&mut self, job: JobId) -> Result<Vec<u8>, CallError> {
+        let request = BlobRequest { job: job.0, ..BlobRequest::default() };
         Ok(self.client.blob(request).await?.into_inner().content.to_vec())
     }
 

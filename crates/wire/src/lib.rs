@@ -9,7 +9,6 @@ pub mod proto {
 
 pub mod accounts;
 pub mod bearer;
-pub mod blobs;
 pub mod brief;
 pub mod channel;
 pub mod client;

@@ -114,6 +114,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::PortsInUse
         | Reject::NodesBusy(_)
         | Reject::MissingBlob
+        | Reject::ForgedBlob
         | Reject::NotSupported
         | Reject::Stale => Code::FailedPrecondition,
         Reject::TooManyJobs | Reject::TooManyTriggers | Reject::Limit(_) => Code::ResourceExhausted,

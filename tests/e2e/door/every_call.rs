@@ -48,7 +48,7 @@ struct HostileRequest {
 }
 
 fn script() -> model::command::Blob {
-    wire::blobs::blob(b"#!/bin/sh\ntrue\n".to_vec())
+    model::command::Blob::of(b"#!/bin/sh\ntrue\n".to_vec())
 }
 
 /// Values that a call would take, so that the hostile one is looked at.

@@ -1,7 +1,6 @@
 //! `scontrol write batch_script`.
 use std::path::PathBuf;
 
-use model::JobKind;
 use model::request::JobFilter;
 
 use crate::job_ids;
@@ -35,10 +34,10 @@ pub fn write(rest: &[String]) -> Reply {
         let filter = JobFilter { jobs: vec![job.clone()], with_finished: true, ..JobFilter::default() };
         let page = controller.all_jobs(&filter).await?;
         let Some(job) = page.jobs.first() else { return Ok(retrieval_failed("Invalid job id specified")) };
-        let JobKind::Batch { script } = job.spec.kind else {
+        if !job.spec.is_batch() {
             return Ok(retrieval_failed("Only batch jobs are accepted or processed"));
-        };
-        let content = match controller.blob(script, job.id).await {
+        }
+        let content = match controller.script(job.id).await {
             Ok(content) => content,
             Err(error) => return Ok(retrieval_failed(&text_of(&error))),
         };

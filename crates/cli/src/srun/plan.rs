@@ -5,7 +5,6 @@ use model::command::Blob;
 use model::spec::OpenMode;
 use model::step::{CpuBind, StepStream, TerminalSize};
 use model::{JobId, JobKind, JobSpec, StepSpec, pattern};
-use wire::blobs::blob;
 
 use super::{gres, hosts, parts, programs};
 use crate::sbatch::question;
@@ -106,7 +105,7 @@ fn build_part(
     let mut spec = finished.spec;
     let (step_streams, streams) = streams(&request);
     let told = caller.clone().telling(own_words(&request, spec.umask.unwrap_or(caller.umask), caller.niceness));
-    let environment = blob(export::environment(PROGRAM, request.export.as_deref(), &told));
+    let environment = Blob::of(export::environment(PROGRAM, request.export.as_deref(), &told));
     let basename = program.rsplit('/').next().unwrap_or(program).to_string();
     let is_inside = request.step.job.is_some();
     let is_named = !spec.name.is_empty()

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::request::{JobFilter, JobsPage};
-use model::{Caller, Event, Job, JobId, Phase, StepId, Timestamp, codec};
+use model::{Caller, Event, Job, JobId, Phase, StepId, Timestamp};
 use state::Cluster;
 use tokio::sync::broadcast::error::RecvError;
 use tonic::Status;
@@ -171,5 +171,5 @@ fn with_progress(page: JobsPage, cluster: &Cluster, progress: &ProgressTable) ->
 }
 
 fn reply(page: &JobsPage) -> JobsReply {
-    JobsReply { page: codec::encode(page).into() }
+    JobsReply { page: model::content::encode_without_ids(page).into() }
 }

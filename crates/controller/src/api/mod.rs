@@ -27,7 +27,7 @@ use model::command::RequestId;
 use model::history::HistoryQuery;
 use model::members::MemberView;
 use model::request::JobFilter;
-use model::{BlobId, Caller, Command, JobKind, JobRef, Timestamp, codec};
+use model::{Caller, Command, JobKind, JobRef, Timestamp, codec};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
@@ -497,15 +497,16 @@ impl Controller for Api {
 
     async fn blob(&self, request: Request<BlobRequest>) -> Answer<BlobReply> {
         let by = self.caller(&request)?;
-        let id: BlobId = read(&request.get_ref().id)?;
         let cluster = self.published.now();
         let no_such_job = || to_status(&model::Reject::NoSuchJob);
         let job = cluster.job(model::JobId(request.get_ref().job)).ok_or_else(no_such_job)?;
-        let is_its_script = matches!(job.spec.kind, JobKind::Batch { script } if script == id);
-        if !is_its_script || !by.may_act_for(job.spec.uid) {
+        let JobKind::Batch { script } = job.spec.kind else {
+            return Err(to_status(&model::Reject::NotPermitted));
+        };
+        if !by.may_act_for(job.spec.uid) {
             return Err(to_status(&model::Reject::NotPermitted));
         }
-        let content = cluster.blob(id).ok_or_else(no_such_job)?;
+        let content = cluster.blob(script).ok_or_else(no_such_job)?;
         Ok(Response::new(BlobReply { content: content.to_vec().into() }))
     }
 

@@ -27,6 +27,8 @@ pub async fn submit(
         }
     }
     let mut blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    // The site's scripts are shown content, too.
+    state::judge_submission(&api.published.now(), by, &specs, &blobs).map_err(|reject| to_status(&reject))?;
     let screened = api.screen.submission(&api.published.now(), by, &mut specs, &mut blobs).await;
     let told = screened.map_err(|reject| to_status(&reject))?;
     let refuse = |reject: Reject| to_status(&with_words(reject, &told));

@@ -20,7 +20,6 @@ use model::{BlobId, Caller, JobKind, JobRef, JobSpec, Reject};
 use serde_json::{Map, Value, json};
 use state::Cluster;
 use tokio::sync::{Semaphore, watch};
-use wire::blobs::blob;
 
 use crate::plugin::job_info;
 use scripts::Scripts;
@@ -244,7 +243,7 @@ fn content(cluster: &Cluster, brought: &[Blob], id: BlobId) -> String {
 }
 
 fn bring(blobs: &mut Vec<Blob>, content: Vec<u8>) -> BlobId {
-    let new = blob(content);
+    let new = Blob::of(content);
     let id = new.id;
     if !blobs.iter().any(|known| known.id == id) {
         blobs.push(new);

@@ -6,7 +6,7 @@ use model::{Caller, Config, Event, Job, JobId, Phase, Plugin, Reject, Reply, Wak
 use super::{Answer, node, trust};
 use crate::derived::Derived;
 use crate::settle::{forget_wait, wake};
-use crate::{Cluster, buffers, fair_share, history, limits};
+use crate::{Cluster, blobs, buffers, fair_share, history, limits};
 
 /// The file decides: what was changed at run time is as the file has it again.
 pub(crate) fn reconfigure(cluster: &mut Cluster, config: &Config) -> Answer {
@@ -119,6 +119,10 @@ pub(crate) fn restore(cluster: &mut Cluster, by: Caller, state: &[u8]) -> Answer
     let restored: Cluster =
         codec::decode(state).map_err(|error| Reject::InvalidValue(format!("the backup: {error}")))?;
     let now = cluster.now.max(restored.now);
+    let looks_at_content = cluster.rules() >= 3;
     *cluster = Cluster { now, ..restored };
+    if looks_at_content {
+        blobs::discard_forged(cluster);
+    }
     Ok(Reply::Ok)
 }

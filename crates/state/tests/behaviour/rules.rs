@@ -99,3 +99,28 @@ fn empty_change_of_a_stranger_makes_no_accounts() {
     lab.ok(ALICE, empty());
     assert!(lab.cluster.accounts().are_unused());
 }
+
+#[test]
+fn forged_content_of_before_is_discarded_and_its_jobs_held() {
+    use model::command::Blob;
+    use model::{HeldBy, JobKind, JobSpec, Reply};
+    let (genuine, other) = (Blob::of(b"#!/bin/sh\ntrue\n".to_vec()), Blob::of(b"#!/bin/sh\nid\n".to_vec()));
+    let forged = Blob { content: b"#!/bin/sh\nevil\n".to_vec(), ..other };
+    let mut old = Lab { cluster: Cluster::default(), secs: 1000 };
+    old.ok(ROOT, Command::Reconfigure { config: Lab::new().cluster.config().as_ref().clone().into() });
+    let mut submit = |blob: &Blob| {
+        let spec = Box::new(JobSpec { kind: JobKind::Batch { script: blob.id }, ..batch() });
+        match old.ok(ALICE, Command::Submit { spec, blobs: vec![blob.clone()] }) {
+            Reply::Submitted(id) => id,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (fine, evil) = (submit(&genuine), submit(&forged));
+    old.ok(ROOT, Command::AdoptRules { edition: 3 });
+    assert_eq!(old.cluster.blob(genuine.id).map(|content| content.to_vec()), Some(genuine.content));
+    assert_eq!(old.cluster.blob(forged.id).map(|content| content.len()), Some(0));
+    assert_eq!(old.job(fine).held, None);
+    assert_eq!(old.job(evil).held, Some(HeldBy::Admin));
+    assert!(old.job(evil).admin_comment.contains("not what its id says"));
+    old.each(ALICE, Command::Release { jobs: vec![evil.into()] }).unwrap_err();
+}
