@@ -69,6 +69,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         hooks: Default::default(),
         heard: Default::default(),
         care: Default::default(),
+        writers: Default::default(),
         spool,
         options,
     });

@@ -7,6 +7,6 @@ mod endurance;
 mod every_call;
 mod hardening;
 mod identity;
-mod processes;
+pub mod processes;
 mod texts;
 mod transport;

@@ -15,6 +15,7 @@ mod freezer;
 mod gpu_environment;
 mod het_environment;
 mod identity;
+mod lower;
 mod measure;
 mod memory;
 mod notes;
@@ -33,8 +34,8 @@ use std::time::{Duration, Instant};
 
 use model::codec;
 
-use crate::protocol::Birth;
-use crate::sys;
+use crate::protocol::{Birth, Trade};
+use crate::{sys, writing};
 pub use control::through;
 pub use environment::TAG;
 pub use identity::Identity;
@@ -61,6 +62,7 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         libc::syscall(libc::SYS_close_range, SERVER_FD + 1, u32::MAX, 0);
         libc::prctl(libc::PR_SET_NAME, c"spurstepd".as_ptr());
     }
+    lower::give_up_daemons_favours();
     let mut identities: HashMap<(u32, u32, String), (Instant, Identity)> = HashMap::new();
     let mut buffer = vec![0; 4096];
     loop {
@@ -76,6 +78,7 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         // What is not understood is dropped: the agent sees its end of the socket closed.
         let Ok(birth) = codec::decode::<Birth>(&buffer[..length]) else { continue };
         let Ok([control]) = <[OwnedFd; 1]>::try_from(fds) else { continue };
+        let trade = birth.trade;
         let key = (birth.uid, birth.gid, birth.user);
         let now = Instant::now();
         identities.retain(|_, (since, _)| now.duration_since(*since) < IDENTITY_KEPT);
@@ -84,7 +87,10 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         // SAFETY: this process has one thread, so the child may go on as it likes.
         if unsafe { libc::fork() } == 0 {
             drop(socket);
-            watch::supervise_all(UnixStream::from(control), identity);
+            match trade {
+                Trade::Supervisor => watch::supervise_all(UnixStream::from(control), identity),
+                Trade::Writer => writing::serve(UnixStream::from(control), identity),
+            }
             // SAFETY: ends without the server's exit handlers.
             unsafe { libc::_exit(0) };
         }

@@ -6,6 +6,7 @@ use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::staging::Direction;
 use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
+use prolog::inheritance::{clean_environment, reset_inherited};
 use state::Cluster;
 use tokio::process::Command;
 use tokio::sync::broadcast::error::RecvError;
@@ -199,6 +200,8 @@ fn word(kind: MailKind) -> &'static str {
 
 async fn send(program: String, subject: String, to: String, told: Vec<(&'static str, String)>) {
     let mut command = Command::new(&program);
+    clean_environment(command.as_std_mut());
+    reset_inherited(command.as_std_mut());
     command.envs(told);
     // A job's name must not end the header and begin another.
     let subject = subject.replace(char::is_control, " ");
