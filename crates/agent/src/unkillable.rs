@@ -46,14 +46,22 @@ async fn watch(agent: Arc<Agent>, id: RunId, slot: u32, kill_wait: Span, mut end
     }
     tracing::warn!(%id, "the run does not end: its processes are killed without its supervisor");
     let begun = Instant::now();
+    let mut left = Vec::new();
+    let mut striking = None;
     loop {
         let (held, spares_supervisor) = (agent.clone(), begun.elapsed() < GRACE);
-        let struck = tokio::task::spawn_blocking(move || strike(&held, id, slot, spares_supervisor)).await;
+        let mut struck = striking
+            .take()
+            .unwrap_or_else(|| tokio::task::spawn_blocking(move || strike(&held, id, slot, spares_supervisor)));
         if tokio::time::timeout(STRIKE_EVERY, &mut ended).await.is_ok() {
             return;
         }
+        // A look at a process can hang with it; there is one such look at a time.
+        match tokio::time::timeout(STRIKE_EVERY, &mut struck).await {
+            Ok(struck) => left = struck.unwrap_or_default(),
+            Err(_) => striking = Some(struck),
+        }
         if begun.elapsed() >= agent.options.unkillable_timeout {
-            let left = struck.unwrap_or_default();
             tracing::error!(%id, ?left, "the run cannot be ended");
             let exited = given_up(&agent, id, slot, &left);
             return agent.table().note_exit(slot, exited);

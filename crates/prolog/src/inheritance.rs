@@ -30,15 +30,28 @@ pub fn reset_inherited(command: &mut Command) {
 /// Of this very process, which is about to become another program. Descriptors go with the exec, so that an error of it can be
 /// told; the standard ones stay.
 pub fn reset_own() {
-    // SAFETY: plain calls on valid values; signals that cannot be changed refuse it.
+    reset_signals();
+    // SAFETY: plain calls on valid values.
     unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
+        libc::umask(0o022);
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+}
+
+/// None is ignored or blocked, not even those that the C library keeps for itself.
+pub fn reset_signals() {
+    /// As the kernel writes an action; all zeroes are the default.
+    const DEFAULT: [u64; 8] = [0; 8];
+    const SET_BYTES: usize = 8;
+    const SIGNALS_MAX: libc::c_int = 64;
+    // SAFETY: the kernel reads one action, and refuses signals that cannot be changed.
+    unsafe {
+        for signal in 1..=SIGNALS_MAX {
+            let none = std::ptr::null_mut::<u64>();
+            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), none, SET_BYTES);
         }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-        libc::umask(0o022);
-        libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }
 }

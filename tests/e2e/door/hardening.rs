@@ -125,6 +125,9 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
         let is_reset = |line: &&str| !line.starts_with("Sig") || line.ends_with("0000000000000000");
         assert!(lines.iter().all(is_reset), "{name}: {told}");
     }
+    let (batch, step) = (head.file("env"), head.file("step"));
+    assert!(batch.contains("SLURM_JOB_ID=") && step.contains("SLURM_STEP_ID="), "{batch}{step}");
+    assert!(!batch.contains(SECRET) && !step.contains(SECRET), "{batch}{step}");
     // Neither do the processes between the daemons and the jobs, which users could look into.
     let supervisors = head.ok("pgrep -x spurstepd | head -n 100");
     for pid in supervisors.lines() {
@@ -139,11 +142,10 @@ fn jobs_inherit_three_descriptors() {
     let uid = own_user();
     let tell = "ls -l /proc/self/fd | grep -o \"[0-9]* -> .*\"";
     let list = |file: &str| -> Vec<String> {
-        // The last is that of the directory which ls reads.
-        let mut fds: Vec<String> =
-            head.file(file).lines().filter_map(|line| Some(line.split_once(" -> ")?.0.to_string())).collect();
-        fds.pop();
-        fds
+        let text = head.file(file);
+        // One is that of the directory which ls reads.
+        let fds = text.lines().filter_map(|line| line.split_once(" -> ")).filter(|(_, to)| !to.starts_with("/proc/"));
+        fds.map(|(fd, _)| fd.to_string()).collect()
     };
     fs::write(head.dir.join("work/job.sh"), format!("#!/bin/bash\n{tell}\nsrun -n2 -o step.%t bash -c '{tell}'\nsrun --mpi=pmi2 -o pmi bash -c '{tell}; echo $PMI_FD'\n")).unwrap();
     let job = head.ok(&as_user(uid, "sbatch --parsable -n2 -o batch job.sh"));

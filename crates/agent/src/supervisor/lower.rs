@@ -7,9 +7,6 @@ pub fn give_up_daemons_favours() {
     const WHO_PROCESS: libc::c_int = 1;
     // SAFETY: plain calls about this process, on valid values.
     unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
         libc::umask(0o022);
         libc::chdir(c"/".as_ptr());
         if libc::getpriority(libc::PRIO_PROCESS, 0) < 0 {

@@ -33,6 +33,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use model::codec;
+use prolog::inheritance::reset_signals;
 
 use crate::protocol::{Birth, Trade};
 use crate::{sys, writing};
@@ -50,12 +51,10 @@ const IDENTITY_KEPT: Duration = Duration::from_secs(60);
 pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
     // SAFETY: the agent gives the socket at this number; a foreign caller gets an error from the first read.
     let socket = unsafe { OwnedFd::from_raw_fd(SERVER_FD) };
+    reset_signals();
     // SAFETY: plain calls in a process that has just begun. Children are reaped by the kernel.
     unsafe {
         libc::setsid();
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
-        }
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         libc::fcntl(SERVER_FD, libc::F_SETFD, libc::FD_CLOEXEC);
         // Whoever started the agent may have left descriptors open; jobs must not see them.

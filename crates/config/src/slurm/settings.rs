@@ -112,9 +112,14 @@ fn limits(values: &Values, config: &mut Config, notes: &Notes) {
     agent.kill_wait = values.seconds("KillWait", notes).unwrap_or(Span::from_secs(30));
     if let Some(pair) = values.get("LaunchParameters") {
         for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            match word.strip_prefix("setuid_helpers=").map(|paths| paths.split(':').map(str::to_string).collect::<Vec<_>>()) {
+            match word
+                .strip_prefix("setuid_helpers=")
+                .map(|paths| paths.split(':').map(str::to_string).collect::<Vec<_>>())
+            {
                 Some(paths) if paths.iter().all(|path| path.starts_with('/')) => agent.setuid_helpers = paths,
-                Some(_) => notes.wrong(&pair.at, format!("`{word}`: absolute paths are expected, with colons between them")),
+                Some(_) => {
+                    notes.wrong(&pair.at, format!("`{word}`: absolute paths are expected, with colons between them"))
+                }
                 None => notes.warn(&pair.at, format!("`LaunchParameters={word}` has no effect here")),
             }
         }
