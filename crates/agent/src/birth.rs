@@ -280,3 +280,48 @@ unsafe fn clone(arguments: &mut libc::clone_args, entry: Entry, context: *mut li
 unsafe fn clone(_: &mut libc::clone_args, _: Entry, _: *mut libc::c_void) -> Option<i32> {
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status_of(pid: i32) -> i32 {
+        let mut status = -1;
+        // SAFETY: `status` is valid, and the child is ours.
+        unsafe { libc::waitpid(pid, &mut status, 0) };
+        status
+    }
+
+    #[test]
+    fn child_opens_files_in_the_parents_table() {
+        let mut opened = -1;
+        let open = || {
+            // SAFETY: a plain system call on a NUL-ended path.
+            opened = unsafe { libc::open(c"/proc/self/stat".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+            7
+        };
+        // SAFETY: the child makes one system call.
+        let pid = unsafe { start(open, None, DescriptorTable::Shared) }.unwrap();
+        assert_eq!(libc::WEXITSTATUS(status_of(pid)), 7);
+        // SAFETY: plain calls on a descriptor that is open, and nobody else's.
+        unsafe {
+            assert_ne!(libc::fcntl(opened, libc::F_GETFD), -1);
+            libc::close(opened);
+        }
+    }
+
+    #[test]
+    fn child_that_stops_for_ever_does_not_keep_its_parent() {
+        let begun = Instant::now();
+        let stop = || {
+            loop {
+                // SAFETY: plain system calls about the child itself.
+                unsafe { libc::syscall(libc::SYS_kill, libc::syscall(libc::SYS_getpid), libc::SIGSTOP) };
+            }
+        };
+        // SAFETY: the child makes system calls only.
+        let pid = unsafe { start(stop, None, DescriptorTable::Own) }.unwrap();
+        assert_eq!(libc::WTERMSIG(status_of(pid)), libc::SIGKILL);
+        assert!(begun.elapsed() < PATIENCE / 10);
+    }
+}

@@ -50,12 +50,6 @@ pub struct TaskBirth<'a> {
     pub held: &'a Held,
 }
 
-/// Why a process that was born runs no program.
-enum Stillbirth {
-    Identity(io::Error),
-    Files,
-}
-
 /// Starts the process and gives its id. It opens the run's files, unless they are open.
 pub fn start(plan: &mut Plan, files: &mut TaskFiles, birth: &TaskBirth) -> Result<i32, String> {
     let mut arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
@@ -70,15 +64,15 @@ pub fn start(plan: &mut Plan, files: &mut TaskFiles, birth: &TaskBirth) -> Resul
         let words =
             plan.binding.as_ref().map(|binding| (binding.refusal().map(str::to_owned), binding.bind(own_pid())));
         if let Err(error) = become_user(birth.identity, birth.umask) {
-            stillbirth = Some(Stillbirth::Identity(error));
+            stillbirth = Some(error);
             return 1;
         }
         if birth.no_new_privileges {
             // SAFETY: a plain call; every kernel of today knows it.
             unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         }
+        // Which of them could not be opened, they know themselves.
         if opens && !files.open_all() {
-            stillbirth = Some(Stillbirth::Files);
             return 1;
         }
         run(plan, files, birth.limits, &work_dir, words, &mut arguments, &environment)
@@ -92,12 +86,11 @@ pub fn start(plan: &mut Plan, files: &mut TaskFiles, birth: &TaskBirth) -> Resul
         }
     };
     let pid = born.map_err(|error| format!("cannot start a process: {error}"))?;
+    if let Some(error) = stillbirth {
+        return Err(birth.identity.refusal(&error));
+    }
     if opens {
         files.take_over()?;
-    }
-    match stillbirth {
-        Some(Stillbirth::Identity(error)) => return Err(birth.identity.refusal(&error)),
-        Some(Stillbirth::Files) | None => {}
     }
     // One that stands by for its task sees to that itself.
     if scripts.is_debugged && !scripts.stands_by() {
