@@ -6,6 +6,7 @@ macro_rules! say {
     }};
 }
 
+mod audit;
 mod backup;
 mod check;
 mod daemon;
@@ -137,6 +138,12 @@ const VERBS: &[Verb] = &[
         usage: "backup FILE [--dir DIR]",
         summary: "write the whole state of the cluster to a file, while it runs",
         run: backup::backup,
+    },
+    Verb {
+        name: "audit",
+        usage: audit::USAGE,
+        summary: "show who asked for which change, from where, and what was refused; for administrators",
+        run: audit::run,
     },
     Verb {
         name: "restore",
