@@ -23,6 +23,7 @@ use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
 use crate::api::Api;
+use crate::audit::AuditLog;
 use crate::counted::Counted;
 use crate::door::{Door, Refusal};
 use crate::leader;
@@ -52,6 +53,7 @@ pub struct Ground {
     pub own: MemberView,
     pub hand_overs: mpsc::Sender<HandOver>,
     pub names: Arc<Names>,
+    pub audit: AuditLog,
     /// No controller is to be left: nobody needs a successor.
     pub ends_all: Arc<AtomicBool>,
 }
@@ -122,6 +124,7 @@ impl Leading {
             progress: Default::default(),
             config_file: ground.config_file.clone(),
             names: ground.names.clone(),
+            audit: ground.audit.clone(),
             history,
             journal: ground.journal.clone(),
             connections: ground.connections.clone(),

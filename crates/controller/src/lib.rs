@@ -10,6 +10,7 @@
 //! ```
 mod agents;
 mod api;
+mod audit;
 pub mod backup;
 mod buffer_metrics;
 mod clock;

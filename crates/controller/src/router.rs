@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures::FutureExt;
+use futures::{FutureExt, TryFutureExt};
 use journal::Leadership;
 use model::Reject;
 use tokio::sync::watch;
@@ -27,6 +27,7 @@ use wire::refusal::to_status;
 use wire::tls::listen::Caller;
 
 use crate::api::authority::{Level, level};
+use crate::audit::AuditLog;
 use crate::leading::Leading;
 use crate::machine::Published;
 use crate::members::{ClusterJournal, Connections};
@@ -53,6 +54,7 @@ pub struct Router {
     pub lead: Lead,
     pub published: Published,
     pub names: Arc<Names>,
+    pub audit: AuditLog,
 }
 
 impl NamedService for Router {
@@ -68,19 +70,19 @@ impl Service<Request<Body>> for Router {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         let origin = match self.known(&request) {
             Ok(origin) => origin,
-            Err(status) => return futures::future::ready(Ok(status.into_http())).boxed(),
+            Err(status) => {
+                self.audit.unheard(&request, &status);
+                return futures::future::ready(Ok(status.into_http())).boxed();
+            }
         };
         tracing::debug!(target: PROTOCOL, call = request.uri().path(), ?origin);
         let leading = self.lead.borrow().clone();
         match leading {
             // Nobody else could lead: as if there were no router.
-            Some(leading) if leading.is_lone() => match self.present(&mut request, origin) {
-                Ok(()) => leading.answer(request),
-                Err(status) => futures::future::ready(Ok(status.into_http())).boxed(),
-            },
+            Some(leading) if leading.is_lone() => self.answer(&leading, request, origin),
             _ => self.clone().route(request, origin).map(Ok).boxed(),
         }
     }
@@ -140,7 +142,22 @@ impl Router {
         Ok(())
     }
 
-    async fn route(mut self, mut request: Request<Body>, origin: Origin) -> Response<Body> {
+    /// Here, by the one who leads; the audit has what became of it.
+    fn answer(
+        &self,
+        leading: &Leading,
+        mut request: Request<Body>,
+        origin: Origin,
+    ) -> <Self as Service<Request<Body>>>::Future {
+        let audited = self.audit.begin(&origin, &mut request);
+        if let Err(status) = self.present(&mut request, origin) {
+            audited.refuse(&status);
+            return futures::future::ready(Ok(status.into_http())).boxed();
+        }
+        leading.answer(request).inspect_ok(|response| audited.end(response)).boxed()
+    }
+
+    async fn route(mut self, request: Request<Body>, origin: Origin) -> Response<Body> {
         let give_up = Instant::now() + PATIENCE;
         let mut leadership = self.journal.leadership();
         loop {
@@ -148,10 +165,7 @@ impl Router {
             let leading = self.lead.borrow_and_update().clone();
             if let Some(leading) = leading {
                 if !rules::only_asks(request.uri().path()) || self.is_confirmed().await {
-                    if let Err(status) = self.present(&mut request, origin) {
-                        return status.into_http();
-                    }
-                    return leading.answer(request).await.unwrap_or_else(|never| match never {});
+                    return self.answer(&leading, request, origin).await.unwrap_or_else(|never| match never {});
                 }
             } else if let Leadership::Follower { leader: Some(leader) } = now {
                 let members = self.journal.standing().members;

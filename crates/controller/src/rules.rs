@@ -95,6 +95,7 @@ pub const RULES: &[Rule] = &[
     asks("BurstStatus", USERS),
     does("DropBuffer", USERS),
     rules("Backup", USERS),
+    Rule { call: "Audit", heard: USERS, asks: true, least: Level::Administrator },
     does("Ping", ALL_OF_US),
     asks("Members", ALL_OF_US),
     rules("ChangeMembers", &[Kind::User, Kind::Controller]),
@@ -135,6 +136,11 @@ pub fn check(origin: &Origin, path: &str) -> Result<(), Status> {
 /// What a user must be at least to make the call at all.
 pub fn least(path: &str) -> Level {
     rule(path).map_or(Level::User, |rule| rule.least)
+}
+
+/// It changes something, or tries to, and is for the audit. Pings only seem to.
+pub fn changes_something(path: &str) -> bool {
+    rule(path).is_some_and(|rule| !rule.asks && rule.call != "Ping")
 }
 
 pub fn only_asks(path: &str) -> bool {

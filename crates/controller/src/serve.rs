@@ -18,6 +18,7 @@ use wire::proto::member_server::MemberServer;
 use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
+use crate::audit::AuditLog;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
@@ -73,7 +74,10 @@ async fn serve(options: Options) -> Result<()> {
     let (hand_overs, wishes) = mpsc::channel(1);
     let ends_all = Arc::new(AtomicBool::new(false));
     let names = Arc::new(Names::default());
+    let state_dir = Path::new(&settings.state_dir);
+    let audit = AuditLog::open(state_dir, names.clone()).context("the audit's file does not open")?;
     let ground = Arc::new(Ground {
+        audit: audit.clone(),
         ends_all: ends_all.clone(),
         names: names.clone(),
         journal: journal.clone(),
@@ -102,12 +106,17 @@ async fn serve(options: Options) -> Result<()> {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
     let listener = listen(Path::new(&settings.socket))?;
-    let member = MemberServer::new(MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own })
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let member = MemberServer::new(MemberApi {
+        journal: journal.clone(),
+        ends_all: ends_all.clone(),
+        own,
+        audit: audit.clone(),
+    })
+    .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
-    let router = Router { journal: journal.clone(), connections, lead, published, names };
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit };
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),

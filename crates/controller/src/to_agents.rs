@@ -30,7 +30,8 @@ impl NamedService for ToAgents {
 
 impl ToAgents {
     async fn pass(self, request: Request<Body>) -> Result<Response<Body>, Status> {
-        let origin = self.router.known(&request)?;
+        let known = self.router.known(&request);
+        let origin = known.inspect_err(|status| self.router.audit.unheard(&request, status))?;
         let origin = self.router.squashed(origin);
         let node =
             request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();

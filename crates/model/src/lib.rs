@@ -11,6 +11,7 @@ pub mod amount;
 pub mod array;
 pub mod ask;
 pub mod attach;
+pub mod audit;
 pub mod billing;
 pub mod buffer;
 pub mod bytes;

@@ -1,5 +1,6 @@
 //! The controller as commands see it: nouns in, nouns out.
 use model::accounts::{Accounts, Change, Standing};
+use model::audit::{AuditPage, AuditQuery};
 use model::chronicle::Chronicle;
 use model::command::{Blob, JobResult};
 use model::config::Sockets;
@@ -17,8 +18,8 @@ use crate::channel::MAX_MESSAGE_BYTES;
 use crate::history::Pages;
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
-    BlobRequest, CommandRequest, DiagnoseRequest, JobsRequest, Nothing, PingReply, SignalRequest as SignalMessage,
-    StagingRequest, SubmitRequest, WhyRequest,
+    AuditRequest, BlobRequest, CommandRequest, DiagnoseRequest, JobsRequest, Nothing, PingReply,
+    SignalRequest as SignalMessage, StagingRequest, SubmitRequest, WhyRequest,
 };
 use crate::reach::Reach;
 use crate::refusal::CallError;
@@ -389,6 +390,16 @@ impl Controller {
             whole.extend_from_slice(&piece?.piece);
         }
         Ok(whole)
+    }
+
+    /// Gives each page of the audit to `take`, the oldest first.
+    pub async fn audit(&mut self, query: &AuditQuery, mut take: impl FnMut(AuditPage)) -> Result<(), CallError> {
+        let request = AuditRequest { query: codec::encode(query).into() };
+        let mut pages = self.client.audit(request).await?.into_inner();
+        while let Some(page) = pages.next().await {
+            take(read(&page?.page)?);
+        }
+        Ok(())
     }
 
     /// The controllers: who leads, how far each is.

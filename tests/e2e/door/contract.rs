@@ -59,6 +59,7 @@ pub const NOUNS: &[NounRow] = &[
     row::<model::NodeName>("model::NodeName"),
     row::<model::accounts::Change>("model::accounts::Change"),
     row::<model::agent::Report>("model::agent::Report"),
+    row::<model::audit::AuditQuery>("model::audit::AuditQuery"),
     row::<model::ask::Question>("model::ask::Question"),
     row::<model::attach::ToStep>("model::attach::ToStep"),
     row::<model::history::AmendRequest>("model::history::AmendRequest"),

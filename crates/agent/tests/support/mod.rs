@@ -46,6 +46,7 @@ impl Controller for Post {
     type WatchJobsStream = Streamed<JobsReply>;
     type HistoryStream = Streamed<HistoryReply>;
     type BackupStream = Streamed<wire::proto::BackupReply>;
+    type AuditStream = Streamed<AuditReply>;
     type WatchStagingStream = Streamed<wire::proto::StagingReply>;
     type AttendStream = Streamed<ToAgent>;
 
@@ -121,6 +122,7 @@ impl Controller for Post {
         why: WhyRequest => WhyReply,
         ping: Nothing => PingReply,
         backup: Nothing => Streamed<wire::proto::BackupReply>,
+        audit: AuditRequest => Streamed<AuditReply>,
         join: CommandRequest => CommandReply,
         renew: CommandRequest => CommandReply,
         make_token: CommandRequest => wire::proto::TokenReply,

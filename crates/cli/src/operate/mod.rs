@@ -6,6 +6,7 @@ macro_rules! say {
     }};
 }
 
+mod audit;
 mod backup;
 mod check;
 mod daemon;
@@ -139,6 +140,12 @@ const VERBS: &[Verb] = &[
         run: backup::backup,
     },
     Verb {
+        name: "audit",
+        usage: audit::USAGE,
+        summary: "show who asked for which change, from where, and what was refused; for administrators",
+        run: audit::run,
+    },
+    Verb {
         name: "restore",
         usage: "restore FILE [--dir DIR]",
         summary: "start the cluster, which must be down, from a backup; what it had is put aside",
@@ -146,7 +153,7 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "install",
-        usage: "install [--root DIR] [--user NAME]",
+        usage: "install [--root DIR] [--user NAME [--setuid-programs]]",
         summary: "put this binary, its names and the systemd units where the system expects them",
         run: install::run,
     },

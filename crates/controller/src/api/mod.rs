@@ -1,5 +1,6 @@
 //! The gRPC service: authenticate, decode, propose or read, encode.
 mod attend;
+pub mod audit;
 pub mod authority;
 mod buffers;
 mod encoded;
@@ -34,16 +35,17 @@ use tonic::{Request, Response, Status, Streaming};
 use wire::origin::{From, Origin};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply, BurstStatusRequest, CommandReply,
-    CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply, HistoryRequest,
-    JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply, Nothing, PingReply,
-    ReservationsReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
-    ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
+    AccountsReply, AuditReply, AuditRequest, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply,
+    BurstStatusRequest, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent,
+    HistoryReply, HistoryRequest, JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply,
+    NodesReply, Nothing, PingReply, ReservationsReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest,
+    SubmitReply, SubmitRequest, ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
 
 use crate::agents::{Agents, Lead};
+use crate::audit::{AuditLog, AuditNotes};
 use crate::door::{Door, Refusal};
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
@@ -86,14 +88,13 @@ pub struct Api {
     pub ends_all: Arc<AtomicBool>,
     pub turns: room::Turns,
     pub encoded: encoded::EncodedConfig,
+    pub audit: AuditLog,
 }
 
 impl Api {
     /// Who is calling, by the kernel's word.
     fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
-        let peer =
-            wire::peer::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
-        Ok(authority::caller(&self.published.now(), peer, &self.names))
+        Ok(authority::caller(&self.published.now(), peer(request)?, &self.names))
     }
 
     fn reader<T>(&self, request: &Request<T>) -> Result<privacy::Reader, Status> {
@@ -114,6 +115,7 @@ impl Api {
         is_right: fn(&Command) -> bool,
     ) -> Answer<CommandReply> {
         let command: Command = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &command);
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &authority::jobs_of(&command));
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
@@ -121,7 +123,7 @@ impl Api {
         let answers_one = matches!(command, Command::Suspend { .. } | Command::Resume { .. });
         let proposed = self.door.propose_once(by, command, request_id(&request)).await;
         let reply = proposed.map_err(|refusal| refused(&refusal))?;
-        note_denials(by, &reply);
+        note_denials(by, &reply, request.extensions());
         if let (model::Reply::Each(results), true) = (&reply, answers_one)
             && let Some(why) = one_refusal(results)
         {
@@ -129,6 +131,10 @@ impl Api {
         }
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
+}
+
+fn peer<T>(request: &Request<T>) -> Result<wire::peer::Peer, Status> {
+    wire::peer::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))
 }
 
 impl Api {
@@ -151,11 +157,17 @@ impl Api {
     }
 }
 
-/// Who tried what is not theirs is for the log, too.
-fn note_denials(by: model::Caller, reply: &model::Reply) {
+/// Who tried what is not theirs is for the log, too. The audit has the call as refused, also if none of it could be done.
+fn note_denials(by: model::Caller, reply: &model::Reply, extensions: &tonic::Extensions) {
     let model::Reply::Each(results) = reply else { return };
-    for one in results.iter().filter(|one| one.result == Err(model::Reject::NotPermitted)) {
+    let denied = |one: &&model::command::JobResult| one.result == Err(model::Reject::NotPermitted);
+    for one in results.iter().filter(denied) {
         tracing::warn!(target: "security", uid = by.uid, job = %one.job, "refused: neither owner nor administrator");
+    }
+    let is_all_refused = results.iter().all(|one| one.result.is_err());
+    let told = results.iter().find(denied).or(results.first().filter(|_| is_all_refused));
+    if let Some(model::command::JobResult { job, result: Err(why) }) = told {
+        AuditNotes::refused_in_part(extensions, &format_args!("{job}: {why}"));
     }
 }
 
@@ -175,11 +187,13 @@ impl Controller for Api {
     type WatchStagingStream = Streamed<StagingReply>;
     type AttendStream = Streamed<ToAgent>;
     type BackupStream = Streamed<BackupReply>;
+    type AuditStream = Streamed<AuditReply>;
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
         let by = self.caller(&request)?;
         let request_id = request_id(&request);
-        submit::submit(self, by, request.into_inner(), request_id).await
+        let notes = request.extensions().get::<AuditNotes>().cloned().unwrap_or_default();
+        submit::submit(self, by, request.into_inner(), request_id, &notes).await
     }
 
     async fn cancel(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -285,6 +299,7 @@ impl Controller for Api {
     async fn change_accounts(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
         let change: Box<Change> = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &change);
         let command = Command::ChangeAccounts { change, by_name: self.names.user(by.uid) };
         let proposed = self.door.propose_once(by, command, request_id(&request)).await;
         let reply = proposed.map_err(|refusal| refused(&refusal))?;
@@ -374,7 +389,9 @@ impl Controller for Api {
 
     async fn signal(&self, request: Request<SignalRequest>) -> Answer<CommandReply> {
         let (by, id) = (self.caller(&request)?, request_id(&request).unwrap_or_else(wire::reach::new_request_id));
-        let request: model::request::SignalRequest = read(&request.get_ref().request)?;
+        let (extensions, request) = (request.extensions(), read(&request.get_ref().request)?);
+        let request: model::request::SignalRequest = request;
+        AuditNotes::about(extensions, &request);
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
         let asked = signal::Asked { request: &request, id };
         let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
@@ -461,7 +478,9 @@ impl Controller for Api {
 
     async fn amend_history(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
         let by = self.caller(&request)?;
-        self.history.amend(by, &read(&request.get_ref().command)?, &self.door).await?;
+        let amendment = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &amendment);
+        self.history.amend(by, &amendment, &self.door).await?;
         Ok(Response::new(Nothing {}))
     }
 
@@ -537,6 +556,13 @@ impl Controller for Api {
         Ok(Response::new(MembersReply { members: codec::encode(&members).into() }))
     }
 
+    async fn audit(&self, request: Request<AuditRequest>) -> Answer<Self::AuditStream> {
+        if authority::level(&self.published.now(), peer(&request)?, &self.names) < Level::Administrator {
+            return Err(to_status(&model::Reject::NotPermitted));
+        }
+        Ok(Response::new(audit::of_all(self, read(&request.get_ref().query)?).await))
+    }
+
     async fn backup(&self, request: Request<Nothing>) -> Answer<Self::BackupStream> {
         if !self.caller(&request)?.is_admin {
             return Err(to_status(&model::Reject::NotPermitted));
@@ -570,12 +596,15 @@ impl Controller for Api {
 
     async fn user_token(&self, request: Request<UserTokenRequest>) -> Answer<UserTokenReply> {
         let (by, from) = (self.caller(&request)?, origin(&request)?.from);
+        AuditNotes::about(request.extensions(), &request.get_ref().user);
         tokens::make(self, by, &from, request.into_inner()).await
     }
 
     async fn remove_node(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
         let by = self.caller(&request)?;
-        trust::remove_node(self, by, read(&request.get_ref().command)?).await
+        let node: model::NodeName = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &node);
+        trust::remove_node(self, by, node).await
     }
 
     async fn change_members(&self, request: Request<CommandRequest>) -> Answer<Nothing> {

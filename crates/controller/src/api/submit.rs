@@ -7,6 +7,7 @@ use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
 use super::{Answer, Api, read, refused};
+use crate::audit::AuditNotes;
 use crate::door::{Refusal, submission};
 use crate::job_submit::with_words;
 use crate::names::Names;
@@ -16,6 +17,7 @@ pub async fn submit(
     by: Caller,
     request: SubmitRequest,
     request_id: Option<RequestId>,
+    notes: &AuditNotes,
 ) -> Answer<SubmitReply> {
     let specs = std::iter::once(&request.spec).chain(&request.more);
     let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
@@ -41,8 +43,12 @@ pub async fn submit(
         return Ok(Response::new(SubmitReply { job: 0, text, told }));
     }
     api.plugin.validate(by, &specs, &blobs).await.map_err(refuse)?;
+    let behalf = specs.iter().find(|spec| spec.uid != by.uid).map(|spec| spec.user.clone());
     match api.door.submit(by, specs, blobs, request_id).await {
-        Ok(Reply::Submitted(JobId(job))) => Ok(Response::new(SubmitReply { job, text: String::new(), told })),
+        Ok(Reply::Submitted(JobId(job))) => {
+            notes.submitted(job, behalf);
+            Ok(Response::new(SubmitReply { job, text: String::new(), told }))
+        }
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
         Err(Refusal::Rejected(reject)) => Err(refuse(reject)),
         Err(refusal) => Err(refused(&refusal)),
