@@ -10,7 +10,7 @@ use model::{JobKind, JobSpec, codec};
 use super::callers::{Entrance, RawCaller, on_own_thread};
 use super::contract::{FieldContent, written};
 use super::processes::{as_user, own_user, shared};
-use crate::cluster::{Cluster, is_root, new_dir};
+use crate::cluster::{Cluster, is_alive, is_root, kill_9, new_dir};
 
 const CONF: &str = "cluster_name = \"hardening\"\n\
     [[nodes]]\nnames = \"n1\"\ncpus = 16\nmemory_mb = 4000\n\
@@ -101,20 +101,31 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
         program[0], program[1], program[2], program[3], program[4], program[5]
     );
     fs::write(head.dir.join("wanted.conf"), conf).unwrap();
+    head.start(&format!("--config {}/wanted.conf", head.dir.display()));
     // As a careless administrator would: from a shell full of secrets, with files open, in the middle of somewhere.
-    let up = format!(
-        "export {SECRET}=1 BASH_ENV=/nowhere; cd /var; umask 0; exec 7</etc/passwd; \
-         trap '' USR1; spur up --dir {0} --config {0}/wanted.conf",
+    kill_9(head.agent_pid("n1"));
+    kill_9(head.controller_pid());
+    let again = format!(
+        "export {SECRET}=1 LD_LIBRARY_PATH=/nowhere BASH_ENV=/nowhere; cd /var; umask 0; exec 7</etc/passwd; trap '' USR1\n\
+         setsid spurctld -f {0}/spur.conf > {0}/log/ctld 2>&1 &\nsetsid spurd -f {0}/spur.conf -N n1 > {0}/log/d 2>&1 &",
         head.dir.display()
     );
-    head.ok(&up);
+    head.ok(&again);
+    head.wait_until("sinfo -h -o %t", |said| {
+        said.out.trim() == "idle" && is_alive(head.controller_pid()) && is_alive(head.agent_pid("n1"))
+    });
+    let daemons = [head.controller_pid(), head.agent_pid("n1")];
+    for pid in daemons {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+        assert!(String::from_utf8_lossy(&environment).contains(SECRET), "the daemon itself has it");
+    }
     let job = head.sbatch("--mail-type=BEGIN -o env --wrap 'srun -o step env; env; ls /proc/self/fd'");
     head.ok(&format!("strigger --set -j {job} --fini -p {}", program[6]));
     head.wait_state(&job, "COMPLETED");
     for name in names {
         let told = head.wait_file(&format!("{name}.told"), |text| !text.is_empty());
         let lines: BTreeSet<&str> = told.lines().collect();
-        assert!(!told.contains(SECRET) && !told.contains("BASH_ENV"), "{name}: {told}");
+        assert!(!told.contains(SECRET) && !told.contains("/nowhere"), "{name}: {told}");
         // Prologs and epilogs have none, as in Slurm.
         let path = lines.iter().find_map(|line| line.strip_prefix("PATH="));
         assert!(path.is_none_or(|path| path == PATH), "{name}: {path:?}");
@@ -129,7 +140,8 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
     assert!(batch.contains("SLURM_JOB_ID=") && step.contains("SLURM_STEP_ID="), "{batch}{step}");
     assert!(!batch.contains(SECRET) && !step.contains(SECRET), "{batch}{step}");
     // Neither do the processes between the daemons and the jobs, which users could look into.
-    let supervisors = head.ok("pgrep -x spurstepd | head -n 100");
+    let supervisors = head.ok(&format!("pgrep -x spurstepd -P {}", daemons[1]));
+    assert!(!supervisors.is_empty());
     for pid in supervisors.lines() {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&environment).contains(SECRET), "spurstepd {pid}");
