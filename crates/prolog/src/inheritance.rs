@@ -17,7 +17,6 @@ pub fn clean_environment(command: &mut Command) {
 
 /// Signals, file mode mask, directory and descriptors as of a machine's first process.
 pub fn reset_inherited(command: &mut Command) {
-    command.current_dir("/");
     // SAFETY: between fork and exec only async-signal-safe calls are made.
     unsafe {
         command.pre_exec(|| {
@@ -27,13 +26,13 @@ pub fn reset_inherited(command: &mut Command) {
     }
 }
 
-/// Of this very process, which is about to become another program. Descriptors go with the exec, so that an error of it can be
-/// told; the standard ones stay.
+/// Of this very process. Descriptors go with an exec, so that an error of it can be told; the standard ones stay.
 pub fn reset_own() {
     reset_signals();
     // SAFETY: plain calls on valid values.
     unsafe {
         libc::umask(0o022);
+        libc::chdir(c"/".as_ptr());
         libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }
 }
