@@ -9,13 +9,10 @@ use rmp_serde::config::BytesMode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use measure::{DEPTH_MAX, Malformed, measure};
+pub use measure::{DEPTH_MAX, Malformed, SENT_DEPTH_MAX, SENT_PARTS_MAX, ShapeLimits, measure};
 /// Why bytes could not be read as the value they should hold.
 pub use rmp_serde::decode::Error as DecodeError;
 pub use rmp_serde::encode::Error as EncodeError;
-
-/// Lists and maps that a request may hold in all; a list of small values takes far more room than its bytes.
-pub const SENT_PARTS_MAX: usize = 1 << 18;
 
 /// Fields by their names: what is read by later releases.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodeError> {
@@ -36,19 +33,39 @@ pub fn encode_bytes_whole<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, E
 }
 
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
-    measure(bytes, usize::MAX)?;
+    measure(bytes, ShapeLimits::KEPT)?;
     rmp_serde::from_slice(bytes)
 }
 
-/// As [`decode`], for what a user or another machine has sent: it holds no more parts than [`SENT_PARTS_MAX`].
+/// As [`decode`], for what a user or another machine has sent: it is shallower, and its parts are counted.
 pub fn decode_sent<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
-    measure(bytes, SENT_PARTS_MAX)?;
+    measure(bytes, ShapeLimits::SENT)?;
     rmp_serde::from_slice(bytes)
 }
 
 /// The first of several values; the others stay.
 pub fn decode_next<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, DecodeError> {
-    let (first, rest) = bytes.split_at(measure(bytes, usize::MAX)?);
+    let (first, rest) = bytes.split_at(measure(bytes, ShapeLimits::KEPT)?);
     *bytes = rest;
     rmp_serde::from_slice(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Any other caller would read without looking first; any other decoder of JSON would go as deep as it is told.
+    #[test]
+    fn no_other_crate_calls_rmp_serde() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut callers = Vec::new();
+        for entry in std::fs::read_dir(crates).unwrap() {
+            let manifest = std::fs::read_to_string(entry.unwrap().path().join("Cargo.toml")).unwrap_or_default();
+            assert!(!manifest.contains("unbounded_depth"), "{manifest}");
+            if manifest.contains("rmp") {
+                callers.extend(manifest.lines().nth(1).map(str::to_owned));
+            }
+        }
+        assert_eq!(callers, ["name = \"msgpack\""]);
+    }
 }

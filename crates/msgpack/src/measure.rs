@@ -3,8 +3,26 @@ use std::fmt;
 
 use crate::DecodeError;
 
-/// Honest values stay below 280: the deepest is a job's constraint with as many parentheses as its parser takes.
-pub const DEPTH_MAX: usize = 320;
+/// How deep values are nested in the log and in snapshots at most.
+pub const DEPTH_MAX: usize = 360;
+/// How deep in a request: what was taken is kept inside something else, and must be readable there.
+///
+/// Honest values stay below 280. The deepest is a job's constraint with as many parentheses as its parser takes.
+pub const SENT_DEPTH_MAX: usize = 300;
+/// Lists and maps that a request may hold in all; a list of small values takes far more room than its bytes.
+pub const SENT_PARTS_MAX: usize = 1 << 18;
+
+/// What the bytes may be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeLimits {
+    pub depth: usize,
+    pub n_parts: usize,
+}
+
+impl ShapeLimits {
+    pub const KEPT: ShapeLimits = ShapeLimits { depth: DEPTH_MAX, n_parts: usize::MAX };
+    pub const SENT: ShapeLimits = ShapeLimits { depth: SENT_DEPTH_MAX, n_parts: SENT_PARTS_MAX };
+}
 
 /// What is wrong with the shape of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +38,7 @@ pub enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::TooDeep => write!(f, "values are nested more than {DEPTH_MAX} deep"),
+            Malformed::TooDeep => f.write_str("values are nested too deep"),
             Malformed::TooManyParts => f.write_str("too many lists and maps"),
             Malformed::CutShort => f.write_str("a length says more than there is"),
             Malformed::NoMarker(byte) => write!(f, "no value begins with {byte:#04x}"),
@@ -36,8 +54,8 @@ impl From<Malformed> for DecodeError {
     }
 }
 
-/// How many bytes the first value takes; its lists and maps are `n_parts_max` at most.
-pub fn measure(bytes: &[u8], n_parts_max: usize) -> Result<usize, Malformed> {
+/// How many bytes the first value takes.
+pub fn measure(bytes: &[u8], limits: ShapeLimits) -> Result<usize, Malformed> {
     // How many values are still to come at each level.
     let mut open = [0u64; DEPTH_MAX];
     let (mut depth, mut at, mut n_parts) = (0, 0, 0);
@@ -47,14 +65,14 @@ pub fn measure(bytes: &[u8], n_parts_max: usize) -> Result<usize, Malformed> {
         match inside {
             Some(n_inside) => {
                 n_parts += 1;
-                if n_parts > n_parts_max {
+                if n_parts > limits.n_parts {
                     return Err(Malformed::TooManyParts);
                 }
                 // Each value takes a byte at least.
                 if n_inside > (bytes.len() - at) as u64 {
                     return Err(Malformed::CutShort);
                 }
-                if depth == DEPTH_MAX {
+                if depth == limits.depth.min(DEPTH_MAX) {
                     return Err(Malformed::TooDeep);
                 }
                 open[depth] = n_inside;
@@ -146,7 +164,7 @@ mod tests {
             for bytes in [crate::encode(&value), crate::encode_compact(&value), crate::encode_bytes_whole(&value)] {
                 let mut bytes = bytes.unwrap();
                 let n_bytes = bytes.len();
-                prop_assert_eq!(measure(&bytes, usize::MAX), Ok(n_bytes));
+                prop_assert_eq!(measure(&bytes, ShapeLimits::KEPT), Ok(n_bytes));
                 for cut in 0..n_bytes {
                     prop_assert!(crate::decode::<Nested>(&bytes[..cut]).is_err());
                 }
@@ -159,7 +177,7 @@ mod tests {
 
         #[test]
         fn noise_is_judged_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(length) = measure(&bytes, usize::MAX) {
+            if let Ok(length) = measure(&bytes, ShapeLimits::KEPT) {
                 prop_assert!(length <= bytes.len());
             }
             let _ = crate::decode::<Nested>(&bytes);
@@ -172,7 +190,9 @@ mod tests {
         let nested = |n_deep: usize| [b"\x81\xa3Not".repeat(n_deep), b"\xa7Nothing".to_vec()].concat();
         assert!(crate::decode::<Nested>(&nested(DEPTH_MAX)).is_ok());
         let refused = crate::decode::<Nested>(&nested(DEPTH_MAX + 1)).unwrap_err();
-        assert_eq!(refused.to_string(), "values are nested more than 320 deep");
+        assert_eq!(refused.to_string(), "values are nested too deep");
+        assert!(crate::decode_sent::<Nested>(&nested(SENT_DEPTH_MAX)).is_ok());
+        assert!(crate::decode_sent::<Nested>(&nested(SENT_DEPTH_MAX + 1)).is_err());
         assert!(crate::decode::<Nested>(&nested(1_000_000)).is_err());
         assert!(crate::decode::<Nested>(&[0x91u8].repeat(1_000_000)).is_err());
     }
@@ -186,17 +206,17 @@ mod tests {
             b"\xdf\xff\xff\xff\xff",
             b"\xc9\xff\xff\xff\xff\x01",
         ] {
-            assert_eq!(measure(&[head, b"\x00\x00"].concat(), usize::MAX), Err(Malformed::CutShort), "{head:x?}");
+            assert_eq!(measure(&[head, b"\x00\x00"].concat(), ShapeLimits::KEPT), Err(Malformed::CutShort), "{head:x?}");
         }
     }
 
     #[test]
     fn parts_of_a_request_are_counted() {
         let maps = [&[0xdd, 0, 8, 0, 0][..], &[0x80; 1 << 19]].concat();
-        assert_eq!(measure(&maps, 1 << 18), Err(Malformed::TooManyParts));
-        assert_eq!(measure(&maps, usize::MAX), Ok(maps.len()));
+        assert_eq!(measure(&maps, ShapeLimits::SENT), Err(Malformed::TooManyParts));
+        assert_eq!(measure(&maps, ShapeLimits::KEPT), Ok(maps.len()));
         // Bytes of a script are no parts.
         let bytes = crate::encode_bytes_whole(&vec![7u8; 1 << 20]).unwrap();
-        assert!(measure(&bytes, 1).is_ok());
+        assert!(measure(&bytes, ShapeLimits { n_parts: 1, ..ShapeLimits::SENT }).is_ok());
     }
 }

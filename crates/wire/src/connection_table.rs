@@ -28,6 +28,8 @@ const SWEEP: Duration = Duration::from_secs(5);
 const CLOSING_MAX: usize = 64;
 /// Refusals are logged so often.
 const LOG_AGAIN: Duration = Duration::from_secs(10);
+/// Calls under way on one connection of a member, which carries those of many users; one user has a quarter of them.
+pub(crate) const STREAMS_MAX: u32 = 16_384;
 /// Bytes under way are counted in pieces of this size.
 pub(crate) const BUDGET_UNIT: usize = 1024;
 
@@ -120,8 +122,8 @@ impl ConnectionLimits {
         let (n_connections, n_calls, n_bytes) = match owner {
             ConnectionOwner::Own => (usize::MAX, usize::MAX, Semaphore::MAX_PERMITS),
             // Its agent's stream, and what its commands say: a few connections carry all.
-            ConnectionOwner::Node(_) => (16, 8192, 64 << 20),
-            ConnectionOwner::User(_) => ((self.n_all / 4).min(4096), 8192, 64 << 20),
+            ConnectionOwner::Node(_) => (16, STREAMS_MAX as usize, 64 << 20),
+            ConnectionOwner::User(_) => ((self.n_all / 4).min(4096), STREAMS_MAX as usize / 4, 64 << 20),
             ConnectionOwner::Stranger(_) => ((self.n_all / 16).min(1024), 1024, 1 << 20),
         };
         OwnerLimits { n_connections, n_calls, n_bytes }

@@ -18,7 +18,7 @@ use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
-use crate::connection_table::{CallUnderWay, ConnectionSlot, ConnectionState};
+use crate::connection_table::{CallUnderWay, ConnectionSlot, ConnectionState, STREAMS_MAX};
 use crate::tls::listen::Caller;
 
 /// Headers hold a path, a token and a few words.
@@ -97,7 +97,7 @@ pub fn http2_for_members() -> Server {
     Server::builder()
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(4 << 20)
-        .max_concurrent_streams(8192)
+        .max_concurrent_streams(STREAMS_MAX)
         .http2_max_header_list_size(HEADERS_MAX_BYTES)
 }
 
