@@ -125,7 +125,10 @@ pub struct MemberApi {
 impl Member for MemberApi {
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
         let answer = self.journal.answer(&request.into_inner().content).await;
-        let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
+        let content = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Status::invalid_argument(error.to_string()),
+            _ => Status::unavailable(error.to_string()),
+        })?;
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 

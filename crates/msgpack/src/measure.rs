@@ -206,7 +206,11 @@ mod tests {
             b"\xdf\xff\xff\xff\xff",
             b"\xc9\xff\xff\xff\xff\x01",
         ] {
-            assert_eq!(measure(&[head, b"\x00\x00"].concat(), ShapeLimits::KEPT), Err(Malformed::CutShort), "{head:x?}");
+            assert_eq!(
+                measure(&[head, b"\x00\x00"].concat(), ShapeLimits::KEPT),
+                Err(Malformed::CutShort),
+                "{head:x?}"
+            );
         }
     }
 

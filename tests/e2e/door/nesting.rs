@@ -23,7 +23,9 @@ fn constraint(n_deep: usize) -> Constraint {
 
 fn held_allocation(n_deep: usize) -> JobSpec {
     let (kind, work_dir) = (JobKind::Allocation, "/".into());
-    JobSpec { constraint: Some(constraint(n_deep)), held: true, kind, work_dir, ..JobSpec::default() }
+    let mut spec = JobSpec { held: true, kind, work_dir, ..JobSpec::default() };
+    spec.size.constraint = Some(constraint(n_deep));
+    spec
 }
 
 /// A spec with so many `!` before its constraint.
@@ -128,8 +130,7 @@ fn deep_values_in_every_call_are_refused() {
     let head = Cluster::up("--nodes 1");
     let pid = head.controller_pid();
     let socket = head.dir.join("run/controller.sock");
-    let (n_sent, wrong) =
-        on_own_thread(walk(Entrance::Local { socket, uid: 0, gid: 0 }, &["Controller", "Member"]));
+    let (n_sent, wrong) = on_own_thread(walk(Entrance::Local { socket, uid: 0, gid: 0 }, &["Controller", "Member"]));
     assert!(is_alive(pid) && head.controller_pid() == pid, "the controller has ended\n{}", head.logs());
     check(&wrong, &head);
     assert!(n_sent > 500, "{n_sent} requests are no walk");
@@ -169,10 +170,11 @@ fn deepest_value_that_is_taken_is_read_again_after_restart() {
     let is_unreadable = |answer: &Result<Vec<u8>, Status>| {
         answer.as_ref().is_err_and(|status| status.message().contains("nested too deep"))
     };
-    let deepest = (1..1000).rev().step_by(1).find(|n_deep| !is_unreadable(&submit(*n_deep))).unwrap();
+    let deepest = (1..1000).rev().find(|n_deep| !is_unreadable(&submit(*n_deep))).unwrap();
     assert!((250..900).contains(&deepest), "{deepest}");
     // The deepest that our own parser makes.
     let nested = |n_deep: usize| format!("{}a{}", "(a|b&".repeat(n_deep), ")".repeat(n_deep));
+    head.ok("scontrol update nodename=n1 availablefeatures=a,b");
     let job = head.sbatch(&format!("-H -C '{}' -o /dev/null --wrap true", nested(60)));
     let shown = head.ok(&format!("squeue -h -j {job} -o '%i %f'"));
     let pid = head.controller_pid();

@@ -61,7 +61,8 @@ fn stranger_costs_little_however_much_is_sent() {
     let before = peak_mib(pid);
     let stranger = Entrance::Stranger { address, authority: authority_of(&head.dir.join("state/tls")) };
     let body = bytes_of(32 * MIB);
-    for path in ["/spur.v1.Controller/Join", "/spur.v1.Member/Raft", "/spur.v1.Controller/Submit", "/spur.v1.Agent/Ask"] {
+    for path in ["/spur.v1.Controller/Join", "/spur.v1.Member/Raft", "/spur.v1.Controller/Submit", "/spur.v1.Agent/Ask"]
+    {
         for answer in ask_all(&stranger, 6, path, &body) {
             assert!(answer.is_err(), "{path}");
         }
@@ -223,12 +224,12 @@ fn long_scripts_and_environments_go_through() {
     let head = Cluster::up("--nodes 1");
     let work = head.dir.join("work");
     std::fs::create_dir_all(&work).unwrap();
-    let script = format!("#!/bin/sh\necho done\nexit\n{}", "#234567890123456789012345678901234567890123456789\n".repeat(60_000));
+    let script =
+        format!("#!/bin/sh\necho done\nexit\n{}", "#234567890123456789012345678901234567890123456789\n".repeat(60_000));
     std::fs::write(work.join("long.sh"), script).unwrap();
     let text = "x".repeat(100_000);
-    let job = head.ok(&format!(
-        "for n in 1 2 3 4 5 6 7 8; do export LONG$n={text}; done; sbatch --parsable -o out long.sh"
-    ));
+    let job =
+        head.ok(&format!("for n in 1 2 3 4 5 6 7 8; do export LONG$n={text}; done; sbatch --parsable -o out long.sh"));
     head.wait_state(&job, "COMPLETED");
     assert_eq!(head.file("out"), "done\n");
 }

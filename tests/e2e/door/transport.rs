@@ -94,22 +94,25 @@ fn connections_in_use_are_refused_beyond_the_limit_with_a_reason() {
     let head = with_few_files();
     let (pid, socket) = (head.controller_pid(), head.dir.join("run/controller.sock"));
     let entrance = Entrance::Local { socket: socket.clone(), uid: USER, gid: USER };
-    on_own_thread(async move {
-        let RawCallers { held, refusal } = watch_until_refused(&entrance).await;
-        assert!((20..FILES).contains(&held.len()), "{}", held.len());
-        assert!(refusal.contains("has") && refusal.contains("connections in use"), "{refusal}");
-        // Others are heard, and their watchers.
-        let others = Entrance::Local { socket, uid: OTHER, gid: OTHER };
-        let other = std::thread::spawn(move || {
-            on_own_thread(async move {
-                let caller = RawCaller::open(&others, &[]).await;
-                caller.call("/spur.v1.Controller/Nodes", Vec::new(), false).await
-            })
+    let (told, refused) = std::sync::mpsc::channel();
+    let (enough, is_enough) = tokio::sync::oneshot::channel::<()>();
+    let watchers = std::thread::spawn(move || {
+        on_own_thread(async move {
+            let RawCallers { held, refusal } = watch_until_refused(&entrance).await;
+            told.send((held.len(), refusal)).unwrap();
+            is_enough.await.unwrap();
         });
-        assert!(tokio::task::spawn_blocking(|| other.join().unwrap()).await.unwrap().is_ok());
     });
+    let (n_held, refusal) = refused.recv_timeout(PATIENCE).unwrap();
+    assert!((20..FILES).contains(&n_held), "{n_held}");
+    assert!(refusal.contains("user 65534 has") && refusal.contains("connections in use"), "{refusal}");
+    // Others are heard, and the cluster's own.
+    let other = ask(&socket, OTHER, "/spur.v1.Controller/Nodes");
+    assert!(other.is_ok(), "{other:?}");
     head.sbatch("-H -o /dev/null --wrap true");
     assert!(is_alive(pid));
+    enough.send(()).unwrap();
+    watchers.join().unwrap();
 }
 
 type Watching = tokio::task::JoinHandle<()>;

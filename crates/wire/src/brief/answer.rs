@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -27,7 +28,7 @@ use super::{
 };
 use crate::channel::MAX_MESSAGE_BYTES;
 use crate::connection_table::{ConnectionOwner, ConnectionSlot, ConnectionState, ConnectionTable};
-use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, refuse_http2};
+use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
 
 /// An answer is written when so much of it is there, or when its maker takes a rest.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -49,16 +50,24 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
+    lengthen_queue(&listener);
     let (to_members, members) = mpsc::channel(BACKLOG);
     let (to_others, others) = mpsc::channel(BACKLOG);
     tokio::spawn(async move {
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+        let mut has_failed = false;
         loop {
             let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+                Ok((stream, _)) => {
+                    has_failed = false;
+                    stream
+                }
                 // Too many open files, or a caller who has gone again: neither ends the service.
                 Err(error) => {
-                    tracing::warn!(%error, "a caller was not heard");
+                    // Said once for as long as it lasts.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!(%error, "a caller was not heard");
+                    }
                     tokio::time::sleep(LISTEN_AGAIN).await;
                     continue;
                 }
@@ -137,6 +146,8 @@ where
         if length == IN_PIECES {
             let Ok(_call) = state.begin_call() else { return };
             let (requests, mut answers) = stream.into_split();
+            // The place in the table goes before the socket does.
+            let _slot = slot;
             let (tell, told) = oneshot::channel();
             let done = |_, end: End| {
                 if end == End::Broken {
@@ -153,25 +164,14 @@ where
             };
             let Ok(response) = service.call(request).await;
             let _ = answer(&mut answers, response, gone).await;
-            // The place in the table goes before the socket does.
-            drop(slot);
             return;
         }
         let length = length as usize;
         let call = state.begin_call();
-        let response = if length <= WHOLE_BODY_MAX_BYTES {
-            if !matches!(fill(&mut stream, &mut read, length).await, Ok(true)) {
-                return;
-            }
-            let body = Body::new(Full::new(read.split_to(length).freeze()));
-            let Some(request) = request(&head, body, (&caller, &state)) else { return };
-            match &call {
-                Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
-                Err(status) => status.clone().into_http(),
-            }
-        } else {
+        if length > WHOLE_BODY_MAX_BYTES {
             // Who calls is judged before the body is read.
-            let (body, left) = LongBody::new(stream, read, length);
+            let (requests, mut answers) = stream.into_split();
+            let (body, left) = LongBody::new(requests, read, length);
             let Some(request) = request(&head, Body::new(body), (&caller, &state)) else { return };
             let response = match &call {
                 Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
@@ -180,10 +180,24 @@ where
                     status.clone().into_http()
                 }
             };
+            // Its sender may still be writing, and listens only afterwards.
+            if answer(&mut answers, response, std::future::pending()).await.is_err() {
+                return;
+            }
             let Ok(Ok(leftover)) = tokio::time::timeout(LEFTOVER_PATIENCE, left).await else { return };
-            let Some((line, rest)) = skip(leftover).await else { return };
-            (stream, read) = (line, rest);
-            response
+            let Some((requests, rest)) = skip(leftover).await else { return };
+            let Ok(whole) = requests.reunite(answers) else { return };
+            (stream, read) = (whole, rest);
+            continue;
+        }
+        if !matches!(fill(&mut stream, &mut read, length).await, Ok(true)) {
+            return;
+        }
+        let body = Body::new(Full::new(read.split_to(length).freeze()));
+        let Some(request) = request(&head, body, (&caller, &state)) else { return };
+        let response = match &call {
+            Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
+            Err(status) => status.clone().into_http(),
         };
         let (mut reader, mut writer) = stream.split();
         // Ends when the caller has closed, or speaks before it was answered.
@@ -196,7 +210,7 @@ where
 }
 
 /// Passes over what nobody has read of a body, so that its sender hears the answer.
-async fn skip(leftover: Leftover) -> Option<(UnixStream, BytesMut)> {
+async fn skip(leftover: Leftover) -> Option<(OwnedReadHalf, BytesMut)> {
     let Leftover { mut stream, mut read, mut n_left } = leftover;
     let skipping = async {
         loop {

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 use tokio::io::AsyncReadExt;
-use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::oneshot;
 use tonic::Status;
 
@@ -15,7 +15,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// A connection in the middle of a body, or behind it.
 #[derive(Debug)]
 pub struct Leftover {
-    pub stream: UnixStream,
+    pub stream: OwnedReadHalf,
     pub read: BytesMut,
     pub n_left: usize,
 }
@@ -26,7 +26,7 @@ pub struct LongBody {
 }
 
 impl LongBody {
-    pub fn new(stream: UnixStream, read: BytesMut, length: usize) -> (LongBody, oneshot::Receiver<Leftover>) {
+    pub fn new(stream: OwnedReadHalf, read: BytesMut, length: usize) -> (LongBody, oneshot::Receiver<Leftover>) {
         let (give, left) = oneshot::channel();
         (LongBody { rest: Some((Leftover { stream, read, n_left: length }, give)) }, left)
     }

@@ -17,7 +17,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::identity::Keyring;
 use super::{Principal, fingerprint};
 use crate::connection_table::{ConnectionOwner, ConnectionTable};
-use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, refuse_http2};
+use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
 use crate::waiting_peers::WaitingPeers;
 
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
@@ -53,6 +53,7 @@ pub fn incoming(
     table: ConnectionTable,
     keyring: Arc<Keyring>,
 ) -> GuardedConnections<TlsStream<TcpStream>> {
+    lengthen_queue(&listener);
     let (to_members, members) = mpsc::channel(BACKLOG);
     let (to_others, others) = mpsc::channel(BACKLOG);
     tokio::spawn(async move {
@@ -76,7 +77,8 @@ pub fn incoming(
             tokio::spawn(async move {
                 let shaking = async {
                     stream.set_nodelay(true)?;
-                    stream.readable().await?;
+                    // Until something has come, it costs a descriptor and nothing else.
+                    stream.peek(&mut [0]).await?;
                     let _turn = match waiting.is_known(address.ip()) {
                         true => None,
                         false => strangers.acquire().await.ok(),
