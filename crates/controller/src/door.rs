@@ -21,6 +21,7 @@ impl Door {
     /// Resolves when the command is durable and applied. Content is judged here, so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
+        state::judge_machines(&command).map_err(Refusal::Rejected)?;
         self.write(by, command).await
     }
 
