@@ -73,10 +73,14 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         hooks: Default::default(),
         heard: Default::default(),
         care: Default::default(),
+        writers: Default::default(),
         spool,
         options,
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
+    if !mover::confine::is_available() {
+        tracing::warn!("this kernel filters no system calls: movers are held by their user's rights alone");
+    }
     adopt::adopt_all(&agent)?;
     if let Some(remote) = agent.options.remote.clone() {
         let addresses = remote.clone();

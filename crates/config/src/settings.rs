@@ -79,11 +79,17 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     section.text("pid_file", &mut agent.pid_file);
     section.text("log_file", &mut agent.log_file);
     section.seconds("kill_wait", &mut agent.kill_wait);
+    section.seconds("unkillable_timeout", &mut agent.unkillable_timeout);
     section.seconds("heartbeat", &mut agent.heartbeat);
     section.flag("constrain_memory", &mut agent.constrain_memory);
     section.flag("constrain_cores", &mut agent.constrain_cores);
     section.flag("constrain_devices", &mut agent.constrain_devices);
     section.flag("signal_tasks_only", &mut agent.signal_tasks_only);
+    let helpers = section.read("setuid_helpers", "a list of absolute paths, like [\"/usr/bin/sudo\"]", |item| {
+        let path = |value: &str| value.starts_with('/').then(|| value.to_string());
+        item.as_array()?.iter().map(|value| value.as_str().and_then(path)).collect::<Option<Vec<_>>>()
+    });
+    set(&mut agent.setuid_helpers, helpers);
     section.seconds("suspend_grace", &mut agent.suspend_grace);
     let controllers = section.read("controllers", "a list of addresses, like [\"head:6817\"]", |item| {
         item.as_array()?.iter().map(|value| value.as_str().map(str::to_string)).collect::<Option<Vec<_>>>()

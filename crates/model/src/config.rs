@@ -198,6 +198,8 @@ pub struct AgentConfig {
     pub log_file: String,
     /// Between SIGTERM and SIGKILL.
     pub kill_wait: Span,
+    /// Processes that live so long after SIGKILL are given up, and their node is drained.
+    pub unkillable_timeout: Span,
     pub heartbeat: Span,
     /// Jobs get no more memory than they asked for, no other CPUs, no other devices; where the kernel offers the means.
     pub constrain_memory: bool,
@@ -205,6 +207,8 @@ pub struct AgentConfig {
     pub constrain_devices: bool,
     /// Signals reach the tasks of a step, not what these have started; only SIGKILL, and the end of a job, reach everything.
     pub signal_tasks_only: bool,
+    /// Programs with rights of their own (sudo, ping) that jobs need. Where there is none, no program gives a job any rights.
+    pub setuid_helpers: Vec<String>,
     /// Between SIGTSTP and the freeze of a suspended job.
     pub suspend_grace: Span,
     /// Controllers of other machines, `host:port`; empty: they are on this one.
@@ -461,11 +465,13 @@ impl Default for AgentConfig {
             pid_file: String::new(),
             log_file: String::new(),
             kill_wait: Span::from_secs(30),
+            unkillable_timeout: Span::from_secs(60),
             heartbeat: Span::from_secs(5),
             constrain_memory: true,
             constrain_cores: false,
             constrain_devices: false,
             signal_tasks_only: false,
+            setuid_helpers: Vec::new(),
             suspend_grace: Span::from_secs(2),
             controllers: Vec::new(),
             tls_dir: String::new(),

@@ -5,8 +5,10 @@
 //!  no record ──▶ locked: they run ──▶ result: they have ended, thus
 //!                      └─(the process was killed, the machine restarted)──▶ no result: begun, never run again, counts as failed
 //! ```
+pub mod inheritance;
 mod process;
 mod record;
+pub mod user_program;
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;

@@ -73,6 +73,9 @@ fn start() -> i32 {
     if name == agent::PROLOG_NAME {
         return agent::run_prolog();
     }
+    if name == prolog::user_program::NAME {
+        return prolog::user_program::serve(std::env::args_os().skip(1));
+    }
     if name == agent::PMIX_NAME {
         return agent::serve_pmix();
     }

@@ -18,6 +18,7 @@
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
 //! | 3 | a change of accounts that touches nothing does not make the first accounts |
 //! | 3 | content that is not what its id says is discarded when this edition is adopted, and in backups; jobs that need it are held |
+//! | 3 | a job of which processes cannot be killed ends as its script has ended, and its node is drained |
 use model::Reply;
 
 use crate::on::Answer;

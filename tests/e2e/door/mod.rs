@@ -10,7 +10,7 @@ mod every_call;
 mod hardening;
 mod identity;
 mod nesting;
-mod processes;
 mod sizes;
+pub mod processes;
 mod texts;
 mod transport;

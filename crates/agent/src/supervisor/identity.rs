@@ -1,4 +1,4 @@
-//! Who a job runs as.
+//! Who a job runs as. The only place where a process of the agent becomes somebody else (movers do so in their own crate).
 use std::ffi::{CStr, CString};
 use std::io;
 
@@ -46,7 +46,9 @@ impl Identity {
         sys::own_uid() == 0
     }
 
-    /// For good; only in a child that is about to run the job's program.
+    /// For good, and never in a daemon or a supervisor, whom their user could then signal, stop and slow down: only in a
+    /// process that is the user's own from here on. Such a process may still have its parent's memory, so nobody may look
+    /// into it. Allocates nothing.
     pub fn assume(&self) -> io::Result<()> {
         if !self.is_change() {
             return Ok(());
@@ -56,45 +58,13 @@ impl Identity {
             check(libc::setgroups(self.groups.len(), self.groups.as_ptr()))?;
             check(libc::setresgid(self.gid, self.gid, self.gid))?;
             check(libc::setresuid(self.uid, self.uid, self.uid))?;
+            check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0))?;
         }
         Ok(())
     }
 
-    /// For good, and for the calling thread only: the C library would change all threads of this process.
-    pub fn assume_in_thread(&self) -> io::Result<()> {
-        if !self.is_change() {
-            return Ok(());
-        }
-        let call = |result: libc::c_long| check(result as libc::c_int);
-        // SAFETY: plain system calls on valid values.
-        unsafe {
-            call(libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()))?;
-            call(libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid))?;
-            call(libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid))?;
-        }
-        Ok(())
-    }
-
-    /// Does something with this user's rights to files, then goes back.
-    pub fn act<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        const KEEP: u32 = u32::MAX;
-        if !self.is_change() || self.uid == 0 {
-            return action();
-        }
-        // SAFETY: plain calls on valid values; this process has one thread.
-        unsafe {
-            check(libc::setgroups(self.groups.len(), self.groups.as_ptr()))?;
-            check(libc::setresgid(KEEP, self.gid, KEEP))?;
-            check(libc::setresuid(KEEP, self.uid, KEEP))?;
-        }
-        let result = action();
-        // SAFETY: as above. Going back cannot fail for a process whose real user is root; if it did, going on would be wrong.
-        unsafe {
-            check(libc::setresuid(KEEP, 0, KEEP)).expect("root may become root again");
-            check(libc::setresgid(KEEP, 0, KEEP)).expect("root may take its group again");
-            check(libc::setgroups(0, std::ptr::null())).expect("root may drop groups");
-        }
-        result
+    pub fn refusal(&self, error: &io::Error) -> String {
+        format!("cannot become user {}: {}", self.user, super::notes::describe(error))
     }
 }
 

@@ -222,6 +222,7 @@ impl World {
             log_file: None,
             heartbeat: Duration::from_secs(1),
             measure_every: Duration::from_millis(300),
+            unkillable_timeout: Duration::from_secs(60),
             pools: vec![model::pool::Pool {
                 name: "local".into(),
                 root: self.dir.join("pool").display().to_string(),

@@ -1,11 +1,13 @@
 //! Mails about jobs (`--mail-type`): listens to what happens, and calls the site's mail program.
 //! A mail is best effort: one that is under way when the controller dies is lost.
+use std::path::Path;
 use std::process::Stdio;
 
 use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::staging::Direction;
 use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
+use prolog::user_program::own_program;
 use state::Cluster;
 use tokio::process::Command;
 use tokio::sync::broadcast::error::RecvError;
@@ -198,7 +200,7 @@ fn word(kind: MailKind) -> &'static str {
 }
 
 async fn send(program: String, subject: String, to: String, told: Vec<(&'static str, String)>) {
-    let mut command = Command::new(&program);
+    let mut command = Command::from(own_program(Path::new("/proc/self/exe"), &program));
     command.envs(told);
     // A job's name must not end the header and begin another.
     let subject = subject.replace(char::is_control, " ");

@@ -186,6 +186,7 @@ fn agent_options(file: &Path, config: &Config, node: NodeName) -> Result<agent::
         dynamic: None,
         pools: pools_of(config, &node),
         measure_every: measure_every(config),
+        unkillable_timeout: std::time::Duration::from_micros(config.agent.unkillable_timeout.0),
         node,
     })
 }
