@@ -97,7 +97,8 @@ fn controller(text: &mut Text, config: &Config) {
 fn as_given(text: &mut Text, config: &Config) {
     if !config.as_given.is_empty() {
         text.header("[slurm_conf]");
-        config.as_given.iter().for_each(|(name, value)| text.string(name, value));
+        let public = model::secret::given_keys::public(&config.as_given);
+        public.iter().for_each(|(name, value)| text.string(name, value));
     }
 }
 
@@ -210,6 +211,7 @@ fn accounting(text: &mut Text, config: &Config) {
     let accounting = &config.accounting;
     text.header("[accounting]");
     text.string("database", if accounting.records { &accounting.database } else { NO_DATABASE });
+    text.string("database_password_file", &accounting.database_password_file);
     text.value("keep_scripts", accounting.keeps_scripts);
     text.value("keep_environments", accounting.keeps_environments);
     text.value("extern_steps", accounting.has_extern);

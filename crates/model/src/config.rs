@@ -12,6 +12,7 @@ use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
 use crate::preemption::PreemptionConfig;
 use crate::priority::PriorityConfig;
+use crate::secret::SecretText;
 use crate::time::Span;
 use crate::topology::{Topology, TopologyRules};
 use crate::{NodeName, Partition};
@@ -35,7 +36,7 @@ pub struct Config {
     pub topologies: Vec<Topology>,
     pub topology: TopologyRules,
     /// What a slurm.conf says, by its names for it. Nothing is decided by it: `scontrol show config` tells it again.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(with = "crate::secret::given_keys", skip_serializing_if = "BTreeMap::is_empty")]
     pub as_given: BTreeMap<String, String>,
     /// What helps tasks find each other where srun does not say (`MpiDefault`); empty is none.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -280,8 +281,15 @@ pub struct BackfillConfig {
 #[serde(default)]
 pub struct AccountingConfig {
     pub records: bool,
-    /// A file, or `postgres://…`; empty: a file beside the journal.
+    /// A file, or `postgres://…` without its password; empty: a file beside the journal.
+    #[serde(with = "crate::secret::address")]
     pub database: String,
+    /// The same with its password, where the controller's own file has it there.
+    #[serde(skip)]
+    pub database_address: SecretText,
+    /// Where the password stands alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub database_password_file: String,
     pub keeps_scripts: bool,
     pub keeps_environments: bool,
     /// Every job has an `.extern` step.

@@ -73,6 +73,7 @@ pub mod reservation;
 pub mod reservation_field;
 pub mod reserved_buffer;
 pub mod resources;
+pub mod secret;
 pub mod share_out;
 pub mod signal;
 pub mod size;
