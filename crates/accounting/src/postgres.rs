@@ -21,7 +21,9 @@ impl Postgres {
     pub async fn open(url: &str, password: &SecretText) -> Result<Postgres, Failure> {
         // Whatever is wrong, the parser would quote it, and that may be a part of the password.
         let mut config: Config = url.parse().map_err(|_| {
-            Failure("the database's address is none: write \"postgres://user@host/name\", signs such as `@` as %40".into())
+            Failure(
+                "the database's address is none: write \"postgres://user@host/name\", signs such as `@` as %40".into(),
+            )
         })?;
         if !password.is_empty() {
             config.password(password.expose());

@@ -6,6 +6,7 @@
 //! ```
 mod beside;
 mod burst_buffer;
+mod call_limit;
 pub mod client;
 mod health;
 pub mod home;

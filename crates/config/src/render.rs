@@ -88,6 +88,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);
     text.value("token_lifespan_max", seconds(controller.token_lifespan_max));
+    crate::call_limit::rendered(&controller.call_limit).iter().for_each(|(key, value)| text.value(key, value));
     text.string("log_level", controller.loudness.level.map_or("", |level| level.word()));
     let flags: Vec<String> = controller.loudness.flags.iter().map(|flag| flag.word().to_string()).collect();
     text.strings("debug_flags", &flags);

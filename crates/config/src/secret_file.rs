@@ -41,7 +41,11 @@ mod tests {
         for (mode, is_taken) in [(0o600, true), (0o640, true), (0o644, false), (0o660, false), (0o602, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             let read = read_secret(&path);
-            assert_eq!(read.as_ref().map(SecretText::expose).is_ok_and(|text| text == "pw"), is_taken, "{mode:o} {read:?}");
+            assert_eq!(
+                read.as_ref().map(SecretText::expose).is_ok_and(|text| text == "pw"),
+                is_taken,
+                "{mode:o} {read:?}"
+            );
         }
         std::fs::remove_file(&path).unwrap();
     }

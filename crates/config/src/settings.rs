@@ -54,6 +54,7 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);
     section.seconds("token_lifespan_max", &mut controller.token_lifespan_max);
+    crate::call_limit::read(&mut section, &mut controller.call_limit);
     let level = section.read("log_level", "quiet, fatal, error, info, verbose, debug … debug5", |item| {
         item.as_str().and_then(LogLevel::parse)
     });

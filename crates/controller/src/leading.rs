@@ -132,6 +132,8 @@ impl Leading {
             hand_overs: ground.hand_overs.clone(),
             ends_all: ground.ends_all.clone(),
             turns: Default::default(),
+            watch_turns: Default::default(),
+            watchers: Default::default(),
             encoded: Default::default(),
         };
         let service = ControllerServer::new(api)

@@ -19,6 +19,7 @@ use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
 use crate::audit::AuditLog;
+use crate::call_limiter::CallLimiter;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
@@ -111,7 +112,8 @@ async fn serve(options: Options) -> Result<()> {
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
-    let router = Router { journal: journal.clone(), connections, lead, published, names, audit };
+    let limiter = CallLimiter::new(published.statistics.clone());
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter };
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),

@@ -187,6 +187,8 @@ pub struct ControllerConfig {
     pub token_lifespan_max: Span,
     /// How much its log says.
     pub loudness: crate::loudness::Loudness,
+    /// How many calls a user may make.
+    pub call_limit: crate::call_limit::CallLimit,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -457,6 +459,7 @@ impl Default for ControllerConfig {
             patience_secs: 0,
             token_lifespan_max: Span::from_secs(365 * 24 * 3600),
             loudness: Default::default(),
+            call_limit: Default::default(),
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod billing;
 pub mod buffer;
 pub mod bytes;
 pub mod calendar;
+pub mod call_limit;
 pub mod capacity;
 pub mod chronicle;
 pub mod codec;

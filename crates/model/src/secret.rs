@@ -144,7 +144,10 @@ mod tests {
         assert!(!format!("{secret} {secret:?}").contains("hunter2"));
         let bytes = crate::codec::encode(&secret);
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
-        assert_eq!(crate::codec::decode::<SecretText>(&crate::codec::encode("hunter2")).unwrap(), SecretText::default());
+        assert_eq!(
+            crate::codec::decode::<SecretText>(&crate::codec::encode("hunter2")).unwrap(),
+            SecretText::default()
+        );
         assert_eq!(secret.hidden_in("no hunter2 here"), "no (hidden) here");
     }
 
@@ -176,11 +179,8 @@ mod tests {
         ];
         let keys: BTreeMap<String, String> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let shown: Vec<_> = given_keys::public(&keys).into_iter().collect();
-        let expected = [
-            ("JobCompLoc", "https://u@h/y"),
-            ("JobCompParams", "timeout=5,password=(hidden)"),
-            ("SlurmUser", "slurm"),
-        ];
+        let expected =
+            [("JobCompLoc", "https://u@h/y"), ("JobCompParams", "timeout=5,password=(hidden)"), ("SlurmUser", "slurm")];
         assert_eq!(shown, expected.map(|(k, v)| (k.to_string(), v.to_string())));
     }
 }

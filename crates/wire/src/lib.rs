@@ -16,11 +16,13 @@ pub mod history;
 pub mod host;
 pub mod node;
 pub mod origin;
+pub mod pages;
 pub mod passing;
 pub mod peer;
 pub mod random;
 pub mod reach;
 pub mod refusal;
+pub mod retry;
 pub mod tls;
 
 pub use client::Controller;

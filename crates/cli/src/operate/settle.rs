@@ -87,7 +87,9 @@ pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Config, String> {
     if let (false, Some(file)) = (config.accounting.database_address.is_empty(), origin) {
         // The file that is written here is for everybody to read.
         let file = file.display();
-        return Err(format!("{file} holds the database's password: put it into a file of its own, `database_password_file`"));
+        return Err(format!(
+            "{file} holds the database's password: put it into a file of its own, `database_password_file`"
+        ));
     }
     complete(&mut config, folder);
     if let Some(controllers) = wanted.controllers {

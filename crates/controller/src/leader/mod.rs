@@ -5,6 +5,7 @@ mod het;
 pub mod hooks;
 mod launch;
 mod liveness;
+pub(crate) mod mail_queue;
 mod mailer;
 pub mod neighbours;
 mod numbers;
