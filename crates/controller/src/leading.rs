@@ -95,6 +95,7 @@ impl Leading {
         ground.published.statistics.reset(door.now());
         let mut loops = JoinSet::new();
         loops.spawn(leader::rules::run(ground.clone(), door.clone()));
+        loops.spawn(leader::disk_room::run(door.clone()));
         let history =
             crate::history::start(&ground.config, ground.opened_at, door.clone(), ground.published.clone(), &mut loops)
                 .await;

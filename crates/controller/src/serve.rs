@@ -35,6 +35,8 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(4);
 /// So long may the last snapshot take; without it, the log is replayed.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(5);
+/// With so much of the disk kept back, jobs can end when it is full.
+const JOURNAL_RESERVE_BYTES: u64 = 16 << 20;
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
 
@@ -60,6 +62,7 @@ async fn serve(options: Options) -> Result<()> {
     journal_options.members = options.place.members.iter().cloned().collect();
     journal_options.joins = options.place.joins;
     journal_options.heartbeat = HEARTBEAT;
+    journal_options.reserve_bytes = JOURNAL_RESERVE_BYTES;
     journal_options.transport = Some(Arc::new(Carrier { connections: connections.clone() }));
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
     let agents = Arc::new(Agents::default());

@@ -65,6 +65,8 @@ pub struct Sockets {
     pub patience_secs: u32,
     /// They are addresses of other machines, and this is the mark of the authority that they must show.
     pub authority: Option<[u8; 32]>,
+    /// Who may listen there besides root and the caller: the owner of the configuration.
+    pub owner: Option<u32>,
 }
 
 impl Sockets {
@@ -123,6 +125,7 @@ pub fn sockets(first: &str, n_members: u32, patience_secs: u32) -> Sockets {
         others: (2..=n_members.max(1)).map(|member| for_member(first, member).into()).collect(),
         patience_secs: if n_members > 1 { patience_secs.max(PATIENCE_SECS) } else { patience_secs },
         authority: None,
+        owner: None,
     }
 }
 

@@ -183,4 +183,32 @@ mod tests {
             [("JobCompLoc", "https://u@h/y"), ("JobCompParams", "timeout=5,password=(hidden)"), ("SlurmUser", "slurm")];
         assert_eq!(shown, expected.map(|(k, v)| (k.to_string(), v.to_string())));
     }
+
+    #[test]
+    fn configuration_of_an_older_journal_loses_its_password() {
+        #[derive(Serialize)]
+        struct OlderConfig {
+            accounting: OlderAccounting,
+            as_given: BTreeMap<String, String>,
+        }
+        #[derive(Serialize)]
+        struct OlderAccounting {
+            records: bool,
+            database: String,
+        }
+        let accounting = OlderAccounting { records: true, database: "postgres://u:hunter2@h/db".into() };
+        let as_given = BTreeMap::from([("JobCompPass".into(), "hunter2".into()), ("SlurmUser".into(), "s".into())]);
+        let kept = crate::codec::encode(&OlderConfig { accounting, as_given });
+        let config: crate::Config = crate::codec::decode(&kept).unwrap();
+        assert_eq!(config.accounting.database, "postgres://u@h/db");
+        assert!(config.accounting.records && config.as_given.len() == 1);
+        assert!(!format!("{config:?}").contains("hunter2"));
+        let anew = crate::codec::encode(&config);
+        assert!(!anew.windows(7).any(|window| window == b"hunter2"));
+        // Neither is one encoded that came from a file just now.
+        let mut fresh = crate::Config::default();
+        fresh.accounting.database = "postgres://u:hunter2@h/db".into();
+        fresh.accounting.database_address = SecretText::new("postgres://u:hunter2@h/db");
+        assert!(!crate::codec::encode(&fresh).windows(7).any(|window| window == b"hunter2"));
+    }
 }

@@ -14,6 +14,7 @@ pub mod channel;
 pub mod client;
 pub mod history;
 pub mod host;
+pub mod listener_guard;
 pub mod node;
 pub mod origin;
 pub mod pages;

@@ -29,6 +29,7 @@ pub const REQUEST_HEADER: &str = "spur-request";
 /// On an answer: nothing was done, or nobody knows; ask again.
 pub const AGAIN_HEADER: &str = "spur-again";
 
+const CONTROLLER_CALLS: &str = "/spur.v1.Controller/";
 /// A controller that has not begun to answer by then is left alone for another; twice as long each time.
 const FIRST_WAIT: Duration = Duration::from_secs(3);
 /// A user who has been put off again and again for so long is told so.
@@ -58,7 +59,7 @@ impl Reach {
     /// Connects now. The patient try all sockets, again and again, as long as they are to.
     pub async fn open(sockets: &Sockets) -> Result<Reach, CallError> {
         if sockets.is_lone() {
-            return Brief::open(&sockets.first).map(Reach::Brief);
+            return Brief::open(&sockets.first, sockets.owner).map(Reach::Brief);
         }
         let patient = Patient {
             places: sockets.clone(),
@@ -158,7 +159,6 @@ struct Call {
 }
 
 impl Call {
-    /// Commands' requests are single messages.
     async fn read(request: Request<Body>) -> Result<Call, StdError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -203,6 +203,20 @@ impl Service<Request<Body>> for Reach {
             request.headers_mut().insert(bearer::HEADER, token);
         }
         request.headers_mut().insert(PAGES_HEADER, HeaderValue::from_static("1"));
+        // Only calls of controllers are put off; their requests are single messages. Those of agents go on and on.
+        if !request.uri().path().starts_with(CONTROLLER_CALLS) {
+            return match self {
+                Reach::Brief(brief) => Box::pin(brief.clone().call(request)),
+                Reach::Direct(channel) => {
+                    let answer = channel.call(request);
+                    Box::pin(async move { Ok(answer.await?) })
+                }
+                Reach::Patient(patient) => {
+                    let patient = patient.clone();
+                    Box::pin(async move { patient.call(Call::read(request).await?).await })
+                }
+            };
+        }
         let reach = self.clone();
         Box::pin(async move {
             let call = Call::read(request).await?;

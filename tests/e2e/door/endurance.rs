@@ -12,7 +12,7 @@ use tonic::Code;
 
 use super::callers::{Entrance, RawCaller, on_own_thread};
 use super::contract::{FieldContent, written};
-use crate::cluster::{Cluster, is_root};
+use crate::cluster::{Cluster, Said, is_root};
 
 const NOBODY: u32 = 65_534;
 const LIMITED: Option<Code> = Some(Code::ResourceExhausted);
@@ -92,14 +92,14 @@ fn mails_that_do_not_get_away_are_counted_and_dropped() {
     let mail = program(&folder, "mail", "#!/bin/sh\nexec sleep 600\n");
     let head = with_controller_lines(&format!("mail_program = \"{}\"", mail.display()));
     cancel_all_mailed(&head.dir.join("run/controller.sock"), N_MAILS);
-    let said =
-        head.wait_until("sdiag", |said| said.out.contains("Mails dropped: ") && !said.out.contains("dropped: 0"));
-    let count = |name: &str| -> usize {
-        let line = said.out.lines().find(|line| line.contains(name)).unwrap();
-        line.split(':').nth(1).unwrap().trim().parse().unwrap()
+    let count = |said: &Said, name: &str| -> usize {
+        let line = said.out.lines().find(|line| line.contains(name)).unwrap_or_default();
+        line.split(':').nth(1).and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     };
     // Four are being sent.
-    assert_eq!(count("Mails dropped") + count("Mails waiting") + 4, N_MAILS, "{}", said.out);
+    let is_all = |said: &Said| count(said, "Mails dropped") + count(said, "Mails waiting") + 4 == N_MAILS;
+    let said = head.wait_until("sdiag", is_all);
+    assert!(count(&said, "Mails dropped") > 0 && count(&said, "Mails waiting") <= 500, "{}", said.out);
     assert_eq!(head.logs().matches("mails are dropped").count(), 1, "{}", head.logs());
     head.ok("scontrol ping");
 }
@@ -246,4 +246,76 @@ fn submissions_of_a_user_are_limited_by_the_minute() {
     });
     assert_eq!(codes, [None, None, None, LIMITED, LIMITED, LIMITED]);
     assert_eq!(head.ok("squeue -h -u nobody | wc -l"), "3");
+}
+
+#[test]
+fn full_disk_refuses_changes_until_there_is_room() {
+    if !is_root() {
+        eprintln!("skipped: only root can make a small disk");
+        return;
+    }
+    let head = Cluster { dir: crate::cluster::new_dir() };
+    let (dir, state) = (head.dir.display(), head.dir.join("state"));
+    fs::create_dir_all(&state).unwrap();
+    let up = format!("mount -t tmpfs -o size=48m,mode=755 none {} && spur up --dir {dir} --nodes 1", state.display());
+    let said = head.run(&format!("unshare --mount --propagation private sh -c '{up}'"));
+    if said.code != 0 && (said.err.contains("unshare") || said.err.contains("mount")) {
+        eprintln!("skipped: no disk can be mounted here: {}", said.err);
+        return;
+    }
+    assert_eq!(said.code, 0, "{said:?}");
+    let pid = head.controller_pid();
+    // Only the daemons see their disk.
+    let disk = PathBuf::from(format!("/proc/{pid}/root{}", state.display()));
+    let ends = head.sbatch("-o /dev/null --wrap 'while [ ! -e go ]; do sleep 0.1; done'");
+    let cancelled = head.sbatch("-o /dev/null --wrap 'sleep 1000'");
+    head.wait_state(&ends, "RUNNING");
+    head.wait_state(&cancelled, "RUNNING");
+    fill(&disk.join("filler"));
+    let socket = head.dir.join("run/controller.sock");
+    let refused = on_own_thread(submit_until_refused(socket));
+    assert!(refused.contains("disk is full"), "{refused}");
+    // Questions are answered, jobs end and are cancelled, and nothing else changes.
+    head.ok("squeue");
+    head.ok("scontrol ping");
+    let said = head.run("sbatch --wrap true");
+    assert!(said.code != 0 && said.err.contains("disk is full"), "{said:?}");
+    fs::write(head.dir.join("work/go"), "").unwrap();
+    head.wait_state(&ends, "COMPLETED");
+    head.ok(&format!("scancel {cancelled}"));
+    head.wait_state(&cancelled, "CANCELLED");
+    assert_eq!(head.controller_pid(), pid);
+    // Room again, and no restart.
+    fs::remove_file(disk.join("filler")).unwrap();
+    head.wait_until("sbatch -o out --wrap 'echo back'", |said| said.code == 0);
+    head.wait_file("out", |text| text == "back\n");
+    assert!(crate::cluster::is_alive(pid), "{}", head.logs());
+    assert!(!head.logs().contains("panicked"), "{}", head.logs());
+}
+
+/// Takes all the room there is.
+fn fill(file: &std::path::Path) {
+    use std::io::Write;
+    let mut file = fs::File::create(file).unwrap();
+    for size in [1 << 20, 1 << 12, 1] {
+        while file.write_all(&vec![b'x'; size]).is_ok() {}
+    }
+}
+
+/// Why a submission is refused at last; each brings a script of its own.
+async fn submit_until_refused(socket: PathBuf) -> String {
+    let mut controller = wire::Controller::connect(&socket).await.unwrap();
+    for n in 0..200 {
+        let script = Blob::of(format!("#!/bin/sh\n# {n} {}\n", "x".repeat(100_000)).into_bytes());
+        let spec = JobSpec {
+            kind: JobKind::Batch { script: script.id },
+            work_dir: "/".into(),
+            held: true,
+            ..JobSpec::default()
+        };
+        if let Err(why) = controller.submit(&spec, std::slice::from_ref(&script)).await {
+            return why.to_string();
+        }
+    }
+    "never".into()
 }

@@ -8,6 +8,7 @@ mod endurance;
 mod every_call;
 mod hardening;
 mod identity;
+mod listeners;
 mod processes;
 mod texts;
 mod transport;

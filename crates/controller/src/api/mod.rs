@@ -48,7 +48,7 @@ use wire::refusal::to_status;
 
 use crate::agents::{Agents, Lead};
 use crate::audit::{AuditLog, AuditNotes};
-use crate::door::{Door, Refusal};
+use crate::door::{DISK_FULL, Door, Refusal};
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
 use crate::leading::HandOver;
@@ -656,6 +656,8 @@ fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
 pub(crate) fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Rejected(reject) => to_status(reject),
+        // Asking again at once is in vain.
+        Refusal::NotWritten(why) if why == DISK_FULL => Status::resource_exhausted(DISK_FULL),
         Refusal::NotWritten(why) => again(why.clone()),
     }
 }

@@ -1,4 +1,5 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
+pub mod disk_room;
 mod fanout;
 pub mod health;
 mod het;
