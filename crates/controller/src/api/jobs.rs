@@ -101,16 +101,18 @@ pub fn watch(
     tokio::spawn(async move {
         let _place = place;
         let mut heard = Vec::new();
+        let mut is_large = question.kind() == WatchKind::Wide;
         loop {
-            let mut picture = match question.kind() {
-                WatchKind::Named => Picture::of(published.now(), door.now(), &question),
-                WatchKind::Wide => {
+            let mut picture = match is_large {
+                false => Picture::of(published.now(), door.now(), &question),
+                true => {
                     let Ok(_turn) = turns.acquire().await else { return };
                     Picture::of_many(published.now(), door.now(), &question).await
                 }
             };
             picture.first.notices = std::mem::take(&mut heard);
-            let is_large = picture.ids.len() > JOBS_PER_PAGE || question.kind() == WatchKind::Wide;
+            // Also of an array that has grown large, the next picture is made in turn.
+            is_large = picture.ids.len() > JOBS_PER_PAGE || question.kind() == WatchKind::Wide;
             // Callers of earlier releases take each page for the whole picture.
             let is_paged = question.takes_pages || question.kind() == WatchKind::Wide;
             let mut pages = picture.pages(question.clone(), is_paged);
