@@ -34,6 +34,8 @@ pub fn run(options: Options) -> anyhow::Result<()> {
 fn start_log(options: &Options) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| "info".into());
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);
+    // On a full disk lines are lost; to tell of that on the same disk would end the thread.
+    let subscriber = subscriber.log_internal_errors(false);
     // A caller that has a log of its own keeps it.
     match &options.log_file {
         Some(path) => {

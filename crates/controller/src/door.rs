@@ -1,7 +1,8 @@
 //! The only writer: every change of the state is proposed here, stamped with the time and the caller.
-use journal::Journal;
+use journal::{DiskRoom, Journal, ProposeError};
 use model::command::{Blob, RequestId};
 use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::machine::Published;
@@ -27,8 +28,16 @@ impl Door {
 
     async fn write(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
         let entry = Entry { at: self.stamp(), by, command };
-        let applied = self.journal.propose(codec::encode(&entry)).await;
-        applied.map_err(|error| Refusal::NotWritten(error.to_string()))?.map_err(Refusal::Rejected)
+        let bytes = codec::encode(&entry);
+        let applied = match is_vital(&entry.command) {
+            true => self.journal.propose_vital(bytes).await,
+            false => self.journal.propose(bytes).await,
+        };
+        let unwritten = |error| match error {
+            ProposeError::DiskFull => Refusal::NotWritten(DISK_FULL.to_owned()),
+            other => Refusal::NotWritten(other.to_string()),
+        };
+        applied.map_err(unwritten)?.map_err(Refusal::Rejected)
     }
 
     /// As `propose`; a request that has an id may come again and is carried out once.
@@ -64,6 +73,11 @@ impl Door {
         self.stamp()
     }
 
+    /// How much room the log's disk has.
+    pub fn room(&self) -> watch::Receiver<DiskRoom> {
+        self.journal.room()
+    }
+
     fn unknown(&self, blobs: &[Blob]) -> Vec<Blob> {
         let cluster = self.published.now();
         blobs.iter().filter(|blob| cluster.blob(blob.id).is_none()).cloned().collect()
@@ -71,6 +85,27 @@ impl Door {
 
     fn stamp(&self) -> Timestamp {
         self.clock.now()
+    }
+}
+
+/// What may use up the reserve of a full disk: it ends jobs or tells of their end, or makes the state smaller.
+fn is_vital(command: &Command) -> bool {
+    match command {
+        Command::Once { command, .. } => is_vital(command),
+        Command::Begin { .. }
+        | Command::Cancel { .. }
+        | Command::CancelStep { .. }
+        | Command::Complete { .. }
+        | Command::DropBuffer { .. }
+        | Command::DutyDone { .. }
+        | Command::Exited(_)
+        | Command::NodeLost { .. }
+        | Command::NoteStopped { .. }
+        | Command::Recorded { .. }
+        | Command::RegisterNode { .. }
+        | Command::Staged { .. }
+        | Command::Tick => true,
+        _ => false,
     }
 }
 
@@ -88,6 +123,10 @@ pub fn submission(mut specs: Vec<JobSpec>, blobs: Vec<Blob>) -> Command {
         _ => Command::SubmitTogether { specs, blobs },
     }
 }
+
+/// What callers hear while there is no room for what they ask.
+pub const DISK_FULL: &str =
+    "The controller's disk is full: nothing is changed until there is room (jobs go on, and can be cancelled)";
 
 /// Why a command has no reply.
 #[derive(Debug)]

@@ -95,6 +95,7 @@ impl Leading {
         ground.published.statistics.reset(door.now());
         let mut loops = JoinSet::new();
         loops.spawn(leader::rules::run(ground.clone(), door.clone()));
+        loops.spawn(leader::disk_room::run(door.clone()));
         let history =
             crate::history::start(&ground.config, ground.opened_at, door.clone(), ground.published.clone(), &mut loops)
                 .await;
@@ -132,6 +133,8 @@ impl Leading {
             hand_overs: ground.hand_overs.clone(),
             ends_all: ground.ends_all.clone(),
             turns: Default::default(),
+            watch_turns: Default::default(),
+            watchers: Default::default(),
             encoded: Default::default(),
         };
         let service = ControllerServer::new(api)

@@ -13,6 +13,7 @@ mod api;
 mod audit;
 pub mod backup;
 mod buffer_metrics;
+mod call_limiter;
 mod clock;
 mod counted;
 mod door;

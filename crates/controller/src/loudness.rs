@@ -22,7 +22,8 @@ pub fn start(n_verbose: usize) {
     let given = EnvFilter::try_from_env("SPUR_LOG").ok();
     let is_fixed = given.is_some();
     let filter = given.unwrap_or_else(|| filter(&now));
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
+    // A log on a full disk loses lines; telling of that on the same disk would end the thread that wanted to say something.
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).log_internal_errors(false);
     let log = log.with_env_filter(filter).with_filter_reloading();
     let handle = log.reload_handle();
     log.init();

@@ -26,10 +26,12 @@ use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
 use wire::peer::Peer;
 use wire::refusal::to_status;
+use wire::retry;
 use wire::tls::listen::Caller;
 
 use crate::api::authority::{Level, level};
 use crate::audit::AuditLog;
+use crate::call_limiter::CallLimiter;
 use crate::leading::Leading;
 use crate::machine::Published;
 use crate::members::{ClusterJournal, Connections};
@@ -57,6 +59,7 @@ pub struct Router {
     pub published: Published,
     pub names: Arc<Names>,
     pub audit: AuditLog,
+    pub limiter: CallLimiter,
 }
 
 impl NamedService for Router {
@@ -162,6 +165,9 @@ impl Router {
         mut request: Request<Body>,
         origin: Origin,
     ) -> <Self as Service<Request<Body>>>::Future {
+        if let Some(put_off) = self.put_off(&request, &origin) {
+            return futures::future::ready(Ok(put_off)).boxed();
+        }
         let audited = self.audit.begin(&origin, &mut request);
         let said_by = origin.clone();
         if let Err(status) = self.present(&mut request, origin) {
@@ -174,6 +180,22 @@ impl Router {
             audited.end(response);
         });
         answered.boxed()
+    }
+
+    /// What a user gets to hear who has made too many calls; administrators make as many as they like.
+    fn put_off(&self, request: &Request<Body>, origin: &Origin) -> Option<Response<Body>> {
+        let cluster = self.published.now();
+        let limit = &cluster.config().controller.call_limit;
+        if !limit.binds() {
+            return None;
+        }
+        let user = self.squashed(origin.clone()).user?;
+        if level(&cluster, user, &self.names) == Level::Administrator {
+            return None;
+        }
+        let call = request.uri().path().rsplit('/').next().unwrap_or_default();
+        let wait = self.limiter.take(limit, user.uid, call).err()?;
+        Some(retry::put_off(wait))
     }
 
     async fn route(mut self, request: Request<Body>, origin: Origin) -> Response<Body> {

@@ -22,6 +22,7 @@ use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
 use crate::audit::AuditLog;
+use crate::call_limiter::CallLimiter;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
@@ -37,6 +38,8 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(4);
 /// So long may the last snapshot take; without it, the log is replayed.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(5);
+/// With so much of the disk kept back, jobs can end when it is full.
+const JOURNAL_RESERVE_BYTES: u64 = 16 << 20;
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
 
@@ -67,6 +70,7 @@ async fn serve(options: Options) -> Result<()> {
     journal_options.members = options.place.members.iter().cloned().collect();
     journal_options.joins = options.place.joins;
     journal_options.heartbeat = HEARTBEAT;
+    journal_options.reserve_bytes = JOURNAL_RESERVE_BYTES;
     journal_options.transport = Some(Arc::new(Carrier { connections: connections.clone() }));
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
     let agents = Arc::new(Agents::default());
@@ -124,7 +128,8 @@ async fn serve(options: Options) -> Result<()> {
     .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
-    let router = Router { journal: journal.clone(), connections, lead, published, names, audit };
+    let limiter = CallLimiter::new(published.statistics.clone());
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter };
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),

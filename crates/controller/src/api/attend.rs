@@ -14,11 +14,14 @@ use wire::proto::{FromAgent, ToAgent};
 
 use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
-use crate::door::{Door, Refusal};
+use crate::door::{DISK_FULL, Door, Refusal};
 use crate::leader::runner::{Handle, Notice};
 use crate::leader::{health, neighbours, pools, stager};
 use crate::machine::Published;
 use crate::progress::ProgressTable;
+
+/// A result that the disk has no room for is proposed again after this long.
+const UNWRITTEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// `named` is the node that the agent's certificate is for.
 pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<String>) -> Answer<Streamed<ToAgent>> {
@@ -183,13 +186,20 @@ impl Listener {
         exited.node = self.node.clone();
         let (door, orders) = (self.door.clone(), self.orders.clone());
         tokio::spawn(async move {
-            match door.propose(Caller::SYSTEM, Command::Exited(exited)).await {
-                Ok(_) | Err(Refusal::Rejected(_)) => {
-                    // A broken stream has the report sent again.
-                    let _ = orders.send(Order::Acknowledge { sequences: vec![sequence] });
+            let mut is_told = false;
+            while let Err(Refusal::NotWritten(why)) =
+                door.propose(Caller::SYSTEM, Command::Exited(exited.clone())).await
+            {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(why, "the end of a run was not written yet");
                 }
-                Err(Refusal::NotWritten(why)) => tracing::warn!(why, "the end of a run was not written"),
+                // The agent keeps it until then; a broken stream has the report sent again.
+                tokio::time::sleep(UNWRITTEN_PAUSE).await;
+                if orders.is_closed() || why != DISK_FULL {
+                    return;
+                }
             }
+            let _ = orders.send(Order::Acknowledge { sequences: vec![sequence] });
             drop(turn);
         });
     }

@@ -16,13 +16,14 @@ mod submit;
 mod tokens;
 mod triggers;
 mod trust;
+mod watchers;
 
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use model::accounts::Change;
 use model::command::RequestId;
 use model::history::HistoryQuery;
@@ -33,20 +34,21 @@ use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use wire::origin::{From, Origin};
+use wire::pages::PagedReply;
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, AuditReply, AuditRequest, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply,
-    BurstStatusRequest, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent,
-    HistoryReply, HistoryRequest, JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply,
-    NodesReply, Nothing, PingReply, ReservationsReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest,
-    SubmitReply, SubmitRequest, ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
+    AccountsReply, AuditReply, AuditRequest, BackupReply, BlobReply, BlobRequest, BurstStatusReply, BurstStatusRequest,
+    CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply,
+    HistoryRequest, JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply,
+    Nothing, PingReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
+    ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
 
 use crate::agents::{Agents, Lead};
 use crate::audit::{AuditLog, AuditNotes};
-use crate::door::{Door, Refusal};
+use crate::door::{DISK_FULL, Door, Refusal};
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
 use crate::leading::HandOver;
@@ -57,6 +59,8 @@ use crate::plugin::Site;
 use crate::progress::ProgressTable;
 
 pub use authority::Level;
+use jobs::JobsQuestion;
+use watchers::WatchKind;
 
 /// A backup crosses the socket in pieces of this size.
 const BACKUP_PIECE: usize = 1 << 20;
@@ -87,6 +91,8 @@ pub struct Api {
     pub hand_overs: mpsc::Sender<HandOver>,
     pub ends_all: Arc<AtomicBool>,
     pub turns: room::Turns,
+    pub watch_turns: jobs::WatchTurns,
+    pub watchers: watchers::WatcherPlaces,
     pub encoded: encoded::EncodedConfig,
     pub audit: AuditLog,
 }
@@ -187,6 +193,18 @@ impl Controller for Api {
     type WatchStagingStream = Streamed<StagingReply>;
     type AttendStream = Streamed<ToAgent>;
     type BackupStream = Streamed<BackupReply>;
+    type AccountsStream = Streamed<wire::proto::AccountsReply>;
+    type StandingStream = Streamed<wire::proto::StandingReply>;
+    type ChronicleStream = Streamed<wire::proto::ChronicleReply>;
+    type TriggersStream = Streamed<wire::proto::TriggersReply>;
+    type NodesStream = Streamed<wire::proto::NodesReply>;
+    type ConfigurationStream = Streamed<wire::proto::ConfigurationReply>;
+    type ReservationsStream = Streamed<wire::proto::ReservationsReply>;
+    type LicensesStream = Streamed<wire::proto::LicensesReply>;
+    type DiagnoseStream = Streamed<wire::proto::DiagnoseReply>;
+    type BurstStream = Streamed<wire::proto::BurstReply>;
+    type WhyStream = Streamed<wire::proto::WhyReply>;
+    type MembersStream = Streamed<wire::proto::MembersReply>;
     type AuditStream = Streamed<AuditReply>;
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
@@ -267,12 +285,12 @@ impl Controller for Api {
         self.command(request, |command| matches!(command, Command::DeleteReservation { .. })).await
     }
 
-    async fn reservations(&self, request: Request<Nothing>) -> Answer<ReservationsReply> {
+    async fn reservations(&self, request: Request<Nothing>) -> Answer<Self::ReservationsStream> {
         let reader = self.reader(&request)?;
-        Ok(Response::new(reservations::all(&self.published.now(), &reader)))
+        Ok(paged(&request, reservations::all(&self.published.now(), &reader)))
     }
 
-    async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<DiagnoseReply> {
+    async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<Self::DiagnoseStream> {
         let by = self.caller(&request)?;
         let statistics = &self.published.statistics;
         if request.get_ref().reset {
@@ -284,12 +302,12 @@ impl Controller for Api {
         let cluster = self.published.now();
         let names = |uid| self.names.user(uid);
         let diagnosis = statistics.diagnosis(&cluster, self.door.now(), self.agents.n_connected(), names);
-        Ok(Response::new(DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }))
+        Ok(paged(&request, DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }))
     }
 
-    async fn licenses(&self, _: Request<Nothing>) -> Answer<LicensesReply> {
+    async fn licenses(&self, request: Request<Nothing>) -> Answer<Self::LicensesStream> {
         let licenses = self.published.now().licenses().iter().map(|license| codec::encode(license).into()).collect();
-        Ok(Response::new(LicensesReply { licenses }))
+        Ok(paged(&request, LicensesReply { licenses }))
     }
 
     async fn update_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -306,28 +324,28 @@ impl Controller for Api {
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
 
-    async fn accounts(&self, request: Request<Nothing>) -> Answer<AccountsReply> {
+    async fn accounts(&self, request: Request<Nothing>) -> Answer<Self::AccountsStream> {
         let reader = self.reader(&request)?;
         let accounts = codec::encode(&reader.accounts(self.published.now().accounts()).with_normal_qos()).into();
-        Ok(Response::new(AccountsReply { accounts }))
+        Ok(paged(&request, AccountsReply { accounts }))
     }
 
-    async fn standing(&self, request: Request<Nothing>) -> Answer<wire::proto::StandingReply> {
+    async fn standing(&self, request: Request<Nothing>) -> Answer<Self::StandingStream> {
         let cluster = self.published.now();
         let at = self.door.now().max(cluster.now());
         let reader = self.reader(&request)?;
         let standing = codec::encode(&reader.standing(cluster.accounts(), cluster.standing(at))).into();
-        Ok(Response::new(wire::proto::StandingReply { standing }))
+        Ok(paged(&request, wire::proto::StandingReply { standing }))
     }
 
-    async fn chronicle(&self, request: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
+    async fn chronicle(&self, request: Request<Nothing>) -> Answer<Self::ChronicleStream> {
         let reader = self.reader(&request)?;
         reader.events()?;
         let cluster = self.published.now();
         let mut chronicle = cluster.chronicle();
         chronicle.reservations.retain(|one| reader.may_see_reservation(&cluster, one));
         let chronicle = codec::encode(&chronicle).into();
-        Ok(Response::new(wire::proto::ChronicleReply { chronicle }))
+        Ok(paged(&request, wire::proto::ChronicleReply { chronicle }))
     }
 
     async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -344,9 +362,9 @@ impl Controller for Api {
         Ok(reply)
     }
 
-    async fn burst(&self, request: Request<Nothing>) -> Answer<BurstReply> {
+    async fn burst(&self, request: Request<Nothing>) -> Answer<Self::BurstStream> {
         let by = self.caller(&request)?;
-        Ok(Response::new(buffers::page(&self.published.now(), by, &self.progress)))
+        Ok(paged(&request, buffers::page(&self.published.now(), by, &self.progress)))
     }
 
     async fn burst_status(&self, request: Request<BurstStatusRequest>) -> Answer<BurstStatusReply> {
@@ -358,7 +376,10 @@ impl Controller for Api {
     async fn watch_staging(&self, request: Request<StagingRequest>) -> Answer<Self::WatchStagingStream> {
         let by = self.caller(&request)?;
         let job = model::JobId(request.get_ref().job);
-        Ok(Response::new(buffers::watch(self.published.clone(), self.progress.clone(), by, job)?))
+        let takes_pages = wire::pages::are_taken(&request);
+        let place = self.watchers.take(by, WatchKind::Named)?;
+        let pages = buffers::watch(self.published.clone(), self.progress.clone(), by, job, takes_pages)?;
+        Ok(Response::new(Box::pin(pages.map(move |page| watchers::held(&place, page)))))
     }
 
     async fn reconfigure(&self, request: Request<Nothing>) -> Answer<Nothing> {
@@ -426,23 +447,18 @@ impl Controller for Api {
         self.command(request, |command| matches!(command, Command::ClearTriggers { .. })).await
     }
 
-    async fn triggers(&self, request: Request<Nothing>) -> Answer<wire::proto::TriggersReply> {
+    async fn triggers(&self, request: Request<Nothing>) -> Answer<Self::TriggersStream> {
         triggers::list(self, &request)
     }
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
+        let takes_pages = wire::pages::are_taken(&request);
         let filter = read(&request.get_ref().filter)?;
-        Ok(Response::new(jobs::pages(
-            self.published.now(),
-            self.runner.clone(),
-            self.door.now(),
-            filter,
-            self.progress.clone(),
-            by,
-            reader,
-        )))
+        let (runner, progress) = (self.runner.clone(), self.progress.clone());
+        let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
+        Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), question).await))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
@@ -452,28 +468,28 @@ impl Controller for Api {
         if let (Some(spec), Some(named)) = (&filter.room_for, filter.jobs.first())
             && self.published.now().job(named.job).is_some_and(|job| by.may_act_for(job.spec.uid))
         {
-            return Ok(Response::new(room::watch(self.published.clone(), &self.turns, named.job, spec.clone())));
+            let place = self.watchers.take(by, WatchKind::Named)?;
+            let told = room::watch(self.published.clone(), &self.turns, named.job, spec.clone());
+            return Ok(Response::new(Box::pin(told.map(move |page| watchers::held(&place, page)))));
         }
-        Ok(Response::new(jobs::watch(
-            self.published.clone(),
-            self.runner.clone(),
-            self.door.clone(),
-            filter,
-            self.progress.clone(),
-            by,
-            reader,
-        )))
+        let takes_pages = wire::pages::are_taken(&request);
+        let (runner, progress) = (self.runner.clone(), self.progress.clone());
+        let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
+        let place = self.watchers.take(by, question.kind())?;
+        let (published, door) = (self.published.clone(), self.door.clone());
+        Ok(Response::new(jobs::watch(published, door, question, &self.watch_turns, place)))
     }
 
     async fn history(&self, request: Request<HistoryRequest>) -> Answer<Self::HistoryStream> {
         let by = self.caller(&request)?;
         let query: HistoryQuery = read(&request.get_ref().query)?;
+        let takes_pages = wire::pages::are_taken(&request);
         // What a script or an environment holds is its owner's business.
         let wants_contents = query.with_scripts || query.with_environments;
         let own = HistoryQuery { uids: vec![by.uid], ..query.clone() };
         let query = if wants_contents && !by.is_admin { own } else { query };
         let query = self.reader(&request)?.history(&self.published.now(), query);
-        Ok(Response::new(self.history.read(query, self.door.now()).await?))
+        Ok(Response::new(self.history.read(query, self.door.now(), takes_pages).await?))
     }
 
     async fn amend_history(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
@@ -484,7 +500,7 @@ impl Controller for Api {
         Ok(Response::new(Nothing {}))
     }
 
-    async fn nodes(&self, request: Request<Nothing>) -> Answer<NodesReply> {
+    async fn nodes(&self, request: Request<Nothing>) -> Answer<Self::NodesStream> {
         self.reader(&request)?.nodes()?;
         let cluster = self.published.now();
         let loads = self.agents.loads();
@@ -493,13 +509,13 @@ impl Controller for Api {
             codec::encode(&model::request::NodeView { load, ..cluster.node_view(node) }).into()
         };
         let nodes = cluster.nodes().map(view).collect();
-        Ok(Response::new(NodesReply { nodes, now_micros: self.door.now().0 }))
+        Ok(paged(&request, NodesReply { nodes, now_micros: self.door.now().0 }))
     }
 
-    async fn configuration(&self, request: Request<Nothing>) -> Answer<ConfigurationReply> {
+    async fn configuration(&self, request: Request<Nothing>) -> Answer<Self::ConfigurationStream> {
         let cluster = self.published.now();
         let reader = self.reader(&request)?;
-        Ok(Response::new(ConfigurationReply {
+        let reply = ConfigurationReply {
             config: match reader.hidden_from(cluster.config()) {
                 None => self.encoded.of(cluster.config()),
                 Some(partly) => codec::encode(&partly).into(),
@@ -511,7 +527,8 @@ impl Controller for Api {
             controllers: crate::leader::neighbours::addresses(&cluster, &self.journal),
             authority: wire::tls::token::mark(&cluster.trust().ca_certificate).unwrap_or_default().into(),
             loudness: codec::encode(&crate::loudness::now()).into(),
-        }))
+        };
+        Ok(paged(&request, reply))
     }
 
     async fn blob(&self, request: Request<BlobRequest>) -> Answer<BlobReply> {
@@ -529,7 +546,7 @@ impl Controller for Api {
         Ok(Response::new(BlobReply { content: content.to_vec().into() }))
     }
 
-    async fn why(&self, request: Request<WhyRequest>) -> Answer<WhyReply> {
+    async fn why(&self, request: Request<WhyRequest>) -> Answer<Self::WhyStream> {
         let named: JobRef = read(&request.get_ref().job)?;
         let cluster = self.published.now();
         let reader = self.reader(&request)?;
@@ -538,7 +555,7 @@ impl Controller for Api {
         // Several plans are made for one answer; nobody else waits for them.
         let answered = tokio::task::spawn_blocking(move || id.and_then(|id| scheduler::why(&cluster, id))).await;
         let why = answered.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Response::new(WhyReply { why: codec::encode(&why).into() }))
+        Ok(paged(&request, WhyReply { why: codec::encode(&why).into() }))
     }
 
     async fn ping(&self, _: Request<Nothing>) -> Answer<PingReply> {
@@ -551,9 +568,9 @@ impl Controller for Api {
         }))
     }
 
-    async fn members(&self, _: Request<Nothing>) -> Answer<MembersReply> {
+    async fn members(&self, request: Request<Nothing>) -> Answer<Self::MembersStream> {
         let members = crate::members::view(&self.journal, &self.connections, &self.own).await;
-        Ok(Response::new(MembersReply { members: codec::encode(&members).into() }))
+        Ok(paged(&request, MembersReply { members: codec::encode(&members).into() }))
     }
 
     async fn audit(&self, request: Request<AuditRequest>) -> Answer<Self::AuditStream> {
@@ -627,6 +644,11 @@ impl Controller for Api {
     }
 }
 
+/// The answer, in pages for those who put them together.
+fn paged<T, R: PagedReply>(request: &Request<T>, reply: R) -> Response<Streamed<R>> {
+    Response::new(wire::pages::answer(reply, wire::pages::are_taken(request)))
+}
+
 fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
     codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
 }
@@ -634,6 +656,8 @@ fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
 pub(crate) fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Rejected(reject) => to_status(reject),
+        // Asking again at once is in vain.
+        Refusal::NotWritten(why) if why == DISK_FULL => Status::resource_exhausted(DISK_FULL),
         Refusal::NotWritten(why) => again(why.clone()),
     }
 }
