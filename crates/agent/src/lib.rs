@@ -39,6 +39,7 @@ mod standby;
 mod supervisor;
 mod sys;
 mod table;
+mod vouchers;
 mod writing;
 
 pub use clear::clear;

@@ -18,9 +18,9 @@ use wire::bearer;
 use wire::node::NODE_HEADER;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
-use wire::proto::LocateRequest;
 use wire::proto::agent_server::AgentServer;
 use wire::proto::controller_client::ControllerClient;
+use wire::proto::{LocateRequest, VouchRequest};
 use wire::tls::connect::{Expected, connect};
 use wire::tls::nodes::Agents;
 
@@ -63,6 +63,21 @@ impl Relay {
     async fn turn_away(&self) {
         self.turn.fetch_add(1, Ordering::Relaxed);
         *self.open.lock().await = None;
+    }
+
+    /// What the controllers make of a node's word about one of its users.
+    pub async fn vouch(&self, asked: &VouchRequest) -> Result<bool, Status> {
+        let nobody = || Status::unavailable("no controller can be reached");
+        let remote = self.remote.as_ref().ok_or_else(nobody)?;
+        for _ in 0..=remote.controllers().len() {
+            let channel = self.channel(remote).await.ok_or_else(nobody)?;
+            match ControllerClient::new(channel).vouch(asked.clone()).await {
+                Ok(reply) => return Ok(reply.into_inner().is_believed),
+                Err(status) if status.code() == Code::Unavailable => self.turn_away().await,
+                Err(status) => return Err(status),
+            }
+        }
+        Err(nobody())
     }
 
     async fn pass(self, request: Request<Body>) -> Response<Body> {

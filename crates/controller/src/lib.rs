@@ -13,6 +13,7 @@ mod api;
 mod audit;
 pub mod backup;
 mod buffer_metrics;
+mod certificates;
 mod clock;
 mod counted;
 mod door;
@@ -37,6 +38,7 @@ mod serve;
 mod statistics;
 pub mod tls;
 mod to_agents;
+mod vouching;
 
 pub use members::{Place, on_this_machine};
 pub use options::Options;

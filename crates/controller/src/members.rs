@@ -10,15 +10,20 @@ use journal::{Answer, Journal, Leadership, MembersError, Transport};
 use model::members::{MemberView, Members};
 use model::{Reject, Reply, Timestamp};
 use tonic::transport::Channel;
+use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 use wire::channel::MAX_MESSAGE_BYTES;
-use wire::origin::{From, Origin};
 use wire::proto::member_client::MemberClient;
 use wire::proto::member_server::Member;
 use wire::proto::{Nothing, PingReply, RaftMessage};
 use wire::tls;
+use wire::tls::Principal;
 use wire::tls::connect::Expected;
 use wire::tls::identity::Keyring;
+use wire::tls::listen::Caller;
+
+use crate::certificates;
+use crate::machine::Published;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 
@@ -108,6 +113,7 @@ impl Transport for Carrier {
 /// What a controller answers to the others.
 pub struct MemberApi {
     pub journal: ClusterJournal,
+    pub published: Published,
     pub ends_all: Arc<AtomicBool>,
     pub own: MemberView,
 }
@@ -115,20 +121,20 @@ pub struct MemberApi {
 #[tonic::async_trait]
 impl Member for MemberApi {
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
-        only_controllers(&request)?;
+        self.only_controllers(&request)?;
         let answer = self.journal.answer(&request.into_inner().content).await;
         let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 
     async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        only_controllers(&request)?;
+        self.only_controllers(&request)?;
         self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(Nothing {}))
     }
 
     async fn end(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        only_controllers(&request)?;
+        self.only_controllers(&request)?;
         tracing::info!("all controllers are to end");
         self.ends_all.store(true, Ordering::Relaxed);
         // SAFETY: a plain system call on this very process.
@@ -137,7 +143,7 @@ impl Member for MemberApi {
     }
 
     async fn alive(&self, request: Request<Nothing>) -> Result<Response<PingReply>, Status> {
-        only_controllers(&request)?;
+        self.only_controllers(&request)?;
         let started_micros = self.own.started.unwrap_or_default().0;
         let (host, pid) = (self.own.host.clone(), std::process::id());
         let rules = self.own.rules;
@@ -145,14 +151,33 @@ impl Member for MemberApi {
     }
 }
 
-fn only_controllers<T>(request: &Request<T>) -> Result<(), Status> {
-    let is_controller = Origin::of_call(request).is_some_and(|origin| match &origin.from {
-        From::Controller(_) => true,
-        // SAFETY: geteuid cannot fail.
-        From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
-        From::Node(_) | From::Bearer | From::Stranger => false,
-    });
-    if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
+impl MemberApi {
+    /// By the connection alone: nobody speaks to a member through somebody else.
+    fn only_controllers<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let denied = || Status::permission_denied("only controllers may say this");
+        let Some(caller) = request.extensions().get::<Caller>() else {
+            let user = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
+            // SAFETY: geteuid cannot fail.
+            let is_own = user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid()));
+            return if is_own { Ok(()) } else { Err(denied()) };
+        };
+        let Some(principal @ Principal::Controller(_)) = &caller.principal else { return Err(denied()) };
+        let members: Vec<u64> = self.journal.standing().members.iter().map(|member| member.id).collect();
+        let belief = certificates::of_connection(&self.published.now(), &members, principal, &caller.fingerprint);
+        belief.refusal(true).map_or(Ok(()), Err)
+    }
+}
+
+/// Nothing is said to members and agents that show a certificate that was taken back.
+pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
+    let mut changes = published.changes();
+    loop {
+        let trust = changes.borrow_and_update().trust().clone();
+        keyring.distrust(trust.revoked.keys());
+        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), &trust)).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// All members, each asked for a sign of life.

@@ -23,8 +23,20 @@ pub struct Rule {
     pub heard: &'static [Kind],
     /// It only asks: of several controllers, the leader makes sure that it still leads.
     pub asks: bool,
+    /// How far away the users may be.
+    pub reach: Reach,
     /// The least that a user must be. Whose job, reservation or account it is, and who coordinates that, the state judges.
     pub least: Level,
+}
+
+/// Through which nodes users are heard, who are vouched for: a node's word is that of whoever is root there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    AnyNode,
+    /// Not where they only have jobs.
+    LoginNodes,
+    /// Only where the kernel, or a token, says who they are.
+    NoNode,
 }
 
 const USERS: &[Kind] = &[Kind::User];
@@ -36,16 +48,20 @@ pub fn changing_calls() -> impl Iterator<Item = &'static str> {
 }
 
 const fn does(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: false, least: Level::User }
+    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::User }
 }
 
 /// Only for administrators, as in Slurm.
 const fn rules(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: false, least: Level::Administrator }
+    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::Administrator }
 }
 
 const fn asks(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: true, least: Level::User }
+    Rule { call, heard, asks: true, reach: Reach::AnyNode, least: Level::User }
+}
+
+const fn within(reach: Reach, rule: Rule) -> Rule {
+    Rule { reach, ..rule }
 }
 
 pub const RULES: &[Rule] = &[
@@ -62,27 +78,28 @@ pub const RULES: &[Rule] = &[
     does("CancelStep", USERS),
     rules("UpdateNodes", USERS),
     rules("UpdatePartition", USERS),
-    does("ChangeAccounts", USERS),
+    within(Reach::LoginNodes, does("ChangeAccounts", USERS)),
     asks("Accounts", USERS),
     asks("Standing", USERS),
     asks("Chronicle", USERS),
     rules("CreatePartition", USERS),
     rules("DeletePartition", USERS),
-    does("CreateReservation", USERS),
-    does("UpdateReservation", USERS),
-    does("DeleteReservation", USERS),
+    within(Reach::LoginNodes, does("CreateReservation", USERS)),
+    within(Reach::LoginNodes, does("UpdateReservation", USERS)),
+    within(Reach::LoginNodes, does("DeleteReservation", USERS)),
     rules("Reconfigure", USERS),
     rules("Shutdown", USERS),
     does("Signal", USERS),
     rules("SetDebug", USERS),
     rules("SetDampening", USERS),
-    does("SetTrigger", USERS),
+    // Its program runs where the controller is.
+    within(Reach::LoginNodes, does("SetTrigger", USERS)),
     does("ClearTriggers", USERS),
     asks("Triggers", USERS),
     asks("Jobs", USERS),
     asks("WatchJobs", USERS),
     asks("History", USERS),
-    does("AmendHistory", USERS),
+    within(Reach::LoginNodes, does("AmendHistory", USERS)),
     asks("Nodes", USERS),
     asks("Configuration", USERS),
     asks("Reservations", USERS),
@@ -95,7 +112,7 @@ pub const RULES: &[Rule] = &[
     asks("BurstStatus", USERS),
     does("DropBuffer", USERS),
     rules("Backup", USERS),
-    Rule { call: "Audit", heard: USERS, asks: true, least: Level::Administrator },
+    Rule { call: "Audit", heard: USERS, asks: true, reach: Reach::AnyNode, least: Level::Administrator },
     does("Ping", ALL_OF_US),
     asks("Members", ALL_OF_US),
     rules("ChangeMembers", &[Kind::User, Kind::Controller]),
@@ -105,7 +122,11 @@ pub const RULES: &[Rule] = &[
     rules("MakeToken", USERS),
     rules("RemoveNode", USERS),
     asks("Locate", ALL_OF_US),
-    does("UserToken", USERS),
+    // What a token's owner may, whoever has it may from anywhere.
+    within(Reach::NoNode, does("UserToken", USERS)),
+    within(Reach::NoNode, does("ChangeTokens", USERS)),
+    // Another agent was told of a user by a node.
+    asks("Vouch", &[Kind::Node]),
     // On one machine, agents are known by being root or the controller's own user.
     does("Attend", &[Kind::User, Kind::Node]),
 ];
@@ -136,6 +157,15 @@ pub fn check(origin: &Origin, path: &str) -> Result<(), Status> {
 /// What a user must be at least to make the call at all.
 pub fn least(path: &str) -> Level {
     rule(path).map_or(Level::User, |rule| rule.least)
+}
+
+/// Users whom a node vouches for may make the call.
+pub fn is_heard_through(path: &str, is_login_node: bool) -> bool {
+    match rule(path).map_or(Reach::AnyNode, |rule| rule.reach) {
+        Reach::AnyNode => true,
+        Reach::LoginNodes => is_login_node,
+        Reach::NoNode => false,
+    }
 }
 
 /// It changes something, or tries to, and is for the audit. Pings only seem to.

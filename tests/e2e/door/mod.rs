@@ -2,6 +2,7 @@
 mod answers;
 mod audit;
 mod callers;
+mod certificates;
 mod content;
 mod contract;
 mod endurance;
