@@ -30,7 +30,8 @@ use crate::neighbours::Remote;
 #[derive(Clone)]
 pub struct Relay {
     remote: Option<Remote>,
-    open: Arc<Mutex<Option<Channel>>>,
+    /// With the certificate that it shows: when there is a newer one, that is shown.
+    open: Arc<Mutex<Option<(String, Channel)>>>,
     turn: Arc<AtomicUsize>,
 }
 
@@ -41,7 +42,8 @@ impl Relay {
 
     async fn channel(&self, remote: &Remote) -> Option<Channel> {
         let mut open = self.open.lock().await;
-        if let Some(channel) = &*open {
+        let own = remote.keyring.now().fingerprint.clone();
+        if let Some((_, channel)) = open.as_ref().filter(|(shown, _)| *shown == own) {
             return Some(channel.clone());
         }
         let addresses = remote.controllers();
@@ -50,7 +52,7 @@ impl Relay {
             let address = &addresses[turn % addresses.len()];
             match connect(address, remote.keyring.clone(), Expected::AnyController).await {
                 Ok(channel) => {
-                    *open = Some(channel.clone());
+                    *open = Some((own, channel.clone()));
                     return Some(channel);
                 }
                 Err(_) => self.turn.store(turn + 1, Ordering::Relaxed),

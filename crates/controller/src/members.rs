@@ -43,7 +43,8 @@ pub fn unix_address(socket: &str) -> String {
 
 /// Open connections to the other members.
 pub struct Connections {
-    open: Mutex<HashMap<String, Channel>>,
+    /// With the certificate that each shows; a newer one is shown to all.
+    open: Mutex<HashMap<String, (String, Channel)>>,
     /// What is shown to members on other machines.
     keyring: Option<Arc<Keyring>>,
 }
@@ -54,12 +55,13 @@ impl Connections {
     }
 
     pub async fn to(&self, address: &str) -> io::Result<Channel> {
-        if let Some(channel) = self.lock().get(address) {
+        let own = self.keyring.as_ref().map(|keyring| keyring.now().fingerprint.clone()).unwrap_or_default();
+        if let Some((_, channel)) = self.lock().get(address).filter(|(shown, _)| *shown == own) {
             return Ok(channel.clone());
         }
         let connecting = tokio::time::timeout(CONNECT_PATIENCE, connect(address, self.keyring.as_ref()));
         let channel = connecting.await.map_err(|_| io::Error::other(format!("{address} does not answer")))??;
-        self.lock().insert(address.to_owned(), channel.clone());
+        self.lock().insert(address.to_owned(), (own, channel.clone()));
         Ok(channel)
     }
 
@@ -68,7 +70,7 @@ impl Connections {
         self.lock().remove(address);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Channel>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (String, Channel)>> {
         self.open.lock().expect("nobody panics with it")
     }
 }

@@ -62,6 +62,29 @@ fn copied(tls_dir: &Path, to: &Path) -> PathBuf {
     to.to_owned()
 }
 
+/// Renews over one connection, several at a time, until it is over.
+async fn steal(entrance: Entrance, is_over: Arc<AtomicBool>, dir: PathBuf) -> Vec<PathBuf> {
+    let caller = Arc::new(RawCaller::open(&entrance, &[]).await);
+    let mut taken = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let mut asked = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let caller = caller.clone();
+            asked.spawn(async move {
+                let key = NewKey::make().unwrap();
+                let answer = caller.call("/spur.v1.Controller/Renew", bytes(key.public()), false).await;
+                (key, answer)
+            });
+        }
+        while let Some(Ok((key, answer))) = asked.join_next().await {
+            if let Ok(answer) = answer {
+                taken.push(keep(&key, &joined(&answer), &dir.join(taken.len().to_string())));
+            }
+        }
+    }
+    taken
+}
+
 #[test]
 fn certificates_of_a_removed_node_open_nothing() {
     let (head, address) = head();
@@ -75,16 +98,7 @@ fn certificates_of_a_removed_node_open_nothing() {
             .map(|thief| {
                 let entrance = Entrance::Certificate { address: address.clone(), tls_dir: tls.clone() };
                 let (is_over, dir) = (is_over.clone(), stolen.join(format!("{round}-{thief}")));
-                std::thread::spawn(move || {
-                    let mut taken = Vec::new();
-                    while !is_over.load(Ordering::Relaxed) {
-                        let key = NewKey::make().unwrap();
-                        if let Ok(answer) = call(&entrance, &[], "Controller/Renew", bytes(key.public())) {
-                            taken.push(keep(&key, &joined(&answer), &dir.join(taken.len().to_string())));
-                        }
-                    }
-                    taken
-                })
+                std::thread::spawn(move || on_own_thread(steal(entrance, is_over, dir)))
             })
             .collect();
         head.ok(&format!("spur node remove a1 --dir {}", head.dir.display()));

@@ -120,7 +120,9 @@ fn addresses(api: &Api) -> Vec<String> {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 120 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.len() <= 120
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 async fn propose(api: &Api, by: Caller, change: TrustChange) -> Result<(), Status> {
