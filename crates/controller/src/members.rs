@@ -2,26 +2,32 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use journal::{Answer, Journal, Leadership, MembersError, Transport};
+use model::audit::AuditQuery;
 use model::members::{MemberView, Members};
-use model::{Reject, Reply, Timestamp};
+use model::{Reject, Reply, Timestamp, codec};
+use tokio_stream::Stream;
+use tonic::service::Interceptor;
 use tonic::transport::Channel;
 use tonic::transport::server::UdsConnectInfo;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::member_client::MemberClient;
 use wire::proto::member_server::Member;
-use wire::proto::{Nothing, PingReply, RaftMessage};
+use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
 use wire::tls::Principal;
 use wire::tls::connect::Expected;
 use wire::tls::identity::Keyring;
 use wire::tls::listen::Caller;
 
+use crate::api::audit;
+use crate::audit::AuditLog;
 use crate::certificates;
 use crate::machine::Published;
 
@@ -115,28 +121,33 @@ impl Transport for Carrier {
 /// What a controller answers to the others.
 pub struct MemberApi {
     pub journal: ClusterJournal,
-    pub published: Published,
     pub ends_all: Arc<AtomicBool>,
     pub own: MemberView,
+    pub audit: AuditLog,
 }
 
 #[tonic::async_trait]
 impl Member for MemberApi {
+    type ReadAuditStream = Pin<Box<dyn Stream<Item = Result<AuditReply, Status>> + Send>>;
+
+    async fn read_audit(&self, request: Request<AuditRequest>) -> Result<Response<Self::ReadAuditStream>, Status> {
+        let query = codec::decode(&request.get_ref().query);
+        let query = query.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        Ok(Response::new(audit::of_one(self.audit.clone(), query)))
+    }
+
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
-        self.only_controllers(&request)?;
         let answer = self.journal.answer(&request.into_inner().content).await;
         let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 
     async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        self.only_controllers(&request)?;
         self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(Nothing {}))
     }
 
     async fn end(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        self.only_controllers(&request)?;
         tracing::info!("all controllers are to end");
         self.ends_all.store(true, Ordering::Relaxed);
         // SAFETY: a plain system call on this very process.
@@ -145,7 +156,6 @@ impl Member for MemberApi {
     }
 
     async fn alive(&self, request: Request<Nothing>) -> Result<Response<PingReply>, Status> {
-        self.only_controllers(&request)?;
         let started_micros = self.own.started.unwrap_or_default().0;
         let (host, pid) = (self.own.host.clone(), std::process::id());
         let rules = self.own.rules;
@@ -153,9 +163,22 @@ impl Member for MemberApi {
     }
 }
 
-impl MemberApi {
+/// Stands before every call to a member: only controllers are heard.
+#[derive(Clone)]
+pub struct MemberGate {
+    pub journal: ClusterJournal,
+    pub published: Published,
+}
+
+impl Interceptor for MemberGate {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        self.only_controllers(&request).map(|()| request)
+    }
+}
+
+impl MemberGate {
     /// By the connection alone: nobody speaks to a member through somebody else.
-    fn only_controllers<T>(&self, request: &Request<T>) -> Result<(), Status> {
+    fn only_controllers(&self, request: &Request<()>) -> Result<(), Status> {
         let denied = || Status::permission_denied("only controllers may say this");
         let Some(caller) = request.extensions().get::<Caller>() else {
             let user = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
@@ -219,6 +242,13 @@ async fn ask(connections: &Connections, address: &str) -> Option<PingReply> {
     let channel = connections.to(address).await.ok()?;
     let mut client = member_client(channel);
     Some(tokio::time::timeout(CONNECT_PATIENCE, client.alive(Nothing {})).await.ok()?.ok()?.into_inner())
+}
+
+/// What another member has in its audit; none: it does not answer.
+pub async fn read_audit(connections: &Connections, address: &str, query: &AuditQuery) -> Option<Streaming<AuditReply>> {
+    let mut client = member_client(connections.to(address).await.ok()?);
+    let request = AuditRequest { query: codec::encode(query).into() };
+    Some(tokio::time::timeout(ANSWER_PATIENCE, client.read_audit(request)).await.ok()?.ok()?.into_inner())
 }
 
 /// Tells all others to end; those that do not hear it are away anyway.

@@ -13,6 +13,7 @@ use model::{Caller, Command};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tonic::service::interceptor::InterceptedService;
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::member_server::MemberServer;
 use wire::tls::identity::Keyring;
@@ -22,7 +23,7 @@ use crate::audit::AuditLog;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
-use crate::members::{self, Carrier, ClusterJournal, Connections, MemberApi};
+use crate::members::{self, Carrier, ClusterJournal, Connections, MemberApi, MemberGate};
 use crate::names::Names;
 use crate::router::{self, Router};
 use crate::to_agents::ToAgents;
@@ -107,10 +108,12 @@ async fn serve(options: Options) -> Result<()> {
     }
     let listener = listen(Path::new(&settings.socket))?;
     let published = ground.published.clone();
-    let member = MemberApi { journal: journal.clone(), published: published.clone(), ends_all: ends_all.clone(), own };
+    let gate = MemberGate { journal: journal.clone(), published: published.clone() };
+    let member = MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own, audit: audit.clone() };
     let member = MemberServer::new(member)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let member = InterceptedService::new(member, gate);
     tracing::info!(socket = settings.socket, "the controller answers");
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit };
     if let Some(keyring) = keyring.clone() {

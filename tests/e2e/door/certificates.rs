@@ -134,6 +134,7 @@ fn certificate_of_a_removed_controller_ends_nothing() {
         ("Member/Stand", vec![]),
         ("Member/End", vec![]),
         ("Member/Alive", vec![]),
+        ("Member/ReadAudit", vec![]),
         ("Member/End", vec![(HEADER, "local 0 0".to_owned())]),
         ("Controller/Renew", vec![]),
         ("Controller/Backup", vec![(HEADER, "local 0 0".to_owned())]),
