@@ -207,6 +207,24 @@ mod tests {
     }
 
     #[test]
+    fn what_outlasts_a_job_is_not_heard_through_its_nodes() {
+        let heard = |call: &str| {
+            [false, true].map(|is_login| is_heard_through(&format!("/spur.v1.Controller/{call}"), is_login))
+        };
+        for (call, nodes) in [
+            ("Submit", [true, true]),
+            ("CreateStep", [true, true]),
+            ("Attach", [true, true]),
+            ("ChangeAccounts", [false, true]),
+            ("SetTrigger", [false, true]),
+            ("UserToken", [false, false]),
+            ("ChangeTokens", [false, false]),
+        ] {
+            assert_eq!(heard(call), nodes, "{call}");
+        }
+    }
+
+    #[test]
     fn each_kind_of_caller_is_heard_where_its_rule_says_and_nowhere_else() {
         let user = Some(Peer { uid: 1000, gid: 1000, pid: None });
         let callers = [

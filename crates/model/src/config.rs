@@ -1,4 +1,5 @@
 //! The configuration that all replicas judge by. Read from files by the `config` crate; part of the state.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -522,7 +523,33 @@ impl Default for BackfillConfig {
     }
 }
 
+/// The address of a database as anybody may see it.
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
+    let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let shown = match authority.rsplit_once('@') {
+        Some((login, host)) => format!("{}@{host}", login.split(':').next().unwrap_or_default()),
+        None => authority.to_owned(),
+    };
+    let plain: Vec<&str> =
+        options.split('&').filter(|option| !option.is_empty() && !option.contains("password")).collect();
+    let options = if plain.is_empty() { String::new() } else { format!("?{}", plain.join("&")) };
+    format!("{scheme}://{shown}{path}{options}")
+}
+
 impl Config {
+    /// As users and nodes get it: what opens the site's database is for controllers.
+    pub fn without_secrets(&self) -> Cow<'_, Config> {
+        let database = without_password(&self.accounting.database);
+        if database == self.accounting.database {
+            return Cow::Borrowed(self);
+        }
+        let mut plain = self.clone();
+        plain.accounting.database = database;
+        Cow::Owned(plain)
+    }
+
     /// As it was told to somebody who may not see the partitions.
     pub fn hides_partitions(&self) -> bool {
         self.accounting.private.partitions && self.partitions.is_empty()
@@ -539,5 +566,26 @@ impl Config {
     /// `path` with `%n` replaced by the node's name.
     pub fn for_node(path: &str, node: &str) -> String {
         path.replace("%n", node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_of_a_database_is_shown_to_nobody() {
+        for (url, shown) in [
+            ("postgres://spur:se:c@ret@db/history", "postgres://spur@db/history"),
+            ("postgres://db/history?user=spur&password=secret", "postgres://db/history?user=spur"),
+            ("postgresql://spur@db", "postgresql://spur@db"),
+            ("/var/lib/history.sqlite", "/var/lib/history.sqlite"),
+            ("", ""),
+        ] {
+            assert_eq!(without_password(url), shown);
+            let mut config = Config::default();
+            config.accounting.database = url.into();
+            assert_eq!(config.without_secrets().accounting.database, shown);
+        }
     }
 }

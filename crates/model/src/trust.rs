@@ -155,6 +155,12 @@ pub enum TrustChange {
         #[serde(default)]
         shown: String,
     },
+    /// The controller that leads shows a certificate that this state does not know: it was made from a backup.
+    Lead {
+        member: u64,
+        fingerprint: String,
+        until: Timestamp,
+    },
     /// A node leaves for good, and its certificates with it.
     RemoveNode {
         node: NodeName,

@@ -195,6 +195,32 @@ fn administrator_picks_groups_that_the_user_is_in() {
 }
 
 #[test]
+fn groups_of_a_change_are_not_the_callers_to_say() {
+    if !is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let head = Cluster::configured(
+        "[[nodes]]\nnames = \"n1\"\ncpus = 4\n[[partitions]]\nname = \"open\"\nnodes = \"ALL\"\ndefault = true\n\
+         [[partitions]]\nname = \"closed\"\nnodes = \"ALL\"\nallow_groups = [\"shadow\"]\n\
+         [[partitions]]\nname = \"own\"\nnodes = \"ALL\"\nallow_groups = [\"daemon\"]\n",
+    );
+    let job = head.ok(&as_user(USER, "sbatch --parsable -H -D / -o /dev/null -p open --wrap true"));
+    let id = JobId(job.parse().unwrap());
+    let move_to = |partition: &str| {
+        let changes = JobChanges {
+            groups: Some(vec!["shadow".into()]),
+            partitions: Some(vec![partition.into()]),
+            ..JobChanges::default()
+        };
+        let update = Command::UpdateJob { job: id.into(), changes: Box::new(changes) };
+        let _ = ask(&local(&head, USER), &[], "UpdateJob", command(&update));
+        head.ok(&format!("squeue -h -j {job} -o %P"))
+    };
+    assert_eq!(move_to("closed"), "open");
+    assert_eq!(move_to("own"), "own", "what the user database says counts");
+}
+
+#[test]
 fn node_speaks_only_for_users_with_jobs_there() {
     if !is_root() {
         return eprintln!("skipped: needs root");
@@ -370,6 +396,18 @@ fn attend(address: &str, tls_dir: &Path, reports: Vec<Report>) -> Result<Vec<Ord
         }
         Ok(given)
     })
+}
+
+#[test]
+fn password_of_the_database_is_for_controllers() {
+    // It need not be there: the controller goes on without history.
+    let database = "postgres://spur:sEcReT@127.0.0.1:1/history";
+    let head = Cluster::configured(&format!(
+        "[accounting]\ndatabase = \"{database}\"\n[[nodes]]\nnames = \"n1\"\n[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\n"
+    ));
+    let told = ask(&local(&head, USER), &[], "Configuration", Vec::new()).unwrap();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("127.0.0.1:1/history") && !told.contains("sEcReT"));
 }
 
 #[test]

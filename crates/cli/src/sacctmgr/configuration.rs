@@ -1,5 +1,5 @@
 //! `sacctmgr list configuration`: what Slurm's users look up of accounting. Its database is the cluster's own.
-use model::config::Config;
+use model::config::{Config, without_password};
 use wire::client::Configuration;
 
 use crate::version;
@@ -84,13 +84,3 @@ pub fn text(configuration: &Configuration, clock: &Clock) -> String {
 }
 
 /// The password of an address stays where it is.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
-    match rest.split_once('@') {
-        Some((login, place)) => {
-            let user = login.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
-        }
-        None => url.into(),
-    }
-}

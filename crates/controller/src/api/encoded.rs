@@ -18,7 +18,7 @@ impl EncodedConfig {
         {
             return bytes.clone();
         }
-        let bytes = Bytes::from(codec::encode(&**config));
+        let bytes = Bytes::from(codec::encode(&*config.without_secrets()));
         *last = Some((config.clone(), bytes.clone()));
         bytes
     }

@@ -140,6 +140,27 @@ fn peer<T>(request: &Request<T>) -> Result<wire::peer::Peer, Status> {
 }
 
 impl Api {
+    /// With the groups that the user database has the caller in, whatever the caller says.
+    fn with_own_groups(
+        &self,
+        by: Caller,
+        mut request: Request<CommandRequest>,
+    ) -> Result<Request<CommandRequest>, Status> {
+        let mut command: Command = read(&request.get_ref().command)?;
+        if let Command::UpdateJob { job, changes } = &mut command {
+            let cluster = self.published.now();
+            let ids = cluster.named(job).unwrap_or_default();
+            let own = ids.iter().filter_map(|id| cluster.job(*id)).find(|job| job.spec.uid == by.uid);
+            let groups = own.map(|job| submit::groups(&cluster, &self.names, &job.spec)).unwrap_or_default();
+            let groups = Some(groups).filter(|groups| !groups.is_empty());
+            if groups != changes.groups {
+                changes.groups = groups;
+                request.get_mut().command = codec::encode(&command).into();
+            }
+        }
+        Ok(request)
+    }
+
     /// With what the site's scripts make of a change.
     async fn screened(
         &self,
@@ -224,7 +245,7 @@ impl Controller for Api {
 
     async fn update_job(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
-        let request = self.screened(by, request).await?;
+        let request = self.screened(by, self.with_own_groups(by, request)?).await?;
         self.command_by(by, request, |command| matches!(command, Command::UpdateJob { .. })).await
     }
 
@@ -504,7 +525,7 @@ impl Controller for Api {
         Ok(Response::new(ConfigurationReply {
             config: match reader.hidden_from(cluster.config()) {
                 None => self.encoded.of(cluster.config()),
-                Some(partly) => codec::encode(&partly).into(),
+                Some(partly) => codec::encode(&*partly.without_secrets()).into(),
             },
             now_micros: self.door.now().0,
             started_micros: self.started.0,

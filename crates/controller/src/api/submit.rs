@@ -89,7 +89,7 @@ fn make_own(cluster: &Cluster, names: &Names, by: Caller, spec: &mut JobSpec) ->
 }
 
 /// Those of the user's groups that a rule of the cluster asks for.
-fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
+pub fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
     let of_partitions = cluster.config().partitions.iter().flat_map(|partition| &partition.allow_groups);
     let of_reservations = cluster.reservations().flat_map(|reservation| &reservation.groups.names);
     let mut asked: Vec<&String> = of_partitions.chain(of_reservations).collect();

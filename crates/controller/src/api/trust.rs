@@ -101,7 +101,13 @@ fn sign(api: &Api, trust: &Trust, who: &Principal, public_key: &[u8]) -> Result<
     signed.map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
+/// Only a controller that joins needs all of the configuration.
 fn joined(api: &Api, trust: &Trust, issued: Issued, member: u64) -> Response<CommandReply> {
+    let cluster = api.published.now();
+    let config = match member {
+        0 => cluster.config().without_secrets().into_owned(),
+        _ => (**cluster.config()).clone(),
+    };
     let joined = Joined {
         certificate: issued.pem,
         ca_certificate: trust.ca_certificate.clone(),
@@ -109,7 +115,7 @@ fn joined(api: &Api, trust: &Trust, issued: Issued, member: u64) -> Response<Com
         until_secs: issued.until_secs,
         member,
         controllers: addresses(api),
-        config: (**api.published.now().config()).clone(),
+        config,
     };
     Response::new(CommandReply { reply: codec::encode(&joined).into() })
 }

@@ -74,6 +74,12 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
             }
             give(trust_mut(cluster), name.clone(), fingerprint, *until, now)
         }
+        TrustChange::Lead { member, fingerprint, until } => {
+            if cluster.trust.is_revoked(fingerprint) {
+                return Err(Reject::NotPermitted);
+            }
+            give(trust_mut(cluster), controller_label(*member), fingerprint, *until, now)
+        }
         TrustChange::RotateJwtKey { key, old_until } => {
             let trust = trust_mut(cluster);
             let old = std::mem::replace(&mut trust.jwt_key, key.clone());
