@@ -82,5 +82,3 @@ pub fn text(configuration: &Configuration, clock: &Clock) -> String {
     line("TrackSlurmctldDown", "No");
     out
 }
-
-/// The password of an address stays where it is.
