@@ -142,12 +142,12 @@ impl Member for MemberApi {
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 
-    async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
+    async fn stand(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(Nothing {}))
     }
 
-    async fn end(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
+    async fn end(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         tracing::info!("all controllers are to end");
         self.ends_all.store(true, Ordering::Relaxed);
         // SAFETY: a plain system call on this very process.
@@ -155,7 +155,7 @@ impl Member for MemberApi {
         Ok(Response::new(Nothing {}))
     }
 
-    async fn alive(&self, request: Request<Nothing>) -> Result<Response<PingReply>, Status> {
+    async fn alive(&self, _: Request<Nothing>) -> Result<Response<PingReply>, Status> {
         let started_micros = self.own.started.unwrap_or_default().0;
         let (host, pid) = (self.own.host.clone(), std::process::id());
         let rules = self.own.rules;

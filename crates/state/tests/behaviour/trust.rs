@@ -5,6 +5,7 @@ use model::trust::{JoinToken, Role, Standing, TrustChange};
 use model::{Command, Reject, Timestamp};
 use state::{Cluster, rules};
 
+use super::buffers::lab;
 use super::lab::*;
 
 const LATE: Timestamp = Timestamp(1_000_000_000_000);
