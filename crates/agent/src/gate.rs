@@ -15,7 +15,10 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use wire::accounts::vouched_gid;
+use wire::bounded_body::{self, BodyBound, BodyHold};
 use wire::channel::MAX_MESSAGE_BYTES;
+use wire::connection_table::ConnectionTable;
+use wire::guarded::{CallGuard, alive, http2_for_members, http2_for_others};
 use wire::origin::{From, Origin};
 use wire::peer::Peer;
 use wire::proto::agent_server::AgentServer;
@@ -83,17 +86,26 @@ pub async fn open(remote: &Remote, heard: &Heard) -> TcpListener {
     }
 }
 
-pub async fn serve(listener: TcpListener, remote: Remote, door: Door) -> Infallible {
+pub async fn serve(listener: TcpListener, table: ConnectionTable, remote: Remote, door: Door) -> Infallible {
     let vouchers = Vouchers::new(Relay::new(Some(remote.clone())));
-    let gate = Gate { inner: served(door), remote: remote.clone(), vouchers };
-    let server = tonic::transport::Server::builder()
-        .initial_stream_window_size(1 << 20)
-        .add_service(gate)
-        .serve_with_incoming(incoming(listener, remote.keyring));
-    if let Err(error) = server.await {
+    let gate = CallGuard(Gate { inner: served(door), remote: remote.clone(), vouchers });
+    let connections = incoming(listener, table, remote.keyring);
+    let members = alive(http2_for_members()).add_service(gate.clone()).serve_with_incoming(connections.members);
+    let others = alive(http2_for_others()).add_service(gate).serve_with_incoming(connections.others);
+    let ended = tokio::select! {
+        ended = members => ended,
+        ended = others => ended,
+    };
+    if let Err(error) = ended {
         tracing::error!(%error, "other machines are not heard any more");
     }
     future::pending().await
+}
+
+/// With as much of a body as the call may have.
+pub fn bounded(request: Request<Body>) -> (Request<Body>, BodyHold) {
+    let bound = BodyBound::of_agent_call(request.uri().path());
+    bounded_body::bound(request, bound)
 }
 
 #[derive(Clone)]
@@ -163,6 +175,7 @@ impl Service<Request<Body>> for Gate {
             match gate.vouched(origin, for_data).await {
                 Ok(origin) => {
                     request.extensions_mut().insert(origin);
+                    let (request, _hold) = bounded(request);
                     inner.call(request).await
                 }
                 Err(status) => Ok(status.into_http()),

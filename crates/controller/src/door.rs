@@ -30,6 +30,7 @@ impl Door {
             self.may_act_as_another(by)?;
         }
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
+        state::judge_machines(&command).map_err(Refusal::Rejected)?;
         self.write(by, command).await
     }
 

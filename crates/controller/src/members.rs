@@ -1,10 +1,12 @@
 //! The controllers among themselves: the log's messages, who leads, and what is asked of the members.
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use journal::{Answer, Journal, Leadership, MembersError, Transport};
@@ -12,13 +14,16 @@ use model::audit::AuditQuery;
 use model::members::{MemberView, Members};
 use model::{Reject, Reply, Timestamp, codec};
 use tokio_stream::Stream;
-use tonic::service::Interceptor;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::transport::Channel;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status, Streaming};
+use wire::bounded_body::{self, BodyBound};
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::member_client::MemberClient;
-use wire::proto::member_server::Member;
+use wire::proto::member_server::{Member, MemberServer};
 use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
 use wire::tls::Principal;
@@ -118,7 +123,7 @@ impl Transport for Carrier {
     }
 }
 
-/// What a controller answers to the others.
+/// What a controller answers to the others. Only [`MemberGate`] lets them in.
 pub struct MemberApi {
     pub journal: ClusterJournal,
     pub ends_all: Arc<AtomicBool>,
@@ -138,7 +143,10 @@ impl Member for MemberApi {
 
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
         let answer = self.journal.answer(&request.into_inner().content).await;
-        let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
+        let content = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Status::invalid_argument(error.to_string()),
+            _ => Status::unavailable(error.to_string()),
+        })?;
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 
@@ -163,22 +171,33 @@ impl Member for MemberApi {
     }
 }
 
-/// Stands before every call to a member: only controllers are heard.
+/// Nothing is said to members and agents that show a certificate that was taken back.
+pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
+    let mut changes = published.changes();
+    loop {
+        let trust = changes.borrow_and_update().trust().clone();
+        keyring.distrust(trust.revoked.keys());
+        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), &trust)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Hears controllers alone, and decides it before it reads what they say: their messages are the longest of all.
 #[derive(Clone)]
 pub struct MemberGate {
+    pub inner: MemberServer<MemberApi>,
     pub journal: ClusterJournal,
     pub published: Published,
 }
 
-impl Interceptor for MemberGate {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        self.only_controllers(&request).map(|()| request)
-    }
+impl NamedService for MemberGate {
+    const NAME: &'static str = "spur.v1.Member";
 }
 
 impl MemberGate {
     /// By the connection alone: nobody speaks to a member through somebody else.
-    fn only_controllers(&self, request: &Request<()>) -> Result<(), Status> {
+    fn check(&self, request: &http::Request<Body>) -> Result<(), Status> {
         let denied = || Status::permission_denied("only controllers may say this");
         let Some(caller) = request.extensions().get::<Caller>() else {
             let user = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
@@ -193,15 +212,26 @@ impl MemberGate {
     }
 }
 
-/// Nothing is said to members and agents that show a certificate that was taken back.
-pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
-    let mut changes = published.changes();
-    loop {
-        let trust = changes.borrow_and_update().trust().clone();
-        keyring.distrust(trust.revoked.keys());
-        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), &trust)).await.is_err() {
-            return;
+impl Service<http::Request<Body>> for MemberGate {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if let Err(status) = self.check(&request) {
+            return Box::pin(std::future::ready(Ok(status.into_http())));
         }
+        let (request, hold) = bounded_body::bound(request, BodyBound::LOG);
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            drop(hold);
+            answer
+        })
     }
 }
 

@@ -504,8 +504,8 @@ mod tests {
             if !set.is_empty() {
                 prop_assert_eq!(&tasks(&set.to_string()), &set);
             }
-            let bytes = rmp_serde::to_vec_named(&set).unwrap();
-            prop_assert_eq!(rmp_serde::from_slice::<TaskSet>(&bytes).unwrap(), set);
+            let bytes = crate::codec::encode(&set);
+            prop_assert_eq!(crate::codec::decode::<TaskSet>(&bytes).unwrap(), set);
         }
 
         #[test]

@@ -9,12 +9,16 @@ pub mod proto {
 
 pub mod accounts;
 pub mod bearer;
+pub mod bounded_body;
 pub mod brief;
 pub mod channel;
 pub mod client;
+pub mod connection_table;
+pub mod guarded;
 pub mod history;
 pub mod host;
 pub mod node;
+pub mod open_files;
 pub mod origin;
 pub mod passing;
 pub mod peer;
@@ -22,6 +26,7 @@ pub mod random;
 pub mod reach;
 pub mod refusal;
 pub mod tls;
+pub mod waiting_peers;
 
 pub use client::Controller;
 pub use node::{NodeAgent, Way};

@@ -671,7 +671,7 @@ impl Controller for Api {
 }
 
 fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
-    codec::decode(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
+    codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
 }
 
 pub(crate) fn refused(refusal: &Refusal) -> Status {
