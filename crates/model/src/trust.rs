@@ -213,6 +213,11 @@ impl Trust {
         }
     }
 
+    /// How many certificates in this name hold.
+    pub fn n_standing(&self, label: &str, now: Timestamp) -> usize {
+        self.certificates.values().filter(|certificate| certificate.name == label && certificate.until > now).count()
+    }
+
     /// A certificate in this name was given out, and not all of them were taken back.
     pub fn has_member(&self, label: &str) -> bool {
         self.certificates.values().any(|certificate| certificate.name == label)

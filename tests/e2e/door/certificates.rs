@@ -171,6 +171,10 @@ fn renewal_gives_nobody_another_name() {
     for wrong in [Vec::new(), vec![0; 31], vec![0; 33], b"a key? no: 32 bytes, but no point.".to_vec()] {
         call(&entrance, &[], "Controller/Renew", bytes(wrong)).expect_err("no key");
     }
+    // Each is kept until it ends: nobody is given any number of them.
+    let refused =
+        (0..100).find_map(|_| call(&entrance, &[], "Controller/Renew", bytes(NewKey::make().unwrap().public())).err());
+    assert_eq!(refused.map(|status| status.code()), Some(Code::ResourceExhausted));
     drop(node);
 }
 

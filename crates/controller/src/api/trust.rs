@@ -18,6 +18,9 @@ use crate::leader::neighbours;
 /// Long enough to walk to the other machine.
 const TOKEN_LIFETIME: Span = Span::from_secs(3600);
 
+/// A renewal whose answer got lost leaves a certificate behind; every one is kept in the state until it ends.
+const STANDING_MAX: usize = 64;
+
 pub async fn make_token(api: &Api, by: Caller, role: Role) -> Answer<TokenReply> {
     if !by.is_admin {
         return Err(to_status(&Reject::NotPermitted));
@@ -75,6 +78,9 @@ pub async fn renew(api: &Api, origin: &Origin, shown: String, public_key: &[u8])
         From::Controller(member) => (Principal::Controller(*member), controller_label(*member)),
         From::Local | From::Bearer | From::Stranger => return Err(to_status(&Reject::NotPermitted)),
     };
+    if trust.n_standing(&name, api.door.now()) >= STANDING_MAX {
+        return Err(Status::resource_exhausted(format!("{name} has {STANDING_MAX} certificates that hold")));
+    }
     let issued = sign(api, &trust, &principal, public_key)?;
     let (fingerprint, until) = (issued.fingerprint.clone(), Timestamp::from_secs(issued.until_secs));
     propose(api, Caller::SYSTEM, TrustChange::Renew { name, fingerprint, until, shown }).await?;
