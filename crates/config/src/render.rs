@@ -84,6 +84,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.string("listen", &controller.listen);
     text.string("address", &controller.address);
     text.value("root_squash", controller.root_squash);
+    text.string("login_nodes", &hostlist::compress_in_order(controller.login_nodes.iter().map(|name| name.as_str())));
     text.value("certificate_lifetime", seconds(controller.certificate_lifetime));
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);

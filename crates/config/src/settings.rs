@@ -10,6 +10,7 @@ use model::config::{
 };
 use model::data_parser::DataParser;
 use model::hand_out::HandOut;
+use model::hostlist;
 use model::license::LicenseCount;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::priority::{PriorityConfig, PriorityKind, UsageReset};
@@ -50,6 +51,10 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.text("listen", &mut controller.listen);
     section.text("address", &mut controller.address);
     section.flag("root_squash", &mut controller.root_squash);
+    let login_nodes = section.read("login_nodes", "a hostlist such as \"login[1-2]\"", |item| {
+        hostlist::expand(item.as_str()?).ok().map(|names| names.iter().map(|name| name.as_str().into()).collect())
+    });
+    controller.login_nodes = login_nodes.unwrap_or_default();
     section.seconds("certificate_lifetime", &mut controller.certificate_lifetime);
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);

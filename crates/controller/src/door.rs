@@ -1,29 +1,45 @@
 //! The only writer: every change of the state is proposed here, stamped with the time and the caller.
+use std::sync::Arc;
+
 use journal::{DiskRoom, Journal, ProposeError};
 use model::command::{Blob, RequestId};
 use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
 use tokio::sync::watch;
 
+use crate::api::authority;
 use crate::clock::Clock;
 use crate::machine::Published;
+use crate::names::Names;
 
 pub struct Door {
     journal: Journal<Result<Reply, Reject>>,
     published: Published,
+    names: Arc<Names>,
     clock: Clock,
 }
 
 impl Door {
-    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published) -> Door {
+    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published, names: Arc<Names>) -> Door {
         let clock = Clock::from(published.now().now());
-        Door { journal, published, clock }
+        Door { journal, published, names, clock }
     }
 
-    /// Resolves when the command is durable and applied. Content is judged here, so that no call can forget it.
+    /// Resolves when the command is durable and applied. Content, and in whose name things are done, is judged here, so that no
+    /// call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
+        if state::acts_as_another(&self.published.now(), by.uid, &command) {
+            self.may_act_as_another(by)?;
+        }
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
         state::judge_machines(&command).map_err(Refusal::Rejected)?;
         self.write(by, command).await
+    }
+
+    fn may_act_as_another(&self, by: Caller) -> Result<(), Refusal> {
+        match authority::may_act_as_another(&self.published.now(), by, &self.names) {
+            true => Ok(()),
+            false => Err(Refusal::Rejected(Reject::NotPermitted)),
+        }
     }
 
     async fn write(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
@@ -58,6 +74,9 @@ impl Door {
         blobs: Vec<Blob>,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
+        if state::submits_as_another(by.uid, &specs) {
+            self.may_act_as_another(by)?;
+        }
         state::judge_submission(&self.published.now(), by, &specs, &blobs).map_err(Refusal::Rejected)?;
         let unknown = self.unknown(&blobs);
         match self.write(by, once(submission(specs.clone(), unknown), request)).await {

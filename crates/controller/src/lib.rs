@@ -14,6 +14,7 @@ mod audit;
 pub mod backup;
 mod buffer_metrics;
 mod call_limiter;
+mod certificates;
 mod clock;
 mod counted;
 mod door;
@@ -38,6 +39,7 @@ mod serve;
 mod statistics;
 pub mod tls;
 mod to_agents;
+mod vouching;
 
 pub use members::{Place, on_this_machine};
 pub use options::Options;

@@ -26,7 +26,7 @@ use crate::call_limiter::CallLimiter;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
-use crate::members::{Carrier, ClusterJournal, Connections, MemberApi, MemberGate};
+use crate::members::{self, Carrier, ClusterJournal, Connections, MemberApi, MemberGate};
 use crate::names::Names;
 use crate::router::{self, Router};
 use crate::to_agents::ToAgents;
@@ -79,13 +79,13 @@ async fn serve(options: Options) -> Result<()> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("metrics_address {address}"))?;
         tokio::spawn(metrics::serve(listener, published.clone(), agents.clone()));
     }
-    let started = Door::new(journal.clone(), published.clone()).now();
+    let names = Arc::new(Names::default());
+    let started = Door::new(journal.clone(), published.clone(), names.clone()).now();
     let host = wire::host::name();
     let (id, rules) = (options.place.member, state::rules::LATEST);
     let own = MemberView { id, host, started: Some(started), rules, ..Default::default() };
     let (hand_overs, wishes) = mpsc::channel(1);
     let ends_all = Arc::new(AtomicBool::new(false));
-    let names = Arc::new(Names::default());
     let state_dir = Path::new(&settings.state_dir);
     let audit = AuditLog::open(state_dir, names.clone()).context("the audit's file does not open")?;
     let ground = Arc::new(Ground {
@@ -118,23 +118,22 @@ async fn serve(options: Options) -> Result<()> {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
     let listener = listen(Path::new(&settings.socket))?;
-    let member = MemberServer::new(MemberApi {
-        journal: journal.clone(),
-        ends_all: ends_all.clone(),
-        own,
-        audit: audit.clone(),
-    })
-    .max_decoding_message_size(MAX_MESSAGE_BYTES)
-    .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
+    let member = MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own, audit: audit.clone() };
+    let member = MemberServer::new(member)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let member = MemberGate { inner: member, journal: journal.clone(), published: published.clone() };
+    tracing::info!(socket = settings.socket, "the controller answers");
     let limiter = CallLimiter::new(published.statistics.clone());
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter };
+    if let Some(keyring) = keyring.clone() {
+        tokio::spawn(members::keep_distrust(ground.published.clone(), keyring));
+    }
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),
     };
-    let member = MemberGate { inner: member, published: router.published.clone() };
     let services = |mut http2: Server| {
         http2
             .add_service(CallGuard(router.clone()))

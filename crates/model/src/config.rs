@@ -178,8 +178,10 @@ pub struct ControllerConfig {
     pub listen: String,
     /// Where others reach this controller.
     pub address: String,
-    /// Root of another machine is nobody here.
+    /// No node vouches for root and administrators; without it, login nodes do.
     pub root_squash: bool,
+    /// Nodes where users log in, besides those that joined as such: they vouch for every user.
+    pub login_nodes: Vec<NodeName>,
     /// Certificates hold so long; they are renewed when two thirds of it have passed.
     pub certificate_lifetime: Span,
     /// So many controllers run on this machine, from this file.
@@ -461,6 +463,7 @@ impl Default for ControllerConfig {
             listen: String::new(),
             address: String::new(),
             root_squash: true,
+            login_nodes: Vec::new(),
             certificate_lifetime: Span::from_secs(30 * 24 * 3600),
             local_members: 1,
             patience_secs: 0,

@@ -144,6 +144,18 @@ impl Cluster {
         &self.trust
     }
 
+    /// A node where users log in: it vouches for all of them, also without jobs there.
+    pub fn is_login_node(&self, node: &str) -> bool {
+        let configured = &self.config.controller.login_nodes;
+        self.trust.logins.contains(node) || configured.iter().any(|name| name.as_str() == node)
+    }
+
+    /// A job of the user's is on the node: it runs, or has not quite left.
+    pub fn has_job_on(&self, uid: u32, node: &str) -> bool {
+        let jobs = self.node(node).into_iter().flat_map(|node| &node.jobs);
+        jobs.filter_map(|id| self.job(*id)).any(|job| job.spec.uid == uid)
+    }
+
     /// The id the next job will probably get.
     pub fn next_job(&self) -> JobId {
         JobId(self.last_job.0 + 1)
@@ -234,6 +246,12 @@ impl Cluster {
     /// As the file had it last; what was changed at run time is not in it.
     pub fn file_config(&self) -> &Arc<Config> {
         &self.file_config
+    }
+
+    /// A directory of a buffer of the user's jobs is on the node, or is to be.
+    pub fn has_buffer_on(&self, uid: u32, node: &str) -> bool {
+        let own = self.buffers.values().filter(|buffer| buffer.uid == uid);
+        self.has_job_on(uid, node) || own.flat_map(|buffer| &buffer.places).any(|place| place.node.as_str() == node)
     }
 
     pub fn buffers(&self) -> impl Iterator<Item = &Arc<Buffer>> {

@@ -12,6 +12,7 @@ use model::{Caller, Command, Entry, Reject, Reply};
 
 mod access;
 mod accrual;
+mod acting_for_others;
 mod arrays;
 mod batch_host;
 mod blobs;
@@ -46,6 +47,7 @@ mod step_layout;
 mod step_life;
 mod triggers;
 
+pub use acting_for_others::{acts_as_another, submits_as_another};
 pub use blobs::{judge_content, judge_submission};
 pub use cluster::Cluster;
 pub use features::{nodes_allowed, partition_refusal};

@@ -8,7 +8,7 @@ use model::diagnosis::Diagnosis;
 use model::history::{AmendRequest, HistoryQuery};
 use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
-use model::trust::{JoinRequest, Joined, Role};
+use model::trust::{JoinRequest, Joined, Role, TokensRequest, TokensView};
 use model::why::Why;
 use model::{Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec};
 use tokio_stream::{Stream, StreamExt};
@@ -94,6 +94,12 @@ impl Controller {
     pub async fn user_token(&mut self, user: &str, lifespan_secs: u64) -> Result<String, CallError> {
         let request = crate::proto::UserTokenRequest { user: user.to_owned(), lifespan_secs };
         Ok(self.client.user_token(request).await?.into_inner().token)
+    }
+
+    pub async fn change_tokens(&mut self, asked: &TokensRequest) -> Result<TokensView, CallError> {
+        let request = CommandRequest { command: codec::encode(asked).into() };
+        let reply = self.client.change_tokens(request).await?.into_inner();
+        codec::decode(&reply.reply).map_err(|error| CallError::Other(error.to_string()))
     }
 
     pub async fn remove_node(&mut self, node: &NodeName) -> Result<(), CallError> {

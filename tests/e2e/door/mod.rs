@@ -3,6 +3,7 @@ mod answers;
 mod at_rest;
 mod audit;
 mod callers;
+mod certificates;
 mod content;
 mod contract;
 mod endurance;

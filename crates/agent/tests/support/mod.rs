@@ -136,6 +136,8 @@ impl Controller for Post {
         backup: Nothing => Streamed<wire::proto::BackupReply>,
         audit: AuditRequest => Streamed<AuditReply>,
         join: CommandRequest => CommandReply,
+        change_tokens: CommandRequest => CommandReply,
+        vouch: wire::proto::VouchRequest => wire::proto::VouchReply,
         renew: CommandRequest => CommandReply,
         make_token: CommandRequest => wire::proto::TokenReply,
         locate: wire::proto::LocateRequest => wire::proto::LocateReply,

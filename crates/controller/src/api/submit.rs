@@ -3,10 +3,11 @@ use model::command::{Blob, RequestId};
 use model::{Caller, Entry, JobId, JobSpec, Reject, Reply, Start, hostlist};
 use state::Cluster;
 use tonic::{Response, Status};
+use wire::accounts;
 use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
-use super::{Answer, Api, read, refused};
+use super::{Answer, Api, authority, read, refused};
 use crate::audit::AuditNotes;
 use crate::door::{Refusal, submission};
 use crate::job_submit::with_words;
@@ -22,7 +23,7 @@ pub async fn submit(
     let specs = std::iter::once(&request.spec).chain(&request.more);
     let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
     for spec in &mut specs {
-        make_own(&api.names, by, spec);
+        make_own(&api.published.now(), &api.names, by, spec).map_err(|reject| to_status(&reject))?;
         spec.groups = groups(&api.published.now(), &api.names, spec);
         if spec.mail.as_ref().is_some_and(|mail| !mail.has_plain_address()) {
             return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
@@ -67,23 +68,28 @@ fn has_short_script(cluster: &Cluster, specs: &[JobSpec], blobs: &[Blob]) -> Res
     }
 }
 
-/// Nobody is believed because of a field in the request; only administrators may submit for others.
-fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
+/// Nobody is believed because of a field in the request; only administrators may submit for others, and only root in a group that
+/// the other is not in.
+fn make_own(cluster: &Cluster, names: &Names, by: Caller, spec: &mut JobSpec) -> Result<(), Reject> {
     // Only the site itself has a say in these.
     (spec.admin_comment, spec.site_factor) = (String::new(), 0);
-    if !by.is_admin {
-        spec.uid = by.uid;
-        spec.gid = by.gid;
-        if spec.priority.is_some_and(|priority| priority > 0) {
-            spec.priority = None;
-        }
+    let is_own = spec.uid == by.uid && spec.gid == by.gid;
+    if !is_own && !authority::may_act_as_another(cluster, by, names) {
+        (spec.uid, spec.gid) = (by.uid, by.gid);
+    } else if !is_own && by.uid != 0 {
+        let own = (spec.uid == by.uid).then_some(by.gid);
+        spec.gid = accounts::vouched_gid(spec.uid, spec.gid).or(own).ok_or(Reject::NoSuchUser)?;
+    }
+    if !by.is_admin && spec.priority.is_some_and(|priority| priority > 0) {
+        spec.priority = None;
     }
     spec.user = names.user(spec.uid);
     spec.group = names.group(spec.gid);
+    Ok(())
 }
 
 /// Those of the user's groups that a rule of the cluster asks for.
-fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
+pub fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
     let of_partitions = cluster.config().partitions.iter().flat_map(|partition| &partition.allow_groups);
     let of_reservations = cluster.reservations().flat_map(|reservation| &reservation.groups.names);
     let mut asked: Vec<&String> = of_partitions.chain(of_reservations).collect();
