@@ -1,27 +1,56 @@
 //! The only writer: every change of the state is proposed here, stamped with the time and the caller.
 use journal::Journal;
 use model::command::{Blob, RequestId};
-use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
+use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, Timestamp, codec, text_bounds};
+use state::Cluster;
 
 use crate::clock::Clock;
 use crate::machine::Published;
+use crate::text_quota::TextQuota;
 
 pub struct Door {
     journal: Journal<Result<Reply, Reject>>,
     published: Published,
     clock: Clock,
+    quota: TextQuota,
 }
 
 impl Door {
     pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published) -> Door {
         let clock = Clock::from(published.now().now());
-        Door { journal, published, clock }
+        Door { journal, published, clock, quota: TextQuota::default() }
     }
 
-    /// Resolves when the command is durable and applied. Content is judged here, so that no call can forget it.
+    /// Resolves when the command is durable and applied. Content, texts and work are judged here, so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
-        state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
-        self.write(by, command).await
+        let cluster = self.published.now();
+        state::judge_content(&cluster, by, &command).map_err(Refusal::Rejected)?;
+        let size_bytes = self.judge(&cluster, by, &command).map_err(Refusal::Rejected)?;
+        let of_step = job_of_step(&command);
+        let answer = self.write(by, command).await;
+        if let (Some(job), Ok(_)) = (of_step, &answer) {
+            self.quota.note(by.uid, job, size_bytes);
+        }
+        answer
+    }
+
+    /// A command's texts are short and clean, its lists cost little, and the user does not hold too much already.
+    /// The controller's own commands, and what nodes report, are no user's. Gives how much text and content it brings.
+    fn judge(&self, cluster: &Cluster, by: Caller, command: &Command) -> Result<usize, Reject> {
+        if by == Caller::SYSTEM || !is_judged(command) {
+            return Ok(0);
+        }
+        let tally = text_bounds::judge(command)?;
+        state::judge_work(cluster, command)?;
+        let brought = brought(command);
+        let environments = if brought.is_empty() { Vec::new() } else { state::environments(command) };
+        for blob in brought.iter().filter(|blob| environments.contains(&blob.id)) {
+            text_bounds::judge_environment(&blob.content)?;
+        }
+        let content_bytes: usize = brought.iter().map(|blob| blob.content.len()).sum();
+        let size_bytes = tally.text_bytes + content_bytes;
+        self.quota.judge(cluster, by, size_bytes)?;
+        Ok(size_bytes)
     }
 
     async fn write(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
@@ -48,15 +77,22 @@ impl Door {
         blobs: Vec<Blob>,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
-        state::judge_submission(&self.published.now(), by, &specs, &blobs).map_err(Refusal::Rejected)?;
+        let cluster = self.published.now();
+        state::judge_submission(&cluster, by, &specs, &blobs).map_err(Refusal::Rejected)?;
         let unknown = self.unknown(&blobs);
-        match self.write(by, once(submission(specs.clone(), unknown), request)).await {
+        let command = once(submission(specs.clone(), unknown), request);
+        let size_bytes = self.judge(&cluster, by, &command).map_err(Refusal::Rejected)?;
+        let answer = match self.write(by, command).await {
             // It was forgotten between the look and the log.
             Err(Refusal::Rejected(Reject::MissingBlob)) => {
                 self.write(by, once(submission(specs, blobs), request)).await
             }
             other => other,
+        };
+        if let Ok(Reply::Submitted(job)) = &answer {
+            self.quota.note(by.uid, *job, size_bytes);
         }
+        answer
     }
 
     pub fn now(&self) -> Timestamp {
@@ -70,6 +106,37 @@ impl Door {
 
     fn stamp(&self) -> Timestamp {
         self.clock.now()
+    }
+}
+
+/// What is judged by its size; the rest is the controller's own, or an administrator's whole configuration or backup.
+fn is_judged(command: &Command) -> bool {
+    match command {
+        Command::Once { command, .. } => is_judged(command),
+        Command::Reconfigure { .. } | Command::Begin { .. } | Command::Restore { .. } | Command::AdoptPlan(_) => false,
+        _ => true,
+    }
+}
+
+/// The job in which a step is created.
+fn job_of_step(command: &Command) -> Option<JobId> {
+    match command {
+        Command::Once { command, .. } => job_of_step(command),
+        Command::CreateStep { job, .. } => Some(*job),
+        Command::CreateStepTogether { parts, .. } => parts.first().map(|(job, _)| *job),
+        _ => None,
+    }
+}
+
+/// Content that comes along.
+fn brought(command: &Command) -> &[Blob] {
+    match command {
+        Command::Once { command, .. } => brought(command),
+        Command::Submit { blobs, .. }
+        | Command::SubmitTogether { blobs, .. }
+        | Command::CreateStep { blobs, .. }
+        | Command::CreateStepTogether { blobs, .. } => blobs,
+        _ => &[],
     }
 }
 

@@ -76,6 +76,7 @@ async fn serve(options: Options) -> Result<()> {
     let names = Arc::new(Names::default());
     let state_dir = Path::new(&settings.state_dir);
     let audit = AuditLog::open(state_dir, names.clone()).context("the audit's file does not open")?;
+    let is_private = options.is_private;
     let ground = Arc::new(Ground {
         audit: audit.clone(),
         ends_all: ends_all.clone(),
@@ -111,7 +112,7 @@ async fn serve(options: Options) -> Result<()> {
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
-    let router = Router { journal: journal.clone(), connections, lead, published, names, audit };
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, is_private };
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),

@@ -60,6 +60,7 @@ pub mod outcome;
 pub mod partition;
 pub mod partition_field;
 pub mod pattern;
+pub mod plain_text;
 pub mod plan;
 pub mod pool;
 pub mod ports;

@@ -231,7 +231,9 @@ impl fmt::Display for Reject {
             Reject::TooManyTriggers => "Too many triggers are set already",
             Reject::TooManyCpus => "More processors requested than permitted",
             Reject::BadAccountingFrequency => "Invalid accounting frequency requested",
-            Reject::ScriptTooLong | Reject::TextTooLong(_) => "Pathname of a file, directory or other parameter too long",
+            Reject::ScriptTooLong | Reject::TextTooLong(_) => {
+                "Pathname of a file, directory or other parameter too long"
+            }
             Reject::BadNice => "Invalid --nice value",
             Reject::JobHeld => "Job is in held state, pending scheduler release",
             Reject::Told { why, .. } => return why.fmt(out),

@@ -46,6 +46,17 @@ fn most_bytes(field: &str) -> usize {
     }
 }
 
+/// The bound of a list in this field: far more than anybody needs, and few enough to compare each with each.
+fn most_items(field: &str) -> usize {
+    match field {
+        "gres_per_task" | "gres_total" | "limits" | "kinds" | "counts" => 64,
+        "specs" | "gres" | "reservations" | "licenses" | "one_of" | "list" => 256,
+        "partitions" | "parts" => 1024,
+        "terms" => crate::dependency::TERMS_MOST,
+        _ => VALUES_MOST,
+    }
+}
+
 /// What a value holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextTally {
@@ -279,7 +290,10 @@ impl<'j> serde::Serializer for &'j mut TextJudge {
         value.serialize(self)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self, TextFault> {
+    fn serialize_seq(self, length: Option<usize>) -> Result<Self, TextFault> {
+        if length.is_some_and(|length| length > most_items(self.field)) {
+            return Err(TextFault::TooMuch(self.field));
+        }
         self.value().map(|()| self)
     }
 
@@ -291,13 +305,7 @@ impl<'j> serde::Serializer for &'j mut TextJudge {
         self.value().map(|()| self)
     }
 
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self, TextFault> {
+    fn serialize_tuple_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Self, TextFault> {
         self.value().map(|()| self)
     }
 
@@ -451,7 +459,10 @@ mod tests {
         let many = |spec: &mut JobSpec| spec.arguments = vec!["x".repeat(ARGUMENT_MOST_BYTES); 40];
         assert_eq!(fault(many), "the request has too many texts");
         assert_eq!(fault(|spec| spec.arguments = vec![String::new(); VALUES_MOST]), "the request has too many values");
-        let once = Command::Once { request: Default::default(), command: Box::new(submission(|spec| spec.qos = "\0".into())) };
+        let gres = |spec: &mut JobSpec| spec.size.gres = vec![Default::default(); 257];
+        assert_eq!(fault(gres), "the request has too many gres");
+        let once =
+            Command::Once { request: Default::default(), command: Box::new(submission(|spec| spec.qos = "\0".into())) };
         assert_eq!(judge(&once), Err(TextFault::HoldsNul("qos")));
         // A nested struct does not lend its bound to what comes behind it.
         assert!(judge(&submission(|spec| spec.arguments = vec!["x".repeat(ARGUMENT_MOST_BYTES); 3])).is_ok());

@@ -14,6 +14,7 @@ pub mod channel;
 pub mod client;
 pub mod history;
 pub mod host;
+pub mod log_lines;
 pub mod node;
 pub mod origin;
 pub mod passing;

@@ -246,7 +246,7 @@ fn execute(words: &[String], mode: &mut Mode) -> Option<i32> {
     };
     print(&reply.out);
     if !mode.quiet {
-        let _ = std::io::stderr().lock().write_all(reply.err.as_bytes());
+        eprint!("{}", reply.err);
     }
     Some(reply.code)
 }

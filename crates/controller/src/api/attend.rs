@@ -4,7 +4,7 @@ use std::sync::Arc;
 use model::agent::{Order, Report};
 use model::command::Exited;
 use model::staging::Inventory;
-use model::{Caller, Command, NodeName, codec};
+use model::{Caller, Command, NodeName, codec, decode_work};
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -90,6 +90,11 @@ struct Listener {
     published: Published,
 }
 
+/// A node says what its users chose, such as file names, so texts are taken as they are.
+fn read_report(bytes: &[u8]) -> Result<Report, codec::DecodeError> {
+    decode_work::within(decode_work::MESSAGE_MOST, || codec::decode(bytes))
+}
+
 impl Listener {
     async fn listen(self, mut reports: Streaming<FromAgent>) {
         loop {
@@ -98,7 +103,7 @@ impl Listener {
                 () = self.close.notified() => break,
             };
             match report {
-                Some(Ok(message)) => match codec::decode::<Report>(&message.report) {
+                Some(Ok(message)) => match read_report(&message.report) {
                     Ok(report) => self.heed(report),
                     Err(error) => tracing::warn!(node = %self.node, %error, "an unreadable report"),
                 },

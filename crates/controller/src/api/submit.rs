@@ -29,6 +29,7 @@ pub async fn submit(
         }
     }
     let mut blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    state::judge_specs(&api.published.now(), &specs).map_err(|reject| to_status(&reject))?;
     // The site's scripts are shown content, too.
     state::judge_submission(&api.published.now(), by, &specs, &blobs).map_err(|reject| to_status(&reject))?;
     let screened = api.screen.submission(&api.published.now(), by, &mut specs, &mut blobs).await;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::staging::Direction;
-use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
+use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration, plain_text};
 use state::Cluster;
 use tokio::process::Command;
 use tokio::sync::broadcast::error::RecvError;
@@ -156,7 +156,7 @@ fn told(cluster: &Cluster, job: &Job, kind: MailKind, at: Timestamp) -> Vec<(&'s
     let mut told = vec![
         ("SLURM_CLUSTER_NAME", cluster.config().cluster_name.clone()),
         ("SLURM_JOB_ID", job.id.to_string()),
-        ("SLURM_JOB_NAME", job.spec.name.replace(char::is_control, " ")),
+        ("SLURM_JOB_NAME", job.spec.name.replace(plain_text::is_hostile, " ")),
         ("SLURM_JOB_USER", job.spec.user.clone()),
         ("SLURM_JOB_PARTITION", job.partition.clone()),
         ("SLURM_JOB_ACCOUNT", job.spec.account.clone()),
@@ -201,7 +201,7 @@ async fn send(program: String, subject: String, to: String, told: Vec<(&'static 
     let mut command = Command::new(&program);
     command.envs(told);
     // A job's name must not end the header and begin another.
-    let subject = subject.replace(char::is_control, " ");
+    let subject = subject.replace(plain_text::is_hostile, " ");
     command.arg("-s").arg(&subject).arg(&to);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status().await {
