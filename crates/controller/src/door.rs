@@ -2,7 +2,6 @@
 use journal::Journal;
 use model::command::{Blob, RequestId};
 use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, Timestamp, codec, text_bounds};
-use state::Cluster;
 
 use crate::clock::Clock;
 use crate::machine::Published;
@@ -23,9 +22,8 @@ impl Door {
 
     /// Resolves when the command is durable and applied. Content, texts and work are judged here, so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
-        let cluster = self.published.now();
-        state::judge_content(&cluster, by, &command).map_err(Refusal::Rejected)?;
-        let size_bytes = self.judge(&cluster, by, &command).map_err(Refusal::Rejected)?;
+        state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
+        let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
         let of_step = job_of_step(&command);
         let answer = self.write(by, command).await;
         if let (Some(job), Ok(_)) = (of_step, &answer) {
@@ -36,12 +34,13 @@ impl Door {
 
     /// A command's texts are short and clean, its lists cost little, and the user does not hold too much already.
     /// The controller's own commands, and what nodes report, are no user's. Gives how much text and content it brings.
-    fn judge(&self, cluster: &Cluster, by: Caller, command: &Command) -> Result<usize, Reject> {
-        if by == Caller::SYSTEM || !is_judged(command) {
+    fn judge(&self, by: Caller, command: &Command) -> Result<usize, Reject> {
+        if !is_users(command) {
             return Ok(0);
         }
+        let cluster = self.published.now();
         let tally = text_bounds::judge(command)?;
-        state::judge_work(cluster, command)?;
+        state::judge_work(&cluster, command)?;
         let brought = brought(command);
         let environments = if brought.is_empty() { Vec::new() } else { state::environments(command) };
         for blob in brought.iter().filter(|blob| environments.contains(&blob.id)) {
@@ -49,7 +48,7 @@ impl Door {
         }
         let content_bytes: usize = brought.iter().map(|blob| blob.content.len()).sum();
         let size_bytes = tally.text_bytes + content_bytes;
-        self.quota.judge(cluster, by, size_bytes)?;
+        self.quota.judge(&cluster, by, size_bytes)?;
         Ok(size_bytes)
     }
 
@@ -77,11 +76,10 @@ impl Door {
         blobs: Vec<Blob>,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
-        let cluster = self.published.now();
-        state::judge_submission(&cluster, by, &specs, &blobs).map_err(Refusal::Rejected)?;
+        state::judge_submission(&self.published.now(), by, &specs, &blobs).map_err(Refusal::Rejected)?;
         let unknown = self.unknown(&blobs);
         let command = once(submission(specs.clone(), unknown), request);
-        let size_bytes = self.judge(&cluster, by, &command).map_err(Refusal::Rejected)?;
+        let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
         let answer = match self.write(by, command).await {
             // It was forgotten between the look and the log.
             Err(Refusal::Rejected(Reject::MissingBlob)) => {
@@ -109,12 +107,58 @@ impl Door {
     }
 }
 
-/// What is judged by its size; the rest is the controller's own, or an administrator's whole configuration or backup.
-fn is_judged(command: &Command) -> bool {
+/// Users give it, and may have written it by hand. The rest is the controller's own, what nodes report, or an administrator's
+/// whole configuration or backup.
+fn is_users(command: &Command) -> bool {
     match command {
-        Command::Once { command, .. } => is_judged(command),
-        Command::Reconfigure { .. } | Command::Begin { .. } | Command::Restore { .. } | Command::AdoptPlan(_) => false,
-        _ => true,
+        Command::Once { command, .. } => is_users(command),
+        Command::Submit { .. }
+        | Command::SubmitTogether { .. }
+        | Command::Cancel { .. }
+        | Command::Complete { .. }
+        | Command::Hold { .. }
+        | Command::Release { .. }
+        | Command::Requeue { .. }
+        | Command::Suspend { .. }
+        | Command::Resume { .. }
+        | Command::UpdateJob { .. }
+        | Command::CreateStep { .. }
+        | Command::CreateStepTogether { .. }
+        | Command::CancelStep { .. }
+        | Command::UpdatePartition { .. }
+        | Command::ChangeAccounts { .. }
+        | Command::CreatePartition { .. }
+        | Command::DeletePartition { .. }
+        | Command::CreateReservation { .. }
+        | Command::UpdateReservation { .. }
+        | Command::DeleteReservation { .. }
+        | Command::SetDampening { .. }
+        | Command::SetTrigger { .. }
+        | Command::ClearTriggers { .. } => true,
+        Command::AdoptPlan(_)
+        | Command::DutyDone { .. }
+        | Command::Staged { .. }
+        | Command::DropBuffer { .. }
+        | Command::SessionsSeen { .. }
+        | Command::BufferMeasured { .. }
+        | Command::PoolsSeen { .. }
+        | Command::PoolsReported { .. }
+        | Command::Exited(_)
+        | Command::NoteStopped { .. }
+        | Command::AmendRun { .. }
+        | Command::RegisterNode { .. }
+        | Command::Recorded { .. }
+        | Command::ContinueIds { .. }
+        | Command::NodeLost { .. }
+        | Command::UpdateNodes { .. }
+        | Command::Reconfigure { .. }
+        | Command::Begin { .. }
+        | Command::AdoptRules { .. }
+        | Command::Tick
+        | Command::TriggerRan { .. }
+        | Command::Happened { .. }
+        | Command::Trust(_)
+        | Command::Restore { .. } => false,
     }
 }
 

@@ -55,9 +55,10 @@ fn parse_items(text: &str, separators: &[char]) -> Option<Vec<LicenseCount>> {
         if name.is_empty() || !name.chars().all(is_name) {
             return None;
         }
+        let n_known = list.len();
         match list.iter_mut().find(|known| known.name == name) {
             Some(known) => known.count = known.count.checked_add(count)?,
-            None if list.len() == NAMES_MOST => return None,
+            None if n_known == NAMES_MOST => return None,
             None => list.push(LicenseCount { name: name.into(), count }),
         }
     }

@@ -52,6 +52,7 @@ fn most_items(field: &str) -> usize {
         "gres_per_task" | "gres_total" | "limits" | "kinds" | "counts" => 64,
         "specs" | "gres" | "reservations" | "licenses" | "one_of" | "list" => 256,
         "partitions" | "parts" => 1024,
+        "hosts" => 65_536,
         "terms" => crate::dependency::TERMS_MOST,
         _ => VALUES_MOST,
     }
@@ -101,6 +102,10 @@ impl From<TextFault> for Reject {
         }
     }
 }
+
+/// What can be read from a caller: decoded, and walked over.
+pub trait Judged: crate::codec::Decode + Serialize {}
+impl<T: crate::codec::Decode + Serialize> Judged for T {}
 
 /// Walks over the whole value. Stops at the first text or list that is over its bound.
 pub fn judge<T: Serialize + ?Sized>(value: &T) -> Result<TextTally, TextFault> {

@@ -1,5 +1,5 @@
 //! `scontrol`: shows and changes what is in the cluster.
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use model::Command;
 use model::request::{JobFilter, SignalRequest, SignalScope};

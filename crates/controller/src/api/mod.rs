@@ -29,7 +29,6 @@ use model::history::HistoryQuery;
 use model::members::MemberView;
 use model::request::JobFilter;
 use model::{Caller, Command, JobKind, JobRef, Timestamp, codec, decode_work, text_bounds};
-use serde::Serialize;
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
@@ -634,7 +633,7 @@ impl Controller for Api {
 }
 
 /// What a caller says: decoded within bounds, its texts and lists within theirs.
-fn read<T: codec::Decode + Serialize>(bytes: &[u8]) -> Result<T, Status> {
+fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
     let decoded = decode_work::within(decode_work::MESSAGE_MOST, || codec::decode(bytes));
     let value = decoded.map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
     text_bounds::judge(&value).map_err(|fault| to_status(&fault.into()))?;
