@@ -74,6 +74,11 @@ fn an_installation_has_all_names_and_units_that_systemd_takes() {
             assert!(!said.err.contains(name), "{name}: {said:?}");
         }
     }
+    // Filters would end setgid mail programs where the controller is not root.
+    assert!(read("etc/systemd/system/spurctld.service").contains("SystemCallFilter=~@clock"));
+    cluster.ok(&format!("spur install --root {} --user spur --setuid-programs", root.display()));
+    assert!(!read("etc/systemd/system/spurctld.service").contains("SystemCallFilter"));
+    assert_ne!(cluster.run(&format!("spur install --root {} --setuid-programs", root.display())).code, 0);
     let refused = cluster.run(&format!("spur install --root {} --user 'a b'", root.display()));
     assert_ne!(refused.code, 0);
 }

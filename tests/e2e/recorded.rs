@@ -135,6 +135,19 @@ fn moments(text: &str) -> String {
     out
 }
 
+/// `Wed Nov` was the day of the recording.
+fn days(text: &str) -> String {
+    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut text = text.to_owned();
+    for day in DAYS {
+        for month in MONTHS {
+            text = text.replace(&format!("{day} {month}"), "DAY");
+        }
+    }
+    text
+}
+
 fn sorted(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.sort_unstable();
@@ -199,6 +212,9 @@ fn compare(cluster: &Cluster, mine: &[(usize, &Case)]) {
         let read = |what: &str| normal(&cluster.file(&format!("{at}.{what}")), &top, &folder);
         let mut here = Answer { out: read("out"), err: read("err"), code: read("code").trim().to_string() };
         let mut there = case.answer.clone();
+        for answer in [&mut here, &mut there] {
+            (answer.out, answer.err) = (days(&answer.out), days(&answer.err));
+        }
         if case.is_sorted {
             for answer in [&mut here, &mut there] {
                 (answer.out, answer.err) = (sorted(&answer.out), sorted(&answer.err));

@@ -37,9 +37,8 @@ impl Sqlite {
 }
 
 fn open_writer(file: &Path) -> Result<Connection, rusqlite::Error> {
+    make_private(file);
     let connection = Connection::open(file)?;
-    // What jobs did is the business of their owners; the controller shows it to those who may see it.
-    let _ = std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600));
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // A batch that was reported as written must survive a power failure.
@@ -48,6 +47,14 @@ fn open_writer(file: &Path) -> Result<Connection, rusqlite::Error> {
     connection.execute_batch(&select::TABLES.replace("{blob}", "BLOB"))?;
     connection.execute(select::ADOPT_CONTENTS, [select::now()])?;
     Ok(connection)
+}
+
+/// What jobs did is the business of their owners; the controller shows it to those who may see it.
+fn make_private(file: &Path) {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    // SQLite gives the files beside it the same mode. What is wrong with the file, SQLite tells.
+    let _ = std::fs::File::options().append(true).create(true).mode(0o600).open(file);
+    let _ = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600));
 }
 
 impl Inner {

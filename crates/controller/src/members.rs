@@ -2,23 +2,29 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use journal::{Answer, Journal, Leadership, MembersError, Transport};
+use model::audit::AuditQuery;
 use model::members::{MemberView, Members};
-use model::{Reject, Reply, Timestamp};
+use model::{Reject, Reply, Timestamp, codec};
+use tokio_stream::Stream;
 use tonic::transport::Channel;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::origin::{From, Origin};
 use wire::proto::member_client::MemberClient;
 use wire::proto::member_server::Member;
-use wire::proto::{Nothing, PingReply, RaftMessage};
+use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
 use wire::tls::connect::Expected;
 use wire::tls::identity::Keyring;
+
+use crate::api::audit;
+use crate::audit::AuditLog;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 
@@ -110,10 +116,20 @@ pub struct MemberApi {
     pub journal: ClusterJournal,
     pub ends_all: Arc<AtomicBool>,
     pub own: MemberView,
+    pub audit: AuditLog,
 }
 
 #[tonic::async_trait]
 impl Member for MemberApi {
+    type ReadAuditStream = Pin<Box<dyn Stream<Item = Result<AuditReply, Status>> + Send>>;
+
+    async fn read_audit(&self, request: Request<AuditRequest>) -> Result<Response<Self::ReadAuditStream>, Status> {
+        only_controllers(&request)?;
+        let query = codec::decode(&request.get_ref().query);
+        let query = query.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        Ok(Response::new(audit::of_one(self.audit.clone(), query)))
+    }
+
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
         only_controllers(&request)?;
         let answer = self.journal.answer(&request.into_inner().content).await;
@@ -192,6 +208,13 @@ async fn ask(connections: &Connections, address: &str) -> Option<PingReply> {
     let channel = connections.to(address).await.ok()?;
     let mut client = member_client(channel);
     Some(tokio::time::timeout(CONNECT_PATIENCE, client.alive(Nothing {})).await.ok()?.ok()?.into_inner())
+}
+
+/// What another member has in its audit; none: it does not answer.
+pub async fn read_audit(connections: &Connections, address: &str, query: &AuditQuery) -> Option<Streaming<AuditReply>> {
+    let mut client = member_client(connections.to(address).await.ok()?);
+    let request = AuditRequest { query: codec::encode(query).into() };
+    Some(tokio::time::timeout(ANSWER_PATIENCE, client.read_audit(request)).await.ok()?.ok()?.into_inner())
 }
 
 /// Tells all others to end; those that do not hear it are away anyway.

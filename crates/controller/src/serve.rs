@@ -107,9 +107,14 @@ async fn serve(options: Options) -> Result<()> {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
     let listener = listen(Path::new(&settings.socket))?;
-    let member = MemberServer::new(MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own })
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let member = MemberServer::new(MemberApi {
+        journal: journal.clone(),
+        ends_all: ends_all.clone(),
+        own,
+        audit: audit.clone(),
+    })
+    .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    .max_encoding_message_size(MAX_MESSAGE_BYTES);
     tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit, is_private };

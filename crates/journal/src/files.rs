@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// A disk. Names are durable only after `sync_directory`, contents only after `OpenFile::sync`.
@@ -77,6 +77,8 @@ pub(crate) fn replace(files: &dyn Files, path: &Path, parts: impl IntoIterator<I
 
 /// Extension of files that are not yet in place; leftovers are removed when a journal opens.
 pub(crate) const TEMPORARY: &str = "new";
+/// The log holds scripts, environments and keys, whatever the directory's own mode is.
+const PRIVATE: u32 = 0o600;
 
 /// The disk of this machine.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +102,7 @@ impl Files for RealFiles {
     }
 
     fn create(&self, file: &Path) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(OpenOptions::new().read(true).write(true).create(true).truncate(true).open(file)?))
+        Ok(Box::new(OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(PRIVATE).open(file)?))
     }
 
     fn open(&self, file: &Path) -> io::Result<Box<dyn OpenFile>> {
@@ -120,7 +122,7 @@ impl Files for RealFiles {
     }
 
     fn lock(&self, file: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(file)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(PRIVATE).open(file)?;
         file.try_lock().map_err(io::Error::from)?;
         Ok(Box::new(file))
     }

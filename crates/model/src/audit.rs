@@ -19,6 +19,8 @@ record! {
         pub refused: String,
         /// As many more calls like this one were refused within a minute, and are not told one by one.
         pub n_more: u32,
+        /// The controller that heard it; 0: there is only one.
+        pub controller: u64,
     }
 
     /// Which records are wanted; each list that is empty passes everything.
@@ -34,6 +36,8 @@ record! {
 
     pub struct AuditPage {
         pub records: Vec<AuditRecord>,
+        /// Controllers that do not answer: what they heard is not among the records.
+        pub missing: Vec<u64>,
     }
 }
 

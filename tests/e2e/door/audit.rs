@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::callers::{Entrance, RawCaller, on_own_thread};
 use super::contract::{FieldContent, written};
-use crate::cluster::{Cluster, is_root};
+use crate::cluster::{Cluster, is_root, kill_9};
+use crate::failover::{leader, pid_of};
 
 fn records(head: &Cluster, arguments: &str) -> Vec<Value> {
     let text = head.ok(&format!("spur audit --json {arguments}"));
@@ -80,4 +81,26 @@ fn strangers_attempts_are_told_and_the_audit_is_not_theirs() {
     head.ok("sbatch -H --uid=nobody -D / --wrap true");
     let last = records(&head, "--call Submit --last 1");
     assert_eq!((&last[0]["user"], &last[0]["behalf"]), (&"root".into(), &"nobody".into()));
+}
+
+#[test]
+fn audit_of_three_controllers_is_one() {
+    let head = Cluster::up("--nodes 1 --controllers 3");
+    let first = leader(&head);
+    head.sbatch("-H --wrap true");
+    kill_9(pid_of(&head, first));
+    head.sbatch("-H --wrap true");
+    // What the dead one heard is missing, and said to be.
+    let partly = head.wait_until("spur audit --json --call Submit", |said| !said.err.is_empty());
+    assert_ne!(partly.code, 0);
+    assert!(partly.err.contains(&format!("controller {first} does not answer")), "{partly:?}");
+    assert_eq!(partly.out.lines().count(), 1);
+    head.start("");
+    head.wait_until("spur audit --json --call Submit", |said| said.code == 0);
+    let all = records(&head, "--call Submit");
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_eq!(all[0]["controller"], first);
+    assert_ne!(all[1]["controller"], first);
+    assert!(all[0]["at_micros"].as_u64() < all[1]["at_micros"].as_u64());
+    assert_eq!(records(&head, "--call Submit --last 1"), all[1..]);
 }

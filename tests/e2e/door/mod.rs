@@ -1,5 +1,6 @@
 //! Attacks on the running daemons: one file a kind of attack, one test a finding. Each fails where the rule it names is missing.
 mod answers;
+mod at_rest;
 mod audit;
 mod callers;
 mod content;

@@ -45,10 +45,18 @@ pub(super) fn run(call: &Call) -> Result<i32, String> {
         let mut controller = Controller::connect(&socket).await?;
         let clock = Clock::local(None, controller.configuration().await?.now);
         let query = query(&parsed, &clock).map_err(CallError::Other)?;
-        controller.audit(&query, |page| page.records.iter().for_each(|record| show(record, &parsed, &clock))).await
+        let mut missing = Vec::new();
+        let answered = controller.audit(&query, |page| {
+            page.records.iter().for_each(|record| show(record, &parsed, &clock));
+            missing.extend(page.missing);
+        });
+        answered.await.map(|()| missing)
     });
-    answered.map_err(|error| trouble::text(&error))?;
-    Ok(0)
+    let missing = answered.map_err(|error| trouble::text(&error))?;
+    for controller in &missing {
+        eprintln!("spur audit: controller {controller} does not answer: what it alone heard is missing here");
+    }
+    Ok(i32::from(!missing.is_empty()))
 }
 
 fn query(parsed: &Parsed, clock: &Clock) -> Result<AuditQuery, String> {
@@ -93,6 +101,7 @@ fn show(record: &AuditRecord, parsed: &Parsed, clock: &Clock) {
         fields.insert("allowed", record.refused.is_empty().into());
         fields.insert("why_refused", record.refused.as_str().into());
         fields.insert("n_more", record.n_more.into());
+        fields.insert("controller", record.controller.into());
         say!("{}", serde_json::to_string(&fields).unwrap_or_default());
         return;
     }
@@ -139,6 +148,7 @@ mod tests {
             about: "job \u{1b}[2J".into(),
             refused: "Access/permission denied".into(),
             n_more: 3,
+            controller: 2,
         };
         let told = line(&record, &Clock::utc(Timestamp::from_secs(60)));
         let wanted = "1970-01-01T00:01:00 mallory (node n1) Submit for root: job \\u{1b}[2J REFUSED: Access/permission denied \

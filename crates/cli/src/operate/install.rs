@@ -11,7 +11,8 @@ const BIN: &str = "usr/local/bin";
 const UNITS: &str = "etc/systemd/system";
 const USERS: &str = "usr/lib/sysusers.d";
 
-/// Jobs outlive their agent: only the daemon itself is ended with its unit.
+/// Jobs outlive their agent: only the daemon itself is ended with its unit. Jobs inherit what their agent is kept from, so it is
+/// kept from nothing that a job may do.
 const AGENT_UNIT: &str = "\
 [Unit]
 Description=Spur agent: runs the jobs of this node
@@ -23,6 +24,7 @@ ConditionPathExists=/etc/spur/spur.conf
 ExecStart=/usr/local/bin/spurd --config /etc/spur/spur.conf
 KillMode=process
 Delegate=yes
+OOMPolicy=continue
 Restart=always
 RestartSec=1
 RuntimeDirectory=spur
@@ -51,18 +53,49 @@ TimeoutStopSec=20
 RuntimeDirectory=spur
 RuntimeDirectoryPreserve=yes
 StateDirectory=spur
+StateDirectoryMode=0700
 LimitNOFILE=1048576
+ProtectSystem=full
+ProtectControlGroups=yes
+CapabilityBoundingSet=~CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_BOOT CAP_SYS_TIME CAP_SYS_PTRACE CAP_MKNOD
+CapabilityBoundingSet=~CAP_LINUX_IMMUTABLE CAP_SYSLOG CAP_WAKE_ALARM CAP_BPF CAP_PERFMON CAP_MAC_ADMIN CAP_MAC_OVERRIDE
 
 [Install]
 WantedBy=multi-user.target
 ";
 
+/// What a controller never does. Under a user's identity these lines end the power of setuid and setgid programs, too.
+const FILTERS: &str = "\
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+PrivateDevices=yes
+LockPersonality=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=~@clock @cpu-emulation @module @mount @obsolete @raw-io @reboot @swap
+SystemCallErrorNumber=EPERM
+";
+
 pub fn run(call: &Call) -> Result<i32, String> {
-    let flags = [flag("root", None, Value::Required), flag("user", None, Value::Required)];
+    let flags = [
+        flag("root", None, Value::Required),
+        flag("user", None, Value::Required),
+        flag("setuid-programs", None, Value::None),
+    ];
     let parsed = options(&flags, call.arguments)?;
     let user = parsed.value("user").unwrap_or_default();
     if !user.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
         return Err(format!("{user:?} cannot be a user's name"));
+    }
+    let runs_setuid = parsed.has("setuid-programs");
+    if runs_setuid && user.is_empty() {
+        return Err("--setuid-programs is for a controller that runs as another user: name it with --user".into());
     }
     let root = PathBuf::from(parsed.value("root").unwrap_or("/"));
     let bin = root.join(BIN);
@@ -88,7 +121,9 @@ pub fn run(call: &Call) -> Result<i32, String> {
     }
     let units = root.join(UNITS);
     make(&units)?;
-    for (name, text) in [("spurctld.service", controller_unit(user)), ("spurd.service", AGENT_UNIT.to_owned())] {
+    for (name, text) in
+        [("spurctld.service", controller_unit(user, runs_setuid)), ("spurd.service", AGENT_UNIT.to_owned())]
+    {
         fs::write(units.join(name), text).map_err(|error| cannot("write", &units.join(name), error))?;
     }
     if !user.is_empty() {
@@ -97,6 +132,9 @@ pub fn run(call: &Call) -> Result<i32, String> {
         let text = format!("u {user} - \"Spur controller\" /var/lib/spur\n");
         fs::write(dir.join("spur.conf"), text).map_err(|error| cannot("write", &dir.join("spur.conf"), error))?;
         say!("the controller runs as {user}: `systemd-sysusers` makes that user, and its state must be {user}'s");
+        if !runs_setuid {
+            say!("mail programs with setuid or setgid bits do not work under it: --setuid-programs lets them");
+        }
     }
     make(&root.join("etc/spur"))?;
     say!(
@@ -114,10 +152,14 @@ pub fn run(call: &Call) -> Result<i32, String> {
 }
 
 /// Root needs no line.
-fn controller_unit(user: &str) -> String {
+fn controller_unit(user: &str, runs_setuid: bool) -> String {
+    let unit = match runs_setuid {
+        true => CONTROLLER_UNIT.to_owned(),
+        false => CONTROLLER_UNIT.replace("\n[Install]", &format!("{FILTERS}\n[Install]")),
+    };
     match user {
-        "" => CONTROLLER_UNIT.to_owned(),
-        user => CONTROLLER_UNIT.replace("[Service]\n", &format!("[Service]\nUser={user}\n")),
+        "" => unit,
+        user => unit.replace("[Service]\n", &format!("[Service]\nUser={user}\n")),
     }
 }
 

@@ -153,7 +153,7 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "install",
-        usage: "install [--root DIR] [--user NAME]",
+        usage: "install [--root DIR] [--user NAME [--setuid-programs]]",
         summary: "put this binary, its names and the systemd units where the system expects them",
         run: install::run,
     },

@@ -1,6 +1,6 @@
 //! The gRPC service: authenticate, decode, propose or read, encode.
 mod attend;
-mod audit;
+pub mod audit;
 pub mod authority;
 mod buffers;
 mod encoded;
@@ -565,7 +565,7 @@ impl Controller for Api {
         if authority::level(&self.published.now(), peer(&request)?, &self.names) < Level::Administrator {
             return Err(to_status(&model::Reject::NotPermitted));
         }
-        Ok(Response::new(audit::pages(self.audit.clone(), read(&request.get_ref().query)?)))
+        Ok(Response::new(audit::of_all(self, read(&request.get_ref().query)?).await))
     }
 
     async fn backup(&self, request: Request<Nothing>) -> Answer<Self::BackupStream> {
