@@ -47,13 +47,16 @@ fn most_bytes(field: &str) -> usize {
 }
 
 /// The bound of a list in this field: far more than anybody needs, and few enough to compare each with each.
-fn most_items(field: &str) -> usize {
-    match field {
-        "gres_per_task" | "gres_total" | "limits" | "kinds" | "counts" => 64,
-        "specs" | "gres" | "reservations" | "licenses" | "one_of" | "list" => 256,
-        "partitions" | "parts" => 1024,
-        "hosts" => 65_536,
-        "terms" => crate::dependency::TERMS_MOST,
+fn most_items(owner: &str, field: &str) -> usize {
+    match (owner, field) {
+        // Each job there is, or was, is held against them.
+        ("HistoryQuery" | "JobFilter", "jobs") => 10_000,
+        ("HistoryQuery" | "JobFilter", _) => 1024,
+        (_, "gres_per_task" | "gres_total" | "limits" | "kinds" | "counts") => 64,
+        (_, "specs" | "gres" | "reservations" | "licenses" | "one_of" | "list") => 256,
+        (_, "partitions" | "parts") => 1024,
+        (_, "hosts") => 65_536,
+        (_, "terms") => crate::dependency::TERMS_MOST,
         _ => VALUES_MOST,
     }
 }
@@ -296,7 +299,7 @@ impl<'j> serde::Serializer for &'j mut TextJudge {
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<Self, TextFault> {
-        if length.is_some_and(|length| length > most_items(self.field)) {
+        if length.is_some_and(|length| length > most_items(self.owner, self.field)) {
             return Err(TextFault::TooMuch(self.field));
         }
         self.value().map(|()| self)

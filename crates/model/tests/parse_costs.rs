@@ -66,8 +66,8 @@ const PARSERS: &[ParserRow] = &[
     ),
     ("gres", |text| drop(gres::parse_list(text)), 32 * MIB, 300_000, &["gpu", ":", "a100", "4", "1K", ","]),
     ("licenses", |text| drop(license::parse(text)), MIB, 10_000, &["a", "b1", ":", "4", ",", ";", "|"]),
-    ("time", |text| drop(duration::parse(text)), MIB, 1000, &["1", "-", ":", "99999999999"]),
-    ("sizes", |text| drop((size::parse_megabytes(text), size::parse_amount(text))), MIB, 1000, &["1", "G", "TiB"]),
+    ("time", durations, MIB, 1000, &["1", "-", ":", "99999999999"]),
+    ("sizes", sizes, MIB, 1000, &["1", "G", "TiB"]),
     ("file name", patterns, 192 * MIB, 1000, &["%x", "%99999999999j", "%%", "\\", "%"]),
     (
         "directives",
@@ -80,6 +80,14 @@ const PARSERS: &[ParserRow] = &[
 
 fn arrays(text: &str) {
     drop(ranges::parse_array(text).map(|(tasks, _)| tasks.show_within(64)));
+}
+
+fn durations(text: &str) {
+    let _ = duration::parse(text);
+}
+
+fn sizes(text: &str) {
+    let _ = (size::parse_megabytes(text), size::parse_amount(text));
 }
 
 fn patterns(text: &str) {
