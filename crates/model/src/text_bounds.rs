@@ -52,8 +52,9 @@ fn most_items(owner: &str, field: &str) -> usize {
         // Each job there is, or was, is held against them.
         ("HistoryQuery" | "JobFilter", "jobs") => 10_000,
         ("HistoryQuery" | "JobFilter", _) => 1024,
+        (_, "specs") => 128,
         (_, "gres_per_task" | "gres_total" | "limits" | "kinds" | "counts") => 64,
-        (_, "specs" | "gres" | "reservations" | "licenses" | "one_of" | "list") => 256,
+        (_, "gres" | "reservations" | "licenses" | "one_of" | "list") => 256,
         (_, "partitions" | "parts") => 1024,
         (_, "hosts") => 65_536,
         (_, "terms") => crate::dependency::TERMS_MOST,
