@@ -14,7 +14,10 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
+use wire::bounded_body::{self, BodyBound, BodyHold};
 use wire::channel::MAX_MESSAGE_BYTES;
+use wire::connection_table::ConnectionTable;
+use wire::guarded::{CallGuard, alive, http2_for_members, http2_for_others};
 use wire::origin::{From, Origin};
 use wire::peer::Peer;
 use wire::proto::agent_server::AgentServer;
@@ -82,16 +85,25 @@ pub async fn open(remote: &Remote, heard: &Heard) -> TcpListener {
     }
 }
 
-pub async fn serve(listener: TcpListener, remote: Remote, door: Door) -> Infallible {
-    let gate = Gate { inner: served(door), remote: remote.clone() };
-    let server = tonic::transport::Server::builder()
-        .initial_stream_window_size(1 << 20)
-        .add_service(gate)
-        .serve_with_incoming(incoming(listener, remote.keyring));
-    if let Err(error) = server.await {
+pub async fn serve(listener: TcpListener, table: ConnectionTable, remote: Remote, door: Door) -> Infallible {
+    let gate = CallGuard(Gate { inner: served(door), remote: remote.clone() });
+    let connections = incoming(listener, table, remote.keyring);
+    let members = alive(http2_for_members()).add_service(gate.clone()).serve_with_incoming(connections.members);
+    let others = alive(http2_for_others()).add_service(gate).serve_with_incoming(connections.others);
+    let ended = tokio::select! {
+        ended = members => ended,
+        ended = others => ended,
+    };
+    if let Err(error) = ended {
         tracing::error!(%error, "other machines are not heard any more");
     }
     future::pending().await
+}
+
+/// With as much of a body as the call may have.
+pub fn bounded(request: Request<Body>) -> (Request<Body>, BodyHold) {
+    let bound = BodyBound::of_agent_call(request.uri().path());
+    bounded_body::bound(request, bound)
 }
 
 #[derive(Clone)]
@@ -144,7 +156,10 @@ impl Service<Request<Body>> for Gate {
             Ok(origin) => {
                 request.extensions_mut().insert(origin);
                 let mut inner = self.inner.clone();
-                Box::pin(async move { inner.call(request).await })
+                Box::pin(async move {
+                    let (request, _hold) = bounded(request);
+                    inner.call(request).await
+                })
             }
             Err(status) => Box::pin(future::ready(Ok(status.into_http()))),
         }

@@ -25,6 +25,7 @@ use wire::tls::connect::{Expected, connect};
 use wire::tls::nodes::Agents;
 
 use crate::attach::Door;
+use crate::gate;
 use crate::neighbours::Remote;
 
 #[derive(Clone)]
@@ -186,7 +187,10 @@ impl Service<Request<Body>> for Exchange {
             }
             None => {
                 let mut own = self.own.clone();
-                Box::pin(async move { own.call(request).await })
+                Box::pin(async move {
+                    let (request, _hold) = gate::bounded(request);
+                    own.call(request).await
+                })
             }
         }
     }

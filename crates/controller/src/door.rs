@@ -23,6 +23,7 @@ impl Door {
     /// Resolves when the command is durable and applied. Content, texts and work are judged here, so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
+        state::judge_machines(&command).map_err(Refusal::Rejected)?;
         let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
         let of_step = job_of_step(&command);
         let answer = self.write(by, command).await;

@@ -1,10 +1,12 @@
 //! The controllers among themselves: the log's messages, who leads, and what is asked of the members.
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use journal::{Answer, Journal, Leadership, MembersError, Transport};
@@ -12,12 +14,16 @@ use model::audit::AuditQuery;
 use model::members::{MemberView, Members};
 use model::{Reject, Reply, Timestamp, codec};
 use tokio_stream::Stream;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
+use wire::bounded_body::{self, BodyBound};
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::origin::{From, Origin};
 use wire::proto::member_client::MemberClient;
-use wire::proto::member_server::Member;
+use wire::proto::member_server::{Member, MemberServer};
 use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
 use wire::tls::connect::Expected;
@@ -25,6 +31,7 @@ use wire::tls::identity::Keyring;
 
 use crate::api::audit;
 use crate::audit::AuditLog;
+use crate::machine::Published;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 
@@ -111,7 +118,7 @@ impl Transport for Carrier {
     }
 }
 
-/// What a controller answers to the others.
+/// What a controller answers to the others. Only [`MemberGate`] lets them in.
 pub struct MemberApi {
     pub journal: ClusterJournal,
     pub ends_all: Arc<AtomicBool>,
@@ -124,27 +131,23 @@ impl Member for MemberApi {
     type ReadAuditStream = Pin<Box<dyn Stream<Item = Result<AuditReply, Status>> + Send>>;
 
     async fn read_audit(&self, request: Request<AuditRequest>) -> Result<Response<Self::ReadAuditStream>, Status> {
-        only_controllers(&request)?;
         let query = codec::decode(&request.get_ref().query);
         let query = query.map_err(|error| Status::invalid_argument(error.to_string()))?;
         Ok(Response::new(audit::of_one(self.audit.clone(), query)))
     }
 
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
-        only_controllers(&request)?;
         let answer = self.journal.answer(&request.into_inner().content).await;
         let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 
-    async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        only_controllers(&request)?;
+    async fn stand(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(Nothing {}))
     }
 
-    async fn end(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        only_controllers(&request)?;
+    async fn end(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         tracing::info!("all controllers are to end");
         self.ends_all.store(true, Ordering::Relaxed);
         // SAFETY: a plain system call on this very process.
@@ -152,8 +155,7 @@ impl Member for MemberApi {
         Ok(Response::new(Nothing {}))
     }
 
-    async fn alive(&self, request: Request<Nothing>) -> Result<Response<PingReply>, Status> {
-        only_controllers(&request)?;
+    async fn alive(&self, _: Request<Nothing>) -> Result<Response<PingReply>, Status> {
         let started_micros = self.own.started.unwrap_or_default().0;
         let (host, pid) = (self.own.host.clone(), std::process::id());
         let rules = self.own.rules;
@@ -161,14 +163,55 @@ impl Member for MemberApi {
     }
 }
 
-fn only_controllers<T>(request: &Request<T>) -> Result<(), Status> {
-    let is_controller = Origin::of_call(request).is_some_and(|origin| match &origin.from {
-        From::Controller(_) => true,
-        // SAFETY: geteuid cannot fail.
-        From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
-        From::Node(_) | From::Bearer | From::Stranger => false,
-    });
-    if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
+/// Hears controllers alone, and decides it before it reads what they say: their messages are the longest of all.
+#[derive(Clone)]
+pub struct MemberGate {
+    pub inner: MemberServer<MemberApi>,
+    pub published: Published,
+}
+
+impl NamedService for MemberGate {
+    const NAME: &'static str = "spur.v1.Member";
+}
+
+impl MemberGate {
+    fn check(&self, request: &http::Request<Body>) -> Result<(), Status> {
+        if let Some(caller) = request.extensions().get::<tls::listen::Caller>()
+            && self.published.now().trust().is_revoked(&caller.fingerprint)
+        {
+            return Err(Status::permission_denied("this certificate was taken back"));
+        }
+        let is_controller = Origin::of(request).is_some_and(|origin| match &origin.from {
+            From::Controller(_) => true,
+            // SAFETY: geteuid cannot fail.
+            From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
+            From::Node(_) | From::Bearer | From::Stranger => false,
+        });
+        if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
+    }
+}
+
+impl Service<http::Request<Body>> for MemberGate {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if let Err(status) = self.check(&request) {
+            return Box::pin(std::future::ready(Ok(status.into_http())));
+        }
+        let (request, hold) = bounded_body::bound(request, BodyBound::LOG);
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            drop(hold);
+            answer
+        })
+    }
 }
 
 /// All members, each asked for a sign of life.

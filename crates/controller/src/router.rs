@@ -21,6 +21,8 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use wire::bearer;
+use wire::bounded_body::{self, BodyBound, BodyHold};
+use wire::channel::MAX_MESSAGE_BYTES;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
 use wire::peer::Peer;
@@ -134,6 +136,17 @@ impl Router {
         Origin { user, ..origin }
     }
 
+    /// With as much of a body as the call may have. Nothing of it has been read yet.
+    pub fn bounded(&self, request: Request<Body>, origin: &Origin) -> (Request<Body>, BodyHold) {
+        let mut bound = rules::body(origin, request.uri().path());
+        if bound == BodyBound::CONTENT {
+            // A site that allows longer scripts gets them.
+            let script = self.published.now().config().jobs.max_script_bytes.min(MAX_MESSAGE_BYTES as u64 / 2) as usize;
+            bound.message_bytes = bound.message_bytes.max(script + BodyBound::CHANGE.message_bytes);
+        }
+        bounded_body::bound(request, bound)
+    }
+
     /// For the API of a controller that leads, if whoever calls is mighty enough.
     fn present(&self, request: &mut Request<Body>, origin: Origin) -> Result<(), Status> {
         let root_of = match (&origin.from, origin.user) {
@@ -165,11 +178,17 @@ impl Router {
         origin: Origin,
     ) -> <Self as Service<Request<Body>>>::Future {
         let audited = self.audit.begin(&origin, &mut request);
+        let said_by = origin.clone();
         if let Err(status) = self.present(&mut request, origin) {
             audited.refuse(&status);
             return futures::future::ready(Ok(status.into_http())).boxed();
         }
-        leading.answer(request).inspect_ok(|response| audited.end(response)).boxed()
+        let (request, hold) = self.bounded(request, &said_by);
+        let answered = leading.answer(request).inspect_ok(move |response| {
+            drop(hold);
+            audited.end(response);
+        });
+        answered.boxed()
     }
 
     async fn route(mut self, request: Request<Body>, origin: Origin) -> Response<Body> {

@@ -350,8 +350,8 @@ mod tests {
             let x: CpuSet = a.into_iter().collect();
             prop_assert_eq!(&cpus(&x.to_string()), &x);
             prop_assert_eq!(CpuSet::parse_mask(&x.show_mask()), Some(x.clone()));
-            let bytes = rmp_serde::to_vec_named(&x).unwrap();
-            prop_assert_eq!(rmp_serde::from_slice::<CpuSet>(&bytes).unwrap(), x);
+            let bytes = crate::codec::encode(&x);
+            prop_assert_eq!(crate::codec::decode::<CpuSet>(&bytes).unwrap(), x);
         }
 
         #[test]

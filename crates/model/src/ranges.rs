@@ -500,14 +500,14 @@ mod tests {
         assert!(text.len() < 2000);
         assert!(matches!(parse_array(&text), Err(ArrayError::TooCrossed(_))));
         let runs: Vec<(u32, u32, u32)> = (2..90).map(|step| (step, TASK_MAX, step)).collect();
-        let bytes = rmp_serde::to_vec_named(&runs).unwrap();
-        assert!(rmp_serde::from_slice::<TaskSet>(&bytes).is_err());
+        let bytes = crate::codec::encode(&runs);
+        assert!(crate::codec::decode::<TaskSet>(&bytes).is_err());
         // What crosses a little is taken, also by whoever sends much of it: up to a bound for the whole message.
         let few: Vec<(u32, u32, u32)> = vec![(0, 1000, 2), (1, 999, 3)];
-        let bytes = rmp_serde::to_vec_named(&vec![few; 2000]).unwrap();
-        let sets = rmp_serde::from_slice::<Vec<TaskSet>>(&bytes).unwrap();
+        let bytes = crate::codec::encode(&vec![few; 2000]);
+        let sets = crate::codec::decode::<Vec<TaskSet>>(&bytes).unwrap();
         assert_eq!(sets[0].to_string(), tasks("0-1000:2,1-999:3").to_string());
-        let bounded = decode_work::within(100_000, || rmp_serde::from_slice::<Vec<TaskSet>>(&bytes));
+        let bounded = decode_work::within(100_000, || crate::codec::decode::<Vec<TaskSet>>(&bytes));
         assert!(bounded.is_err());
     }
 
@@ -633,8 +633,8 @@ mod tests {
             if !set.is_empty() {
                 prop_assert_eq!(&tasks(&set.to_string()), &set);
             }
-            let bytes = rmp_serde::to_vec_named(&set).unwrap();
-            prop_assert_eq!(rmp_serde::from_slice::<TaskSet>(&bytes).unwrap(), set);
+            let bytes = crate::codec::encode(&set);
+            prop_assert_eq!(crate::codec::decode::<TaskSet>(&bytes).unwrap(), set);
         }
 
         #[test]

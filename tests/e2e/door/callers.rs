@@ -123,7 +123,7 @@ impl RawCaller {
 }
 
 /// Only the calling thread: the C library would change all of them.
-fn become_user(uid: u32, gid: u32) {
+pub fn become_user(uid: u32, gid: u32) {
     // SAFETY: plain system calls on valid values.
     unsafe {
         if libc::geteuid() == 0 && uid != 0 {

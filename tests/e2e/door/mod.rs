@@ -9,6 +9,8 @@ mod endurance;
 mod every_call;
 mod hardening;
 mod identity;
+mod nesting;
 mod processes;
+mod sizes;
 mod texts;
 mod transport;

@@ -1,11 +1,12 @@
 //! An agent's one long-lived stream: reports come in, orders go out.
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use model::agent::{Order, Report};
 use model::command::Exited;
 use model::staging::Inventory;
-use model::{Caller, Command, NodeName, codec, decode_work};
-use tokio::sync::{Notify, mpsc};
+use model::{Caller, Command, NodeName, codec};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
@@ -63,6 +64,7 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
                 stager: api.stager.clone(),
                 progress: api.progress.clone(),
                 published: api.published.clone(),
+                writing: Arc::new(Semaphore::new(WRITING_MAX)),
             };
             tokio::spawn(listener.listen(reports));
         }
@@ -88,23 +90,50 @@ struct Listener {
     stager: stager::Handle,
     progress: Arc<ProgressTable>,
     published: Published,
+    writing: Arc<Semaphore>,
 }
 
-/// A node says what its users chose, such as file names, so texts are taken as they are.
-fn read_report(bytes: &[u8]) -> Result<Report, codec::DecodeError> {
-    decode_work::within(decode_work::MESSAGE_MOST, || codec::decode(bytes))
+/// So many reports of one agent wait for the log at once.
+const WRITING_MAX: usize = 512;
+/// No honest agent says more: a node does not run that many steps.
+const REPORTS_PER_SEC: u32 = 20_000;
+
+/// How fast an agent may report; whoever is faster is read later.
+struct ReportPace {
+    since: Instant,
+    n_reports: u32,
+}
+
+impl ReportPace {
+    fn new(now: Instant) -> ReportPace {
+        ReportPace { since: now, n_reports: 0 }
+    }
+
+    async fn wait(&mut self) {
+        self.n_reports += 1;
+        if self.n_reports >= REPORTS_PER_SEC {
+            tokio::time::sleep_until((self.since + Duration::from_secs(1)).into()).await;
+            *self = ReportPace::new(Instant::now());
+        }
+    }
 }
 
 impl Listener {
     async fn listen(self, mut reports: Streaming<FromAgent>) {
+        let mut pace = ReportPace::new(Instant::now());
         loop {
             let report = tokio::select! {
                 report = reports.next() => report,
                 () = self.close.notified() => break,
             };
             match report {
-                Some(Ok(message)) => match read_report(&message.report) {
-                    Ok(report) => self.heed(report),
+                Some(Ok(message)) => match codec::decode_sent::<Report>(&message.report) {
+                    Ok(report) => {
+                        pace.wait().await;
+                        // What waits for the log does so in bounds; the agent waits meanwhile.
+                        let Ok(turn) = self.writing.clone().acquire_owned().await else { break };
+                        self.heed(report, turn);
+                    }
                     Err(error) => tracing::warn!(node = %self.node, %error, "an unreadable report"),
                 },
                 Some(Err(status)) => {
@@ -117,25 +146,25 @@ impl Listener {
         self.agents.disconnect(&self.node, self.number);
     }
 
-    fn heed(&self, report: Report) {
+    fn heed(&self, report: Report, turn: OwnedSemaphorePermit) {
         self.agents.heard(&self.node);
         match report {
             Report::Answer { number, result } => {
                 self.runner.tell(Notice::Answered { node: self.node.clone(), number, result });
             }
-            Report::Exited { sequence, exited } => self.take_exit(sequence, exited),
+            Report::Exited { sequence, exited } => self.take_exit(sequence, exited, turn),
             Report::Heartbeat | Report::Hello { .. } => (),
             Report::Load(load) => self.agents.is_loaded(&self.node, load),
             Report::Staged { number, result } => {
                 self.stager.tell(stager::Notice::Answered { node: self.node.clone(), number, result });
             }
             Report::Progress { works } => self.progress.take(&self.published.now(), &self.node, works),
-            Report::Inventory(inventory) => self.take_inventory(inventory),
+            Report::Inventory(inventory) => self.take_inventory(inventory, turn),
         }
     }
 
     /// What its file systems can hold goes to the log when it has changed by much; what it holds is looked at now.
-    fn take_inventory(&self, mut inventory: Inventory) {
+    fn take_inventory(&self, mut inventory: Inventory, turn: OwnedSemaphorePermit) {
         self.progress.measured(&self.node, &inventory.homes);
         if self.progress.foreign.judge(&self.published.now(), &self.node, &mut inventory.pools) {
             let (door, node, pools) = (self.door.clone(), self.node.clone(), inventory.pools.clone());
@@ -143,13 +172,14 @@ impl Listener {
                 if let Err(refusal) = door.propose(Caller::SYSTEM, Command::PoolsSeen { node, pools }).await {
                     tracing::warn!(?refusal, "what an agent says of its pools was not written");
                 }
+                drop(turn);
             });
         }
         self.stager.tell(stager::Notice::Inventory { node: self.node.clone(), inventory });
     }
 
     /// Acknowledged once it is durable; a stale report needs no keeping either.
-    fn take_exit(&self, sequence: u64, mut exited: Exited) {
+    fn take_exit(&self, sequence: u64, mut exited: Exited, turn: OwnedSemaphorePermit) {
         exited.node = self.node.clone();
         let (door, orders) = (self.door.clone(), self.orders.clone());
         tokio::spawn(async move {
@@ -160,6 +190,7 @@ impl Listener {
                 }
                 Err(Refusal::NotWritten(why)) => tracing::warn!(why, "the end of a run was not written"),
             }
+            drop(turn);
         });
     }
 }

@@ -28,7 +28,7 @@ use model::command::RequestId;
 use model::history::HistoryQuery;
 use model::members::MemberView;
 use model::request::JobFilter;
-use model::{Caller, Command, JobKind, JobRef, Timestamp, codec, decode_work, text_bounds};
+use model::{Caller, Command, JobKind, JobRef, Timestamp, codec, text_bounds};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
@@ -634,8 +634,8 @@ impl Controller for Api {
 
 /// What a caller says: decoded within bounds, its texts and lists within theirs.
 fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
-    let decoded = decode_work::within(decode_work::MESSAGE_MOST, || codec::decode(bytes));
-    let value = decoded.map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
+    let value: T =
+        codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
     text_bounds::judge(&value).map_err(|fault| to_status(&fault.into()))?;
     Ok(value)
 }
