@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tonic::transport::Server;
 use wire::connection_table::{ConnectionLimits, ConnectionTable};
 use wire::guarded::{CallGuard, http2_for_members, http2_for_others};
+use wire::log_lines::LogLines;
 
 use crate::attach::Door;
 use crate::killed::Killed;
@@ -41,10 +42,10 @@ fn start_log(options: &Options) -> anyhow::Result<()> {
         Some(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path);
             let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
-            let _ = subscriber.with_writer(Mutex::new(file)).try_init();
+            let _ = subscriber.with_writer(Mutex::new(LogLines(file))).try_init();
         }
         None => {
-            let _ = subscriber.with_writer(std::io::stderr).try_init();
+            let _ = subscriber.with_writer(|| LogLines(std::io::stderr())).try_init();
         }
     }
     Ok(())

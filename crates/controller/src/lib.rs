@@ -37,6 +37,7 @@ mod router;
 mod rules;
 mod serve;
 mod statistics;
+mod text_quota;
 pub mod tls;
 mod to_agents;
 mod vouching;

@@ -65,6 +65,8 @@ pub struct Router {
     pub names: Arc<Names>,
     pub audit: AuditLog,
     pub limiter: CallLimiter,
+    /// Only its owner, root and administrators are heard.
+    pub is_private: bool,
 }
 
 impl NamedService for Router {
@@ -109,7 +111,19 @@ impl Router {
             origin = bearer_of(token, cluster.trust())?;
         }
         rules::check(&origin, request.uri().path())?;
+        self.check_privacy(&cluster, &origin, request.uri().path())?;
         Ok(origin)
+    }
+
+    /// Jobs of strangers could only run as the owner of a private cluster, or fail; and what is in it is the owner's business.
+    fn check_privacy(&self, cluster: &Cluster, origin: &Origin, path: &str) -> Result<(), Status> {
+        let Some(user) = origin.user.filter(|_| self.is_private && !rules::is_ping(path)) else { return Ok(()) };
+        if level(cluster, user, &self.names) >= Level::Administrator {
+            return Ok(());
+        }
+        // SAFETY: geteuid cannot fail.
+        let owner = self.names.user(unsafe { libc::geteuid() });
+        Err(Status::permission_denied(format!("this is a private cluster of {owner}, who started it with `spur up`")))
     }
 
     /// The connection's certificate, and the one that a controller says it was shown.

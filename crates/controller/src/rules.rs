@@ -196,6 +196,11 @@ pub fn changes_something(path: &str) -> bool {
     rule(path).is_some_and(|rule| !rule.asks && rule.call != "Ping")
 }
 
+/// It asks for nothing, and tells nothing but that somebody answers.
+pub fn is_ping(path: &str) -> bool {
+    rule(path).is_some_and(|rule| rule.call == "Ping")
+}
+
 pub fn only_asks(path: &str) -> bool {
     rule(path).is_some_and(|rule| rule.asks)
 }

@@ -88,6 +88,7 @@ async fn serve(options: Options) -> Result<()> {
     let ends_all = Arc::new(AtomicBool::new(false));
     let state_dir = Path::new(&settings.state_dir);
     let audit = AuditLog::open(state_dir, names.clone()).context("the audit's file does not open")?;
+    let is_private = options.is_private;
     let ground = Arc::new(Ground {
         audit: audit.clone(),
         ends_all: ends_all.clone(),
@@ -126,7 +127,7 @@ async fn serve(options: Options) -> Result<()> {
     let member = MemberGate { inner: member, journal: journal.clone(), published: published.clone() };
     tracing::info!(socket = settings.socket, "the controller answers");
     let limiter = CallLimiter::new(published.statistics.clone());
-    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter };
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };
     if let Some(keyring) = keyring.clone() {
         tokio::spawn(members::keep_distrust(ground.published.clone(), keyring));
     }

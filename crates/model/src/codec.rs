@@ -2,6 +2,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::decode_work;
+
 /// Why bytes could not be read as the value they should hold.
 pub use msgpack::DecodeError;
 
@@ -53,7 +55,7 @@ pub fn decode<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
     msgpack::decode(bytes)
 }
 
-/// As [`decode`], for what a user or another machine has sent: its parts are counted besides.
+/// As [`decode`], for what a user or another machine has sent: its parts are counted besides, and what they expand to.
 pub fn decode_sent<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
-    msgpack::decode_sent(bytes)
+    decode_work::within(decode_work::MESSAGE_MOST, || msgpack::decode_sent(bytes))
 }

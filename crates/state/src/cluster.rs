@@ -312,13 +312,21 @@ impl Cluster {
         let Some(array) = self.arrays.get(&named.job) else {
             return (named.tasks.is_none() && self.jobs.contains_key(&named.job)).then(|| het::named(self, named.job));
         };
-        let wanted = |task: u32| named.tasks.as_ref().is_none_or(|tasks| tasks.contains(task));
-        let started = array.tasks.iter().filter(|(task, _)| wanted(**task)).map(|(_, job)| *job);
         let waiting = array.waiting.iter().filter(|job| match (&self.jobs[*job].waiting_tasks, &named.tasks) {
-            (Some(waiting), Some(tasks)) => tasks.iter().any(|task| waiting.contains(task)),
+            (Some(waiting), Some(tasks)) => tasks.intersects(waiting),
             _ => true,
         });
-        let found: BTreeSet<JobId> = started.chain(waiting.copied()).collect();
+        let mut found: BTreeSet<JobId> = waiting.copied().collect();
+        // The shorter of the two is gone through.
+        match &named.tasks {
+            Some(tasks) if (tasks.len() as usize) < array.tasks.len() => {
+                found.extend(tasks.iter().filter_map(|task| array.tasks.get(&task)));
+            }
+            Some(tasks) => {
+                found.extend(array.tasks.iter().filter(|(task, _)| tasks.contains(**task)).map(|(_, job)| job));
+            }
+            None => found.extend(array.tasks.values()),
+        }
         (!found.is_empty()).then(|| found.into_iter().collect())
     }
 

@@ -46,6 +46,7 @@ pub mod sharing;
 mod step_layout;
 mod step_life;
 mod triggers;
+mod work_bounds;
 
 pub use acting_for_others::{acts_as_another, submits_as_another};
 pub use blobs::{judge_content, judge_submission};
@@ -57,6 +58,7 @@ pub use on::step::need_not_wait;
 pub use on::submit::{admissible, fits_its_reservations};
 pub use ports::may_have_ports;
 pub use queue::QueueKey;
+pub use work_bounds::{environments, judge_refs, judge_specs, judge_work};
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.
 /// A bug that panics leaves the state as it was and answers with an internal error, so it cannot stop every replica.

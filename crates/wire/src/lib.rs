@@ -18,6 +18,7 @@ pub mod guarded;
 pub mod history;
 pub mod host;
 pub mod listener_guard;
+pub mod log_lines;
 pub mod node;
 pub mod open_files;
 pub mod origin;

@@ -29,7 +29,7 @@ use model::command::RequestId;
 use model::history::HistoryQuery;
 use model::members::MemberView;
 use model::request::JobFilter;
-use model::{Caller, Command, JobKind, JobRef, Timestamp, codec};
+use model::{Caller, Command, JobKind, JobRef, Timestamp, codec, text_bounds};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
@@ -123,6 +123,8 @@ impl Api {
     ) -> Answer<CommandReply> {
         let command: Command = read(&request.get_ref().command)?;
         AuditNotes::about(request.extensions(), &command);
+        // Whose they are is looked up, too.
+        state::judge_work(&self.published.now(), &command).map_err(|reject| to_status(&reject))?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &authority::jobs_of(&command));
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
@@ -435,6 +437,7 @@ impl Controller for Api {
         let (extensions, request) = (request.extensions(), read(&request.get_ref().request)?);
         let request: model::request::SignalRequest = request;
         AuditNotes::about(extensions, &request);
+        state::judge_refs(&self.published.now(), &request.jobs).map_err(|reject| to_status(&reject))?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
         let asked = signal::Asked { request: &request, id };
         let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
@@ -477,7 +480,8 @@ impl Controller for Api {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
         let takes_pages = wire::pages::are_taken(&request);
-        let filter = read(&request.get_ref().filter)?;
+        let filter: JobFilter = read(&request.get_ref().filter)?;
+        state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
         let (runner, progress) = (self.runner.clone(), self.progress.clone());
         let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
         Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), question).await))
@@ -487,6 +491,7 @@ impl Controller for Api {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
         let filter: JobFilter = read(&request.get_ref().filter)?;
+        state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
         if let (Some(spec), Some(named)) = (&filter.room_for, filter.jobs.first())
             && self.published.now().job(named.job).is_some_and(|job| by.may_act_for(job.spec.uid))
         {
@@ -691,8 +696,12 @@ fn paged<T, R: PagedReply>(request: &Request<T>, reply: R) -> Response<Streamed<
     Response::new(wire::pages::answer(reply, wire::pages::are_taken(request)))
 }
 
-fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
-    codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
+/// What a caller says: decoded within bounds, its texts and lists within theirs.
+fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
+    let value: T =
+        codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
+    text_bounds::judge(&value).map_err(|fault| to_status(&fault.into()))?;
+    Ok(value)
 }
 
 pub(crate) fn refused(refusal: &Refusal) -> Status {

@@ -13,6 +13,11 @@ use crate::door::{Refusal, submission};
 use crate::job_submit::with_words;
 use crate::names::Names;
 
+/// As in Slurm.
+const COMPONENTS_MOST: usize = 128;
+/// A script, and the environments of the job and of its step.
+const BLOBS_A_COMPONENT: usize = 3;
+
 pub async fn submit(
     api: &Api,
     by: Caller,
@@ -20,6 +25,9 @@ pub async fn submit(
     request_id: Option<RequestId>,
     notes: &AuditNotes,
 ) -> Answer<SubmitReply> {
+    if request.more.len() >= COMPONENTS_MOST || request.blobs.len() > BLOBS_A_COMPONENT * COMPONENTS_MOST {
+        return Err(to_status(&Reject::TextTooLong(format!("at most {COMPONENTS_MOST} components make one job"))));
+    }
     let specs = std::iter::once(&request.spec).chain(&request.more);
     let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
     for spec in &mut specs {
@@ -30,6 +38,7 @@ pub async fn submit(
         }
     }
     let mut blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    state::judge_specs(&api.published.now(), &specs).map_err(|reject| to_status(&reject))?;
     // The site's scripts are shown content, too.
     state::judge_submission(&api.published.now(), by, &specs, &blobs).map_err(|reject| to_status(&reject))?;
     let screened = api.screen.submission(&api.published.now(), by, &mut specs, &mut blobs).await;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use model::diagnosis::MailCounts;
+use model::plain_text;
 use prolog::user_program::own_program;
 use tokio::process::Command;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
@@ -130,7 +131,7 @@ async fn send(letter: Letter) -> bool {
     let mut command = Command::from(own_program(Path::new("/proc/self/exe"), &program));
     command.envs(told);
     // A job's name must not end the header and begin another.
-    let subject = subject.replace(char::is_control, " ");
+    let subject = subject.replace(plain_text::is_hostile, " ");
     command.arg("-s").arg(&subject).arg(&to);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.process_group(0).kill_on_drop(true);
