@@ -40,6 +40,7 @@ mod supervisor;
 mod sys;
 mod table;
 mod unkillable;
+mod vouchers;
 mod writing;
 
 pub use clear::clear;

@@ -10,9 +10,11 @@ use model::config::{
 };
 use model::data_parser::DataParser;
 use model::hand_out::HandOut;
+use model::hostlist;
 use model::license::LicenseCount;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::priority::{PriorityConfig, PriorityKind, UsageReset};
+use model::secret::{SecretText, without_password};
 
 use crate::section::{Section, set};
 
@@ -49,10 +51,15 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.text("listen", &mut controller.listen);
     section.text("address", &mut controller.address);
     section.flag("root_squash", &mut controller.root_squash);
+    let login_nodes = section.read("login_nodes", "a hostlist such as \"login[1-2]\"", |item| {
+        hostlist::expand(item.as_str()?).ok().map(|names| names.iter().map(|name| name.as_str().into()).collect())
+    });
+    controller.login_nodes = login_nodes.unwrap_or_default();
     section.seconds("certificate_lifetime", &mut controller.certificate_lifetime);
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);
     section.seconds("token_lifespan_max", &mut controller.token_lifespan_max);
+    crate::call_limit::read(&mut section, &mut controller.call_limit);
     let level = section.read("log_level", "quiet, fatal, error, info, verbose, debug … debug5", |item| {
         item.as_str().and_then(LogLevel::parse)
     });
@@ -191,6 +198,11 @@ pub fn usual_accounting() -> AccountingConfig {
 
 pub(crate) fn accounting(mut section: Section, accounting: &mut AccountingConfig) {
     section.text("database", &mut accounting.database);
+    let public = without_password(&accounting.database).into_owned();
+    if public != accounting.database {
+        accounting.database_address = SecretText::new(std::mem::replace(&mut accounting.database, public));
+    }
+    section.text("database_password_file", &mut accounting.database_password_file);
     section.flag("keep_scripts", &mut accounting.keeps_scripts);
     section.flag("keep_environments", &mut accounting.keeps_environments);
     section.flag("extern_steps", &mut accounting.has_extern);
@@ -210,6 +222,10 @@ pub(crate) fn accounting(mut section: Section, accounting: &mut AccountingConfig
     if accounting.database.contains("://") && !is_postgres(&accounting.database) {
         let at = section.take("database").map_or(section.at, |found| found.at);
         section.notes.add(at, "`database` must be a file, \"postgres://…\", or \"none\"");
+    }
+    if !accounting.database_password_file.is_empty() && !is_postgres(&accounting.database) {
+        let at = section.take("database_password_file").map_or(section.at, |found| found.at);
+        section.notes.add(at, "`database_password_file` needs a `database` of \"postgres://…\"");
     }
     section.finish();
 }

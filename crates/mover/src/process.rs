@@ -40,7 +40,7 @@ pub fn start(
 ) -> std::io::Result<Child> {
     let status = files.status.ok_or_else(|| std::io::Error::other("a mover needs a status file"))?;
     let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
-    order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
+    order_file.write_all(&msgpack::encode(order).map_err(std::io::Error::other)?)?;
     order_file.seek(std::io::SeekFrom::Start(0))?;
     lock(&files.journal)?;
     let mut given = [&order_file, &files.journal, &status, &files.scratch].map(|file| file.as_raw_fd()).to_vec();
@@ -162,7 +162,7 @@ fn prepare(has_peer: bool) -> std::io::Result<(Order, Files, Arc<Stop>)> {
     let mut bytes = Vec::new();
     let mut order_file = order;
     order_file.read_to_end(&mut bytes)?;
-    let order: Order = rmp_serde::from_slice(&bytes).map_err(std::io::Error::other)?;
+    let order: Order = msgpack::decode(&bytes).map_err(std::io::Error::other)?;
     // From here on whoever knows the status file can end this process.
     let _ = crate::write_status(&status, &crate::Status { pid: std::process::id(), ..crate::Status::default() });
     raise_open_files_limit();

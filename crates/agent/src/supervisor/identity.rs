@@ -1,6 +1,7 @@
 //! Who a job runs as. The only place where a process of the agent becomes somebody else (movers do so in their own crate).
-use std::ffi::{CStr, CString};
 use std::io;
+
+use wire::accounts;
 
 use crate::sys::{self, check};
 
@@ -15,25 +16,16 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Asks the system's databases. A user they do not know has the one group and the home `/`.
+    /// Asks this machine's databases. A user they do not know has the one group and the home `/`; whoever else bears that name
+    /// here is somebody else.
     pub fn look_up(uid: u32, gid: u32, user: &str) -> Self {
         let mut identity =
             Identity { uid, gid, groups: vec![gid], user: user.to_owned(), home: "/".into(), shell: "/bin/sh".into() };
-        let mut buffer = vec![0; 16 * 1024];
-        // SAFETY: the buffer outlives the record that points into it.
-        unsafe {
-            let mut entry: libc::passwd = std::mem::zeroed();
-            let mut found = std::ptr::null_mut();
-            let status = libc::getpwuid_r(uid, &mut entry, buffer.as_mut_ptr(), buffer.len(), &mut found);
-            if status == 0 && !found.is_null() {
-                let text = |field: *const libc::c_char| CStr::from_ptr(field).to_string_lossy().into_owned();
-                identity.user = text(entry.pw_name);
-                identity.home = text(entry.pw_dir);
-                identity.shell = text(entry.pw_shell);
+        if let Some(account) = accounts::account(uid) {
+            if sys::own_uid() == 0 {
+                identity.groups = accounts::groups_of(&account.name, gid);
             }
-        }
-        if sys::own_uid() == 0 {
-            identity.groups = groups_of(&identity.user, gid);
+            (identity.user, identity.home, identity.shell) = (account.name, account.home, account.shell);
         }
         identity
     }
@@ -66,23 +58,5 @@ impl Identity {
 
     pub fn refusal(&self, error: &io::Error) -> String {
         format!("cannot become user {}: {}", self.user, super::notes::describe(error))
-    }
-}
-
-fn groups_of(user: &str, gid: u32) -> Vec<libc::gid_t> {
-    let Ok(name) = CString::new(user) else { return vec![gid] };
-    let mut count: libc::c_int = 64;
-    loop {
-        let mut groups = vec![0; count as usize];
-        let asked = count;
-        // SAFETY: `groups` has room for `count` entries.
-        let found = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
-        if found >= 0 {
-            groups.truncate(count as usize);
-            return groups;
-        }
-        if count <= asked {
-            return vec![gid];
-        }
     }
 }

@@ -75,8 +75,10 @@ pub fn prepare(start: &Start, identity: &Identity) -> Result<(Vec<Prepared>, Tas
 fn prepare_batch(start: &Start, identity: &Identity, files: &mut TaskFiles) -> Result<Prepared, NotStarted> {
     let launch = &start.launch;
     let spec = &launch.job_spec;
-    let script = write_script(start, identity)
-        .map_err(|error| NotStarted { why: format!("cannot write the script: {error}"), is_the_nodes_fault: true })?;
+    let script = write_script(start, identity).map_err(|error| NotStarted {
+        why: format!("cannot write the script: {error}"),
+        is_the_nodes_fault: !is_users_doing(&error),
+    })?;
     let mode = match spec.open_mode {
         OpenMode::Append => WriteMode::Append,
         OpenMode::Default if launch.is_rerun => WriteMode::Append,
@@ -122,14 +124,12 @@ fn prepare_batch(start: &Start, identity: &Identity, files: &mut TaskFiles) -> R
 fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
     let path = spool::script_path(Path::new(&start.spool_dir), start.slot);
     let script = &start.launch.script;
-    // Its owner may have a lease on it, for which a patient open would wait.
-    match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path) {
-        // The same user's file is written over. Anybody else's is left to those who may still have it open.
-        Ok(mut file) if is_plain_file_of(identity.uid, &file.metadata()?) => {
-            file.write_all(script)?;
-            file.set_len(script.len() as u64)?;
+    match fs::symlink_metadata(&path) {
+        // The same user's file is written over, if nothing of an earlier run runs it, or has a lease on it.
+        Ok(metadata) if is_plain_file_of(identity.uid, &metadata) && write_over(&path, script).is_ok() => {
             return Ok(path);
         }
+        // Anybody else's is not even opened: it is left to those who may still have it open.
         Ok(_) => fs::remove_file(&path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let dir = path.parent().expect("a file in a directory");
@@ -147,6 +147,19 @@ fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
         std::os::unix::fs::fchown(&file, Some(identity.uid), Some(identity.gid))?;
     }
     Ok(path)
+}
+
+/// Never waits: a lease is not ours to wait for.
+fn write_over(path: &Path, script: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
+    file.write_all(script)?;
+    file.set_len(script.len() as u64)
+}
+
+/// The user's quota, or what the user chose, is in the way: the node could run others' jobs as ever.
+fn is_users_doing(error: &io::Error) -> bool {
+    let of_users = [libc::EDQUOT, libc::E2BIG, libc::ENAMETOOLONG, libc::EFBIG, libc::ETXTBSY, libc::EAGAIN];
+    error.kind() == io::ErrorKind::InvalidInput || error.raw_os_error().is_some_and(|code| of_users.contains(&code))
 }
 
 /// As this wrote it: its owner may have changed its mode, or linked it elsewhere.

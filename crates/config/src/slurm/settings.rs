@@ -20,6 +20,7 @@ pub(crate) fn read(values: &Values, config: &mut Config, notes: &Notes) {
     scheduling(values, config, notes);
     super::hooks::read(values, config, notes);
     crate::job_rules::read_slurm(values, &mut config.jobs, notes);
+    crate::call_limit::read_slurm(values, &mut config.controller.call_limit, notes);
     loudness(values, config, notes);
     accounting(values, config, notes);
     config.as_given = values.told();

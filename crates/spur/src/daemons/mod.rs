@@ -71,7 +71,10 @@ fn control(name: &str, given: &Given) -> Result<(), String> {
         _ => controller::on_this_machine(config.controller.sockets().all().map(PathBuf::from)),
     };
     let place = place(&own, member, members)?;
-    controller::run(controller::Options { config_file, config, own, place }).map_err(|error| format!("{error:#}"))
+    // Where other machines join, their agents may run what this one cannot.
+    let is_private = given.is_private && config.controller.listen.is_empty();
+    controller::run(controller::Options { config_file, config, own, place, is_private })
+        .map_err(|error| format!("{error:#}"))
 }
 
 /// Which controller this is: by its certificate, or by its number among those of this machine.

@@ -1,11 +1,12 @@
 //! The caller's side: one socket, a request written at once, an answer read as it comes.
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream as PlainStream;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use http_body::Body as _;
@@ -19,6 +20,7 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 
 use super::pieces::{End, Pieces};
 use super::{DATA, GREETING, IN_PIECES, Piece, TRAILERS, next_piece, write_headers, write_piece};
+use crate::listener_guard;
 use crate::refusal::CallError;
 
 /// How much is read at once.
@@ -28,6 +30,8 @@ const READ_BYTES: usize = 16 * 1024;
 #[derive(Clone)]
 pub struct Brief {
     socket: PathBuf,
+    /// Who may listen there besides root and the caller.
+    owner: Option<u32>,
     /// Calls block the thread: it has no event loop, so it does nothing else.
     blocks: bool,
     /// A connection that nobody uses.
@@ -38,13 +42,17 @@ struct Kept {
     line: Line,
     /// It has been used, so the other end may have gone meanwhile.
     is_used: bool,
+    since: Instant,
 }
+
+/// A daemon may close a connection that rests longer.
+const FRESH_MAX: Duration = Duration::from_secs(1);
 
 impl Brief {
     /// Connects now; fails at once when nobody listens.
-    pub fn open(socket: &Path) -> Result<Brief, CallError> {
+    pub fn open(socket: &Path, owner: Option<u32>) -> Result<Brief, CallError> {
         let blocks = tokio::runtime::Handle::try_current().is_err();
-        let brief = Brief { socket: socket.into(), blocks, kept: Arc::default() };
+        let brief = Brief { socket: socket.into(), owner, blocks, kept: Arc::default() };
         let line = brief
             .connect()
             .map_err(|error| CallError::Unreachable { socket: socket.into(), why: error.to_string() })?;
@@ -55,6 +63,7 @@ impl Brief {
     fn connect(&self) -> io::Result<Line> {
         // The kernel answers at once, so even an event loop need not wait for it.
         let stream = PlainStream::connect(&self.socket)?;
+        listener_guard::check(stream.as_fd(), &self.socket, self.owner)?;
         if self.blocks {
             return Ok(Line::Blocking(stream));
         }
@@ -63,13 +72,13 @@ impl Brief {
     }
 
     fn keep(&self, line: Line, is_used: bool) {
-        *self.kept.lock().expect("nobody panics with it") = Some(Kept { line, is_used });
+        *self.kept.lock().expect("nobody panics with it") = Some(Kept { line, is_used, since: Instant::now() });
     }
 
     fn line(&self) -> io::Result<Line> {
         let kept = self.kept.lock().expect("nobody panics with it").take();
         match kept {
-            Some(kept) if !kept.is_used || kept.line.is_open() => Ok(kept.line),
+            Some(kept) if (!kept.is_used && kept.since.elapsed() < FRESH_MAX) || kept.line.is_open() => Ok(kept.line),
             _ => self.connect(),
         }
     }
@@ -147,7 +156,7 @@ async fn send(mut body: Body, mut into: OwnedWriteHalf) {
 async fn beginning(from: &mut (impl AsyncRead + Unpin)) -> Result<(HeaderMap, BytesMut), StdError> {
     let mut read = BytesMut::with_capacity(READ_BYTES);
     loop {
-        match next_piece(&mut read)? {
+        match next_piece(&mut read, &mut 0)? {
             Some(Piece::Headers(headers)) => return Ok((headers, read)),
             Some(_) => return Err("the answer has no beginning".into()),
             None if from.read_buf(&mut read).await? == 0 => return Err("the connection was closed".into()),
