@@ -171,7 +171,7 @@ impl Table {
             waiters.extend(entry.on_end.drain(..).chain(entry.on_done.drain().map(|(_, waiter)| waiter)));
         }
         if !is_given_up {
-            waiters.drain(..).for_each(|waiter| drop(waiter.send(())));
+            tell_all(std::mem::take(&mut waiters));
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -215,7 +215,7 @@ impl Table {
     /// The controller has it: the record goes.
     pub fn acknowledge(&mut self, sequence: u64, spool: &Spool) {
         let Some(Owed { slot, exited, waiters }) = self.reports.remove(&sequence) else { return };
-        waiters.into_iter().for_each(|waiter| drop(waiter.send(())));
+        tell_all(waiters);
         let run = id_of(&exited);
         self.unreported.remove(&run);
         spool.forget(slot);
@@ -240,6 +240,12 @@ impl Table {
         if let Some(entry) = self.runs.remove(&run) {
             self.slots.let_go(entry.slot);
         }
+    }
+}
+
+fn tell_all(waiters: Vec<oneshot::Sender<()>>) {
+    for waiter in waiters {
+        let _ = waiter.send(());
     }
 }
 
