@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, is_alive, is_root};
@@ -19,9 +19,11 @@ const CONF: &str = "cluster_name = \"processes\"\n[agent]\nkill_wait = 1\n\
 /// Real, effective, saved and file system user of one thread.
 type Credentials = [u32; 4];
 
-/// A user that no other test, nor any process of this machine, is.
+/// A user that no other test, nor any process of this machine, is; another with each call.
 pub fn own_user() -> u32 {
-    600_000 + std::process::id()
+    static N_USERS: AtomicU32 = AtomicU32::new(0);
+    const USERS_PER_PROCESS: u32 = 64;
+    600_000 + std::process::id() * USERS_PER_PROCESS + N_USERS.fetch_add(1, Ordering::Relaxed) % USERS_PER_PROCESS
 }
 
 /// The line as this user would type it.
