@@ -129,6 +129,7 @@ impl Listener {
             match report {
                 Some(Ok(message)) => match codec::decode_sent::<Report>(&message.report) {
                     Ok(report) => {
+                        self.agents.heard(&self.node);
                         pace.wait().await;
                         // What waits for the log does so in bounds; the agent waits meanwhile.
                         let Ok(turn) = self.writing.clone().acquire_owned().await else { break };
@@ -147,7 +148,6 @@ impl Listener {
     }
 
     fn heed(&self, report: Report, turn: OwnedSemaphorePermit) {
-        self.agents.heard(&self.node);
         match report {
             Report::Answer { number, result } => {
                 self.runner.tell(Notice::Answered { node: self.node.clone(), number, result });
