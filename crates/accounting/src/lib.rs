@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use model::history::{HistoryQuery, JobRecord, RunHistory, StepRecord};
+use model::secret::SecretText;
 use model::{BlobId, JobId, Timestamp};
 use tokio::sync::mpsc;
 
@@ -64,8 +65,13 @@ pub trait Store: Send + Sync {
 
 /// Opens what `[accounting] database` names; tables that are missing are made.
 pub async fn open(database: &str) -> Result<Arc<dyn Store>, Failure> {
+    open_with(database, &SecretText::default()).await
+}
+
+/// As [`open`], with the password that stands apart from the address.
+pub async fn open_with(database: &str, password: &SecretText) -> Result<Arc<dyn Store>, Failure> {
     if is_postgres(database) {
-        return Ok(Arc::new(postgres::Postgres::open(database).await?));
+        return Ok(Arc::new(postgres::Postgres::open(database, password).await?));
     }
     Ok(Arc::new(sqlite::Sqlite::open(Path::new(database)).await?))
 }

@@ -2,6 +2,7 @@
 use futures::future::{BoxFuture, try_join_all};
 use futures::{TryStreamExt, pin_mut};
 use model::history::{HistoryQuery, RunHistory};
+use model::secret::SecretText;
 use model::{JobId, Timestamp, codec};
 use tokio::sync::Mutex;
 use tokio_postgres::{Client, Config, NoTls, config::SslMode};
@@ -17,9 +18,16 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    pub async fn open(url: &str) -> Result<Postgres, Failure> {
-        let mut config: Config =
-            url.parse().map_err(|error: tokio_postgres::Error| Failure(format!("the database's address: {error}")))?;
+    pub async fn open(url: &str, password: &SecretText) -> Result<Postgres, Failure> {
+        // Whatever is wrong, the parser would quote it, and that may be a part of the password.
+        let mut config: Config = url.parse().map_err(|_| {
+            Failure(
+                "the database's address is none: write \"postgres://user@host/name\", signs such as `@` as %40".into(),
+            )
+        })?;
+        if !password.is_empty() {
+            config.password(password.expose());
+        }
         if config.get_ssl_mode() == SslMode::Require {
             return Err(Failure("sslmode=require is not supported: reach the server over a socket or a tunnel".into()));
         }

@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tonic::transport::Server;
 use wire::connection_table::{ConnectionLimits, ConnectionTable};
 use wire::guarded::{CallGuard, http2_for_members, http2_for_others};
+use wire::log_lines::LogLines;
 
 use crate::attach::Door;
 use crate::killed::Killed;
@@ -34,15 +35,17 @@ pub fn run(options: Options) -> anyhow::Result<()> {
 fn start_log(options: &Options) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SPUR_LOG").unwrap_or_else(|_| "info".into());
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);
+    // On a full disk lines are lost; to tell of that on the same disk would end the thread.
+    let subscriber = subscriber.log_internal_errors(false);
     // A caller that has a log of its own keeps it.
     match &options.log_file {
         Some(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path);
             let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
-            let _ = subscriber.with_writer(Mutex::new(file)).try_init();
+            let _ = subscriber.with_writer(Mutex::new(LogLines(file))).try_init();
         }
         None => {
-            let _ = subscriber.with_writer(std::io::stderr).try_init();
+            let _ = subscriber.with_writer(|| LogLines(std::io::stderr())).try_init();
         }
     }
     Ok(())
@@ -73,10 +76,14 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         hooks: Default::default(),
         heard: Default::default(),
         care: Default::default(),
+        writers: Default::default(),
         spool,
         options,
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
+    if !mover::confine::is_available() {
+        tracing::warn!("this kernel filters no system calls: movers are held by their user's rights alone");
+    }
     adopt::adopt_all(&agent)?;
     if let Some(remote) = agent.options.remote.clone() {
         let addresses = remote.clone();

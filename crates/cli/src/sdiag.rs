@@ -2,7 +2,7 @@
 use std::fmt::Write;
 
 use model::Timestamp;
-use model::diagnosis::{Calls, Diagnosis, Placements};
+use model::diagnosis::{Calls, Diagnosis, MailCounts, Placements};
 
 use crate::context;
 use crate::getopt::{Flag, Operands, Value, flag, parse};
@@ -183,6 +183,11 @@ fn render(mut diagnosis: Diagnosis, clock: &Clock, order: Order) -> String {
     }
     line(String::new());
     placements(&diagnosis.placements).into_iter().for_each(&mut line);
+    mails(&diagnosis.mails).into_iter().for_each(&mut line);
+    // As the one about mails: Slurm has no such line.
+    if diagnosis.n_limited > 0 {
+        line(format!("Calls put off by the limit of calls: {}\n", diagnosis.n_limited));
+    }
     line(calls(&mut diagnosis, order));
     line("Pending RPC statistics\n\tNo pending RPCs".into());
     out
@@ -207,6 +212,20 @@ fn placements(placements: &Placements) -> Vec<String> {
     }
     lines.push(format!("\tFragmentation: {}\n", placements.fragmentation));
     lines
+}
+
+/// Slurm tells nothing of mails; there is a paragraph once there was one.
+fn mails(mails: &MailCounts) -> Vec<String> {
+    if *mails == MailCounts::default() {
+        return Vec::new();
+    }
+    vec![
+        "Mail statistics".into(),
+        format!("\tMails sent:    {}", mails.n_sent),
+        format!("\tMails failed:  {}", mails.n_failed),
+        format!("\tMails dropped: {}", mails.n_dropped),
+        format!("\tMails waiting: {}\n", mails.n_waiting),
+    ]
 }
 
 fn calls(diagnosis: &mut Diagnosis, order: Order) -> String {

@@ -4,6 +4,7 @@
 //! table, `[controller]` and `[agent]` are parsed, and reading stops as soon as both tables have gone by.
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::config::{PATIENCE_SECS, Sockets};
@@ -47,7 +48,10 @@ impl Client {
 /// Finds the configuration: `explicit`, then `SPUR_CONF`, then `SLURM_CONF`, then the user's own cluster, then those of
 /// the machine, `/etc/spur/spur.conf` and `/etc/slurm/slurm.conf`.
 pub fn find(explicit: Option<&Path>) -> Result<Client, String> {
-    read(&locate(explicit)?)
+    let file = locate(explicit)?;
+    let mut client = read(&file)?;
+    client.controller_socket.owner = std::fs::metadata(&file).ok().map(|found| found.uid());
+    Ok(client)
 }
 
 /// The file that [`find`] reads. One that is named must exist; the others may be absent.
@@ -148,7 +152,7 @@ fn here(
 fn elsewhere(addresses: Vec<PathBuf>, authority: Option<[u8; 32]>) -> Option<Sockets> {
     let mut addresses = addresses.into_iter();
     let (first, authority) = (addresses.next()?, Some(authority?));
-    Some(Sockets { first, others: addresses.collect(), patience_secs: PATIENCE_SECS, authority })
+    Some(Sockets { first, others: addresses.collect(), patience_secs: PATIENCE_SECS, authority, owner: None })
 }
 
 /// 64 hexadecimal digits.

@@ -75,6 +75,7 @@ pub(crate) fn read_slurm(values: &Values, rules: &mut JobRules, notes: &Notes) {
         match word.to_lowercase().as_str() {
             "user_resv_delete" => rules.users_delete_reservations = true,
             "allow_user_triggers" => rules.users_set_triggers = true,
+            other if crate::call_limit::is_slurm_word(other) => (),
             _ => notes.warn(&pair.at, format!("SlurmctldParameters={word} has no effect here")),
         }
     }

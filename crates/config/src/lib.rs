@@ -6,6 +6,7 @@
 //! ```
 mod beside;
 mod burst_buffer;
+mod call_limit;
 pub mod client;
 mod health;
 pub mod home;
@@ -19,6 +20,7 @@ mod plain;
 mod preemption;
 mod problem;
 mod render;
+mod secret_file;
 mod section;
 mod settings;
 mod slurm;
@@ -36,6 +38,7 @@ use toml_edit::{Document, TableLike};
 pub use client::Client;
 pub use problem::{Problem, Problems};
 pub use render::render;
+pub use secret_file::read_secret;
 use section::{Notes, Section};
 pub use settings::usual_accounting;
 
@@ -76,6 +79,10 @@ pub fn read_with_warnings(path: &Path) -> Result<(Config, Problems), Problems> {
         *place = anchored.to_string_lossy().into_owned();
     }
     if let Some(file) = settings::database_file(&mut config.accounting) {
+        *file = folder.as_deref().unwrap_or(Path::new("/")).join(&*file).to_string_lossy().into_owned();
+    }
+    if !config.accounting.database_password_file.is_empty() {
+        let file = &mut config.accounting.database_password_file;
         *file = folder.as_deref().unwrap_or(Path::new("/")).join(&*file).to_string_lossy().into_owned();
     }
     if let Some(burst) = config.burst_buffer.as_mut().filter(|burst| burst.plugin.is_external()) {

@@ -84,10 +84,12 @@ fn controller(text: &mut Text, config: &Config) {
     text.string("listen", &controller.listen);
     text.string("address", &controller.address);
     text.value("root_squash", controller.root_squash);
+    text.string("login_nodes", &hostlist::compress_in_order(controller.login_nodes.iter().map(|name| name.as_str())));
     text.value("certificate_lifetime", seconds(controller.certificate_lifetime));
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);
     text.value("token_lifespan_max", seconds(controller.token_lifespan_max));
+    crate::call_limit::rendered(&controller.call_limit).iter().for_each(|(key, value)| text.value(key, value));
     text.string("log_level", controller.loudness.level.map_or("", |level| level.word()));
     let flags: Vec<String> = controller.loudness.flags.iter().map(|flag| flag.word().to_string()).collect();
     text.strings("debug_flags", &flags);
@@ -97,7 +99,8 @@ fn controller(text: &mut Text, config: &Config) {
 fn as_given(text: &mut Text, config: &Config) {
     if !config.as_given.is_empty() {
         text.header("[slurm_conf]");
-        config.as_given.iter().for_each(|(name, value)| text.string(name, value));
+        let public = model::secret::given_keys::public(&config.as_given);
+        public.iter().for_each(|(name, value)| text.string(name, value));
     }
 }
 
@@ -109,11 +112,13 @@ fn agent(text: &mut Text, config: &Config) {
     text.string("pid_file", &agent.pid_file);
     text.string("log_file", &agent.log_file);
     text.value("kill_wait", seconds(agent.kill_wait));
+    text.value("unkillable_timeout", seconds(agent.unkillable_timeout));
     text.value("heartbeat", seconds(agent.heartbeat));
     text.value("constrain_memory", agent.constrain_memory);
     text.value("constrain_cores", agent.constrain_cores);
     text.value("constrain_devices", agent.constrain_devices);
     text.value("signal_tasks_only", agent.signal_tasks_only);
+    text.strings("setuid_helpers", &agent.setuid_helpers);
     text.value("suspend_grace", seconds(agent.suspend_grace));
     text.strings("controllers", &agent.controllers);
     text.string("tls_dir", &agent.tls_dir);
@@ -210,6 +215,7 @@ fn accounting(text: &mut Text, config: &Config) {
     let accounting = &config.accounting;
     text.header("[accounting]");
     text.string("database", if accounting.records { &accounting.database } else { NO_DATABASE });
+    text.string("database_password_file", &accounting.database_password_file);
     text.value("keep_scripts", accounting.keeps_scripts);
     text.value("keep_environments", accounting.keeps_environments);
     text.value("extern_steps", accounting.has_extern);

@@ -1,34 +1,87 @@
 //! The only writer: every change of the state is proposed here, stamped with the time and the caller.
-use journal::Journal;
-use model::command::{Blob, RequestId};
-use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
+use std::sync::Arc;
 
+use journal::{DiskRoom, Journal, ProposeError};
+use model::command::{Blob, RequestId};
+use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, Timestamp, codec, text_bounds};
+use tokio::sync::watch;
+
+use crate::api::authority;
 use crate::clock::Clock;
 use crate::machine::Published;
+use crate::names::Names;
+use crate::text_quota::TextQuota;
 
 pub struct Door {
     journal: Journal<Result<Reply, Reject>>,
     published: Published,
+    names: Arc<Names>,
     clock: Clock,
+    quota: TextQuota,
 }
 
 impl Door {
-    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published) -> Door {
+    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published, names: Arc<Names>) -> Door {
         let clock = Clock::from(published.now().now());
-        Door { journal, published, clock }
+        Door { journal, published, names, clock, quota: TextQuota::default() }
     }
 
-    /// Resolves when the command is durable and applied. Content is judged here, so that no call can forget it.
+    /// Resolves when the command is durable and applied. Content, texts, work, and in whose name things are done, are judged here,
+    /// so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
+        if state::acts_as_another(&self.published.now(), by.uid, &command) {
+            self.may_act_as_another(by)?;
+        }
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
         state::judge_machines(&command).map_err(Refusal::Rejected)?;
-        self.write(by, command).await
+        let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
+        let of_step = job_of_step(&command);
+        let answer = self.write(by, command).await;
+        if let (Some(job), Ok(_)) = (of_step, &answer) {
+            self.quota.note(by.uid, job, size_bytes);
+        }
+        answer
+    }
+
+    /// A command's texts are short and clean, its lists cost little, and the user does not hold too much already.
+    /// The controller's own commands, and what nodes report, are no user's. Gives how much text and content it brings.
+    fn judge(&self, by: Caller, command: &Command) -> Result<usize, Reject> {
+        if !is_users(command) {
+            return Ok(0);
+        }
+        let cluster = self.published.now();
+        let tally = text_bounds::judge(command)?;
+        state::judge_work(&cluster, command)?;
+        let brought = brought(command);
+        let environments = if brought.is_empty() { Vec::new() } else { state::environments(command) };
+        for blob in brought.iter().filter(|blob| environments.contains(&blob.id)) {
+            text_bounds::judge_environment(&blob.content)?;
+        }
+        let content_bytes: usize = brought.iter().map(|blob| blob.content.len()).sum();
+        let size_bytes = tally.text_bytes + content_bytes;
+        self.quota.judge(&cluster, by, size_bytes)?;
+        Ok(size_bytes)
+    }
+
+    fn may_act_as_another(&self, by: Caller) -> Result<(), Refusal> {
+        match authority::may_act_as_another(&self.published.now(), by, &self.names) {
+            true => Ok(()),
+            false => Err(Refusal::Rejected(Reject::NotPermitted)),
+        }
     }
 
     async fn write(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
         let entry = Entry { at: self.stamp(), by, command };
-        let applied = self.journal.propose(codec::encode(&entry)).await;
-        applied.map_err(|error| Refusal::NotWritten(error.to_string()))?.map_err(Refusal::Rejected)
+        let bytes = codec::encode(&entry);
+        let applied = match is_vital(&entry.command) {
+            true => self.journal.propose_vital(bytes).await,
+            false => self.journal.propose(bytes).await,
+        };
+        let unwritten = |error| match error {
+            ProposeError::DiskFull => Refusal::NotWritten(DISK_FULL.to_owned()),
+            other => Refusal::NotWritten(other.to_string()),
+        };
+        applied.map_err(unwritten)?.map_err(Refusal::Rejected)
     }
 
     /// As `propose`; a request that has an id may come again and is carried out once.
@@ -49,19 +102,33 @@ impl Door {
         blobs: Vec<Blob>,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
+        if state::submits_as_another(by.uid, &specs) {
+            self.may_act_as_another(by)?;
+        }
         state::judge_submission(&self.published.now(), by, &specs, &blobs).map_err(Refusal::Rejected)?;
         let unknown = self.unknown(&blobs);
-        match self.write(by, once(submission(specs.clone(), unknown), request)).await {
+        let command = once(submission(specs.clone(), unknown), request);
+        let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
+        let answer = match self.write(by, command).await {
             // It was forgotten between the look and the log.
             Err(Refusal::Rejected(Reject::MissingBlob)) => {
                 self.write(by, once(submission(specs, blobs), request)).await
             }
             other => other,
+        };
+        if let Ok(Reply::Submitted(job)) = &answer {
+            self.quota.note(by.uid, *job, size_bytes);
         }
+        answer
     }
 
     pub fn now(&self) -> Timestamp {
         self.stamp()
+    }
+
+    /// How much room the log's disk has.
+    pub fn room(&self) -> watch::Receiver<DiskRoom> {
+        self.journal.room()
     }
 
     fn unknown(&self, blobs: &[Blob]) -> Vec<Blob> {
@@ -71,6 +138,104 @@ impl Door {
 
     fn stamp(&self) -> Timestamp {
         self.clock.now()
+    }
+}
+
+/// What may use up the reserve of a full disk: it ends jobs or tells of their end, or makes the state smaller.
+fn is_vital(command: &Command) -> bool {
+    match command {
+        Command::Once { command, .. } => is_vital(command),
+        Command::Begin { .. }
+        | Command::Cancel { .. }
+        | Command::CancelStep { .. }
+        | Command::Complete { .. }
+        | Command::DropBuffer { .. }
+        | Command::DutyDone { .. }
+        | Command::Exited(_)
+        | Command::NodeLost { .. }
+        | Command::NoteStopped { .. }
+        | Command::Recorded { .. }
+        | Command::RegisterNode { .. }
+        | Command::Staged { .. }
+        | Command::Tick => true,
+        _ => false,
+    }
+}
+
+/// Users give it, and may have written it by hand. The rest is the controller's own, what nodes report, or an administrator's
+/// whole configuration or backup.
+fn is_users(command: &Command) -> bool {
+    match command {
+        Command::Once { command, .. } => is_users(command),
+        Command::Submit { .. }
+        | Command::SubmitTogether { .. }
+        | Command::Cancel { .. }
+        | Command::Complete { .. }
+        | Command::Hold { .. }
+        | Command::Release { .. }
+        | Command::Requeue { .. }
+        | Command::Suspend { .. }
+        | Command::Resume { .. }
+        | Command::UpdateJob { .. }
+        | Command::CreateStep { .. }
+        | Command::CreateStepTogether { .. }
+        | Command::CancelStep { .. }
+        | Command::UpdatePartition { .. }
+        | Command::ChangeAccounts { .. }
+        | Command::CreatePartition { .. }
+        | Command::DeletePartition { .. }
+        | Command::CreateReservation { .. }
+        | Command::UpdateReservation { .. }
+        | Command::DeleteReservation { .. }
+        | Command::SetDampening { .. }
+        | Command::SetTrigger { .. }
+        | Command::ClearTriggers { .. } => true,
+        Command::AdoptPlan(_)
+        | Command::DutyDone { .. }
+        | Command::Staged { .. }
+        | Command::DropBuffer { .. }
+        | Command::SessionsSeen { .. }
+        | Command::BufferMeasured { .. }
+        | Command::PoolsSeen { .. }
+        | Command::PoolsReported { .. }
+        | Command::Exited(_)
+        | Command::NoteStopped { .. }
+        | Command::AmendRun { .. }
+        | Command::RegisterNode { .. }
+        | Command::Recorded { .. }
+        | Command::ContinueIds { .. }
+        | Command::NodeLost { .. }
+        | Command::UpdateNodes { .. }
+        | Command::Reconfigure { .. }
+        | Command::Begin { .. }
+        | Command::AdoptRules { .. }
+        | Command::Tick
+        | Command::TriggerRan { .. }
+        | Command::Happened { .. }
+        | Command::Trust(_)
+        | Command::Restore { .. } => false,
+    }
+}
+
+/// The job in which a step is created.
+fn job_of_step(command: &Command) -> Option<JobId> {
+    match command {
+        Command::Once { command, .. } => job_of_step(command),
+        Command::CreateStep { job, .. } => Some(*job),
+        Command::CreateStepTogether { parts, .. } => parts.first().map(|(job, _)| *job),
+        _ => None,
+    }
+}
+
+/// Content that comes along.
+fn brought(command: &Command) -> &[Blob] {
+    match command {
+        Command::Once { command, .. } => brought(command),
+        Command::Submit { blobs, .. }
+        | Command::SubmitTogether { blobs, .. }
+        | Command::CreateStep { blobs, .. }
+        | Command::CreateStepTogether { blobs, .. } => blobs,
+        _ => &[],
     }
 }
 
@@ -88,6 +253,10 @@ pub fn submission(mut specs: Vec<JobSpec>, blobs: Vec<Blob>) -> Command {
         _ => Command::SubmitTogether { specs, blobs },
     }
 }
+
+/// What callers hear while there is no room for what they ask.
+pub const DISK_FULL: &str =
+    "The controller's disk is full: nothing is changed until there is room (jobs go on, and can be cancelled)";
 
 /// Why a command has no reply.
 #[derive(Debug)]

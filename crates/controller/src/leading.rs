@@ -69,7 +69,7 @@ pub struct Leading {
 impl Leading {
     /// Takes up what a leader does; fails if not even the configuration can be written.
     pub async fn begin(ground: &Arc<Ground>) -> Result<Arc<Leading>> {
-        let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone()));
+        let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone(), ground.names.clone()));
         crate::backup::take_up(&ground.state_dir, &door).await?;
         // Of several controllers, each with its own file, the one that happens to lead does not change what all agreed on.
         let known = ground.published.now();
@@ -95,6 +95,7 @@ impl Leading {
         ground.published.statistics.reset(door.now());
         let mut loops = JoinSet::new();
         loops.spawn(leader::rules::run(ground.clone(), door.clone()));
+        loops.spawn(leader::disk_room::run(door.clone()));
         let history =
             crate::history::start(&ground.config, ground.opened_at, door.clone(), ground.published.clone(), &mut loops)
                 .await;
@@ -132,6 +133,8 @@ impl Leading {
             hand_overs: ground.hand_overs.clone(),
             ends_all: ground.ends_all.clone(),
             turns: Default::default(),
+            watch_turns: Default::default(),
+            watchers: Default::default(),
             encoded: Default::default(),
         };
         let service = ControllerServer::new(api)

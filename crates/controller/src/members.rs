@@ -18,19 +18,22 @@ use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::Channel;
+use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status, Streaming};
 use wire::bounded_body::{self, BodyBound};
 use wire::channel::MAX_MESSAGE_BYTES;
-use wire::origin::{From, Origin};
 use wire::proto::member_client::MemberClient;
 use wire::proto::member_server::{Member, MemberServer};
 use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
+use wire::tls::Principal;
 use wire::tls::connect::Expected;
 use wire::tls::identity::Keyring;
+use wire::tls::listen::Caller;
 
 use crate::api::audit;
 use crate::audit::AuditLog;
+use crate::certificates;
 use crate::machine::Published;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
@@ -51,7 +54,8 @@ pub fn unix_address(socket: &str) -> String {
 
 /// Open connections to the other members.
 pub struct Connections {
-    open: Mutex<HashMap<String, Channel>>,
+    /// With the certificate that each shows; a newer one is shown to all.
+    open: Mutex<HashMap<String, (String, Channel)>>,
     /// What is shown to members on other machines.
     keyring: Option<Arc<Keyring>>,
 }
@@ -62,12 +66,13 @@ impl Connections {
     }
 
     pub async fn to(&self, address: &str) -> io::Result<Channel> {
-        if let Some(channel) = self.lock().get(address) {
+        let own = self.keyring.as_ref().map(|keyring| keyring.now().fingerprint.clone()).unwrap_or_default();
+        if let Some((_, channel)) = self.lock().get(address).filter(|(shown, _)| *shown == own) {
             return Ok(channel.clone());
         }
         let connecting = tokio::time::timeout(CONNECT_PATIENCE, connect(address, self.keyring.as_ref()));
         let channel = connecting.await.map_err(|_| io::Error::other(format!("{address} does not answer")))??;
-        self.lock().insert(address.to_owned(), channel.clone());
+        self.lock().insert(address.to_owned(), (own, channel.clone()));
         Ok(channel)
     }
 
@@ -76,7 +81,7 @@ impl Connections {
         self.lock().remove(address);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Channel>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (String, Channel)>> {
         self.open.lock().expect("nobody panics with it")
     }
 }
@@ -166,10 +171,23 @@ impl Member for MemberApi {
     }
 }
 
+/// Nothing is said to members and agents that show a certificate that was taken back.
+pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
+    let mut changes = published.changes();
+    loop {
+        let trust = changes.borrow_and_update().trust().clone();
+        keyring.distrust(trust.revoked.keys());
+        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), &trust)).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Hears controllers alone, and decides it before it reads what they say: their messages are the longest of all.
 #[derive(Clone)]
 pub struct MemberGate {
     pub inner: MemberServer<MemberApi>,
+    pub journal: ClusterJournal,
     pub published: Published,
 }
 
@@ -178,19 +196,19 @@ impl NamedService for MemberGate {
 }
 
 impl MemberGate {
+    /// By the connection alone: nobody speaks to a member through somebody else.
     fn check(&self, request: &http::Request<Body>) -> Result<(), Status> {
-        if let Some(caller) = request.extensions().get::<tls::listen::Caller>()
-            && self.published.now().trust().is_revoked(&caller.fingerprint)
-        {
-            return Err(Status::permission_denied("this certificate was taken back"));
-        }
-        let is_controller = Origin::of(request).is_some_and(|origin| match &origin.from {
-            From::Controller(_) => true,
+        let denied = || Status::permission_denied("only controllers may say this");
+        let Some(caller) = request.extensions().get::<Caller>() else {
+            let user = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
             // SAFETY: geteuid cannot fail.
-            From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
-            From::Node(_) | From::Bearer | From::Stranger => false,
-        });
-        if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
+            let is_own = user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid()));
+            return if is_own { Ok(()) } else { Err(denied()) };
+        };
+        let Some(principal @ Principal::Controller(_)) = &caller.principal else { return Err(denied()) };
+        let members: Vec<u64> = self.journal.standing().members.iter().map(|member| member.id).collect();
+        let belief = certificates::of_connection(&self.published.now(), &members, principal, &caller.fingerprint);
+        belief.refusal(true).map_or(Ok(()), Err)
     }
 }
 

@@ -24,10 +24,22 @@ pub struct Rule {
     pub heard: &'static [Kind],
     /// It only asks: of several controllers, the leader makes sure that it still leads.
     pub asks: bool,
+    /// How far away the users may be.
+    pub reach: Reach,
     /// The least that a user must be. Whose job, reservation or account it is, and who coordinates that, the state judges.
     pub least: Level,
     /// How much it takes to read.
     pub body: BodyBound,
+}
+
+/// Through which nodes users are heard, who are vouched for: a node's word is that of whoever is root there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    AnyNode,
+    /// Not where they only have jobs.
+    LoginNodes,
+    /// Only where the kernel, or a token, says who they are.
+    NoNode,
 }
 
 const USERS: &[Kind] = &[Kind::User];
@@ -39,16 +51,20 @@ pub fn changing_calls() -> impl Iterator<Item = &'static str> {
 }
 
 const fn does(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
-    Rule { call, heard, asks: false, least: Level::User, body }
+    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::User, body }
 }
 
 /// Only for administrators, as in Slurm.
 const fn rules(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
-    Rule { call, heard, asks: false, least: Level::Administrator, body }
+    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::Administrator, body }
 }
 
 const fn asks(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
-    Rule { call, heard, asks: true, least: Level::User, body }
+    Rule { call, heard, asks: true, reach: Reach::AnyNode, least: Level::User, body }
+}
+
+const fn within(reach: Reach, rule: Rule) -> Rule {
+    Rule { reach, ..rule }
 }
 
 pub const RULES: &[Rule] = &[
@@ -65,27 +81,28 @@ pub const RULES: &[Rule] = &[
     does("CancelStep", USERS, BodyBound::CHANGE),
     rules("UpdateNodes", USERS, BodyBound::CHANGE),
     rules("UpdatePartition", USERS, BodyBound::CHANGE),
-    does("ChangeAccounts", USERS, BodyBound::CONTENT),
+    within(Reach::LoginNodes, does("ChangeAccounts", USERS, BodyBound::CONTENT)),
     asks("Accounts", USERS, BodyBound::BRIEF),
     asks("Standing", USERS, BodyBound::BRIEF),
     asks("Chronicle", USERS, BodyBound::BRIEF),
     rules("CreatePartition", USERS, BodyBound::CHANGE),
     rules("DeletePartition", USERS, BodyBound::QUESTION),
-    does("CreateReservation", USERS, BodyBound::CHANGE),
-    does("UpdateReservation", USERS, BodyBound::CHANGE),
-    does("DeleteReservation", USERS, BodyBound::QUESTION),
+    within(Reach::LoginNodes, does("CreateReservation", USERS, BodyBound::CHANGE)),
+    within(Reach::LoginNodes, does("UpdateReservation", USERS, BodyBound::CHANGE)),
+    within(Reach::LoginNodes, does("DeleteReservation", USERS, BodyBound::QUESTION)),
     rules("Reconfigure", USERS, BodyBound::BRIEF),
     rules("Shutdown", USERS, BodyBound::BRIEF),
     does("Signal", USERS, BodyBound::CHANGE),
     rules("SetDebug", USERS, BodyBound::BRIEF),
     rules("SetDampening", USERS, BodyBound::BRIEF),
-    does("SetTrigger", USERS, BodyBound::CHANGE),
+    // Its program runs where the controller is.
+    within(Reach::LoginNodes, does("SetTrigger", USERS, BodyBound::CHANGE)),
     does("ClearTriggers", USERS, BodyBound::QUESTION),
     asks("Triggers", USERS, BodyBound::BRIEF),
     asks("Jobs", USERS, BodyBound::QUESTION),
     asks("WatchJobs", USERS, BodyBound::QUESTION),
     asks("History", USERS, BodyBound::QUESTION),
-    does("AmendHistory", USERS, BodyBound::CHANGE),
+    within(Reach::LoginNodes, does("AmendHistory", USERS, BodyBound::CHANGE)),
     asks("Nodes", USERS, BodyBound::BRIEF),
     asks("Configuration", USERS, BodyBound::BRIEF),
     asks("Reservations", USERS, BodyBound::BRIEF),
@@ -98,7 +115,14 @@ pub const RULES: &[Rule] = &[
     asks("BurstStatus", USERS, BodyBound::QUESTION),
     does("DropBuffer", USERS, BodyBound::QUESTION),
     rules("Backup", USERS, BodyBound::BRIEF),
-    Rule { call: "Audit", heard: USERS, asks: true, least: Level::Administrator, body: BodyBound::QUESTION },
+    Rule {
+        call: "Audit",
+        heard: USERS,
+        asks: true,
+        reach: Reach::AnyNode,
+        least: Level::Administrator,
+        body: BodyBound::QUESTION,
+    },
     does("Ping", ALL_OF_US, BodyBound::BRIEF),
     asks("Members", ALL_OF_US, BodyBound::BRIEF),
     rules("ChangeMembers", &[Kind::User, Kind::Controller], BodyBound::BRIEF),
@@ -108,7 +132,11 @@ pub const RULES: &[Rule] = &[
     rules("MakeToken", USERS, BodyBound::BRIEF),
     rules("RemoveNode", USERS, BodyBound::BRIEF),
     asks("Locate", ALL_OF_US, BodyBound::BRIEF),
-    does("UserToken", USERS, BodyBound::BRIEF),
+    // What a token's owner may, whoever has it may from anywhere.
+    within(Reach::NoNode, does("UserToken", USERS, BodyBound::BRIEF)),
+    within(Reach::NoNode, does("ChangeTokens", USERS, BodyBound::BRIEF)),
+    // Another agent was told of a user by a node.
+    asks("Vouch", &[Kind::Node], BodyBound::BRIEF),
     // On one machine, agents are known by being root or the controller's own user.
     does("Attend", &[Kind::User, Kind::Node], BodyBound::REPORTS),
 ];
@@ -145,6 +173,15 @@ pub fn least(path: &str) -> Level {
     rule(path).map_or(Level::User, |rule| rule.least)
 }
 
+/// Users whom a node vouches for may make the call.
+pub fn is_heard_through(path: &str, is_login_node: bool) -> bool {
+    match rule(path).map_or(Reach::AnyNode, |rule| rule.reach) {
+        Reach::AnyNode => true,
+        Reach::LoginNodes => is_login_node,
+        Reach::NoNode => false,
+    }
+}
+
 /// How much of a body is read. Calls that no rule knows, and strangers, have little to say.
 pub fn body(origin: &Origin, path: &str) -> BodyBound {
     let bound = rule(path).map_or(BodyBound::BRIEF, |rule| rule.body);
@@ -157,6 +194,11 @@ pub fn body(origin: &Origin, path: &str) -> BodyBound {
 /// It changes something, or tries to, and is for the audit. Pings only seem to.
 pub fn changes_something(path: &str) -> bool {
     rule(path).is_some_and(|rule| !rule.asks && rule.call != "Ping")
+}
+
+/// It asks for nothing, and tells nothing but that somebody answers.
+pub fn is_ping(path: &str) -> bool {
+    rule(path).is_some_and(|rule| rule.call == "Ping")
 }
 
 pub fn only_asks(path: &str) -> bool {
@@ -190,6 +232,24 @@ mod tests {
         let extra: Vec<_> =
             RULES.iter().chain(AGENT_RULES).map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
         assert!(extra.is_empty(), "rules without a call: {extra:?}");
+    }
+
+    #[test]
+    fn what_outlasts_a_job_is_not_heard_through_its_nodes() {
+        let heard = |call: &str| {
+            [false, true].map(|is_login| is_heard_through(&format!("/spur.v1.Controller/{call}"), is_login))
+        };
+        for (call, nodes) in [
+            ("Submit", [true, true]),
+            ("CreateStep", [true, true]),
+            ("Attach", [true, true]),
+            ("ChangeAccounts", [false, true]),
+            ("SetTrigger", [false, true]),
+            ("UserToken", [false, false]),
+            ("ChangeTokens", [false, false]),
+        ] {
+            assert_eq!(heard(call), nodes, "{call}");
+        }
     }
 
     #[test]

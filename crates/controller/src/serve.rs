@@ -22,10 +22,11 @@ use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
 use crate::audit::AuditLog;
+use crate::call_limiter::CallLimiter;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
-use crate::members::{Carrier, ClusterJournal, Connections, MemberApi, MemberGate};
+use crate::members::{self, Carrier, ClusterJournal, Connections, MemberApi, MemberGate};
 use crate::names::Names;
 use crate::router::{self, Router};
 use crate::to_agents::ToAgents;
@@ -37,6 +38,8 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(4);
 /// So long may the last snapshot take; without it, the log is replayed.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(5);
+/// With so much of the disk kept back, jobs can end when it is full.
+const JOURNAL_RESERVE_BYTES: u64 = 16 << 20;
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
 
@@ -67,6 +70,7 @@ async fn serve(options: Options) -> Result<()> {
     journal_options.members = options.place.members.iter().cloned().collect();
     journal_options.joins = options.place.joins;
     journal_options.heartbeat = HEARTBEAT;
+    journal_options.reserve_bytes = JOURNAL_RESERVE_BYTES;
     journal_options.transport = Some(Arc::new(Carrier { connections: connections.clone() }));
     let journal = Journal::open(journal_options, machine).await.context("the journal does not open")?;
     let agents = Arc::new(Agents::default());
@@ -75,15 +79,16 @@ async fn serve(options: Options) -> Result<()> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("metrics_address {address}"))?;
         tokio::spawn(metrics::serve(listener, published.clone(), agents.clone()));
     }
-    let started = Door::new(journal.clone(), published.clone()).now();
+    let names = Arc::new(Names::default());
+    let started = Door::new(journal.clone(), published.clone(), names.clone()).now();
     let host = wire::host::name();
     let (id, rules) = (options.place.member, state::rules::LATEST);
     let own = MemberView { id, host, started: Some(started), rules, ..Default::default() };
     let (hand_overs, wishes) = mpsc::channel(1);
     let ends_all = Arc::new(AtomicBool::new(false));
-    let names = Arc::new(Names::default());
     let state_dir = Path::new(&settings.state_dir);
     let audit = AuditLog::open(state_dir, names.clone()).context("the audit's file does not open")?;
+    let is_private = options.is_private;
     let ground = Arc::new(Ground {
         audit: audit.clone(),
         ends_all: ends_all.clone(),
@@ -114,22 +119,22 @@ async fn serve(options: Options) -> Result<()> {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
     let listener = listen(Path::new(&settings.socket))?;
-    let member = MemberServer::new(MemberApi {
-        journal: journal.clone(),
-        ends_all: ends_all.clone(),
-        own,
-        audit: audit.clone(),
-    })
-    .max_decoding_message_size(MAX_MESSAGE_BYTES)
-    .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
-    let router = Router { journal: journal.clone(), connections, lead, published, names, audit };
+    let member = MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own, audit: audit.clone() };
+    let member = MemberServer::new(member)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let member = MemberGate { inner: member, journal: journal.clone(), published: published.clone() };
+    tracing::info!(socket = settings.socket, "the controller answers");
+    let limiter = CallLimiter::new(published.statistics.clone());
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };
+    if let Some(keyring) = keyring.clone() {
+        tokio::spawn(members::keep_distrust(ground.published.clone(), keyring));
+    }
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),
     };
-    let member = MemberGate { inner: member, published: router.published.clone() };
     let services = |mut http2: Server| {
         http2
             .add_service(CallGuard(router.clone()))

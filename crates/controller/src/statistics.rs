@@ -1,7 +1,7 @@
 //! What the controller has done since it started, or since somebody set the counters back. Nothing here is kept.
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::diagnosis::{Calls, Cycles, Diagnosis, JobCounts, Placements};
@@ -10,6 +10,7 @@ use model::{Event, JobState, Phase, Plan, Timestamp};
 use state::Cluster;
 
 use crate::buffer_metrics::Moved;
+use crate::leader::mail_queue::MailTally;
 
 #[derive(Default)]
 pub struct Statistics {
@@ -21,6 +22,8 @@ pub struct Statistics {
     by_call: Mutex<BTreeMap<String, (u64, u64)>>,
     by_user: Mutex<BTreeMap<u32, (u64, u64)>>,
     moved: Mutex<Moved>,
+    pub mails: Arc<MailTally>,
+    n_put_off: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -39,6 +42,8 @@ impl Statistics {
         *lock(&self.placements) = Placements::default();
         lock(&self.by_call).clear();
         lock(&self.by_user).clear();
+        self.mails.reset();
+        self.n_put_off.store(0, Relaxed);
     }
 
     /// One entry of the log was applied, with these events.
@@ -104,6 +109,15 @@ impl Statistics {
         }
     }
 
+    /// A call came too soon after others of its user.
+    pub fn put_off(&self) {
+        self.n_put_off.fetch_add(1, Relaxed);
+    }
+
+    pub fn n_put_off(&self) -> u64 {
+        self.n_put_off.load(Relaxed)
+    }
+
     /// A call was answered.
     pub fn answered(&self, call: &str, uid: Option<u32>, took: Duration) {
         let micros = took.as_micros() as u64;
@@ -154,6 +168,8 @@ impl Statistics {
             jobs: lock(&self.jobs).clone(),
             cycles: lock(&self.cycles).clone(),
             placements: self.placements(cluster),
+            mails: self.mails.counts(),
+            n_limited: self.n_put_off(),
             by_call: lock(&self.by_call).iter().map(|(name, both)| calls(name.clone(), 0, both)).collect(),
             by_user: lock(&self.by_user).iter().map(|(uid, both)| calls(names(*uid), *uid, both)).collect(),
             ..Default::default()

@@ -4,16 +4,21 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use openraft::storage::RaftStateMachine;
 use openraft::{BasicNode, EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, SnapshotMeta, StoredMembership};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::batch::{Batch, LogId, RaftEntry, StorageError, StorageIoError, Types};
 use crate::error::ProposeError;
 use crate::machine::Machine;
 use crate::recovery::Lock;
+use crate::room::{self, Room};
 use crate::snapshots::{Cover, Snapshots};
+
+/// Between two attempts at a disk that is full.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
 
 /// A proposer that waits for its reply.
 pub(crate) type Waiter<R> = oneshot::Sender<Result<R, ProposeError>>;
@@ -52,11 +57,16 @@ pub(crate) struct Applier<M: Machine> {
     cover: Cover,
     n_entries_in_snapshot: u64,
     snapshot_every_entries: u64,
-    snapshot_wanted: Arc<Notify>,
     waiters: Arc<Waiters<M::Reply>>,
     snapshots: Snapshots,
     lock: Lock,
+    room: Arc<Room>,
+    /// What the newest snapshot on the disk covers.
+    saved: Saved,
 }
+
+/// Shared with the one that is being made.
+type Saved = Arc<Mutex<SnapshotMeta<u64, BasicNode>>>;
 
 impl<M: Machine> Applier<M> {
     /// `cover` is what the machine has been restored to.
@@ -67,22 +77,19 @@ impl<M: Machine> Applier<M> {
         snapshot_every_entries: u64,
         waiters: Arc<Waiters<M::Reply>>,
         lock: Lock,
+        room: Arc<Room>,
     ) -> Self {
         Applier {
+            saved: Arc::new(Mutex::new(cover.meta.clone())),
             machine: Mutex::new(machine),
             n_entries_in_snapshot: cover.n_entries,
             cover,
             snapshot_every_entries,
-            snapshot_wanted: Arc::new(Notify::new()),
+            room,
             waiters,
             snapshots,
             lock,
         }
-    }
-
-    /// Notified when enough entries have been applied since the last snapshot.
-    pub fn snapshot_wanted(&self) -> Arc<Notify> {
-        self.snapshot_wanted.clone()
     }
 
     fn apply_batch(&mut self, log_id: LogId, batch: &Batch) -> Result<Vec<M::Reply>, Box<StorageIoError>> {
@@ -138,7 +145,7 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
             }
         }
         if self.cover.n_entries - self.n_entries_in_snapshot >= self.snapshot_every_entries {
-            self.snapshot_wanted.notify_one();
+            self.room.snapshot_wanted.notify_one();
         }
         Ok(applied)
     }
@@ -151,7 +158,14 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
             None => String::new(),
         };
         let frozen = self.machine.get_mut().expect("a panicked machine is not used again").freeze();
-        Builder { cover, frozen: Mutex::new(Some(frozen)), snapshots: self.snapshots.clone(), lock: self.lock.clone() }
+        Builder {
+            cover,
+            frozen: Mutex::new(Some(frozen)),
+            snapshots: self.snapshots.clone(),
+            lock: self.lock.clone(),
+            room: self.room.clone(),
+            saved: self.saved.clone(),
+        }
     }
 
     async fn begin_receiving_snapshot(&mut self) -> Result<Box<Cursor<Vec<u8>>>, StorageError> {
@@ -169,7 +183,15 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
         let cover = Cover { meta: meta.clone(), n_entries };
         let machine = self.machine.get_mut().expect("a panicked machine is not used again");
         machine.restore(data).map_err(|why| failed(std::io::Error::other(why)))?;
-        self.snapshots.save(&cover, data).map_err(failed)?;
+        while let Err(error) = self.snapshots.save(&cover, data) {
+            // Others wait for this member meanwhile; it has nothing without the snapshot.
+            if !room::is_full(&error) || self.room.is_stopping() {
+                return Err(failed(error).into());
+            }
+            tokio::time::sleep(FULL_PAUSE).await;
+        }
+        *self.saved.lock().expect("nobody panics with it") = meta.clone();
+        let machine = self.machine.get_mut().expect("a panicked machine is not used again");
         machine.batch_applied();
         self.n_entries_in_snapshot = n_entries;
         self.cover = cover;
@@ -195,6 +217,8 @@ pub(crate) struct Builder {
     snapshots: Snapshots,
     /// A snapshot may outlast the journal that asked for it; the directory stays locked until it is done.
     lock: Lock,
+    room: Arc<Room>,
+    saved: Saved,
 }
 
 impl RaftSnapshotBuilder<Types> for Builder {
@@ -212,7 +236,17 @@ impl RaftSnapshotBuilder<Types> for Builder {
             Ok(result) => result,
             Err(error) => Err(std::io::Error::other(error)),
         };
-        let data = data.map_err(|error| StorageIoError::write_snapshot(Some(signature), &error))?;
+        let data = match data {
+            Err(error) if room::is_full(&error) => {
+                tracing::error!(%error, "a snapshot is given up: the disk has no room for it; the log is kept instead");
+                self.room.give_up_snapshot();
+                // To openraft, the snapshot before is the newest still; of that it keeps all that came later.
+                let meta = self.saved.lock().expect("nobody panics with it").clone();
+                return Ok(Snapshot { meta, snapshot: Box::default() });
+            }
+            data => data.map_err(|error| StorageIoError::write_snapshot(Some(signature), &error))?,
+        };
+        *self.saved.lock().expect("nobody panics with it") = self.cover.meta.clone();
         let packed = pack(self.cover.n_entries, data);
         Ok(Snapshot { meta: self.cover.meta.clone(), snapshot: Box::new(Cursor::new(packed)) })
     }

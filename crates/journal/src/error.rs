@@ -53,6 +53,9 @@ pub enum ProposeError {
     /// Nothing was written.
     #[error("an entry of {size_bytes} bytes is too large (at most {max_bytes})")]
     TooLarge { size_bytes: usize, max_bytes: usize },
+    /// Nothing was written, and nothing will be until somebody makes room.
+    #[error("the disk is full")]
+    DiskFull,
     /// Others lead, and their state was taken over as a whole, with or without the entry.
     #[error("this member has lost the lead; whether the entry was written is not known")]
     Unknown,

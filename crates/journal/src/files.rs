@@ -64,13 +64,16 @@ pub(crate) fn read_exact(file: &dyn OpenFile, mut bytes: &mut [u8], mut offset: 
 /// Puts a whole file in place so that after a crash either the old or the new one is there, never a part.
 pub(crate) fn replace(files: &dyn Files, path: &Path, parts: impl IntoIterator<Item = Vec<u8>>) -> io::Result<()> {
     let temporary = path.with_extension(TEMPORARY);
-    let file = files.create(&temporary)?;
-    let mut end = 0;
-    for part in parts {
-        write_all(&*file, &part, end)?;
-        end += part.len() as u64;
-    }
-    file.sync()?;
+    let written = files.create(&temporary).and_then(|file| {
+        let mut end = 0;
+        for part in parts {
+            write_all(&*file, &part, end)?;
+            end += part.len() as u64;
+        }
+        file.sync()
+    });
+    // Part of a file would take the room that is missing.
+    written.inspect_err(|_| drop(files.remove(&temporary)))?;
     files.rename(&temporary, path)?;
     files.sync_directory(path.parent().expect("journal files live in the journal directory"))
 }

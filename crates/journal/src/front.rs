@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use openraft::{BasicNode, Config, ServerState, SnapshotPolicy};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::applier::{Applier, Waiters};
@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::network::{self, Network};
 use crate::options::Options;
 use crate::recovery::{self, Recovered};
+use crate::room::{self, DiskRoom, Room};
 use crate::snapshots::Cover;
 use crate::writer;
 
@@ -56,6 +57,7 @@ pub(crate) struct Shared<R> {
     proposals: mpsc::Sender<Proposal<R>>,
     leadership: watch::Receiver<Leadership>,
     stop: watch::Sender<bool>,
+    room: Arc<Room>,
     /// Closed when nothing of the journal runs any more and its directory is free.
     running: watch::Receiver<()>,
 }
@@ -65,7 +67,15 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
     /// applied, when this returns.
     pub async fn open<M: Machine<Reply = R>>(options: Options, mut machine: M) -> Result<Journal<R>, OpenError> {
         let (lock, released) = recovery::lock(&options)?;
-        let Recovered { segments, purged, entries, committed, snapshots, snapshot } = recovery::recover(&options)?;
+        let (files, reserve_bytes) = (options.files.clone(), options.reserve_bytes);
+        let room = Arc::new(Room::new(files, options.dir.clone(), reserve_bytes));
+        let recovered = match recovery::recover(&options) {
+            Err(OpenError::Io { source, .. }) if room::is_full(&source) && room.give_up_reserve() => {
+                recovery::recover(&options)
+            }
+            recovered => recovered,
+        };
+        let Recovered { segments, purged, entries, committed, snapshots, snapshot } = recovered?;
         let cover = match snapshot {
             Some((file, cover, data)) => {
                 machine.restore(&data).map_err(|why| OpenError::Snapshot { file, why })?;
@@ -76,10 +86,10 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
         let vote = segments.state.vote;
         let index = Arc::new(Index::new(options.files.clone(), options.dir.clone(), purged, entries, committed));
         let (work, flushed, writer) =
-            writer::start(segments, index.clone(), lock.clone()).map_err(OpenError::io(&options.dir))?;
+            writer::start(segments, index.clone(), lock.clone(), room.clone()).map_err(OpenError::io(&options.dir))?;
         let waiters = Arc::new(Waiters::new());
-        let applier = Applier::new(machine, cover, snapshots, options.snapshot_every_entries, waiters.clone(), lock);
-        let snapshot_wanted = applier.snapshot_wanted();
+        let every = options.snapshot_every_entries;
+        let applier = Applier::new(machine, cover, snapshots, every, waiters.clone(), lock, room.clone());
         let network = Network { transport: options.transport.clone() };
         let store = LogStore::new(index, work, vote);
         let raft = Raft::new(options.member, Arc::new(config(&options)), network, store, applier)
@@ -87,7 +97,7 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
             .map_err(|fatal| OpenError::Stopped(fatal.to_string()))?;
 
         let (leadership_sender, leadership) = watch::channel(Leadership::Follower { leader: None });
-        tokio::spawn(keep(raft.clone(), snapshot_wanted, leadership_sender));
+        tokio::spawn(keep(raft.clone(), leadership_sender, room.clone()));
         let (proposals, receiver) = mpsc::channel(QUEUE);
         let (stop, stopping) = watch::channel(false);
         let (running_sender, running) = watch::channel(());
@@ -97,7 +107,7 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
             close(raft_to_stop, writer, released).await;
             drop(running_sender);
         });
-        let journal = Journal { shared: Arc::new(Shared { raft, proposals, leadership, stop, running }) };
+        let journal = Journal { shared: Arc::new(Shared { raft, proposals, leadership, stop, running, room }) };
         if let Err(error) = journal.begin(&options).await {
             journal.shutdown().await;
             return Err(error);
@@ -108,6 +118,22 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
     /// Resolves when the entry is durable and applied; then gives the machine's reply.
     /// A leader that has lost its majority cannot tell yet, and waits until it knows.
     pub async fn propose(&self, entry: Vec<u8>) -> Result<R, ProposeError> {
+        match self.shared.room.now() {
+            DiskRoom::Ample => self.propose_vital(entry).await,
+            DiskRoom::Reserve | DiskRoom::None => Err(ProposeError::DiskFull),
+        }
+    }
+
+    /// How much room the disk has.
+    pub fn room(&self) -> watch::Receiver<DiskRoom> {
+        self.shared.room.watched()
+    }
+
+    /// As `propose`, for what may use up the reserve of a full disk.
+    pub async fn propose_vital(&self, entry: Vec<u8>) -> Result<R, ProposeError> {
+        if self.shared.room.now() == DiskRoom::None {
+            return Err(ProposeError::DiskFull);
+        }
         if entry.len() > MAX_ENTRY_BYTES {
             return Err(ProposeError::TooLarge { size_bytes: entry.len(), max_bytes: MAX_ENTRY_BYTES });
         }
@@ -131,12 +157,17 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
     pub async fn snapshot_now(&self) -> Result<(), ProposeError> {
         let raft = &self.shared.raft;
         let mut metrics = raft.metrics();
+        let mut given_up = self.shared.room.snapshots_given_up();
+        given_up.mark_unchanged();
         let wanted = metrics.borrow_and_update().last_applied;
         while metrics.borrow().snapshot < wanted {
             // Asking while one is being taken does nothing, so ask again after each that was not late enough.
             raft.trigger().snapshot().await.map_err(|fatal| gather::stopped(&fatal))?;
             let before = metrics.borrow().snapshot;
-            let taken = metrics.wait_for(|now| now.snapshot > before || now.running_state.is_err()).await;
+            let taken = tokio::select! {
+                taken = metrics.wait_for(|now| now.snapshot > before || now.running_state.is_err()) => taken,
+                Ok(()) = given_up.changed() => return Err(ProposeError::DiskFull),
+            };
             match taken {
                 Ok(now) if now.running_state.is_ok() => {}
                 Ok(_) | Err(_) => return Err(gather::why_stopped(raft)),
@@ -152,6 +183,8 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
 
     /// Answers what was proposed, stops, and gives the directory free. Other handles of this journal are stopped too.
     pub async fn shutdown(self) {
+        // A disk that stays full would keep the last proposals waiting for ever.
+        self.shared.room.stop();
         self.shared.stop.send_replace(true);
         let mut running = self.shared.running.clone();
         drop(self);
@@ -219,7 +252,7 @@ fn config(options: &Options) -> Config {
 }
 
 /// Tells who leads and asks for snapshots, as long as the journal runs.
-async fn keep(raft: Raft, snapshot_wanted: Arc<Notify>, leadership: watch::Sender<Leadership>) {
+async fn keep(raft: Raft, leadership: watch::Sender<Leadership>, room: Arc<Room>) {
     // These change with elections only, not with every batch.
     let mut metrics = raft.server_metrics();
     let mut leading_term = None;
@@ -246,7 +279,9 @@ async fn keep(raft: Raft, snapshot_wanted: Arc<Notify>, leadership: watch::Sende
                     publish(&leadership, Leadership::Leader { term });
                 }
             }
-            () = snapshot_wanted.notified() => {
+            () = room.snapshot_wanted.notified() => if room.now() != DiskRoom::Ample {
+                room.owe_snapshot();
+            } else {
                 // An error means the journal has stopped, which the metrics tell too.
                 let _ = raft.trigger().snapshot().await;
             }

@@ -32,6 +32,8 @@ pub struct Options {
     pub heartbeat: Duration,
     /// How long to wait for another process that still holds the directory.
     pub wait_for_lock: Duration,
+    /// Kept on the disk for when it is full; 0: nothing is.
+    pub reserve_bytes: u64,
     /// The file layer; tests put a faulty one here.
     pub files: Arc<dyn Files>,
 }
@@ -55,6 +57,7 @@ impl Default for Options {
             keep_batches: 256,
             heartbeat: Duration::from_millis(250),
             wait_for_lock: Duration::ZERO,
+            reserve_bytes: 0,
             files: Arc::new(RealFiles),
         }
     }

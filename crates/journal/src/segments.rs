@@ -34,12 +34,14 @@ impl Segments {
             self.begin(last.map_or(Follows::Nothing, Follows::Entry))?;
         }
         let place = Place { segment: self.state.newest_segment, offset: self.end, size: frame.len() as u32 };
+        // Until the frame is synced, nothing says that it is there: a disk that was full is written again at the same place.
+        let end = self.end + frame.len() as u64;
         files::write_all(&*self.file, frame, self.end)?;
-        self.end += frame.len() as u64;
-        if self.end > self.filled {
-            self.fill_ahead();
+        if end > self.filled {
+            self.fill_ahead(end);
         }
         self.file.sync()?;
+        self.end = end;
         Ok(place)
     }
 
@@ -60,8 +62,10 @@ impl Segments {
     }
 
     pub fn save_vote(&mut self, vote: crate::batch::Vote) -> io::Result<()> {
-        self.state.vote = Some(vote);
-        hard_state::save(&*self.files, &self.dir, &self.state)
+        let state = HardState { vote: Some(vote), ..self.state.clone() };
+        hard_state::save(&*self.files, &self.dir, &state)?;
+        self.state = state;
+        Ok(())
     }
 
     fn drop_oldest(&mut self, is_done: impl Fn(Option<LogId>) -> bool) -> io::Result<()> {
@@ -80,11 +84,13 @@ impl Segments {
     /// Begins a new segment. The old one keeps no zeros behind its end.
     fn begin(&mut self, follows: Follows) -> io::Result<()> {
         self.file.set_length(self.end)?;
+        self.filled = self.end;
         self.file.sync()?;
         let sequence = self.state.newest_segment + 1;
-        self.file = create(&*self.files, &self.dir, sequence, follows)?;
-        self.state.newest_segment = sequence;
-        hard_state::save(&*self.files, &self.dir, &self.state)?;
+        let file = create(&*self.files, &self.dir, sequence, follows)?;
+        let state = HardState { newest_segment: sequence, ..self.state.clone() };
+        hard_state::save(&*self.files, &self.dir, &state)?;
+        (self.file, self.state) = (file, state);
         self.all.push_back((sequence, follows));
         self.end = segment::HEADER as u64;
         self.filled = self.end;
@@ -92,10 +98,10 @@ impl Segments {
     }
 
     /// Only saves time, so a disk too full for it is no failure.
-    fn fill_ahead(&mut self) {
+    fn fill_ahead(&mut self, end: u64) {
         let zeros = vec![0; FILL_BYTES as usize];
-        let written = files::write_all(&*self.file, &zeros, self.end);
-        self.filled = if written.is_ok() { self.end + FILL_BYTES } else { self.end };
+        let written = files::write_all(&*self.file, &zeros, end);
+        self.filled = if written.is_ok() { end + FILL_BYTES } else { end };
     }
 }
 

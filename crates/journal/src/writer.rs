@@ -2,8 +2,9 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use openraft::storage::LogFlushed;
 use tokio::sync::{oneshot, watch};
@@ -11,7 +12,13 @@ use tokio::sync::{oneshot, watch};
 use crate::batch::{LogId, Types, Vote};
 use crate::index::Index;
 use crate::recovery::Lock;
+use crate::room::{self, DiskRoom, Room};
 use crate::segments::Segments;
+
+/// Between two looks at a disk that is full.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Journals that are open for a moment only need no reserve.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// One piece of work for the disk. All work is done in the order it was handed in.
 pub(crate) enum Work {
@@ -49,18 +56,37 @@ pub(crate) fn start(
     segments: Segments,
     index: Arc<Index>,
     lock: Lock,
+    room: Arc<Room>,
 ) -> io::Result<(Sender<Work>, watch::Receiver<u64>, JoinHandle<()>)> {
     let (sender, receiver) = channel();
     let (flushed, flushed_receiver) = watch::channel(0);
     let thread = std::thread::Builder::new().name("journal-writer".into()).spawn(move || {
-        run(Writer { segments, failure: None }, &receiver, &index, &flushed);
+        run(Writer { segments, failure: None, room }, &receiver, &index, &flushed);
         drop(lock);
     })?;
     Ok((sender, flushed_receiver, thread))
 }
 
 fn run(mut writer: Writer, work: &Receiver<Work>, index: &Index, flushed: &watch::Sender<u64>) {
-    while let Ok(work) = work.recv() {
+    // The reserve is made when there is a moment for it, and a disk that was full is looked at until it has room again.
+    let mut look_at = Some(Instant::now() + FIRST_LOOK);
+    loop {
+        if look_at.is_some_and(|at| at <= Instant::now()) {
+            writer.room.restore();
+            look_at = None;
+        }
+        if writer.room.now() != DiskRoom::Ample {
+            look_at = look_at.or(Some(Instant::now() + LOOK_AGAIN));
+        }
+        let next = match look_at {
+            None => work.recv().map_err(RecvTimeoutError::from),
+            Some(at) => work.recv_timeout(at.saturating_duration_since(Instant::now())),
+        };
+        let work = match next {
+            Ok(work) => work,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         match work {
             Work::Append { frame, before, first_index, n_entries, ticket, done } => {
                 let placed = writer.attempt(|segments| segments.append(&frame, before));
@@ -92,19 +118,31 @@ fn answer(done: Done, result: io::Result<()>) {
 
 struct Writer {
     segments: Segments,
+    room: Arc<Room>,
     failure: Option<(io::ErrorKind, String)>,
 }
 
 impl Writer {
     /// After a failed write or sync nobody knows what the disk holds: a later sync may succeed without the lost
-    /// pages. So the first failure is final.
-    fn attempt<T>(&mut self, work: impl FnOnce(&mut Segments) -> io::Result<T>) -> io::Result<T> {
+    /// pages. So the first failure is final, but for a full disk: all that was not synced is then written again.
+    fn attempt<T>(&mut self, mut work: impl FnMut(&mut Segments) -> io::Result<T>) -> io::Result<T> {
         if let Some((kind, message)) = &self.failure {
             return Err(io::Error::new(*kind, format!("the journal failed before: {message}")));
         }
-        work(&mut self.segments).inspect_err(|error| {
-            tracing::error!(dir = %self.segments.dir.display(), %error, "the journal cannot be written; it stops here");
-            self.failure = Some((error.kind(), error.to_string()));
-        })
+        loop {
+            match work(&mut self.segments) {
+                Ok(done) => {
+                    self.room.written();
+                    return Ok(done);
+                }
+                Err(error) if room::is_full(&error) && self.room.make(&error) => (),
+                Err(error) => {
+                    let dir = self.segments.dir.display();
+                    tracing::error!(%dir, %error, "the journal cannot be written; it stops here");
+                    self.failure = Some((error.kind(), error.to_string()));
+                    return Err(error);
+                }
+            }
+        }
     }
 }

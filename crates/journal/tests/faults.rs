@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use journal::{Journal, OpenError, Options, ProposeError};
+use journal::{DiskRoom, Journal, OpenError, Options, ProposeError};
 use support::disk::{Disk, Faults, Random};
 use support::{Memory, numbered};
 
@@ -284,4 +284,91 @@ fn cut(disk: &Disk, path: &Path, end: usize, is_shortened: bool) {
         file.set_length(length as u64).unwrap();
     }
     file.sync().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn full_disk_refuses_and_goes_on_when_there_is_room() {
+    let disk = Disk::new(9);
+    let options =
+        Options { reserve_bytes: 50_000, segment_bytes: 20_000, snapshot_every_entries: u64::MAX, ..options(&disk) };
+    let (machine, seen) = Memory::new();
+    let journal = Journal::open(options.clone(), machine).await.unwrap();
+    let mut room = journal.room();
+    journal.propose(vec![0; 1000]).await.unwrap();
+    while !disk.names().iter().any(|name| name.ends_with("reserve")) {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let used: usize = disk.names().iter().map(|name| disk.content(name).len()).sum();
+    disk.set_faults(Faults { room_bytes: Some(used + 30_000), ..Faults::default() });
+    let mut written = vec![vec![0; 1000]];
+    let mut n = 0;
+    let refused = loop {
+        n += 1;
+        let mut entry = numbered(n);
+        entry.resize(3000, 7);
+        match journal.propose(entry.clone()).await {
+            Ok(_) => written.push(entry),
+            Err(error) => break error,
+        }
+        assert!(n < 1000, "the disk is never full");
+    };
+    // The write that found the disk full was finished in the reserve.
+    assert_eq!(refused, ProposeError::DiskFull);
+    assert_eq!(*room.borrow_and_update(), DiskRoom::Reserve);
+    // What is vital goes on, until nothing does.
+    journal.propose_vital(vec![1; 1000]).await.unwrap();
+    written.push(vec![1; 1000]);
+    let vital = journal.clone();
+    let stuck = tokio::spawn(async move { vital.propose_vital(vec![2; 60_000]).await });
+    room.wait_for(|room| *room == DiskRoom::None).await.unwrap();
+    assert_eq!(journal.propose_vital(vec![3; 10]).await, Err(ProposeError::DiskFull));
+    // Room, and all goes on without a restart; what was begun is done.
+    disk.set_faults(Faults::default());
+    stuck.await.unwrap().unwrap();
+    written.push(vec![2; 60_000]);
+    room.wait_for(|room| *room == DiskRoom::Ample).await.unwrap();
+    journal.propose(vec![4; 10]).await.unwrap();
+    written.push(vec![4; 10]);
+    journal.shutdown().await;
+    assert_eq!(seen.lock().unwrap().entries, written);
+    assert_eq!(entries_of(&disk.after_power_loss()).await.unwrap(), written);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn snapshot_without_room_is_given_up_and_nothing_is_lost() {
+    let disk = Disk::new(10);
+    let options = Options { snapshot_every_entries: u64::MAX, keep_batches: 1, ..options(&disk) };
+    let journal = Journal::open(options.clone(), Memory::default()).await.unwrap();
+    let mut written = Vec::new();
+    for n in 0..50 {
+        let mut entry = numbered(n);
+        entry.resize(2000, 1);
+        journal.propose(entry.clone()).await.unwrap();
+        written.push(entry);
+    }
+    let used: usize = disk.names().iter().map(|name| disk.content(name).len()).sum();
+    disk.set_faults(Faults { room_bytes: Some(used + 20_000), ..Faults::default() });
+    assert_eq!(journal.snapshot_now().await, Err(ProposeError::DiskFull));
+    let is_left = |disk: &Disk| disk.names().iter().any(|name| name.extension().is_some_and(|kind| kind == "new"));
+    assert!(!is_left(&disk), "{:?}", disk.names());
+    journal.propose(vec![5; 10]).await.unwrap();
+    written.push(vec![5; 10]);
+    assert_eq!(entries_of(&disk.after_kill()).await.unwrap(), written);
+    disk.set_faults(Faults::default());
+    journal.snapshot_now().await.unwrap();
+    journal.shutdown().await;
+    assert_eq!(entries_of(&disk.after_power_loss()).await.unwrap(), written);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn journal_that_waits_for_room_stops_when_told() {
+    let disk = Disk::new(11);
+    let journal = Journal::open(options(&disk), Memory::default()).await.unwrap();
+    let mut room = journal.room();
+    disk.set_faults(Faults { room_bytes: Some(0), ..Faults::default() });
+    let waiting = journal.clone();
+    let waiting = tokio::spawn(async move { waiting.propose(vec![1; 1 << 20]).await });
+    room.wait_for(|room| *room == DiskRoom::None).await.unwrap();
+    journal.shutdown().await;
+    assert!(waiting.await.unwrap().is_err());
 }

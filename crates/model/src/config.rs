@@ -12,6 +12,7 @@ use crate::node::NodeConfig;
 use crate::pool::BurstBufferConfig;
 use crate::preemption::PreemptionConfig;
 use crate::priority::PriorityConfig;
+use crate::secret::SecretText;
 use crate::time::Span;
 use crate::topology::{Topology, TopologyRules};
 use crate::{NodeName, Partition};
@@ -35,7 +36,7 @@ pub struct Config {
     pub topologies: Vec<Topology>,
     pub topology: TopologyRules,
     /// What a slurm.conf says, by its names for it. Nothing is decided by it: `scontrol show config` tells it again.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(with = "crate::secret::given_keys", skip_serializing_if = "BTreeMap::is_empty")]
     pub as_given: BTreeMap<String, String>,
     /// What helps tasks find each other where srun does not say (`MpiDefault`); empty is none.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -64,6 +65,8 @@ pub struct Sockets {
     pub patience_secs: u32,
     /// They are addresses of other machines, and this is the mark of the authority that they must show.
     pub authority: Option<[u8; 32]>,
+    /// Who may listen there besides root and the caller: the owner of the configuration.
+    pub owner: Option<u32>,
 }
 
 impl Sockets {
@@ -122,6 +125,7 @@ pub fn sockets(first: &str, n_members: u32, patience_secs: u32) -> Sockets {
         others: (2..=n_members.max(1)).map(|member| for_member(first, member).into()).collect(),
         patience_secs: if n_members > 1 { patience_secs.max(PATIENCE_SECS) } else { patience_secs },
         authority: None,
+        owner: None,
     }
 }
 
@@ -174,8 +178,10 @@ pub struct ControllerConfig {
     pub listen: String,
     /// Where others reach this controller.
     pub address: String,
-    /// Root of another machine is nobody here.
+    /// No node vouches for root and administrators; without it, login nodes do.
     pub root_squash: bool,
+    /// Nodes where users log in, besides those that joined as such: they vouch for every user.
+    pub login_nodes: Vec<NodeName>,
     /// Certificates hold so long; they are renewed when two thirds of it have passed.
     pub certificate_lifetime: Span,
     /// So many controllers run on this machine, from this file.
@@ -186,6 +192,8 @@ pub struct ControllerConfig {
     pub token_lifespan_max: Span,
     /// How much its log says.
     pub loudness: crate::loudness::Loudness,
+    /// How many calls a user may make.
+    pub call_limit: crate::call_limit::CallLimit,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,6 +206,8 @@ pub struct AgentConfig {
     pub log_file: String,
     /// Between SIGTERM and SIGKILL.
     pub kill_wait: Span,
+    /// Processes that live so long after SIGKILL are given up, and their node is drained.
+    pub unkillable_timeout: Span,
     pub heartbeat: Span,
     /// Jobs get no more memory than they asked for, no other CPUs, no other devices; where the kernel offers the means.
     pub constrain_memory: bool,
@@ -205,6 +215,8 @@ pub struct AgentConfig {
     pub constrain_devices: bool,
     /// Signals reach the tasks of a step, not what these have started; only SIGKILL, and the end of a job, reach everything.
     pub signal_tasks_only: bool,
+    /// Programs with rights of their own (sudo, ping) that jobs need. Where there is none, no program gives a job any rights.
+    pub setuid_helpers: Vec<String>,
     /// Between SIGTSTP and the freeze of a suspended job.
     pub suspend_grace: Span,
     /// Controllers of other machines, `host:port`; empty: they are on this one.
@@ -280,8 +292,15 @@ pub struct BackfillConfig {
 #[serde(default)]
 pub struct AccountingConfig {
     pub records: bool,
-    /// A file, or `postgres://…`; empty: a file beside the journal.
+    /// A file, or `postgres://…` without its password; empty: a file beside the journal.
+    #[serde(with = "crate::secret::address")]
     pub database: String,
+    /// The same with its password, where the controller's own file has it there.
+    #[serde(skip)]
+    pub database_address: SecretText,
+    /// Where the password stands alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub database_password_file: String,
     pub keeps_scripts: bool,
     pub keeps_environments: bool,
     /// Every job has an `.extern` step.
@@ -444,11 +463,13 @@ impl Default for ControllerConfig {
             listen: String::new(),
             address: String::new(),
             root_squash: true,
+            login_nodes: Vec::new(),
             certificate_lifetime: Span::from_secs(30 * 24 * 3600),
             local_members: 1,
             patience_secs: 0,
             token_lifespan_max: Span::from_secs(365 * 24 * 3600),
             loudness: Default::default(),
+            call_limit: Default::default(),
         }
     }
 }
@@ -461,11 +482,13 @@ impl Default for AgentConfig {
             pid_file: String::new(),
             log_file: String::new(),
             kill_wait: Span::from_secs(30),
+            unkillable_timeout: Span::from_secs(60),
             heartbeat: Span::from_secs(5),
             constrain_memory: true,
             constrain_cores: false,
             constrain_devices: false,
             signal_tasks_only: false,
+            setuid_helpers: Vec::new(),
             suspend_grace: Span::from_secs(2),
             controllers: Vec::new(),
             tls_dir: String::new(),

@@ -41,6 +41,13 @@ thread_local! {
 
 /// Encodes with every id as zero. An id tells what a script is to those who can guess it, and no reader needs one.
 pub fn encode_without_ids<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128);
+    encode_without_ids_into(value, &mut bytes);
+    bytes
+}
+
+/// As [`encode_without_ids`]; appends.
+pub fn encode_without_ids_into<T: Serialize>(value: &T, into: &mut Vec<u8>) {
     /// Ends the hiding, also if the encoding panics.
     struct HidingIds;
     impl Drop for HidingIds {
@@ -50,7 +57,7 @@ pub fn encode_without_ids<T: Serialize>(value: &T) -> Vec<u8> {
     }
     HIDES_IDS.set(true);
     let _hiding = HidingIds;
-    crate::codec::encode(value)
+    crate::codec::encode_into(value, into);
 }
 
 impl Serialize for BlobId {

@@ -18,6 +18,18 @@ record! {
         pub placements: Placements,
         pub by_call: Vec<Calls>,
         pub by_user: Vec<Calls>,
+        pub mails: MailCounts,
+        /// Calls that were put off because their users made too many.
+        pub n_limited: u64,
+    }
+
+    pub struct MailCounts {
+        pub n_sent: u64,
+        /// The mail program failed, or took too long.
+        pub n_failed: u64,
+        /// Too many waited.
+        pub n_dropped: u64,
+        pub n_waiting: u64,
     }
 
     pub struct JobCounts {

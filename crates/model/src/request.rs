@@ -57,6 +57,8 @@ record! {
         pub progress: Vec<NodeProgress>,
         /// What somebody wants to be told to whoever holds the allocation (`scontrol notify`).
         pub notices: Vec<String>,
+        /// Of those who watch: the same picture goes on in the next page.
+        pub goes_on: bool,
     }
 
     /// Everything about burst buffers that the caller may see.

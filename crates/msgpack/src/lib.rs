@@ -19,6 +19,11 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodeError> 
     rmp_serde::to_vec_named(value)
 }
 
+/// As [`encode`], behind what is there already.
+pub fn encode_into<T: Serialize + ?Sized>(value: &T, into: &mut Vec<u8>) -> Result<(), EncodeError> {
+    rmp_serde::encode::write_named(into, value)
+}
+
 /// Fields by their order: for values that only this release reads.
 pub fn encode_compact<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodeError> {
     rmp_serde::to_vec(value)

@@ -1,4 +1,5 @@
 //! Connections to a daemon.
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
+use crate::listener_guard;
 use crate::refusal::CallError;
 
 /// Answers and messages may be large: a page of jobs, a script.
@@ -18,18 +20,18 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// Connects now; fails at once when nobody listens.
 pub async fn connect(socket: &Path) -> Result<Channel, CallError> {
-    connect_with(endpoint(), socket).await
+    connect_with(endpoint(), socket, None).await
 }
 
 /// As [`connect`]; the connection breaks when the other end stands still.
 pub async fn connect_watchful(socket: &Path) -> Result<Channel, CallError> {
-    connect_with(watchful(endpoint()), socket).await
+    connect_with(watchful(endpoint()), socket, None).await
 }
 
 /// One of the places where a controller may be asked.
 pub(crate) async fn connect_to(place: &Path, sockets: &Sockets) -> Result<Channel, CallError> {
     match sockets.authority {
-        None => connect_watchful(place).await,
+        None => connect_with(watchful(endpoint()), place, sockets.owner).await,
         Some(pin) => crate::tls::connect::connect_pinned(&place.to_string_lossy(), pin).await,
     }
 }
@@ -45,11 +47,15 @@ pub(crate) fn endpoint() -> Endpoint {
         .initial_connection_window_size(16 << 20)
 }
 
-async fn connect_with(endpoint: Endpoint, socket: &Path) -> Result<Channel, CallError> {
+async fn connect_with(endpoint: Endpoint, socket: &Path, owner: Option<u32>) -> Result<Channel, CallError> {
     let path: PathBuf = socket.into();
     let connector = service_fn(move |_| {
         let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+        async move {
+            let stream = UnixStream::connect(&path).await?;
+            listener_guard::check(stream.as_fd(), &path, owner)?;
+            Ok::<_, std::io::Error>(TokioIo::new(stream))
+        }
     });
     endpoint
         .connect_with_connector(connector)

@@ -1,4 +1,6 @@
 //! The controller as commands see it: nouns in, nouns out.
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use model::accounts::{Accounts, Change, Standing};
 use model::audit::{AuditPage, AuditQuery};
 use model::chronicle::Chronicle;
@@ -8,14 +10,17 @@ use model::diagnosis::Diagnosis;
 use model::history::{AmendRequest, HistoryQuery};
 use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
-use model::trust::{JoinRequest, Joined, Role};
+use model::trust::{JoinRequest, Joined, Role, TokensRequest, TokensView};
 use model::why::Why;
-use model::{Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec};
+use model::{
+    Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec, plain_text,
+};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
 use crate::channel::MAX_MESSAGE_BYTES;
 use crate::history::Pages;
+use crate::pages::{nouns, whole};
 use crate::proto::controller_client::ControllerClient;
 use crate::proto::{
     AuditRequest, BlobRequest, CommandRequest, DiagnoseRequest, JobsRequest, Nothing, PingReply,
@@ -93,6 +98,12 @@ impl Controller {
     pub async fn user_token(&mut self, user: &str, lifespan_secs: u64) -> Result<String, CallError> {
         let request = crate::proto::UserTokenRequest { user: user.to_owned(), lifespan_secs };
         Ok(self.client.user_token(request).await?.into_inner().token)
+    }
+
+    pub async fn change_tokens(&mut self, asked: &TokensRequest) -> Result<TokensView, CallError> {
+        let request = CommandRequest { command: codec::encode(asked).into() };
+        let reply = self.client.change_tokens(request).await?.into_inner();
+        codec::decode(&reply.reply).map_err(|error| CallError::Other(error.to_string()))
     }
 
     pub async fn remove_node(&mut self, node: &NodeName) -> Result<(), CallError> {
@@ -183,17 +194,17 @@ impl Controller {
     }
 
     pub async fn accounts(&mut self) -> Result<Accounts, CallError> {
-        read(&self.client.accounts(Nothing {}).await?.into_inner().accounts)
+        read(&whole(self.client.accounts(Nothing {}).await?.into_inner()).await?.accounts)
     }
 
     /// Where everybody stands now: use, shares, fair-share factors.
     pub async fn standing(&mut self) -> Result<Standing, CallError> {
-        read(&self.client.standing(Nothing {}).await?.into_inner().standing)
+        read(&whole(self.client.standing(Nothing {}).await?.into_inner()).await?.standing)
     }
 
     /// Who changed accounts, and when nodes were out of service.
     pub async fn chronicle(&mut self) -> Result<Chronicle, CallError> {
-        read(&self.client.chronicle(Nothing {}).await?.into_inner().chronicle)
+        read(&whole(self.client.chronicle(Nothing {}).await?.into_inner()).await?.chronicle)
     }
 
     /// As `command`, for those that answer for each job.
@@ -231,7 +242,7 @@ impl Controller {
 
     /// Pools and burst buffers; an empty page where there are none.
     pub async fn burst(&mut self) -> Result<BurstPage, CallError> {
-        let reply = self.client.burst(Nothing {}).await?.into_inner();
+        let reply = whole(self.client.burst(Nothing {}).await?.into_inner()).await?;
         if reply.page.is_empty() { Ok(BurstPage::default()) } else { read(&reply.page) }
     }
 
@@ -247,7 +258,7 @@ impl Controller {
         job: JobId,
     ) -> Result<impl Stream<Item = Result<StagePage, CallError>> + use<>, CallError> {
         let replies = self.client.watch_staging(StagingRequest { job: job.0 }).await?.into_inner();
-        Ok(replies.map(|reply| read(&reply?.page)))
+        Ok(nouns(replies))
     }
 
     pub async fn reconfigure(&mut self) -> Result<(), CallError> {
@@ -272,7 +283,7 @@ impl Controller {
         filter: &JobFilter,
     ) -> Result<impl Stream<Item = Result<JobsPage, CallError>> + use<>, CallError> {
         let stream = self.client.jobs(JobsRequest { filter: codec::encode(filter).into() }).await?.into_inner();
-        Ok(stream.map(|item| read(&item?.page)))
+        Ok(nouns(stream))
     }
 
     /// All pages in one. Where calls are made again, so is one whose answer breaks off.
@@ -290,12 +301,7 @@ impl Controller {
         let mut pages = std::pin::pin!(self.jobs(filter).await?);
         let mut all = JobsPage::default();
         while let Some(page) = pages.next().await {
-            let page = page?;
-            all.now = page.now;
-            all.jobs.extend(page.jobs);
-            all.steps.extend(page.steps);
-            all.unknown.extend(page.unknown);
-            all.progress.extend(page.progress);
+            add(&mut all, page?);
         }
         Ok(all)
     }
@@ -306,7 +312,17 @@ impl Controller {
         filter: &JobFilter,
     ) -> Result<impl Stream<Item = Result<JobsPage, CallError>> + use<>, CallError> {
         let stream = self.client.watch_jobs(JobsRequest { filter: codec::encode(filter).into() }).await?.into_inner();
-        Ok(stream.map(|item| read(&item?.page)))
+        let mut begun = JobsPage::default();
+        let whole = move |page: Result<JobsPage, CallError>| {
+            let page = match page {
+                Ok(page) => page,
+                Err(error) => return Some(Err(error)),
+            };
+            let goes_on = page.goes_on;
+            add(&mut begun, page);
+            (!goes_on).then(|| Ok(std::mem::take(&mut begun)))
+        };
+        Ok(nouns(stream).filter_map(whole))
     }
 
     /// Runs of history, page by page, by job id.
@@ -322,12 +338,12 @@ impl Controller {
     }
 
     pub async fn nodes(&mut self) -> Result<Vec<NodeView>, CallError> {
-        let reply = self.client.nodes(Nothing {}).await?.into_inner();
+        let reply = whole(self.client.nodes(Nothing {}).await?.into_inner()).await?;
         reply.nodes.iter().map(|node| read(node)).collect()
     }
 
     pub async fn diagnose(&mut self) -> Result<Diagnosis, CallError> {
-        read(&self.client.diagnose(DiagnoseRequest { reset: false }).await?.into_inner().diagnosis)
+        read(&whole(self.client.diagnose(DiagnoseRequest { reset: false }).await?.into_inner()).await?.diagnosis)
     }
 
     pub async fn reset_statistics(&mut self) -> Result<(), CallError> {
@@ -336,22 +352,22 @@ impl Controller {
     }
 
     pub async fn reservations(&mut self) -> Result<Vec<Reservation>, CallError> {
-        let reply = self.client.reservations(Nothing {}).await?.into_inner();
+        let reply = whole(self.client.reservations(Nothing {}).await?.into_inner()).await?;
         reply.reservations.iter().map(|one| read(one)).collect()
     }
 
     pub async fn triggers(&mut self) -> Result<Vec<model::trigger::Trigger>, CallError> {
-        let reply = self.client.triggers(Nothing {}).await?.into_inner();
+        let reply = whole(self.client.triggers(Nothing {}).await?.into_inner()).await?;
         reply.triggers.iter().map(|one| read(one)).collect()
     }
 
     pub async fn licenses(&mut self) -> Result<Vec<LicenseView>, CallError> {
-        let reply = self.client.licenses(Nothing {}).await?.into_inner();
+        let reply = whole(self.client.licenses(Nothing {}).await?.into_inner()).await?;
         reply.licenses.iter().map(|one| read(one)).collect()
     }
 
     pub async fn configuration(&mut self) -> Result<Configuration, CallError> {
-        let reply = self.client.configuration(Nothing {}).await?.into_inner();
+        let reply = whole(self.client.configuration(Nothing {}).await?.into_inner()).await?;
         Ok(Configuration {
             config: read(&reply.config)?,
             now: Timestamp(reply.now_micros),
@@ -379,7 +395,7 @@ impl Controller {
     /// Why the job waits; none if there is no such job.
     pub async fn why(&mut self, job: &JobRef) -> Result<Option<Why>, CallError> {
         let request = WhyRequest { job: codec::encode(job).into() };
-        read(&self.client.why(request).await?.into_inner().why)
+        read(&whole(self.client.why(request).await?.into_inner()).await?.why)
     }
 
     /// The whole state, in a form that can be restored.
@@ -404,7 +420,7 @@ impl Controller {
 
     /// The controllers: who leads, how far each is.
     pub async fn members(&mut self) -> Result<Members, CallError> {
-        read(&self.client.members(Nothing {}).await?.into_inner().members)
+        read(&whole(self.client.members(Nothing {}).await?.into_inner()).await?.members)
     }
 
     pub async fn change_members(&mut self, wish: &Wish) -> Result<(), CallError> {
@@ -415,6 +431,16 @@ impl Controller {
     pub async fn ping(&mut self) -> Result<PingReply, CallError> {
         Ok(self.client.ping(Nothing {}).await?.into_inner())
     }
+}
+
+/// Pages of one picture in one.
+fn add(all: &mut JobsPage, page: JobsPage) {
+    all.now = page.now;
+    all.jobs.extend(page.jobs);
+    all.steps.extend(page.steps);
+    all.unknown.extend(page.unknown);
+    all.progress.extend(page.progress);
+    all.notices.extend(page.notices);
 }
 
 fn submission(specs: &[JobSpec], blobs: &[Blob], test_only: bool) -> SubmitRequest {
@@ -435,6 +461,15 @@ fn each(reply: Reply) -> Vec<JobResult> {
     }
 }
 
+static READS_PLAINLY: AtomicBool = AtomicBool::new(false);
+
+/// From now on the texts of answers are made harmless for terminals when they are read: for commands that only show them.
+pub fn read_texts_plainly() {
+    READS_PLAINLY.store(true, Ordering::Relaxed);
+}
+
 pub(crate) fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, CallError> {
-    codec::decode(bytes).map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
+    let cleaned = if READS_PLAINLY.load(Ordering::Relaxed) { plain_text::cleaned(bytes) } else { None };
+    codec::decode(cleaned.as_deref().unwrap_or(bytes))
+        .map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
 }

@@ -1,18 +1,22 @@
 //! Runs of history, page by page: an answer that breaks off, because the controller that gave it is gone, goes on elsewhere.
 use std::collections::HashSet;
+use std::pin::Pin;
 
 use model::history::{HistoryPage, HistoryQuery, RunHistory};
 use model::{JobId, Timestamp, codec};
-use tonic::Streaming;
+use tokio_stream::{Stream, StreamExt};
 
-use crate::client::{BREAKS_MAX, Controller, read};
-use crate::proto::{HistoryReply, HistoryRequest};
+use crate::client::{BREAKS_MAX, Controller};
+use crate::pages::nouns;
+use crate::proto::HistoryRequest;
 use crate::refusal::CallError;
+
+type PageStream = Pin<Box<dyn Stream<Item = Result<HistoryPage, CallError>> + Send>>;
 
 pub struct Pages {
     controller: Controller,
     query: HistoryQuery,
-    answer: Streaming<HistoryReply>,
+    answer: PageStream,
     /// What has been given out already, where the question may be asked again.
     given: HashSet<Key>,
     n_breaks_left: u32,
@@ -45,8 +49,8 @@ impl Pages {
     }
 
     async fn read(&mut self) -> Result<Option<HistoryPage>, CallError> {
-        let Some(message) = self.answer.message().await? else { return Ok(None) };
-        let mut page: HistoryPage = read(&message.page)?;
+        let Some(page) = self.answer.next().await else { return Ok(None) };
+        let mut page = page?;
         if self.controller.is_patient {
             page.runs.retain(|run| self.given.insert(key(run)));
         }
@@ -54,7 +58,7 @@ impl Pages {
     }
 }
 
-async fn ask(controller: &mut Controller, query: &HistoryQuery) -> Result<Streaming<HistoryReply>, CallError> {
+async fn ask(controller: &mut Controller, query: &HistoryQuery) -> Result<PageStream, CallError> {
     let request = HistoryRequest { query: codec::encode(query).into() };
-    Ok(controller.client.history(request).await?.into_inner())
+    Ok(Box::pin(nouns(controller.client.history(request).await?.into_inner())))
 }

@@ -17,14 +17,18 @@ pub mod connection_table;
 pub mod guarded;
 pub mod history;
 pub mod host;
+pub mod listener_guard;
+pub mod log_lines;
 pub mod node;
 pub mod open_files;
 pub mod origin;
+pub mod pages;
 pub mod passing;
 pub mod peer;
 pub mod random;
 pub mod reach;
 pub mod refusal;
+pub mod retry;
 pub mod tls;
 pub mod waiting_peers;
 

@@ -34,7 +34,7 @@ impl Way {
     pub async fn open(&self) -> Result<AgentClient<AgentChannel>, CallError> {
         // Agents take only the kernel's word; whoever has a token instead asks the controllers to vouch.
         let direct = match bearer::own() {
-            None => Brief::open(&self.socket),
+            None => Brief::open(&self.socket, self.through.owner),
             Some(_) => Err(CallError::Other(format!("the agent of {} cannot be reached", self.node))),
         };
         let channel = match direct {
@@ -86,6 +86,6 @@ impl NodeAgent {
     pub async fn ask(&mut self, question: &Question) -> Result<Answer, CallError> {
         let request = AskRequest { question: codec::encode(question).into() };
         let reply = self.client.ask(request).await?.into_inner();
-        codec::decode(&reply.answer).map_err(|error| CallError::Other(error.to_string()))
+        crate::client::read(&reply.answer)
     }
 }

@@ -20,16 +20,20 @@ use tonic::codegen::{Service, StdError};
 use tonic::transport::Channel;
 
 use crate::brief::Brief;
+use crate::pages::PAGES_HEADER;
 use crate::refusal::CallError;
-use crate::{bearer, channel};
+use crate::{bearer, channel, retry};
 
 /// The id of a request that may come again: 32 hexadecimal digits.
 pub const REQUEST_HEADER: &str = "spur-request";
 /// On an answer: nothing was done, or nobody knows; ask again.
 pub const AGAIN_HEADER: &str = "spur-again";
 
+const CONTROLLER_CALLS: &str = "/spur.v1.Controller/";
 /// A controller that has not begun to answer by then is left alone for another; twice as long each time.
 const FIRST_WAIT: Duration = Duration::from_secs(3);
+/// A user who has been put off again and again for so long is told so.
+const PUT_OFF_MAX: Duration = Duration::from_secs(300);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
@@ -55,7 +59,7 @@ impl Reach {
     /// Connects now. The patient try all sockets, again and again, as long as they are to.
     pub async fn open(sockets: &Sockets) -> Result<Reach, CallError> {
         if sockets.is_lone() {
-            return Brief::open(&sockets.first).map(Reach::Brief);
+            return Brief::open(&sockets.first, sockets.owner).map(Reach::Brief);
         }
         let patient = Patient {
             places: sockets.clone(),
@@ -72,6 +76,20 @@ impl Reach {
                 Err(_) => tokio::time::sleep(pause).await,
             }
             pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+impl Reach {
+    async fn attempt(&self, call: &Call) -> Result<Response<Body>, StdError> {
+        match self {
+            Reach::Brief(brief) => brief.clone().call(call.request()).await,
+            Reach::Direct(channel) => {
+                let mut channel = channel.clone();
+                std::future::poll_fn(|context| channel.poll_ready(context)).await?;
+                Ok(channel.call(call.request()).await?)
+            }
+            Reach::Patient(patient) => patient.call(call.clone()).await,
         }
     }
 }
@@ -103,10 +121,7 @@ impl Patient {
         *current = ((current.0 + 1) % self.sockets.len(), None);
     }
 
-    async fn call(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, StdError> {
-        let (parts, body) = request.into_parts();
-        let mut call = Call { method: parts.method, uri: parts.uri, headers: parts.headers, body: Bytes::new() };
-        call.body = body.collect().await?.to_bytes();
+    async fn call(&self, mut call: Call) -> Result<Response<Body>, StdError> {
         let id = new_request_id();
         call.headers.insert(REQUEST_HEADER, HeaderValue::from_str(&format!("{:016x}{:016x}", id.0, id.1))?);
         let give_up = Instant::now() + self.patience;
@@ -135,6 +150,7 @@ impl Patient {
 }
 
 /// A call that can be made again.
+#[derive(Clone)]
 struct Call {
     method: Method,
     uri: Uri,
@@ -143,6 +159,12 @@ struct Call {
 }
 
 impl Call {
+    async fn read(request: Request<Body>) -> Result<Call, StdError> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Call { method: parts.method, uri: parts.uri, headers: parts.headers, body })
+    }
+
     fn request(&self) -> Request<Body> {
         let mut request = Request::new(Body::new(Full::new(self.body.clone())));
         *request.method_mut() = self.method.clone();
@@ -180,13 +202,32 @@ impl Service<Request<Body>> for Reach {
         if let Some(token) = bearer::own().and_then(|token| HeaderValue::from_bytes(token.as_bytes()).ok()) {
             request.headers_mut().insert(bearer::HEADER, token);
         }
-        match self {
-            Reach::Brief(brief) => Box::pin(brief.clone().call(request)),
-            Reach::Direct(channel) => {
-                let answer = channel.call(request);
-                Box::pin(async move { Ok(answer.await?) })
-            }
-            Reach::Patient(patient) => Box::pin(patient.clone().call(request)),
+        request.headers_mut().insert(PAGES_HEADER, HeaderValue::from_static("1"));
+        // Only calls of controllers are put off; their requests are single messages. Those of agents go on and on.
+        if !request.uri().path().starts_with(CONTROLLER_CALLS) {
+            return match self {
+                Reach::Brief(brief) => Box::pin(brief.clone().call(request)),
+                Reach::Direct(channel) => {
+                    let answer = channel.call(request);
+                    Box::pin(async move { Ok(answer.await?) })
+                }
+                Reach::Patient(patient) => {
+                    let patient = patient.clone();
+                    Box::pin(async move { patient.call(Call::read(request).await?).await })
+                }
+            };
         }
+        let reach = self.clone();
+        Box::pin(async move {
+            let call = Call::read(request).await?;
+            let give_up = Instant::now() + PUT_OFF_MAX;
+            loop {
+                let answer = reach.attempt(&call).await?;
+                match retry::wait_of(answer.headers()) {
+                    Some(wait) if Instant::now() < give_up => retry::pause(wait).await,
+                    _ => return Ok(answer),
+                }
+            }
+        })
     }
 }

@@ -132,7 +132,7 @@ async fn check_whole(brief: &Brief, content: &[u8]) {
 #[tokio::test]
 async fn whole_requests_are_answered_one_after_the_other() {
     let (path, _others) = daemon(Echo::default());
-    let brief = Brief::open(&path).expect("somebody listens");
+    let brief = Brief::open(&path, None).expect("somebody listens");
     for size in [0, 1, 5, 70_000, 3 << 20, 7] {
         check_whole(&brief, &vec![b'x'; size]).await;
     }
@@ -143,7 +143,7 @@ async fn whole_requests_are_answered_one_after_the_other() {
 fn a_thread_without_an_event_loop_calls_too() {
     let daemon_loop = tokio::runtime::Runtime::new().expect("a runtime");
     let (path, _others) = daemon_loop.block_on(async { daemon(Echo::default()) });
-    let brief = Brief::open(&path).expect("somebody listens");
+    let brief = Brief::open(&path, None).expect("somebody listens");
     let mut context = Context::from_waker(std::task::Waker::noop());
     for size in [3, 500_000, 0] {
         let content = vec![b'y'; size];
@@ -156,7 +156,7 @@ fn a_thread_without_an_event_loop_calls_too() {
 #[tokio::test]
 async fn a_request_in_pieces_is_answered_while_it_goes_on() {
     let (path, _others) = daemon(Echo::default());
-    let brief = Brief::open(&path).expect("somebody listens");
+    let brief = Brief::open(&path, None).expect("somebody listens");
     let (sender, frames) = tokio::sync::mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
     sender.send(Ok(Frame::data(Bytes::from_static(b"first")))).await.expect("room");
     let body = Body::new(StreamBody::new(ReceiverStream::new(frames)));
@@ -179,7 +179,7 @@ async fn a_request_in_pieces_is_answered_while_it_goes_on() {
 async fn a_daemon_that_has_heard_enough_says_all_it_has_to_say() {
     let (path, _others) = daemon(Echo::default());
     for _ in 0..20 {
-        let brief = Brief::open(&path).expect("somebody listens");
+        let brief = Brief::open(&path, None).expect("somebody listens");
         let (sender, frames) = tokio::sync::mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
         sender.send(Ok(Frame::data(Bytes::from_static(b"first")))).await.expect("room");
         let body = Body::new(StreamBody::new(ReceiverStream::new(frames)));
@@ -214,7 +214,7 @@ async fn let_go(echo: &Echo, n_expected: usize) {
 async fn a_caller_who_goes_is_noticed() {
     let echo = Echo::default();
     let (path, _others) = daemon(echo.clone());
-    let brief = Brief::open(&path).expect("somebody listens");
+    let brief = Brief::open(&path, None).expect("somebody listens");
     let never = brief.clone().call(request("/never", whole(b"x"))).await.expect("a beginning");
     drop(never);
     let_go(&echo, 1).await;
@@ -245,16 +245,16 @@ async fn whoever_speaks_otherwise_comes_out_of_the_stream() {
     liar.set_read_timeout(Some(PATIENCE)).expect("a limit");
     let ended = tokio::task::spawn_blocking(move || std::io::Read::read(&mut liar, &mut [0; 1]));
     assert_eq!(ended.await.expect("no panic").expect("no time-out"), 0);
-    check_whole(&Brief::open(&path).expect("somebody listens"), b"still there").await;
+    check_whole(&Brief::open(&path, None).expect("somebody listens"), b"still there").await;
     std::fs::remove_file(path).expect("the socket's file");
 }
 
 #[tokio::test]
 async fn a_daemon_that_goes_is_noticed_and_its_successor_found() {
     let path = socket();
-    assert!(Brief::open(&path).is_err(), "nobody listens");
+    assert!(Brief::open(&path, None).is_err(), "nobody listens");
     let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
-    let brief = Brief::open(&path).expect("somebody listens");
+    let brief = Brief::open(&path, None).expect("somebody listens");
     let taken = listener.accept().expect("a caller");
     drop((taken, listener));
     assert!(brief.clone().call(request("/echo", whole(b"x"))).await.is_err(), "it has gone");

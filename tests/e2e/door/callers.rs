@@ -62,6 +62,8 @@ pub enum Entrance {
     Local { socket: PathBuf, uid: u32, gid: u32 },
     /// The holder of a node's or controller's certificate.
     Certificate { address: String, tls_dir: PathBuf },
+    /// The holder of a certificate, at a node's agent.
+    Agent { address: String, tls_dir: PathBuf, node: String },
     /// Nobody's certificate; the authority's mark is known.
     Stranger { address: String, authority: [u8; 32] },
 }
@@ -83,6 +85,10 @@ impl RawCaller {
             Entrance::Certificate { address, tls_dir } => {
                 let keyring = Arc::new(Keyring::open(tls_dir).expect("the certificate is there"));
                 connect(address, keyring, Expected::AnyController).await.expect("the certificate is believed")
+            }
+            Entrance::Agent { address, tls_dir, node } => {
+                let keyring = Arc::new(Keyring::open(tls_dir).expect("the certificate is there"));
+                connect(address, keyring, Expected::Node(node.clone())).await.expect("the certificate is believed")
             }
             Entrance::Stranger { address, authority } => {
                 connect_pinned(address, *authority).await.expect("a stranger may connect")
@@ -112,6 +118,35 @@ impl RawCaller {
             Err(_) if streams_requests => Ok(Vec::new()),
             Err(_) => Err(Status::deadline_exceeded("no answer")),
         }
+    }
+
+    /// The messages of an answer, until it ends or so many are there.
+    pub async fn messages(&self, path: &str, body: Vec<u8>, n_max: usize) -> Result<Vec<Vec<u8>>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let at = path.parse().expect("a path");
+        let answering = async {
+            let mut answers =
+                grpc.server_streaming(self.with_headers(Request::new(body)), at, RawCodec).await?.into_inner();
+            let mut messages = Vec::new();
+            while messages.len() < n_max
+                && let Some(message) = answers.message().await?
+            {
+                messages.push(message);
+            }
+            Ok(messages)
+        };
+        let waited = tokio::time::timeout(PATIENCE, answering).await;
+        waited.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer")))
+    }
+
+    /// An answer that stays open, and that nobody reads beyond its beginning.
+    pub async fn open_stream(&self, path: &str, body: Vec<u8>) -> Result<tonic::Streaming<Vec<u8>>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let answers =
+            grpc.server_streaming(self.with_headers(Request::new(body)), path.parse().expect("a path"), RawCodec).await;
+        Ok(answers?.into_inner())
     }
 
     fn with_headers<T>(&self, mut request: Request<T>) -> Request<T> {

@@ -84,6 +84,13 @@ pub fn settle(folder: &Folder, wanted: &Wanted) -> Result<Config, String> {
         }
         (Some(file), None) => return Err(format!("cannot read {}", file.display())),
     };
+    if let (false, Some(file)) = (config.accounting.database_address.is_empty(), origin) {
+        // The file that is written here is for everybody to read.
+        let file = file.display();
+        return Err(format!(
+            "{file} holds the database's password: put it into a file of its own, `database_password_file`"
+        ));
+    }
     complete(&mut config, folder);
     if let Some(controllers) = wanted.controllers {
         config.controller.local_members = controllers;

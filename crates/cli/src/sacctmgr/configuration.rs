@@ -14,7 +14,9 @@ pub fn text(configuration: &Configuration, clock: &Clock) -> String {
     let kind = if config.accounting.records { "accounting_storage/slurmdbd" } else { "accounting_storage/none" };
     let (place, storage) = match config.accounting.database.as_str() {
         "" => (format!("{}/history.sqlite", config.controller.state_dir), "accounting_storage/sqlite"),
-        url if url.starts_with("postgres") => (without_password(url), "accounting_storage/postgres"),
+        url if url.starts_with("postgres") => {
+            (model::secret::without_password(url).into_owned(), "accounting_storage/postgres")
+        }
         file => (file.to_string(), "accounting_storage/sqlite"),
     };
     let track = if config.accounting.enforce.wckeys || given("TrackWCKey", "No").eq_ignore_ascii_case("yes") {
@@ -81,16 +83,4 @@ pub fn text(configuration: &Configuration, clock: &Clock) -> String {
     line("TrackWCKey", track);
     line("TrackSlurmctldDown", "No");
     out
-}
-
-/// The password of an address stays where it is.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
-    match rest.split_once('@') {
-        Some((login, place)) => {
-            let user = login.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
-        }
-        None => url.into(),
-    }
 }

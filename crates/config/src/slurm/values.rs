@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use model::secret::{HIDDEN, given_keys, names_secret, public_value};
 use model::size;
 use model::time::Span;
 
@@ -74,7 +75,8 @@ impl Values {
         let old = self.0.insert(key.name, pair.clone());
         if let Some(old) = old.filter(|old| again == Again::Warned && old.value != pair.value) {
             let name = key.name;
-            notes.warn(&pair.at, format!("`{name}` was {} in line {}: this one holds", old.value, old.at.line));
+            let was = if names_secret(name) { HIDDEN.into() } else { public_value(&old.value) };
+            notes.warn(&pair.at, format!("`{name}` was {was} in line {}: this one holds", old.at.line));
         }
     }
 
@@ -88,9 +90,8 @@ impl Values {
 
     /// Everything as it stands in the file, but for passwords.
     pub fn told(&self) -> BTreeMap<String, String> {
-        let is_public = |name: &str| !name.contains("Pass") && !name.contains("PrivateKey");
-        let pairs = self.0.iter().filter(|(name, _)| is_public(name));
-        pairs.map(|(name, pair)| ((*name).to_string(), pair.value.clone())).collect()
+        let given = self.0.iter().map(|(name, pair)| ((*name).to_string(), pair.value.clone())).collect();
+        given_keys::public(&given)
     }
 
     pub fn get(&self, key: &str) -> Option<&Pair> {

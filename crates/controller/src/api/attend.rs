@@ -14,21 +14,50 @@ use wire::proto::{FromAgent, ToAgent};
 
 use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
-use crate::door::{Door, Refusal};
+use crate::certificates::{self, Belief};
+use crate::door::{DISK_FULL, Door, Refusal};
 use crate::leader::runner::{Handle, Notice};
 use crate::leader::{health, neighbours, pools, stager};
 use crate::machine::Published;
 use crate::progress::ProgressTable;
 
-/// `named` is the node that the agent's certificate is for.
-pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<String>) -> Answer<Streamed<ToAgent>> {
+/// A result that the disk has no room for is proposed again after this long.
+const UNWRITTEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// An agent as its certificate has it.
+pub struct AgentProof {
+    pub node: String,
+    /// None: a controller of an earlier release passed its stream on.
+    pub fingerprint: Option<String>,
+}
+
+impl AgentProof {
+    /// The node was not removed since the agent was let in.
+    fn still_stands(&self, cluster: &state::Cluster) -> bool {
+        let Some(fingerprint) = &self.fingerprint else { return true };
+        let from = wire::origin::From::Node(self.node.clone());
+        certificates::of_passed_on(cluster, &from, fingerprint) == Belief::Believed
+    }
+}
+
+/// None: an agent of this machine, which the kernel vouches for.
+pub async fn attend(
+    api: &Api,
+    mut reports: Streaming<FromAgent>,
+    proof: Option<AgentProof>,
+) -> Answer<Streamed<ToAgent>> {
     let (orders, outgoing) = mpsc::unbounded_channel();
     let first = reports.next().await.ok_or_else(|| Status::invalid_argument("an agent says hello first"))??;
     let Report::Hello { node, machine, runs } = read(&first.report)? else {
         return Err(Status::invalid_argument("an agent says hello first"));
     };
-    if named.is_some_and(|named| named != node.as_str()) {
+    if proof.as_ref().is_some_and(|proof| proof.node != node.as_str()) {
         return Err(Status::permission_denied("the certificate is another node's"));
+    }
+    let taken_back = || Status::permission_denied("this certificate was taken back");
+    // The greeting may have come long after the call.
+    if proof.as_ref().is_some_and(|proof| !proof.still_stands(&api.published.now())) {
+        return Err(taken_back());
     }
     // As in Slurm, a node is checked when its agent starts.
     let is_new = api
@@ -51,6 +80,11 @@ pub async fn attend(api: &Api, mut reports: Streaming<FromAgent>, named: Option<
             }
             let connected = api.agents.connect(api.lead, &node, orders.clone());
             let (number, close) = connected.ok_or_else(|| Status::unavailable("this controller leads no more"))?;
+            // Whoever removes the node from now on closes this stream; whoever did before has not seen it.
+            if proof.as_ref().is_some_and(|proof| !proof.still_stands(&api.published.now())) {
+                api.agents.close(&node);
+                return Err(taken_back());
+            }
             api.runner.tell(Notice::Connected(node.clone()));
             api.stager.tell(stager::Notice::Connected(node.clone()));
             let listener = Listener {
@@ -183,13 +217,20 @@ impl Listener {
         exited.node = self.node.clone();
         let (door, orders) = (self.door.clone(), self.orders.clone());
         tokio::spawn(async move {
-            match door.propose(Caller::SYSTEM, Command::Exited(exited)).await {
-                Ok(_) | Err(Refusal::Rejected(_)) => {
-                    // A broken stream has the report sent again.
-                    let _ = orders.send(Order::Acknowledge { sequences: vec![sequence] });
+            let mut is_told = false;
+            while let Err(Refusal::NotWritten(why)) =
+                door.propose(Caller::SYSTEM, Command::Exited(exited.clone())).await
+            {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(why, "the end of a run was not written yet");
                 }
-                Err(Refusal::NotWritten(why)) => tracing::warn!(why, "the end of a run was not written"),
+                // The agent keeps it until then; a broken stream has the report sent again.
+                tokio::time::sleep(UNWRITTEN_PAUSE).await;
+                if orders.is_closed() || why != DISK_FULL {
+                    return;
+                }
             }
+            let _ = orders.send(Order::Acknowledge { sequences: vec![sequence] });
             drop(turn);
         });
     }

@@ -8,6 +8,7 @@ use model::{Caller, JobId, codec};
 use state::Cluster;
 use state::buffers::capacity::{self, Usage};
 use tonic::Status;
+use wire::pages::messages;
 use wire::proto::{BurstReply, StagingReply};
 use wire::refusal::to_status;
 
@@ -62,6 +63,7 @@ pub fn watch(
     progress: Arc<ProgressTable>,
     by: Caller,
     job: JobId,
+    takes_pages: bool,
 ) -> Result<Streamed<StagingReply>, Status> {
     let cluster = published.now();
     let known = cluster.job(job).ok_or_else(|| to_status(&model::Reject::NoSuchJob))?;
@@ -85,8 +87,10 @@ pub fn watch(
             };
             let is_over = known.is_over() && page.buffer.is_none();
             if last.as_ref().is_none_or(|last| StagePage { now: last.now, ..page.clone() } != *last) {
-                if sender.send(Ok(StagingReply { page: codec::encode(&page).into() })).await.is_err() {
-                    return;
+                for message in messages(model::content::encode_without_ids(&page), takes_pages) {
+                    if sender.send(Ok(message)).await.is_err() {
+                        return;
+                    }
                 }
                 last = Some(page);
             }

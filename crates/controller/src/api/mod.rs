@@ -16,37 +16,39 @@ mod submit;
 mod tokens;
 mod triggers;
 mod trust;
+mod watchers;
 
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use model::accounts::Change;
 use model::command::RequestId;
 use model::history::HistoryQuery;
 use model::members::MemberView;
 use model::request::JobFilter;
-use model::{Caller, Command, JobKind, JobRef, Timestamp, codec};
+use model::{Caller, Command, JobKind, JobRef, Timestamp, codec, text_bounds};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use wire::origin::{From, Origin};
+use wire::pages::PagedReply;
 use wire::proto::controller_server::Controller;
 use wire::proto::{
-    AccountsReply, AuditReply, AuditRequest, BackupReply, BlobReply, BlobRequest, BurstReply, BurstStatusReply,
-    BurstStatusRequest, CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent,
-    HistoryReply, HistoryRequest, JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply,
-    NodesReply, Nothing, PingReply, ReservationsReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest,
-    SubmitReply, SubmitRequest, ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
+    AccountsReply, AuditReply, AuditRequest, BackupReply, BlobReply, BlobRequest, BurstStatusReply, BurstStatusRequest,
+    CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply,
+    HistoryRequest, JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply,
+    Nothing, PingReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
+    ToAgent, TokenReply, UserTokenReply, UserTokenRequest, VouchReply, VouchRequest, WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
 
 use crate::agents::{Agents, Lead};
 use crate::audit::{AuditLog, AuditNotes};
-use crate::door::{Door, Refusal};
+use crate::door::{DISK_FULL, Door, Refusal};
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
 use crate::leading::HandOver;
@@ -55,8 +57,11 @@ use crate::members::{ClusterJournal, Connections};
 use crate::names::Names;
 use crate::plugin::Site;
 use crate::progress::ProgressTable;
+use crate::vouching::{self, Vouched};
 
 pub use authority::Level;
+use jobs::JobsQuestion;
+use watchers::WatchKind;
 
 /// A backup crosses the socket in pieces of this size.
 const BACKUP_PIECE: usize = 1 << 20;
@@ -87,6 +92,8 @@ pub struct Api {
     pub hand_overs: mpsc::Sender<HandOver>,
     pub ends_all: Arc<AtomicBool>,
     pub turns: room::Turns,
+    pub watch_turns: jobs::WatchTurns,
+    pub watchers: watchers::WatcherPlaces,
     pub encoded: encoded::EncodedConfig,
     pub audit: AuditLog,
 }
@@ -116,6 +123,8 @@ impl Api {
     ) -> Answer<CommandReply> {
         let command: Command = read(&request.get_ref().command)?;
         AuditNotes::about(request.extensions(), &command);
+        // Whose they are is looked up, too.
+        state::judge_work(&self.published.now(), &command).map_err(|reject| to_status(&reject))?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &authority::jobs_of(&command));
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
@@ -138,6 +147,27 @@ fn peer<T>(request: &Request<T>) -> Result<wire::peer::Peer, Status> {
 }
 
 impl Api {
+    /// With the groups that the user database has the caller in, whatever the caller says.
+    fn with_own_groups(
+        &self,
+        by: Caller,
+        mut request: Request<CommandRequest>,
+    ) -> Result<Request<CommandRequest>, Status> {
+        let mut command: Command = read(&request.get_ref().command)?;
+        if let Command::UpdateJob { job, changes } = &mut command {
+            let cluster = self.published.now();
+            let ids = cluster.named(job).unwrap_or_default();
+            let own = ids.iter().filter_map(|id| cluster.job(*id)).find(|job| job.spec.uid == by.uid);
+            let groups = own.map(|job| submit::groups(&cluster, &self.names, &job.spec)).unwrap_or_default();
+            let groups = Some(groups).filter(|groups| !groups.is_empty());
+            if groups != changes.groups {
+                changes.groups = groups;
+                request.get_mut().command = codec::encode(&command).into();
+            }
+        }
+        Ok(request)
+    }
+
     /// With what the site's scripts make of a change.
     async fn screened(
         &self,
@@ -187,6 +217,18 @@ impl Controller for Api {
     type WatchStagingStream = Streamed<StagingReply>;
     type AttendStream = Streamed<ToAgent>;
     type BackupStream = Streamed<BackupReply>;
+    type AccountsStream = Streamed<wire::proto::AccountsReply>;
+    type StandingStream = Streamed<wire::proto::StandingReply>;
+    type ChronicleStream = Streamed<wire::proto::ChronicleReply>;
+    type TriggersStream = Streamed<wire::proto::TriggersReply>;
+    type NodesStream = Streamed<wire::proto::NodesReply>;
+    type ConfigurationStream = Streamed<wire::proto::ConfigurationReply>;
+    type ReservationsStream = Streamed<wire::proto::ReservationsReply>;
+    type LicensesStream = Streamed<wire::proto::LicensesReply>;
+    type DiagnoseStream = Streamed<wire::proto::DiagnoseReply>;
+    type BurstStream = Streamed<wire::proto::BurstReply>;
+    type WhyStream = Streamed<wire::proto::WhyReply>;
+    type MembersStream = Streamed<wire::proto::MembersReply>;
     type AuditStream = Streamed<AuditReply>;
 
     async fn submit(&self, request: Request<SubmitRequest>) -> Answer<SubmitReply> {
@@ -222,7 +264,7 @@ impl Controller for Api {
 
     async fn update_job(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
-        let request = self.screened(by, request).await?;
+        let request = self.screened(by, self.with_own_groups(by, request)?).await?;
         self.command_by(by, request, |command| matches!(command, Command::UpdateJob { .. })).await
     }
 
@@ -267,12 +309,12 @@ impl Controller for Api {
         self.command(request, |command| matches!(command, Command::DeleteReservation { .. })).await
     }
 
-    async fn reservations(&self, request: Request<Nothing>) -> Answer<ReservationsReply> {
+    async fn reservations(&self, request: Request<Nothing>) -> Answer<Self::ReservationsStream> {
         let reader = self.reader(&request)?;
-        Ok(Response::new(reservations::all(&self.published.now(), &reader)))
+        Ok(paged(&request, reservations::all(&self.published.now(), &reader)))
     }
 
-    async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<DiagnoseReply> {
+    async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<Self::DiagnoseStream> {
         let by = self.caller(&request)?;
         let statistics = &self.published.statistics;
         if request.get_ref().reset {
@@ -284,12 +326,12 @@ impl Controller for Api {
         let cluster = self.published.now();
         let names = |uid| self.names.user(uid);
         let diagnosis = statistics.diagnosis(&cluster, self.door.now(), self.agents.n_connected(), names);
-        Ok(Response::new(DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }))
+        Ok(paged(&request, DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }))
     }
 
-    async fn licenses(&self, _: Request<Nothing>) -> Answer<LicensesReply> {
+    async fn licenses(&self, request: Request<Nothing>) -> Answer<Self::LicensesStream> {
         let licenses = self.published.now().licenses().iter().map(|license| codec::encode(license).into()).collect();
-        Ok(Response::new(LicensesReply { licenses }))
+        Ok(paged(&request, LicensesReply { licenses }))
     }
 
     async fn update_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -306,28 +348,28 @@ impl Controller for Api {
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
 
-    async fn accounts(&self, request: Request<Nothing>) -> Answer<AccountsReply> {
+    async fn accounts(&self, request: Request<Nothing>) -> Answer<Self::AccountsStream> {
         let reader = self.reader(&request)?;
         let accounts = codec::encode(&reader.accounts(self.published.now().accounts()).with_normal_qos()).into();
-        Ok(Response::new(AccountsReply { accounts }))
+        Ok(paged(&request, AccountsReply { accounts }))
     }
 
-    async fn standing(&self, request: Request<Nothing>) -> Answer<wire::proto::StandingReply> {
+    async fn standing(&self, request: Request<Nothing>) -> Answer<Self::StandingStream> {
         let cluster = self.published.now();
         let at = self.door.now().max(cluster.now());
         let reader = self.reader(&request)?;
         let standing = codec::encode(&reader.standing(cluster.accounts(), cluster.standing(at))).into();
-        Ok(Response::new(wire::proto::StandingReply { standing }))
+        Ok(paged(&request, wire::proto::StandingReply { standing }))
     }
 
-    async fn chronicle(&self, request: Request<Nothing>) -> Answer<wire::proto::ChronicleReply> {
+    async fn chronicle(&self, request: Request<Nothing>) -> Answer<Self::ChronicleStream> {
         let reader = self.reader(&request)?;
         reader.events()?;
         let cluster = self.published.now();
         let mut chronicle = cluster.chronicle();
         chronicle.reservations.retain(|one| reader.may_see_reservation(&cluster, one));
         let chronicle = codec::encode(&chronicle).into();
-        Ok(Response::new(wire::proto::ChronicleReply { chronicle }))
+        Ok(paged(&request, wire::proto::ChronicleReply { chronicle }))
     }
 
     async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -344,9 +386,9 @@ impl Controller for Api {
         Ok(reply)
     }
 
-    async fn burst(&self, request: Request<Nothing>) -> Answer<BurstReply> {
+    async fn burst(&self, request: Request<Nothing>) -> Answer<Self::BurstStream> {
         let by = self.caller(&request)?;
-        Ok(Response::new(buffers::page(&self.published.now(), by, &self.progress)))
+        Ok(paged(&request, buffers::page(&self.published.now(), by, &self.progress)))
     }
 
     async fn burst_status(&self, request: Request<BurstStatusRequest>) -> Answer<BurstStatusReply> {
@@ -358,7 +400,10 @@ impl Controller for Api {
     async fn watch_staging(&self, request: Request<StagingRequest>) -> Answer<Self::WatchStagingStream> {
         let by = self.caller(&request)?;
         let job = model::JobId(request.get_ref().job);
-        Ok(Response::new(buffers::watch(self.published.clone(), self.progress.clone(), by, job)?))
+        let takes_pages = wire::pages::are_taken(&request);
+        let place = self.watchers.take(by, WatchKind::Named)?;
+        let pages = buffers::watch(self.published.clone(), self.progress.clone(), by, job, takes_pages)?;
+        Ok(Response::new(Box::pin(pages.map(move |page| watchers::held(&place, page)))))
     }
 
     async fn reconfigure(&self, request: Request<Nothing>) -> Answer<Nothing> {
@@ -392,6 +437,7 @@ impl Controller for Api {
         let (extensions, request) = (request.extensions(), read(&request.get_ref().request)?);
         let request: model::request::SignalRequest = request;
         AuditNotes::about(extensions, &request);
+        state::judge_refs(&self.published.now(), &request.jobs).map_err(|reject| to_status(&reject))?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
         let asked = signal::Asked { request: &request, id };
         let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
@@ -426,54 +472,51 @@ impl Controller for Api {
         self.command(request, |command| matches!(command, Command::ClearTriggers { .. })).await
     }
 
-    async fn triggers(&self, request: Request<Nothing>) -> Answer<wire::proto::TriggersReply> {
+    async fn triggers(&self, request: Request<Nothing>) -> Answer<Self::TriggersStream> {
         triggers::list(self, &request)
     }
 
     async fn jobs(&self, request: Request<JobsRequest>) -> Answer<Self::JobsStream> {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
-        let filter = read(&request.get_ref().filter)?;
-        Ok(Response::new(jobs::pages(
-            self.published.now(),
-            self.runner.clone(),
-            self.door.now(),
-            filter,
-            self.progress.clone(),
-            by,
-            reader,
-        )))
+        let takes_pages = wire::pages::are_taken(&request);
+        let filter: JobFilter = read(&request.get_ref().filter)?;
+        state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
+        let (runner, progress) = (self.runner.clone(), self.progress.clone());
+        let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
+        Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), question).await))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
         let filter: JobFilter = read(&request.get_ref().filter)?;
+        state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
         if let (Some(spec), Some(named)) = (&filter.room_for, filter.jobs.first())
             && self.published.now().job(named.job).is_some_and(|job| by.may_act_for(job.spec.uid))
         {
-            return Ok(Response::new(room::watch(self.published.clone(), &self.turns, named.job, spec.clone())));
+            let place = self.watchers.take(by, WatchKind::Named)?;
+            let told = room::watch(self.published.clone(), &self.turns, named.job, spec.clone());
+            return Ok(Response::new(Box::pin(told.map(move |page| watchers::held(&place, page)))));
         }
-        Ok(Response::new(jobs::watch(
-            self.published.clone(),
-            self.runner.clone(),
-            self.door.clone(),
-            filter,
-            self.progress.clone(),
-            by,
-            reader,
-        )))
+        let takes_pages = wire::pages::are_taken(&request);
+        let (runner, progress) = (self.runner.clone(), self.progress.clone());
+        let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
+        let place = self.watchers.take(by, question.kind())?;
+        let (published, door) = (self.published.clone(), self.door.clone());
+        Ok(Response::new(jobs::watch(published, door, question, &self.watch_turns, place)))
     }
 
     async fn history(&self, request: Request<HistoryRequest>) -> Answer<Self::HistoryStream> {
         let by = self.caller(&request)?;
         let query: HistoryQuery = read(&request.get_ref().query)?;
+        let takes_pages = wire::pages::are_taken(&request);
         // What a script or an environment holds is its owner's business.
         let wants_contents = query.with_scripts || query.with_environments;
         let own = HistoryQuery { uids: vec![by.uid], ..query.clone() };
         let query = if wants_contents && !by.is_admin { own } else { query };
         let query = self.reader(&request)?.history(&self.published.now(), query);
-        Ok(Response::new(self.history.read(query, self.door.now()).await?))
+        Ok(Response::new(self.history.read(query, self.door.now(), takes_pages).await?))
     }
 
     async fn amend_history(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
@@ -484,7 +527,7 @@ impl Controller for Api {
         Ok(Response::new(Nothing {}))
     }
 
-    async fn nodes(&self, request: Request<Nothing>) -> Answer<NodesReply> {
+    async fn nodes(&self, request: Request<Nothing>) -> Answer<Self::NodesStream> {
         self.reader(&request)?.nodes()?;
         let cluster = self.published.now();
         let loads = self.agents.loads();
@@ -493,13 +536,13 @@ impl Controller for Api {
             codec::encode(&model::request::NodeView { load, ..cluster.node_view(node) }).into()
         };
         let nodes = cluster.nodes().map(view).collect();
-        Ok(Response::new(NodesReply { nodes, now_micros: self.door.now().0 }))
+        Ok(paged(&request, NodesReply { nodes, now_micros: self.door.now().0 }))
     }
 
-    async fn configuration(&self, request: Request<Nothing>) -> Answer<ConfigurationReply> {
+    async fn configuration(&self, request: Request<Nothing>) -> Answer<Self::ConfigurationStream> {
         let cluster = self.published.now();
         let reader = self.reader(&request)?;
-        Ok(Response::new(ConfigurationReply {
+        let reply = ConfigurationReply {
             config: match reader.hidden_from(cluster.config()) {
                 None => self.encoded.of(cluster.config()),
                 Some(partly) => codec::encode(&partly).into(),
@@ -511,7 +554,8 @@ impl Controller for Api {
             controllers: crate::leader::neighbours::addresses(&cluster, &self.journal),
             authority: wire::tls::token::mark(&cluster.trust().ca_certificate).unwrap_or_default().into(),
             loudness: codec::encode(&crate::loudness::now()).into(),
-        }))
+        };
+        Ok(paged(&request, reply))
     }
 
     async fn blob(&self, request: Request<BlobRequest>) -> Answer<BlobReply> {
@@ -529,7 +573,7 @@ impl Controller for Api {
         Ok(Response::new(BlobReply { content: content.to_vec().into() }))
     }
 
-    async fn why(&self, request: Request<WhyRequest>) -> Answer<WhyReply> {
+    async fn why(&self, request: Request<WhyRequest>) -> Answer<Self::WhyStream> {
         let named: JobRef = read(&request.get_ref().job)?;
         let cluster = self.published.now();
         let reader = self.reader(&request)?;
@@ -538,7 +582,7 @@ impl Controller for Api {
         // Several plans are made for one answer; nobody else waits for them.
         let answered = tokio::task::spawn_blocking(move || id.and_then(|id| scheduler::why(&cluster, id))).await;
         let why = answered.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Response::new(WhyReply { why: codec::encode(&why).into() }))
+        Ok(paged(&request, WhyReply { why: codec::encode(&why).into() }))
     }
 
     async fn ping(&self, _: Request<Nothing>) -> Answer<PingReply> {
@@ -551,9 +595,9 @@ impl Controller for Api {
         }))
     }
 
-    async fn members(&self, _: Request<Nothing>) -> Answer<MembersReply> {
+    async fn members(&self, request: Request<Nothing>) -> Answer<Self::MembersStream> {
         let members = crate::members::view(&self.journal, &self.connections, &self.own).await;
-        Ok(Response::new(MembersReply { members: codec::encode(&members).into() }))
+        Ok(paged(&request, MembersReply { members: codec::encode(&members).into() }))
     }
 
     async fn audit(&self, request: Request<AuditRequest>) -> Answer<Self::AuditStream> {
@@ -578,8 +622,9 @@ impl Controller for Api {
     }
 
     async fn renew(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        let shown = Origin::shown_certificate(&request).unwrap_or_default();
         let origin = origin(&request)?;
-        trust::renew(self, &origin, &request.get_ref().command).await
+        trust::renew(self, &origin, shown, &request.get_ref().command).await
     }
 
     async fn make_token(&self, request: Request<CommandRequest>) -> Answer<TokenReply> {
@@ -600,6 +645,22 @@ impl Controller for Api {
         tokens::make(self, by, &from, request.into_inner()).await
     }
 
+    async fn change_tokens(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        let (by, from) = (self.caller(&request)?, origin(&request)?.from);
+        let asked = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &asked);
+        tokens::change(self, by, &from, asked).await
+    }
+
+    async fn vouch(&self, request: Request<VouchRequest>) -> Answer<VouchReply> {
+        let VouchRequest { node, uid, for_data } = request.into_inner();
+        let cluster = self.published.now();
+        let said = wire::peer::Peer { uid, gid: 0, pid: None };
+        let is_believed = matches!(vouching::vouched(&cluster, &self.names, &node, said), Vouched::Believed(_));
+        let may_have_data = || for_data && !authority::is_daemons(said) && cluster.has_buffer_on(uid, &node);
+        Ok(Response::new(VouchReply { is_believed: is_believed || may_have_data() }))
+    }
+
     async fn remove_node(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
         let by = self.caller(&request)?;
         let node: model::NodeName = read(&request.get_ref().command)?;
@@ -617,23 +678,37 @@ impl Controller for Api {
     }
 
     async fn attend(&self, request: Request<Streaming<FromAgent>>) -> Answer<Self::AttendStream> {
-        let named = match origin(&request)? {
+        let proof = match origin(&request)? {
             // By its certificate it can only be this one.
-            Origin { from: From::Node(name), user: None } => Some(name),
-            _ if self.caller(&request)?.is_admin => None,
+            Origin { from: From::Node(node), user: None } => {
+                Some(attend::AgentProof { node, fingerprint: Origin::shown_certificate(&request) })
+            }
+            // On one machine, agents run as root or as the controller does: nobody else can be a node.
+            Origin { from: From::Local, user: Some(user) } if authority::is_daemons(user) => None,
             _ => return Err(to_status(&model::Reject::NotPermitted)),
         };
-        attend::attend(self, request.into_inner(), named).await
+        attend::attend(self, request.into_inner(), proof).await
     }
 }
 
-fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
-    codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
+/// The answer, in pages for those who put them together.
+fn paged<T, R: PagedReply>(request: &Request<T>, reply: R) -> Response<Streamed<R>> {
+    Response::new(wire::pages::answer(reply, wire::pages::are_taken(request)))
+}
+
+/// What a caller says: decoded within bounds, its texts and lists within theirs.
+fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
+    let value: T =
+        codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
+    text_bounds::judge(&value).map_err(|fault| to_status(&fault.into()))?;
+    Ok(value)
 }
 
 pub(crate) fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Rejected(reject) => to_status(reject),
+        // Asking again at once is in vain.
+        Refusal::NotWritten(why) if why == DISK_FULL => Status::resource_exhausted(DISK_FULL),
         Refusal::NotWritten(why) => again(why.clone()),
     }
 }

@@ -60,7 +60,8 @@ pub fn watch(published: Published, turns: &Turns, job: JobId, spec: StepSpec) ->
             if !may_ask() {
                 continue;
             }
-            let told = sender.try_send(Ok(JobsReply { page: codec::encode(&JobsPage::default()).into() }));
+            let told = sender
+                .try_send(Ok(JobsReply { page: codec::encode(&JobsPage::default()).into(), ..Default::default() }));
             if let Err(TrySendError::Closed(_)) = told {
                 return;
             }

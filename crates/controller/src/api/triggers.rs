@@ -5,7 +5,7 @@ use tonic::{Request, Response};
 use wire::proto::{CommandReply, CommandRequest, Nothing, TriggersReply};
 use wire::refusal::to_status;
 
-use super::{Answer, Api, codec, read, refused, request_id};
+use super::{Answer, Api, Streamed, codec, paged, read, refused, request_id};
 
 /// The trigger is its caller's own, whatever it says.
 pub async fn set(api: &Api, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -39,14 +39,14 @@ fn may_set(uid: u32, user: &str, own: u32, config: &Config) -> bool {
 }
 
 /// All that the caller may know of: not those about jobs that are private.
-pub fn list(api: &Api, request: &Request<Nothing>) -> Answer<TriggersReply> {
+pub fn list(api: &Api, request: &Request<Nothing>) -> Answer<Streamed<TriggersReply>> {
     let (by, reader, cluster) = (api.caller(request)?, api.reader(request)?, api.published.now());
     let is_seen = |trigger: &&std::sync::Arc<Trigger>| {
         let job = trigger.job.and_then(|id| cluster.job(id));
         by.may_act_for(trigger.uid) || job.is_none_or(|job| reader.may_see_job(&cluster, job))
     };
     let triggers = cluster.triggers().filter(is_seen).map(|trigger| codec::encode(&**trigger).into()).collect();
-    Ok(Response::new(TriggersReply { triggers }))
+    Ok(paged(request, TriggersReply { triggers }))
 }
 
 #[cfg(test)]

@@ -13,10 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use accounting::{Failure, Store};
-use model::history::{HistoryPage, HistoryQuery};
+use model::codec::{EncodedList, encode_with_lists};
+use model::history::{HistoryPage, HistoryQuery, RunHistory};
 use model::{Timestamp, codec};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
+use wire::pages::{PAGE_BYTES, messages};
 use wire::proto::HistoryReply;
 
 use crate::api::Streamed;
@@ -47,7 +49,12 @@ pub struct Progress {
 
 impl History {
     /// Everything that had happened when this was called is part of the answer.
-    pub async fn read(&self, query: HistoryQuery, now: Timestamp) -> Result<Streamed<HistoryReply>, Status> {
+    pub async fn read(
+        &self,
+        query: HistoryQuery,
+        now: Timestamp,
+        takes_pages: bool,
+    ) -> Result<Streamed<HistoryReply>, Status> {
         let cluster = self.published.now();
         if !cluster.config().accounting.records {
             return Err(Status::failed_precondition("Slurm accounting storage is disabled"));
@@ -55,12 +62,15 @@ impl History {
         let store = self.up_to(cluster.history().last()).await?;
         let (sender, mut runs) = mpsc::channel(4);
         let reading = tokio::spawn(async move { store.read(query, now, sender).await });
-        let (out, pages) = mpsc::channel(4);
+        let (out, messages_out) = mpsc::channel(4);
         tokio::spawn(async move {
             while let Some(runs) = runs.recv().await {
-                let page = HistoryPage { runs, now };
-                if out.send(Ok(HistoryReply { page: codec::encode(&page).into() })).await.is_err() {
-                    return;
+                for page in pages(runs, now) {
+                    for message in messages(page, takes_pages) {
+                        if out.send(Ok(message)).await.is_err() {
+                            return;
+                        }
+                    }
                 }
             }
             let trouble = match reading.await {
@@ -71,7 +81,7 @@ impl History {
             // Whoever asked may be gone.
             let _ = out.send(Err(unreadable(&trouble))).await;
         });
-        Ok(Box::pin(tokio_stream::wrappers::ReceiverStream::new(pages)))
+        Ok(Box::pin(tokio_stream::wrappers::ReceiverStream::new(messages_out)))
     }
 
     async fn up_to(&self, change: u64) -> Result<Arc<dyn Store>, Status> {
@@ -93,6 +103,25 @@ impl History {
             (None, None) => Err(unreadable("it is not open")),
         }
     }
+}
+
+/// Encoded pages: runs with their scripts and environments may be many and long.
+fn pages(runs: Vec<RunHistory>, now: Timestamp) -> impl Iterator<Item = Vec<u8>> + Send {
+    let mut rest = runs.into_iter();
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        let mut runs = EncodedList::default();
+        while runs.bytes.len() < PAGE_BYTES
+            && let Some(run) = rest.next()
+        {
+            codec::encode_into(&run, &mut runs.bytes);
+            runs.n_items += 1;
+        }
+        let is_wanted = runs.n_items > 0 || std::mem::take(&mut is_first);
+        is_first = false;
+        let page = HistoryPage { now, ..Default::default() };
+        is_wanted.then(|| encode_with_lists(&page, &[("runs", &runs)]))
+    })
 }
 
 fn unreadable(why: &str) -> Status {

@@ -1,9 +1,10 @@
 //! The one who writes history. Never in anybody's way: the state keeps what it has not written, however long that takes.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use accounting::{Failure, Store};
+use model::secret::SecretText;
 use model::{Caller, Command, Config, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -42,7 +43,7 @@ pub async fn start(
     let (hurry, hurried) = mpsc::channel(1);
     let history = History { published: published.clone(), progress: reader, hurry };
     let mut recorder = Recorder { door, published, progress, hurry: hurried, opened_at };
-    let database = place(config);
+    let database = DatabasePlace::of(config);
     let opened = timeout(FIRST_OPEN, recorder.open(&database)).await;
     let is_open = opened.is_ok_and(|opened| opened);
     loops.spawn(async move {
@@ -54,17 +55,37 @@ pub async fn start(
     history
 }
 
-/// Where the configuration has history kept.
-fn place(config: &Config) -> String {
-    match config.accounting.database.as_str() {
-        "" => Path::new(&config.controller.state_dir).join("history.sqlite").to_string_lossy().into_owned(),
-        named => named.to_string(),
+/// Where this controller's own file has history kept, with the secrets that only it has.
+struct DatabasePlace {
+    address: SecretText,
+    password_file: Option<PathBuf>,
+}
+
+impl DatabasePlace {
+    fn of(config: &Config) -> DatabasePlace {
+        let accounting = &config.accounting;
+        let address = match accounting.database.as_str() {
+            "" => {
+                let file = Path::new(&config.controller.state_dir).join("history.sqlite");
+                SecretText::new(file.to_string_lossy())
+            }
+            _ if !accounting.database_address.is_empty() => accounting.database_address.clone(),
+            named => SecretText::new(named),
+        };
+        let file = &accounting.database_password_file;
+        DatabasePlace { address, password_file: (!file.is_empty()).then(|| file.into()) }
+    }
+
+    /// The password is read each time, since it may have been changed.
+    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        let password = self.password_file.as_deref().map(config::read_secret).transpose().map_err(Failure)?;
+        accounting::open_with(self.address.expose(), &password.unwrap_or_default()).await
     }
 }
 
 impl Recorder {
     /// The configuration may come to want history later, and a database may come up later.
-    async fn open_at_last(&mut self, database: &str) {
+    async fn open_at_last(&mut self, database: &DatabasePlace) {
         let mut changes = self.published.changes();
         loop {
             let wants_history = |cluster: &Arc<state::Cluster>| cluster.config().accounting.records;
@@ -75,12 +96,12 @@ impl Recorder {
         }
     }
 
-    async fn open(&mut self, database: &str) -> bool {
+    async fn open(&mut self, database: &DatabasePlace) -> bool {
         if !self.published.now().config().accounting.records {
             return false;
         }
         let opened = async {
-            let store = accounting::open(database).await?;
+            let store = database.open().await?;
             self.continue_ids(&*store).await?;
             Ok(store)
         };

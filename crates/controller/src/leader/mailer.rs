@@ -1,24 +1,31 @@
 //! Mails about jobs (`--mail-type`): listens to what happens, and calls the site's mail program.
 //! A mail is best effort: one that is under way when the controller dies is lost.
-use std::process::Stdio;
+use std::sync::Arc;
 
 use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::staging::Direction;
-use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
+use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration, plain_text};
 use state::Cluster;
-use tokio::process::Command;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::mail_queue::{Letter, MailQueue};
 use crate::machine::Published;
 
 pub async fn run(published: Published) {
     let mut batches = published.events();
+    let mut queue = MailQueue::start(published.statistics.mails.clone());
     loop {
         match batches.recv().await {
             Ok(events) => {
                 let cluster = published.now();
-                events.iter().for_each(|event| heed(&cluster, event));
+                if !events.iter().any(|event| concerned(&cluster, event).is_some()) {
+                    continue;
+                }
+                // Whether an array has ended is asked of all its tasks: other threads answer callers meanwhile.
+                let letters = move || events.iter().flat_map(|event| letters(&cluster, event)).collect::<Vec<_>>();
+                let Ok(letters) = tokio::task::spawn_blocking(letters).await else { continue };
+                letters.into_iter().for_each(|letter| queue.post(letter));
             }
             Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "mails about some events were not sent"),
             Err(RecvError::Closed) => return,
@@ -26,15 +33,21 @@ pub async fn run(published: Published) {
     }
 }
 
-fn heed(cluster: &Cluster, event: &Event) {
+/// The job that somebody wants mails about, and when this happened to it.
+fn concerned<'a>(cluster: &'a Cluster, event: &Event) -> Option<(&'a Arc<Job>, &'a Mail, Timestamp)> {
     let (job, at) = match event {
         Event::JobChanged { job, at, .. }
         | Event::TimeUsed { job, at, .. }
         | Event::BufferChanged { job, to: None, at } => (job, at),
-        _ => return,
+        _ => return None,
     };
-    let Some(job) = cluster.job(*job) else { return };
-    let Some(mail) = &job.spec.mail else { return };
+    let job = cluster.job(*job)?;
+    Some((job, job.spec.mail.as_ref()?, *at))
+}
+
+fn letters(cluster: &Cluster, event: &Event) -> Vec<Letter> {
+    let mut letters = Vec::new();
+    let Some((job, mail, at)) = concerned(cluster, event) else { return letters };
     let kinds = match event {
         Event::JobChanged { from, to, .. } => kinds(job, *from, *to),
         Event::TimeUsed { percent, .. } => vec![of_time_used(*percent)],
@@ -44,16 +57,22 @@ fn heed(cluster: &Cluster, event: &Event) {
     for kind in kinds {
         if mail.kinds.contains(&kind)
             && mail.has_plain_address()
-            && let Some(subject) = subject(cluster, job, mail, kind, *at)
+            && let Some(subject) = subject(cluster, job, mail, kind, at)
         {
             let to = match mail.to.as_str() {
                 "" => cluster.config().jobs.address(&job.spec.user),
                 to => to.to_string(),
             };
-            let told = told(cluster, job, kind, *at);
-            tokio::spawn(send(cluster.config().controller.mail_program.clone(), subject, to, told));
+            letters.push(Letter {
+                uid: job.spec.uid,
+                program: cluster.config().controller.mail_program.clone(),
+                subject,
+                to,
+                told: told(cluster, job, kind, at),
+            });
         }
     }
+    letters
 }
 
 fn of_time_used(percent: u32) -> MailKind {
@@ -156,7 +175,7 @@ fn told(cluster: &Cluster, job: &Job, kind: MailKind, at: Timestamp) -> Vec<(&'s
     let mut told = vec![
         ("SLURM_CLUSTER_NAME", cluster.config().cluster_name.clone()),
         ("SLURM_JOB_ID", job.id.to_string()),
-        ("SLURM_JOB_NAME", job.spec.name.replace(char::is_control, " ")),
+        ("SLURM_JOB_NAME", job.spec.name.replace(plain_text::is_hostile, " ")),
         ("SLURM_JOB_USER", job.spec.user.clone()),
         ("SLURM_JOB_PARTITION", job.partition.clone()),
         ("SLURM_JOB_ACCOUNT", job.spec.account.clone()),
@@ -194,20 +213,6 @@ fn word(kind: MailKind) -> &'static str {
         MailKind::TimeLimit50 => "Reached 50% of time limit",
         MailKind::TimeLimit80 => "Reached 80% of time limit",
         MailKind::TimeLimit90 => "Reached 90% of time limit",
-    }
-}
-
-async fn send(program: String, subject: String, to: String, told: Vec<(&'static str, String)>) {
-    let mut command = Command::new(&program);
-    command.envs(told);
-    // A job's name must not end the header and begin another.
-    let subject = subject.replace(char::is_control, " ");
-    command.arg("-s").arg(&subject).arg(&to);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match command.status().await {
-        Ok(status) if status.success() => {}
-        Ok(status) => tracing::warn!(program, subject, %status, "a mail was not sent"),
-        Err(error) => tracing::warn!(program, subject, %error, "a mail was not sent"),
     }
 }
 

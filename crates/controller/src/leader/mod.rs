@@ -1,10 +1,12 @@
 //! What the leader does by itself: plan, tick, carry out duties, notice silence.
+pub mod disk_room;
 mod fanout;
 pub mod health;
 mod het;
 pub mod hooks;
 mod launch;
 mod liveness;
+pub(crate) mod mail_queue;
 mod mailer;
 pub mod neighbours;
 mod numbers;

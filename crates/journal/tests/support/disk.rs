@@ -53,6 +53,8 @@ pub struct Faults {
     pub short_write: Option<u64>,
     /// The write puts half of its bytes down and fails.
     pub broken_write: Option<u64>,
+    /// So many bytes fit on it; what does not is written in part.
+    pub room_bytes: Option<usize>,
     /// Every sync takes so long.
     pub slow_sync: Option<std::time::Duration>,
 }
@@ -186,6 +188,16 @@ impl State {
         left
     }
 
+    /// What named files take, and of these bytes at this place how many there is room for.
+    fn fitting(&self, file: u64, offset: usize, n_bytes: usize) -> usize {
+        let Some(room) = self.faults.room_bytes else { return n_bytes };
+        let is_named = |id: &u64| self.names.values().any(|named| named == id);
+        let used: usize = self.files.iter().filter(|(id, _)| is_named(id)).map(|(_, content)| content.now.len()).sum();
+        let here = self.files[&file].now.len();
+        let free = room.saturating_sub(used);
+        n_bytes.min((here + free).saturating_sub(offset))
+    }
+
     fn change_names(&mut self, change: impl FnOnce(&mut BTreeMap<PathBuf, u64>)) {
         self.unsynced_names.push(self.names.clone());
         change(&mut self.names);
@@ -298,6 +310,11 @@ impl OpenFile for Handle {
         let is_short = hit(&mut state.faults.short_write);
         let is_broken = hit(&mut state.faults.broken_write);
         let written = if is_short || is_broken { &bytes[..bytes.len().div_ceil(2)] } else { bytes };
+        let n_fitting = state.fitting(self.file, offset as usize, written.len());
+        if n_fitting == 0 && !written.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let written = &written[..n_fitting];
         let content = state.files.get_mut(&self.file).unwrap();
         put(&mut content.now, offset as usize, written);
         content.unsynced.push(Change::Write(offset, written.to_vec()));

@@ -19,6 +19,7 @@ use super::{
     TOTAL, TROUBLE, VERSION, WANT, pack_attributes, place, push,
 };
 use crate::attributes;
+use crate::confine::confine;
 use crate::copy::batch::version_of;
 use crate::fence::Fences;
 use crate::hash::ChunkHash;
@@ -72,6 +73,7 @@ fn prepared(mut file: File) -> std::io::Result<(Order, std::sync::Arc<Stop>)> {
     if let Some(identity) = &order.identity {
         process::become_user(identity)?;
     }
+    let _ = confine();
     Ok((order, stop))
 }
 

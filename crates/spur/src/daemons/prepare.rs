@@ -71,11 +71,18 @@ fn own_parent(socket: &Path) -> Result<(), String> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     create(dir, 0o755)?;
     let found = fs::symlink_metadata(dir).map_err(cannot("look at", dir))?;
-    let is_public = dir.to_string_lossy().starts_with("/tmp/spur-") && dir.parent() == Some(Path::new("/tmp"));
-    match is_public && found.uid() != rustix::process::geteuid().as_raw() {
-        true => Err(format!("{} belongs to somebody else", dir.display())),
-        false => Ok(()),
+    let is_public = |dir: &Path| fs::metadata(dir).is_ok_and(|found| found.mode() & 0o002 != 0);
+    let is_own = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    // Where all may make directories, somebody else may have made this one; elsewhere its owner was chosen by root.
+    if dir.parent().is_some_and(is_public) && (found.is_symlink() || !is_own) {
+        return Err(format!("{} belongs to somebody else", dir.display()));
     }
+    // With the sticky bit, nobody can put another socket in the place of ours.
+    if found.mode() & 0o1002 == 0o002 && !found.is_symlink() {
+        let dir = dir.display();
+        return Err(format!("everybody may put sockets into {dir}: chmod o-w {dir}"));
+    }
+    Ok(())
 }
 
 fn parents<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! The caller's side: one socket, a request written at once, an answer read as it comes.
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream as PlainStream;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -20,6 +20,7 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 
 use super::pieces::{End, Pieces};
 use super::{DATA, GREETING, IN_PIECES, Piece, TRAILERS, next_piece, write_headers, write_piece};
+use crate::listener_guard;
 use crate::refusal::CallError;
 
 /// How much is read at once.
@@ -29,6 +30,8 @@ const READ_BYTES: usize = 16 * 1024;
 #[derive(Clone)]
 pub struct Brief {
     socket: PathBuf,
+    /// Who may listen there besides root and the caller.
+    owner: Option<u32>,
     /// Calls block the thread: it has no event loop, so it does nothing else.
     blocks: bool,
     /// A connection that nobody uses.
@@ -47,9 +50,9 @@ const FRESH_MAX: Duration = Duration::from_secs(1);
 
 impl Brief {
     /// Connects now; fails at once when nobody listens.
-    pub fn open(socket: &Path) -> Result<Brief, CallError> {
+    pub fn open(socket: &Path, owner: Option<u32>) -> Result<Brief, CallError> {
         let blocks = tokio::runtime::Handle::try_current().is_err();
-        let brief = Brief { socket: socket.into(), blocks, kept: Arc::default() };
+        let brief = Brief { socket: socket.into(), owner, blocks, kept: Arc::default() };
         let line = brief
             .connect()
             .map_err(|error| CallError::Unreachable { socket: socket.into(), why: error.to_string() })?;
@@ -60,6 +63,7 @@ impl Brief {
     fn connect(&self) -> io::Result<Line> {
         // The kernel answers at once, so even an event loop need not wait for it.
         let stream = PlainStream::connect(&self.socket)?;
+        listener_guard::check(stream.as_fd(), &self.socket, self.owner)?;
         if self.blocks {
             return Ok(Line::Blocking(stream));
         }

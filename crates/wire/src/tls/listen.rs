@@ -73,7 +73,7 @@ pub fn incoming(
             let peer = waiting.enter(address.ip());
             let (waiting, table, strangers) = (waiting.clone(), table.clone(), strangers.clone());
             let (to_members, to_others) = (to_members.clone(), to_others.clone());
-            let acceptor = TlsAcceptor::from(keyring.now().server.clone());
+            let (acceptor, keyring) = (TlsAcceptor::from(keyring.now().server.clone()), keyring.clone());
             tokio::spawn(async move {
                 let shaking = async {
                     stream.set_nodelay(true)?;
@@ -94,7 +94,11 @@ pub fn incoming(
                     () = peer.must_go() => return tracing::debug!(%address, "others wait to shake hands"),
                 };
                 let caller = caller(&stream, address);
-                let owner = caller.owner();
+                // Whoever was removed is a stranger.
+                let owner = match keyring.is_taken_back(&caller.fingerprint) {
+                    true => ConnectionOwner::of_stranger(address.ip()),
+                    false => caller.owner(),
+                };
                 if owner.is_member() {
                     waiting.is_member(address.ip());
                 }

@@ -1,0 +1,238 @@
+//! Answers of any size: no message is larger than a page, whatever the state holds.
+//!
+//! A list comes in several messages; a noun that is larger than a page comes in pieces, which the caller puts together.
+//! Callers of earlier releases, who do not say [`PAGES_HEADER`], get what they know: everything in one message.
+use std::pin::Pin;
+
+use bytes::Bytes;
+use model::codec;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Status, Streaming};
+
+use crate::proto::{
+    AccountsReply, BurstReply, ChronicleReply, ConfigurationReply, DiagnoseReply, HistoryReply, JobsReply,
+    LicensesReply, MembersReply, NodesReply, ReservationsReply, StagingReply, StandingReply, TriggersReply, WhyReply,
+};
+use crate::refusal::CallError;
+
+/// With a request: the caller puts pages together.
+pub const PAGES_HEADER: &str = "spur-pages";
+/// What a page holds, but for one item that is larger.
+pub const PAGE_BYTES: usize = 1 << 20;
+
+/// An answer whose messages add up to one.
+pub trait PagedReply: Default + Send + 'static {
+    /// The answer in messages of about [`PAGE_BYTES`] each, at least one.
+    fn pages(self) -> Vec<Self>;
+
+    /// Takes in what the next message holds.
+    fn add(&mut self, next: Self);
+}
+
+/// A noun, the pieces of which stand in the same field of several messages.
+macro_rules! paged_nouns {
+    ($($reply:ident . $field:ident),* $(,)?) => { $(
+        impl PagedReply for $reply {
+            fn pages(mut self) -> Vec<Self> {
+                let mut rest = cut(std::mem::take(&mut self.$field)).into_iter();
+                self.$field = rest.next().unwrap_or_default();
+                let others = rest.map(|piece| $reply { $field: piece, ..Default::default() });
+                std::iter::once(self).chain(others).collect()
+            }
+
+            fn add(&mut self, next: Self) {
+                self.$field = [&self.$field[..], &next.$field[..]].concat().into();
+            }
+        }
+    )* };
+}
+
+/// A list, the items of which stand in several messages.
+macro_rules! paged_lists {
+    ($($reply:ident . $field:ident),* $(,)?) => { $(
+        impl PagedReply for $reply {
+            fn pages(mut self) -> Vec<Self> {
+                let mut rest = grouped(std::mem::take(&mut self.$field)).into_iter();
+                self.$field = rest.next().unwrap_or_default();
+                let others = rest.map(|items| $reply { $field: items, ..Default::default() });
+                std::iter::once(self).chain(others).collect()
+            }
+
+            fn add(&mut self, next: Self) {
+                self.$field.extend(next.$field);
+            }
+        }
+    )* };
+}
+
+paged_nouns!(
+    AccountsReply.accounts,
+    StandingReply.standing,
+    ChronicleReply.chronicle,
+    ConfigurationReply.config,
+    DiagnoseReply.diagnosis,
+    BurstReply.page,
+    WhyReply.why,
+    MembersReply.members,
+);
+paged_lists!(NodesReply.nodes, ReservationsReply.reservations, TriggersReply.triggers, LicensesReply.licenses,);
+
+/// A stream of nouns: one that is larger than a page goes on in the next message.
+pub trait NounReply: Send + 'static {
+    fn of(noun: Bytes, continues: bool) -> Self;
+    fn into_noun(self) -> (Bytes, bool);
+}
+
+macro_rules! streamed_nouns {
+    ($($reply:ident . $field:ident),* $(,)?) => { $(
+        impl NounReply for $reply {
+            fn of(noun: Bytes, continues: bool) -> Self {
+                $reply { $field: noun, continues }
+            }
+
+            fn into_noun(self) -> (Bytes, bool) {
+                (self.$field, self.continues)
+            }
+        }
+    )* };
+}
+
+streamed_nouns!(JobsReply.page, HistoryReply.page, StagingReply.page);
+
+/// The caller puts pages together.
+pub fn are_taken<T>(request: &tonic::Request<T>) -> bool {
+    request.metadata().contains_key(PAGES_HEADER)
+}
+
+/// The messages of one noun of a stream.
+pub fn messages<R: NounReply>(noun: Vec<u8>, takes_pages: bool) -> impl Iterator<Item = R> + Send {
+    let noun = Bytes::from(noun);
+    let pieces = if takes_pages { cut(noun) } else { vec![noun] };
+    let last = pieces.len() - 1;
+    pieces.into_iter().enumerate().map(move |(number, piece)| R::of(piece, number < last))
+}
+
+/// At least one piece; no copies are made.
+fn cut(mut noun: Bytes) -> Vec<Bytes> {
+    let mut pieces = Vec::with_capacity(noun.len() / PAGE_BYTES + 1);
+    while noun.len() > PAGE_BYTES {
+        pieces.push(noun.split_to(PAGE_BYTES));
+    }
+    pieces.push(noun);
+    pieces
+}
+
+fn grouped(items: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+    let mut groups = vec![Vec::new()];
+    let mut n_bytes = 0;
+    for item in items {
+        if n_bytes > 0 && n_bytes + item.len() > PAGE_BYTES {
+            groups.push(Vec::new());
+            n_bytes = 0;
+        }
+        n_bytes += item.len();
+        groups.last_mut().expect("there is always one").push(item);
+    }
+    groups
+}
+
+/// All messages of an answer in one.
+pub(crate) async fn whole<R: PagedReply>(mut answer: Streaming<R>) -> Result<R, CallError> {
+    let first = answer.message().await?;
+    let mut all = first.ok_or_else(|| CallError::Broken("the answer has no beginning".into()))?;
+    // Adding piece by piece would copy the beginning again and again.
+    let mut rest = Vec::new();
+    while let Some(next) = answer.message().await? {
+        rest.push(next);
+    }
+    while rest.len() > 1 {
+        let mut halves = rest.into_iter();
+        rest = std::iter::from_fn(|| {
+            let mut left = halves.next()?;
+            if let Some(right) = halves.next() {
+                left.add(right);
+            }
+            Some(left)
+        })
+        .collect();
+    }
+    if let Some(next) = rest.pop() {
+        all.add(next);
+    }
+    Ok(all)
+}
+
+/// The nouns of a stream, each put together.
+pub(crate) fn nouns<R: NounReply, T: codec::Decode + 'static>(
+    replies: Streaming<R>,
+) -> impl Stream<Item = Result<T, CallError>> + use<R, T> {
+    let mut begun: Vec<u8> = Vec::new();
+    let put_together = move |reply: Result<R, Status>| {
+        let (piece, continues) = match reply {
+            Ok(reply) => reply.into_noun(),
+            Err(status) => return Some(Err(status.into())),
+        };
+        if continues || !begun.is_empty() {
+            begun.extend_from_slice(&piece);
+        }
+        match (continues, begun.is_empty()) {
+            (true, _) => None,
+            (false, true) => Some(crate::client::read(&piece)),
+            (false, false) => Some(crate::client::read(&std::mem::take(&mut begun))),
+        }
+    };
+    replies.filter_map(put_together)
+}
+
+/// As servers give them.
+pub type Messages<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
+
+/// The answer to a request, in pages if its caller takes them.
+pub fn answer<R: PagedReply>(reply: R, takes_pages: bool) -> Messages<R> {
+    if takes_pages {
+        return Box::pin(tokio_stream::iter(reply.pages().into_iter().map(Ok)));
+    }
+    Box::pin(tokio_stream::once(Ok(reply)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put_together<R: PagedReply>(pages: Vec<R>) -> R {
+        pages
+            .into_iter()
+            .reduce(|mut all, next| {
+                all.add(next);
+                all
+            })
+            .expect("there is always a page")
+    }
+
+    #[test]
+    fn pages_of_any_answer_add_up_to_it() {
+        for n_bytes in [0, 1, PAGE_BYTES, PAGE_BYTES + 1, 3 * PAGE_BYTES] {
+            let noun: Bytes = (0..n_bytes).map(|at| at as u8).collect::<Vec<_>>().into();
+            let config = ConfigurationReply { config: noun.clone(), next_job: 7, ..Default::default() };
+            let pages = config.clone().pages();
+            assert!(pages.iter().all(|page| page.config.len() <= PAGE_BYTES));
+            assert_eq!(put_together(pages), config);
+            let nodes = NodesReply { nodes: vec![noun, vec![1; 7].into(), vec![2; PAGE_BYTES].into()], now_micros: 9 };
+            let pages = nodes.clone().pages();
+            assert!(pages.iter().all(|page| page.nodes.len() == 1 || page.nodes.iter().map(Bytes::len).sum::<usize>() <= PAGE_BYTES));
+            assert_eq!(put_together(pages), nodes);
+        }
+    }
+
+    #[test]
+    fn noun_larger_than_a_page_goes_on_in_the_next_message() {
+        let sizes = |n_bytes: usize, takes_pages| -> Vec<(usize, bool)> {
+            let replies = messages::<JobsReply>(vec![1; n_bytes], takes_pages);
+            replies.map(|reply| (reply.page.len(), reply.continues)).collect()
+        };
+        assert_eq!(sizes(0, true), [(0, false)]);
+        assert_eq!(sizes(PAGE_BYTES, true), [(PAGE_BYTES, false)]);
+        assert_eq!(sizes(PAGE_BYTES + 1, true), [(PAGE_BYTES, true), (1, false)]);
+        assert_eq!(sizes(PAGE_BYTES + 1, false), [(PAGE_BYTES + 1, false)]);
+    }
+}
