@@ -78,6 +78,7 @@ const TABLE: &[(&str, &str, Needs, [bool; 5])] = &[
     ("SetDampening", "scontrol fsdampeningfactor 2",              Needs::Nothing, [false, false, false, true, false]),
     ("Reconfigure", "scontrol reconfigure",                       Needs::Nothing, [false, false, false, true, false]),
     ("UserToken", "scontrol token username=daemon lifespan=60",   Needs::Nothing, [true,  false, false, true, false]),
+    ("ChangeTokens", "spur token revoke daemon --dir {dir}",      Needs::Nothing, [true,  false, false, true, false]),
     ("ChangeAccounts", "sacctmgr -i add account below{role} parent=chem", Needs::Nothing, [false, true, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i add account beside{role} parent=root", Needs::Nothing, [false, false, true, true, false]),
     ("ChangeAccounts", "sacctmgr -i modify account chem set grpjobs=70", Needs::Nothing, [false, true, true, true, false]),

@@ -21,8 +21,8 @@ pub async fn answer(agent: &Arc<Agent>, caller: Peer, question: Question) -> Ans
             let is_meant = |id: &crate::protocol::RunId| job.is_none_or(|job| job == id.job);
             Answer::Runs(live_runs(agent, caller, is_meant).await)
         }
-        Question::Write(piece) => written(writing::write(caller, piece).await),
-        Question::MakeDirectory { path } => written(writing::make_directory(caller, path).await),
+        Question::Write(piece) => written(writing::write(agent, caller, piece).await),
+        Question::MakeDirectory { path } => written(writing::make_directory(agent, caller, path).await),
         Question::Moved { home, from } => {
             blocking(agent, move |agent| staging::moved(agent, caller, &home, from)).await
         }

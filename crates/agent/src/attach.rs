@@ -61,7 +61,7 @@ impl AgentService for Door {
 
     async fn ask(&self, request: Request<proto::AskRequest>) -> Result<Response<proto::AskReply>, Status> {
         let caller = peer::of(&request).ok_or_else(|| Status::unauthenticated("the caller is not known"))?;
-        let question = codec::decode(&request.into_inner().question)
+        let question = codec::decode_sent(&request.into_inner().question)
             .map_err(|_| Status::invalid_argument("an unreadable question"))?;
         let answer = answers::answer(&self.agent, caller, question).await;
         Ok(Response::new(proto::AskReply { answer: codec::encode(&answer).into() }))
@@ -70,7 +70,7 @@ impl AgentService for Door {
 
 async fn serve(agent: Arc<Agent>, caller: Peer, mut requests: Streaming<proto::ToStep>, answers: mpsc::Sender<Answer>) {
     let run = match requests.message().await {
-        Ok(Some(request)) => match codec::decode(&request.message) {
+        Ok(Some(request)) => match codec::decode_sent(&request.message) {
             Ok(ToStep::Open { job, attempt, step }) => RunId { job, attempt, step },
             Ok(ToStep::Observe { job, attempt, step }) => {
                 return observe(agent, caller, RunId { job, attempt, step }, requests, answers).await;
@@ -149,7 +149,7 @@ async fn observe(
                 Ok(Some(request)) => {
                     // The end of what an onlooker has to say is not the end of the tasks' input.
                     if let Ok(message @ (ToStep::Input { .. } | ToStep::Signal { .. } | ToStep::Resize { .. })) =
-                        codec::decode(&request.message)
+                        codec::decode_sent(&request.message)
                     {
                         send(&agent, run, ToSupervisor::Step(message));
                     }
@@ -278,7 +278,7 @@ async fn tell_client(
 /// Until the client says no more; that it may still listen is no concern of this.
 async fn hear_client(agent: Arc<Agent>, run: RunId, mut requests: Streaming<proto::ToStep>, shared: Arc<Shared>) {
     while let Ok(Some(request)) = requests.message().await {
-        let Ok(message) = codec::decode::<ToStep>(&request.message) else { return };
+        let Ok(message) = codec::decode_sent::<ToStep>(&request.message) else { return };
         match &message {
             ToStep::Input { data, .. } => {
                 // One message may be larger than the room; it then waits until all of it is free.

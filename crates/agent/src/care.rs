@@ -7,6 +7,7 @@ use std::time::Duration;
 use model::Timestamp;
 use model::agent::Report;
 use model::command::DutyResult;
+use prolog::inheritance::{clean_environment, reset_inherited};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
@@ -66,7 +67,9 @@ pub fn reboot(agent: &Arc<Agent>, number: u64, program: String, issued: Timestam
 /// In a group of its own, so that all of it can be ended.
 fn start(agent: &Agent, program: &str) -> std::io::Result<Child> {
     let mut command = Command::new(program);
-    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    clean_environment(command.as_std_mut());
+    reset_inherited(command.as_std_mut());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     command.env("SLURMD_NODENAME", agent.options.node.as_str());
     command.env("SPURD_NODENAME", agent.options.node.as_str());
     if let Some(file) = &agent.options.config_file {

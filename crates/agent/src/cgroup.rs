@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::{birth, bounds, sys};
+use crate::birth::{self, DescriptorTable};
+use crate::{bounds, sys};
 
 /// The directory for the runs of one agent, if this process may make cgroups: under the root of the hierarchy for root, so
 /// that runs outlive a service's cgroup; under its own for anybody else.
@@ -29,7 +30,8 @@ pub fn find_parent(name: &str) -> Option<PathBuf> {
 fn can_bear(parent: &Path) -> bool {
     let Ok(cgroup) = Cgroup::create(parent, "trial") else { return false };
     // SAFETY: the child only ends.
-    let Some(pid) = (unsafe { birth::start_inside(|| 0, cgroup.directory()) }) else { return false };
+    let born = unsafe { birth::start_inside(&mut || 0, cgroup.directory(), DescriptorTable::Own) };
+    let Some(Ok(pid)) = born else { return false };
     let mut status = -1;
     // SAFETY: `status` is valid, and the child is ours.
     let is_over = unsafe { libc::waitpid(pid, &mut status, 0) } == pid;

@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tonic::transport::Server;
+use wire::connection_table::{ConnectionLimits, ConnectionTable};
+use wire::guarded::{CallGuard, http2_for_members, http2_for_others};
+use wire::log_lines::LogLines;
 
 use crate::attach::Door;
 use crate::killed::Killed;
@@ -38,10 +42,10 @@ fn start_log(options: &Options) -> anyhow::Result<()> {
         Some(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path);
             let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
-            let _ = subscriber.with_writer(Mutex::new(file)).try_init();
+            let _ = subscriber.with_writer(Mutex::new(LogLines(file))).try_init();
         }
         None => {
-            let _ = subscriber.with_writer(std::io::stderr).try_init();
+            let _ = subscriber.with_writer(|| LogLines(std::io::stderr())).try_init();
         }
     }
     Ok(())
@@ -49,6 +53,7 @@ fn start_log(options: &Options) -> anyhow::Result<()> {
 
 async fn serve(options: Options) -> anyhow::Result<()> {
     launcher::raise_open_files_limit();
+    let table = ConnectionTable::new(ConnectionLimits::of_process());
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     // There is nothing to read again here; but a hangup must not end the agent.
@@ -71,30 +76,35 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         hooks: Default::default(),
         heard: Default::default(),
         care: Default::default(),
+        writers: Default::default(),
         spool,
         options,
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
+    if !mover::confine::is_available() {
+        tracing::warn!("this kernel filters no system calls: movers are held by their user's rights alone");
+    }
     adopt::adopt_all(&agent)?;
     if let Some(remote) = agent.options.remote.clone() {
         let addresses = remote.clone();
         tokio::spawn(wire::tls::renewal::keep_fresh(remote.keyring.clone(), move || addresses.controllers()));
         if !remote.listen.is_empty() {
-            listen_to_others(agent.clone(), remote).await;
+            listen_to_others(agent.clone(), table.clone(), remote).await;
         }
     }
     let listener = listen(&agent.options)?;
     let relay = Relay::new(agent.options.remote.clone());
     let exchange = Exchange::new(agent.options.node.to_string(), gate::served(Door::new(agent.clone())), relay.clone());
-    let server = tonic::transport::Server::builder()
-        .initial_stream_window_size(1 << 20)
-        .add_service(exchange.clone())
-        .add_service(relay)
-        .serve_with_incoming(wire::brief::incoming(listener, exchange));
+    let connections = wire::brief::incoming(listener, table, exchange.clone());
+    let services =
+        |mut http2: Server| http2.add_service(CallGuard(exchange.clone())).add_service(CallGuard(relay.clone()));
+    let members = services(http2_for_members()).serve_with_incoming(connections.members);
+    let others = services(http2_for_others()).serve_with_incoming(connections.others);
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: running jobs are left alone"),
         _ = interrupt.recv() => tracing::info!("SIGINT: running jobs are left alone"),
-        ended = server => ended.context("the agent's own socket")?,
+        ended = members => ended.context("the agent's own socket")?,
+        ended = others => ended.context("the agent's own socket")?,
         never = link::keep(agent.clone()) => match never {},
         () = staging::watch(agent.clone()) => {}
     }
@@ -106,7 +116,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
 }
 
 /// The controllers are told where, so this is known before they are; a port that is taken is waited for meanwhile.
-async fn listen_to_others(agent: Arc<Agent>, remote: Remote) {
+async fn listen_to_others(agent: Arc<Agent>, table: ConnectionTable, remote: Remote) {
     let heard = agent.heard.clone();
     let at_once = tokio::time::timeout(LISTEN_PATIENCE, gate::open(&remote, &heard)).await;
     tokio::spawn(async move {
@@ -114,7 +124,7 @@ async fn listen_to_others(agent: Arc<Agent>, remote: Remote) {
             Ok(listener) => listener,
             Err(_) => gate::open(&remote, &heard).await,
         };
-        gate::serve(listener, remote, Door::new(agent)).await
+        gate::serve(listener, table, remote, Door::new(agent)).await
     });
 }
 

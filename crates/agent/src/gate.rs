@@ -1,4 +1,4 @@
-//! The agent's door for other machines: TLS, where controllers vouch for anybody and nodes for their users.
+//! The agent's door for other machines: TLS, where controllers vouch for anybody, and nodes for whom the controllers let them.
 use std::convert::Infallible;
 use std::future::{self, Future};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,7 +14,11 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
+use wire::accounts::vouched_gid;
+use wire::bounded_body::{self, BodyBound, BodyHold};
 use wire::channel::MAX_MESSAGE_BYTES;
+use wire::connection_table::ConnectionTable;
+use wire::guarded::{CallGuard, alive, http2_for_members, http2_for_others};
 use wire::origin::{From, Origin};
 use wire::peer::Peer;
 use wire::proto::agent_server::AgentServer;
@@ -22,12 +26,12 @@ use wire::tls::listen::{Caller, incoming};
 
 use crate::attach::Door;
 use crate::neighbours::Remote;
+use crate::relay::Relay;
 use crate::sys;
+use crate::vouchers::Vouchers;
 
 /// A port that somebody else has may become free.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
-/// Who root of another node is here.
-const NOBODY: u32 = 65_534;
 
 pub fn served(door: Door) -> AgentServer<Door> {
     AgentServer::new(door).max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
@@ -82,22 +86,33 @@ pub async fn open(remote: &Remote, heard: &Heard) -> TcpListener {
     }
 }
 
-pub async fn serve(listener: TcpListener, remote: Remote, door: Door) -> Infallible {
-    let gate = Gate { inner: served(door), remote: remote.clone() };
-    let server = tonic::transport::Server::builder()
-        .initial_stream_window_size(1 << 20)
-        .add_service(gate)
-        .serve_with_incoming(incoming(listener, remote.keyring));
-    if let Err(error) = server.await {
+pub async fn serve(listener: TcpListener, table: ConnectionTable, remote: Remote, door: Door) -> Infallible {
+    let vouchers = Vouchers::new(Relay::new(Some(remote.clone())));
+    let gate = CallGuard(Gate { inner: served(door), remote: remote.clone(), vouchers });
+    let connections = incoming(listener, table, remote.keyring);
+    let members = alive(http2_for_members()).add_service(gate.clone()).serve_with_incoming(connections.members);
+    let others = alive(http2_for_others()).add_service(gate).serve_with_incoming(connections.others);
+    let ended = tokio::select! {
+        ended = members => ended,
+        ended = others => ended,
+    };
+    if let Err(error) = ended {
         tracing::error!(%error, "other machines are not heard any more");
     }
     future::pending().await
+}
+
+/// With as much of a body as the call may have.
+pub fn bounded(request: Request<Body>) -> (Request<Body>, BodyHold) {
+    let bound = BodyBound::of_agent_call(request.uri().path());
+    bounded_body::bound(request, bound)
 }
 
 #[derive(Clone)]
 struct Gate {
     inner: AgentServer<Door>,
     remote: Remote,
+    vouchers: Vouchers,
 }
 
 impl NamedService for Gate {
@@ -105,6 +120,7 @@ impl NamedService for Gate {
 }
 
 impl Gate {
+    /// Who calls, as far as the connection tells.
     fn known(&self, request: &Request<Body>) -> Result<Origin, Status> {
         let origin = Origin::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
         let caller = request.extensions().get::<Caller>();
@@ -114,20 +130,29 @@ impl Gate {
         }
         judged(origin, neighbours.root_squash)
     }
+
+    /// The user, if the controllers let the node speak for it. Groups are this machine's to say.
+    async fn vouched(&self, origin: Origin, for_data: bool) -> Result<Origin, Status> {
+        let (From::Node(node), Some(said)) = (&origin.from, origin.user) else { return Ok(origin) };
+        let denied =
+            || Status::permission_denied(format!("Access/permission denied: {node} does not vouch for this user"));
+        let gid = vouched_gid(said.uid, said.gid).ok_or_else(denied)?;
+        match self.vouchers.is_believed(node, said.uid, for_data).await? {
+            true => Ok(Origin { user: Some(Peer { gid, ..said }), ..origin }),
+            false => Err(denied()),
+        }
+    }
 }
 
-/// Only users have something to say to an agent.
+/// Only users have something to say to an agent, and nodes nothing in the name of who is mighty here.
 fn judged(origin: Origin, root_squash: bool) -> Result<Origin, Status> {
     let denied = || Status::permission_denied("Access/permission denied");
     let user = origin.user.ok_or_else(denied)?;
-    let user = match &origin.from {
-        From::Stranger | From::Controller(_) => return Err(denied()),
-        From::Node(_) if root_squash && [0, sys::own_uid()].contains(&user.uid) => {
-            Peer { uid: NOBODY, gid: NOBODY, ..user }
-        }
-        From::Local | From::Bearer | From::Node(_) => user,
-    };
-    Ok(Origin { user: Some(user), ..origin })
+    match &origin.from {
+        From::Stranger | From::Controller(_) => Err(denied()),
+        From::Node(_) if root_squash && [0, sys::own_uid()].contains(&user.uid) => Err(denied()),
+        From::Local | From::Bearer | From::Node(_) => Ok(origin),
+    }
 }
 
 impl Service<Request<Body>> for Gate {
@@ -140,14 +165,22 @@ impl Service<Request<Body>> for Gate {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        match self.known(&request) {
-            Ok(origin) => {
-                request.extensions_mut().insert(origin);
-                let mut inner = self.inner.clone();
-                Box::pin(async move { inner.call(request).await })
+        let origin = match self.known(&request) {
+            Ok(origin) => origin,
+            Err(status) => return Box::pin(future::ready(Ok(status.into_http()))),
+        };
+        let (gate, mut inner) = (self.clone(), self.inner.clone());
+        let for_data = request.uri().path().ends_with("/Mirror");
+        Box::pin(async move {
+            match gate.vouched(origin, for_data).await {
+                Ok(origin) => {
+                    request.extensions_mut().insert(origin);
+                    let (request, _hold) = bounded(request);
+                    inner.call(request).await
+                }
+                Err(status) => Ok(status.into_http()),
             }
-            Err(status) => Box::pin(future::ready(Ok(status.into_http()))),
-        }
+        })
     }
 }
 
@@ -162,7 +195,7 @@ mod tests {
         let uid =
             |from: From, user, squash| judged(origin(from, user), squash).map(|origin| origin.user.unwrap().uid).ok();
         assert_eq!(uid(From::Node("a".into()), peer(1234), true), Some(1234));
-        assert_eq!(uid(From::Node("a".into()), peer(0), true), Some(NOBODY));
+        assert_eq!(uid(From::Node("a".into()), peer(0), true), None);
         assert_eq!(uid(From::Node("a".into()), peer(0), false), Some(0));
         // Root of a controller's machine, by that controller's word.
         assert_eq!(uid(From::Local, peer(0), true), Some(0));

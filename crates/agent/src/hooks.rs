@@ -76,7 +76,7 @@ pub fn launch_after_prolog(agent: &Arc<Agent>, number: u64, launch: Launch, hook
     tokio::spawn(async move {
         match run_once(&agent, &run, Which::Prolog, hook).await {
             Ok(()) => orders::launch_run(&agent, number, launch),
-            Err(why) => answer(&agent, number, Err(why)),
+            Err(fault) => answer(&agent, number, Err(fault)),
         }
         let mut memory = agent.hooks.memory();
         if let Some(count) = memory.waiting.get_mut(&key) {
@@ -146,7 +146,20 @@ pub fn end_all(options: &Options) {
     }
 }
 
-async fn run_once(agent: &Arc<Agent>, run: &Run, which: Which, hook: Hook) -> prolog::Ending {
+/// Whose fault it is that a hook did not end well.
+enum HookFault {
+    /// What the user chose cannot be passed on to any program.
+    Job(String),
+    Node(String),
+}
+
+async fn run_once(agent: &Arc<Agent>, run: &Run, which: Which, mut hook: Hook) -> Result<(), HookFault> {
+    match which {
+        // Nothing of the job begins without its prolog.
+        Which::Prolog => prolog::can_be_told(&hook.environment).map_err(HookFault::Job)?,
+        // What has begun is cleared up after, whatever its names are.
+        Which::Epilog => hook.environment = prolog::tellable(hook.environment),
+    }
     let _turn = if hook.is_serial { Some(agent.hooks.turn.lock().await) } else { None };
     if agent.hooks.memory().over.contains(&key(run)) {
         return Ok(());
@@ -159,7 +172,7 @@ async fn run_once(agent: &Arc<Agent>, run: &Run, which: Which, hook: Hook) -> pr
             // A prolog that is still running is not cut short: what it began is its epilog's to undo.
             prolog::wait(&records, &prolog)?;
             if environment.is_empty() {
-                environment = of_epilog(prolog::environment(&records, &prolog).unwrap_or_default());
+                environment = prolog::tellable(of_epilog(prolog::environment(&records, &prolog).unwrap_or_default()));
             }
             // Nobody knows what it would be about.
             if environment.is_empty() {
@@ -185,7 +198,7 @@ async fn run_once(agent: &Arc<Agent>, run: &Run, which: Which, hook: Hook) -> pr
         let (job, what) = (run.job, word(which));
         tracing::error!(%job, what, why, "a program of the site failed");
     }
-    ended
+    ended.map_err(HookFault::Node)
 }
 
 /// What the prolog was told, told to the epilog.
@@ -193,10 +206,13 @@ fn of_epilog(environment: Vec<String>) -> Vec<String> {
     environment.into_iter().map(|entry| entry.replace("SCRIPT_CONTEXT=prolog_", "SCRIPT_CONTEXT=epilog_")).collect()
 }
 
-fn answer(agent: &Agent, number: u64, ended: prolog::Ending) {
+fn answer(agent: &Agent, number: u64, ended: Result<(), HookFault>) {
     let result = match ended {
         Ok(()) => DutyResult::Done,
-        Err(why) => DutyResult::HookFailed { nodes: vec![agent.options.node.clone()], why, drained_for: String::new() },
+        Err(HookFault::Job(why)) => DutyResult::Failed { node: agent.options.node.clone(), why },
+        Err(HookFault::Node(why)) => {
+            DutyResult::HookFailed { nodes: vec![agent.options.node.clone()], why, drained_for: String::new() }
+        }
     };
     agent.table().report(Report::Answer { number, result });
 }

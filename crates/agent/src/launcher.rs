@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use model::codec;
+use prolog::inheritance::clean_environment;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -58,6 +59,8 @@ impl Server {
     fn start() -> io::Result<Self> {
         let (near, far) = sys::socket_pair(SocketKind::Packets)?;
         let mut command = Command::new("/proc/self/exe");
+        // What the agent was started with is not for processes that users may one day look into.
+        clean_environment(&mut command);
         command.arg0("spurstepd").stdin(Stdio::null()).stdout(Stdio::null());
         let fd = far.as_raw_fd();
         let limit = open_files_limit();

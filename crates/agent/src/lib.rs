@@ -39,6 +39,8 @@ mod standby;
 mod supervisor;
 mod sys;
 mod table;
+mod unkillable;
+mod vouchers;
 mod writing;
 
 pub use clear::clear;

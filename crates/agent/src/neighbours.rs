@@ -28,6 +28,7 @@ impl Remote {
         // All may have moved meanwhile; what the administrator has written is there to help.
         known.controllers.extend(configured);
         known.controllers = without_repetition(known.controllers);
+        keyring.distrust(&known.revoked);
         Remote { keyring: Arc::new(keyring), listen, address, known: Arc::new(RwLock::new(known)) }
     }
 
@@ -39,6 +40,7 @@ impl Remote {
         if let Err(error) = replace_bytes(&self.path(), &codec::encode(&told)) {
             tracing::error!(%error, "cannot keep what is known of the cluster");
         }
+        self.keyring.distrust(&told.revoked);
         *self.known.write().expect("nobody panics with it") = told;
     }
 

@@ -25,6 +25,8 @@ pub struct Options {
     /// None: standard error.
     pub log_file: Option<PathBuf>,
     pub heartbeat: Duration,
+    /// What is left of a run so long after SIGKILL is given up.
+    pub unkillable_timeout: Duration,
     /// As if the machine had just been started; for tests.
     pub reports_reboot: bool,
     /// Burst buffer pools of this node, `%n` replaced.

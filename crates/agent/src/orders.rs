@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::protocol::{ToSupervisor, Whom};
 use crate::run::NotLaunched;
 use crate::table::Agent;
-use crate::{care, hooks, run, staging};
+use crate::{care, hooks, run, staging, unkillable};
 
 pub fn obey(agent: &Arc<Agent>, order: Order) {
     match order {
@@ -80,7 +80,7 @@ pub fn launch_run(agent: &Arc<Agent>, number: u64, launch: Launch) {
 
 /// Refuses later launches, ends what there is, and answers when nothing is left.
 fn kill(agent: &Arc<Agent>, number: u64, run: Run, step: Option<StepId>, kill_wait: Span, note: KillNote) {
-    let mut waits = Vec::new();
+    let (mut waits, mut told) = (Vec::new(), Vec::new());
     {
         let mut table = agent.table();
         let path = agent.spool.dir().join("killed");
@@ -92,12 +92,14 @@ fn kill(agent: &Arc<Agent>, number: u64, run: Run, step: Option<StepId>, kill_wa
             if entry.has_ended {
                 continue;
             }
-            let (tell, told) = oneshot::channel();
+            let (tell, end) = oneshot::channel();
             entry.on_end.push(tell);
-            waits.push(told);
+            waits.push(end);
             let _ = entry.to.send(ToSupervisor::Kill { kill_wait, note });
+            told.push(id);
         }
     }
+    told.into_iter().for_each(|id| unkillable::enforce(agent, id, kill_wait));
     answer_after(agent, number, waits);
 }
 

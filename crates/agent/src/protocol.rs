@@ -27,12 +27,23 @@ impl std::fmt::Display for RunId {
     }
 }
 
-/// To the fork server, with the supervisor's end of its socket.
+/// What a process that the fork server makes is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trade {
+    #[default]
+    Supervisor,
+    /// Writes what `sbcast` brings.
+    Writer,
+}
+
+/// To the fork server, with the new process's end of its socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Birth {
     pub uid: u32,
     pub gid: u32,
     pub user: String,
+    #[serde(default)]
+    pub trade: Trade,
 }
 
 /// A run for a supervisor that has none; its record comes along.
@@ -52,6 +63,9 @@ pub struct Start {
     pub config_file: Option<String>,
     /// Marks the processes' environment, to find them when all else fails.
     pub tag: String,
+    /// What is left so long after SIGKILL is given up; zero: never.
+    #[serde(default)]
+    pub unkillable_timeout: Span,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -18,19 +18,21 @@ use wire::bearer;
 use wire::node::NODE_HEADER;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
-use wire::proto::LocateRequest;
 use wire::proto::agent_server::AgentServer;
 use wire::proto::controller_client::ControllerClient;
+use wire::proto::{LocateRequest, VouchRequest};
 use wire::tls::connect::{Expected, connect};
 use wire::tls::nodes::Agents;
 
 use crate::attach::Door;
+use crate::gate;
 use crate::neighbours::Remote;
 
 #[derive(Clone)]
 pub struct Relay {
     remote: Option<Remote>,
-    open: Arc<Mutex<Option<Channel>>>,
+    /// With the certificate that it shows: when there is a newer one, that is shown.
+    open: Arc<Mutex<Option<(String, Channel)>>>,
     turn: Arc<AtomicUsize>,
 }
 
@@ -41,7 +43,8 @@ impl Relay {
 
     async fn channel(&self, remote: &Remote) -> Option<Channel> {
         let mut open = self.open.lock().await;
-        if let Some(channel) = &*open {
+        let own = remote.keyring.now().fingerprint.clone();
+        if let Some((_, channel)) = open.as_ref().filter(|(shown, _)| *shown == own) {
             return Some(channel.clone());
         }
         let addresses = remote.controllers();
@@ -50,7 +53,7 @@ impl Relay {
             let address = &addresses[turn % addresses.len()];
             match connect(address, remote.keyring.clone(), Expected::AnyController).await {
                 Ok(channel) => {
-                    *open = Some(channel.clone());
+                    *open = Some((own, channel.clone()));
                     return Some(channel);
                 }
                 Err(_) => self.turn.store(turn + 1, Ordering::Relaxed),
@@ -63,6 +66,21 @@ impl Relay {
     async fn turn_away(&self) {
         self.turn.fetch_add(1, Ordering::Relaxed);
         *self.open.lock().await = None;
+    }
+
+    /// What the controllers make of a node's word about one of its users.
+    pub async fn vouch(&self, asked: &VouchRequest) -> Result<bool, Status> {
+        let nobody = || Status::unavailable("no controller can be reached");
+        let remote = self.remote.as_ref().ok_or_else(nobody)?;
+        for _ in 0..=remote.controllers().len() {
+            let channel = self.channel(remote).await.ok_or_else(nobody)?;
+            match ControllerClient::new(channel).vouch(asked.clone()).await {
+                Ok(reply) => return Ok(reply.into_inner().is_believed),
+                Err(status) if status.code() == Code::Unavailable => self.turn_away().await,
+                Err(status) => return Err(status),
+            }
+        }
+        Err(nobody())
     }
 
     async fn pass(self, request: Request<Body>) -> Response<Body> {
@@ -186,7 +204,10 @@ impl Service<Request<Body>> for Exchange {
             }
             None => {
                 let mut own = self.own.clone();
-                Box::pin(async move { own.call(request).await })
+                Box::pin(async move {
+                    let (request, _hold) = gate::bounded(request);
+                    own.call(request).await
+                })
             }
         }
     }

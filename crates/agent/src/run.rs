@@ -2,21 +2,23 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use model::ExitStatus;
 use model::agent::Launch;
 use model::command::Exited;
+use model::time::Span;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cgroup::Cgroup;
 use crate::frame::{self, Incoming};
-use crate::protocol::{Birth, FromSupervisor, RunId, Start, ToSupervisor};
+use crate::protocol::{Birth, FromSupervisor, RunId, Start, ToSupervisor, Trade};
 use crate::standby::Line;
 use crate::supervisor::TAG;
 use crate::sys;
 use crate::table::{Agent, Entry};
-use crate::{leftovers, spool};
+use crate::{leftovers, processes, spool, unkillable};
 
 /// As Slurm says it of a node whose daemon could not start a job.
 pub const LAUNCH_FAILED: &str = "batch job complete failure";
@@ -66,7 +68,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
         table.remove(run);
         return Ok(());
     }
-    let birth = Birth { uid, gid: spec.gid, user: spec.user.clone() };
+    let birth = Birth { uid, gid: spec.gid, user: spec.user.clone(), trade: Trade::Supervisor };
     let start = Start {
         launch,
         node: agent.options.node.clone(),
@@ -76,6 +78,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
         slot,
         config_file: agent.options.config_file.as_ref().map(|path| path.display().to_string()),
         tag: agent.tag(run),
+        unkillable_timeout: Span(agent.options.unkillable_timeout.as_micros() as u64),
     };
     let first = frame::encode(&ToSupervisor::Start(Box::new(start)));
     let (line, rest) = match hand_over(agent, birth, first, record.into()) {
@@ -237,11 +240,15 @@ pub async fn gone(agent: &Arc<Agent>, run: RunId) {
                 tracing::warn!(%run, "the supervisor is gone before its run; clearing what is left");
                 let held = agent.clone();
                 let cleared = tokio::task::spawn_blocking(move || clear_leftovers(&held, run, slot)).await;
-                if let Err(error) = cleared {
+                let left = cleared.unwrap_or_else(|error| {
                     tracing::error!(%run, %error, "clearing failed");
-                }
+                    Vec::new()
+                });
                 let why = pid.is_none().then(|| "the supervisor could not be started".to_owned());
-                conclude(agent, slot, run, ExitStatus::signaled(libc::SIGKILL as u8), why)
+                match left.is_empty() {
+                    true => conclude(agent, slot, run, ExitStatus::signaled(libc::SIGKILL as u8), why),
+                    false => unkillable::given_up(agent, run, slot, &left),
+                }
             }
         };
         agent.table().note_exit(slot, exited);
@@ -268,14 +275,23 @@ pub fn conclude(agent: &Agent, slot: u32, run: RunId, exit: ExitStatus, launch_e
     exited
 }
 
-/// Ends every process of a run that has lost its supervisor; returns when none is left.
-fn clear_leftovers(agent: &Agent, run: RunId, slot: u32) {
+/// Ends every process of a run that has lost its supervisor; returns when none is left, or what cannot be ended.
+fn clear_leftovers(agent: &Agent, run: RunId, slot: u32) -> Vec<i32> {
+    let until = Instant::now() + agent.options.unkillable_timeout;
     let cgroup = agent.cgroup.as_ref().and_then(|parent| Cgroup::open(parent, &spool::slot_name(slot)).ok());
     let entry = format!("{}={}", TAG, agent.tag(run));
     let mut pause_millis = 1;
     while !leftovers::kill(&entry, cgroup.as_ref()) {
         // Nobody tells when a process that is not our child has gone.
-        std::thread::sleep(std::time::Duration::from_millis(pause_millis));
+        std::thread::sleep(Duration::from_millis(pause_millis));
         pause_millis = (pause_millis * 2).min(100);
+        if Instant::now() >= until {
+            let mut left = cgroup.as_ref().map(Cgroup::processes).unwrap_or_default();
+            left.extend(processes::marked(&entry));
+            left.sort_unstable();
+            left.dedup();
+            return left;
+        }
     }
+    Vec::new()
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
 use model::StepId;
-use model::agent::Report;
+use model::agent::{KILL_FAILED, Report};
 use model::ask::LiveRun;
 use model::attach::FromStep;
 use model::command::Exited;
@@ -22,6 +22,7 @@ use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
 use crate::spool::Spool;
 use crate::staging::Staging;
 use crate::standby::Standby;
+use crate::writing::WriterTurns;
 
 /// How many acknowledged runs are remembered, to answer orders that come twice.
 const OVER_MAX: usize = 20_000;
@@ -41,6 +42,7 @@ pub struct Agent {
     pub care: Care,
     /// Where other machines reach it.
     pub heard: Heard,
+    pub writers: WriterTurns,
 }
 
 pub struct Table {
@@ -65,6 +67,8 @@ pub struct Entry {
     pub to: UnboundedSender<ToSupervisor>,
     /// Nothing is left of it but, at most, a supervisor with the rest of its output.
     pub has_ended: bool,
+    /// It was told to end, and that is seen to (`unkillable`).
+    pub is_being_ended: bool,
     pub on_end: Vec<oneshot::Sender<()>>,
     /// Those that wait for `Done` with this number.
     pub on_done: HashMap<u64, oneshot::Sender<()>>,
@@ -95,6 +99,7 @@ impl Entry {
             slot,
             to,
             has_ended: false,
+            is_being_ended: false,
             on_end: Vec::new(),
             on_done: HashMap::new(),
             client: None,
@@ -167,6 +172,10 @@ impl Table {
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
+        if exited.drained_for.starts_with(KILL_FAILED) {
+            // What cannot be killed keeps the cgroup: no later run gets it from this agent.
+            self.slots.hold(slot);
+        }
         self.unreported.insert(run);
         self.slots.hold(slot);
         self.reports.insert(sequence, Owed { slot, exited: exited.clone() });

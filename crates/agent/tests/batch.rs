@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::ExitStatus;
 use model::agent::{ArrayFacts, Launch};
 use model::command::DutyResult;
+use model::hooks::Hook;
 use model::spec::{OpenMode, ResourceLimit};
 use support::{World, eventually};
 
@@ -258,4 +259,22 @@ async fn the_most_memory_is_known_however_short_it_was_used() {
     world.launch(world.script(1, "x=$(head -c 60000000 /dev/zero | tr '\\0' x); exit 0")).await;
     let usage = world.exit(1).await.usage.expect("it was measured");
     assert!(usage.rss_bytes.max > 55_000_000, "{usage:?}");
+}
+
+#[tokio::test]
+async fn words_that_no_program_can_be_told_are_the_jobs_fault() {
+    let mut world = World::new().await;
+    for (job, entry) in [(1, format!("SLURM_JOB_COMMENT={}", "x".repeat(1 << 20))), (2, "SLURM_JOB_NAME=a\0b".into())] {
+        let mut launch = world.script(job, "echo ran > ran");
+        let programs = vec!["/bin/true".to_owned()];
+        launch.prolog = Some(Box::new(Hook { programs, environment: vec![entry], ..Hook::default() }));
+        let answer = world.launch(launch).await;
+        assert!(matches!(&answer, DutyResult::Failed { why, .. } if why.contains("too long")), "{answer:?}");
+    }
+    let mut launch = world.script(3, "echo ran > ran");
+    spec(&mut launch).stdout = Some("a\0b".into());
+    world.launch(launch).await;
+    let exited = world.exit(3).await;
+    assert!(exited.launch_error.is_some() && exited.drained_for.is_empty(), "{exited:?}");
+    assert!(!world.dir.join("work/ran").exists());
 }

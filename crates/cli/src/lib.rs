@@ -4,13 +4,23 @@
 /// still has to end its job.
 macro_rules! eprint {
     ($($words:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr().lock(), format_args!($($words)*));
+        $crate::output::tell(format_args!($($words)*));
     }};
 }
 macro_rules! eprintln {
     ($($words:tt)*) => {{
-        let words = format!($($words)*);
-        let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), format!("{words}\n").as_bytes());
+        $crate::output::tell(format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
+/// Likewise; what is printed is plain (`output`).
+macro_rules! print {
+    ($($words:tt)*) => {{
+        let _ = $crate::output::print(&format!($($words)*));
+    }};
+}
+macro_rules! println {
+    ($($words:tt)*) => {{
+        let _ = $crate::output::print(&format!("{}\n", format_args!($($words)*)));
     }};
 }
 

@@ -84,6 +84,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.string("listen", &controller.listen);
     text.string("address", &controller.address);
     text.value("root_squash", controller.root_squash);
+    text.string("login_nodes", &hostlist::compress_in_order(controller.login_nodes.iter().map(|name| name.as_str())));
     text.value("certificate_lifetime", seconds(controller.certificate_lifetime));
     text.value("local_members", controller.local_members);
     text.value("patience", controller.patience_secs);
@@ -111,11 +112,13 @@ fn agent(text: &mut Text, config: &Config) {
     text.string("pid_file", &agent.pid_file);
     text.string("log_file", &agent.log_file);
     text.value("kill_wait", seconds(agent.kill_wait));
+    text.value("unkillable_timeout", seconds(agent.unkillable_timeout));
     text.value("heartbeat", seconds(agent.heartbeat));
     text.value("constrain_memory", agent.constrain_memory);
     text.value("constrain_cores", agent.constrain_cores);
     text.value("constrain_devices", agent.constrain_devices);
     text.value("signal_tasks_only", agent.signal_tasks_only);
+    text.strings("setuid_helpers", &agent.setuid_helpers);
     text.value("suspend_grace", seconds(agent.suspend_grace));
     text.strings("controllers", &agent.controllers);
     text.string("tls_dir", &agent.tls_dir);

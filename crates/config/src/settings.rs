@@ -10,6 +10,7 @@ use model::config::{
 };
 use model::data_parser::DataParser;
 use model::hand_out::HandOut;
+use model::hostlist;
 use model::license::LicenseCount;
 use model::loudness::{DebugFlag, Known, LogLevel};
 use model::priority::{PriorityConfig, PriorityKind, UsageReset};
@@ -50,6 +51,10 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.text("listen", &mut controller.listen);
     section.text("address", &mut controller.address);
     section.flag("root_squash", &mut controller.root_squash);
+    let login_nodes = section.read("login_nodes", "a hostlist such as \"login[1-2]\"", |item| {
+        hostlist::expand(item.as_str()?).ok().map(|names| names.iter().map(|name| name.as_str().into()).collect())
+    });
+    controller.login_nodes = login_nodes.unwrap_or_default();
     section.seconds("certificate_lifetime", &mut controller.certificate_lifetime);
     section.number("local_members", 1..=9, &mut controller.local_members);
     section.number("patience", 0..=3600, &mut controller.patience_secs);
@@ -81,11 +86,17 @@ pub(crate) fn agent(mut section: Section, agent: &mut AgentConfig) -> Vec<(usize
     section.text("pid_file", &mut agent.pid_file);
     section.text("log_file", &mut agent.log_file);
     section.seconds("kill_wait", &mut agent.kill_wait);
+    section.seconds("unkillable_timeout", &mut agent.unkillable_timeout);
     section.seconds("heartbeat", &mut agent.heartbeat);
     section.flag("constrain_memory", &mut agent.constrain_memory);
     section.flag("constrain_cores", &mut agent.constrain_cores);
     section.flag("constrain_devices", &mut agent.constrain_devices);
     section.flag("signal_tasks_only", &mut agent.signal_tasks_only);
+    let helpers = section.read("setuid_helpers", "a list of absolute paths, like [\"/usr/bin/sudo\"]", |item| {
+        let path = |value: &str| value.starts_with('/').then(|| value.to_string());
+        item.as_array()?.iter().map(|value| value.as_str().and_then(path)).collect::<Option<Vec<_>>>()
+    });
+    set(&mut agent.setuid_helpers, helpers);
     section.seconds("suspend_grace", &mut agent.suspend_grace);
     let controllers = section.read("controllers", "a list of addresses, like [\"head:6817\"]", |item| {
         item.as_array()?.iter().map(|value| value.as_str().map(str::to_string)).collect::<Option<Vec<_>>>()

@@ -1,28 +1,73 @@
 //! The only writer: every change of the state is proposed here, stamped with the time and the caller.
+use std::sync::Arc;
+
 use journal::{DiskRoom, Journal, ProposeError};
 use model::command::{Blob, RequestId};
-use model::{Caller, Command, Entry, JobSpec, Reject, Reply, Timestamp, codec};
+use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, Timestamp, codec, text_bounds};
 use tokio::sync::watch;
 
+use crate::api::authority;
 use crate::clock::Clock;
 use crate::machine::Published;
+use crate::names::Names;
+use crate::text_quota::TextQuota;
 
 pub struct Door {
     journal: Journal<Result<Reply, Reject>>,
     published: Published,
+    names: Arc<Names>,
     clock: Clock,
+    quota: TextQuota,
 }
 
 impl Door {
-    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published) -> Door {
+    pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published, names: Arc<Names>) -> Door {
         let clock = Clock::from(published.now().now());
-        Door { journal, published, clock }
+        Door { journal, published, names, clock, quota: TextQuota::default() }
     }
 
-    /// Resolves when the command is durable and applied. Content is judged here, so that no call can forget it.
+    /// Resolves when the command is durable and applied. Content, texts, work, and in whose name things are done, are judged here,
+    /// so that no call can forget it.
     pub async fn propose(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
+        if state::acts_as_another(&self.published.now(), by.uid, &command) {
+            self.may_act_as_another(by)?;
+        }
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
-        self.write(by, command).await
+        state::judge_machines(&command).map_err(Refusal::Rejected)?;
+        let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
+        let of_step = job_of_step(&command);
+        let answer = self.write(by, command).await;
+        if let (Some(job), Ok(_)) = (of_step, &answer) {
+            self.quota.note(by.uid, job, size_bytes);
+        }
+        answer
+    }
+
+    /// A command's texts are short and clean, its lists cost little, and the user does not hold too much already.
+    /// The controller's own commands, and what nodes report, are no user's. Gives how much text and content it brings.
+    fn judge(&self, by: Caller, command: &Command) -> Result<usize, Reject> {
+        if !is_users(command) {
+            return Ok(0);
+        }
+        let cluster = self.published.now();
+        let tally = text_bounds::judge(command)?;
+        state::judge_work(&cluster, command)?;
+        let brought = brought(command);
+        let environments = if brought.is_empty() { Vec::new() } else { state::environments(command) };
+        for blob in brought.iter().filter(|blob| environments.contains(&blob.id)) {
+            text_bounds::judge_environment(&blob.content)?;
+        }
+        let content_bytes: usize = brought.iter().map(|blob| blob.content.len()).sum();
+        let size_bytes = tally.text_bytes + content_bytes;
+        self.quota.judge(&cluster, by, size_bytes)?;
+        Ok(size_bytes)
+    }
+
+    fn may_act_as_another(&self, by: Caller) -> Result<(), Refusal> {
+        match authority::may_act_as_another(&self.published.now(), by, &self.names) {
+            true => Ok(()),
+            false => Err(Refusal::Rejected(Reject::NotPermitted)),
+        }
     }
 
     async fn write(&self, by: Caller, command: Command) -> Result<Reply, Refusal> {
@@ -58,15 +103,24 @@ impl Door {
         blobs: Vec<Blob>,
         request: Option<RequestId>,
     ) -> Result<Reply, Refusal> {
+        if state::submits_as_another(by.uid, &specs) {
+            self.may_act_as_another(by)?;
+        }
         state::judge_submission(&self.published.now(), by, &specs, &blobs).map_err(Refusal::Rejected)?;
         let unknown = self.unknown(&blobs);
-        match self.write(by, once(submission(specs.clone(), unknown), request)).await {
+        let command = once(submission(specs.clone(), unknown), request);
+        let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
+        let answer = match self.write(by, command).await {
             // It was forgotten between the look and the log.
             Err(Refusal::Rejected(Reject::MissingBlob)) => {
                 self.write(by, once(submission(specs, blobs), request)).await
             }
             other => other,
+        };
+        if let Ok(Reply::Submitted(job)) = &answer {
+            self.quota.note(by.uid, *job, size_bytes);
         }
+        answer
     }
 
     pub fn now(&self) -> Timestamp {
@@ -106,6 +160,83 @@ fn is_vital(command: &Command) -> bool {
         | Command::Staged { .. }
         | Command::Tick => true,
         _ => false,
+    }
+}
+
+/// Users give it, and may have written it by hand. The rest is the controller's own, what nodes report, or an administrator's
+/// whole configuration or backup.
+fn is_users(command: &Command) -> bool {
+    match command {
+        Command::Once { command, .. } => is_users(command),
+        Command::Submit { .. }
+        | Command::SubmitTogether { .. }
+        | Command::Cancel { .. }
+        | Command::Complete { .. }
+        | Command::Hold { .. }
+        | Command::Release { .. }
+        | Command::Requeue { .. }
+        | Command::Suspend { .. }
+        | Command::Resume { .. }
+        | Command::UpdateJob { .. }
+        | Command::CreateStep { .. }
+        | Command::CreateStepTogether { .. }
+        | Command::CancelStep { .. }
+        | Command::UpdatePartition { .. }
+        | Command::ChangeAccounts { .. }
+        | Command::CreatePartition { .. }
+        | Command::DeletePartition { .. }
+        | Command::CreateReservation { .. }
+        | Command::UpdateReservation { .. }
+        | Command::DeleteReservation { .. }
+        | Command::SetDampening { .. }
+        | Command::SetTrigger { .. }
+        | Command::ClearTriggers { .. } => true,
+        Command::AdoptPlan(_)
+        | Command::DutyDone { .. }
+        | Command::Staged { .. }
+        | Command::DropBuffer { .. }
+        | Command::SessionsSeen { .. }
+        | Command::BufferMeasured { .. }
+        | Command::PoolsSeen { .. }
+        | Command::PoolsReported { .. }
+        | Command::Exited(_)
+        | Command::NoteStopped { .. }
+        | Command::AmendRun { .. }
+        | Command::RegisterNode { .. }
+        | Command::Recorded { .. }
+        | Command::ContinueIds { .. }
+        | Command::NodeLost { .. }
+        | Command::UpdateNodes { .. }
+        | Command::Reconfigure { .. }
+        | Command::Begin { .. }
+        | Command::AdoptRules { .. }
+        | Command::Tick
+        | Command::TriggerRan { .. }
+        | Command::Happened { .. }
+        | Command::Trust(_)
+        | Command::Restore { .. } => false,
+    }
+}
+
+/// The job in which a step is created.
+fn job_of_step(command: &Command) -> Option<JobId> {
+    match command {
+        Command::Once { command, .. } => job_of_step(command),
+        Command::CreateStep { job, .. } => Some(*job),
+        Command::CreateStepTogether { parts, .. } => parts.first().map(|(job, _)| *job),
+        _ => None,
+    }
+}
+
+/// Content that comes along.
+fn brought(command: &Command) -> &[Blob] {
+    match command {
+        Command::Once { command, .. } => brought(command),
+        Command::Submit { blobs, .. }
+        | Command::SubmitTogether { blobs, .. }
+        | Command::CreateStep { blobs, .. }
+        | Command::CreateStepTogether { blobs, .. } => blobs,
+        _ => &[],
     }
 }
 

@@ -40,7 +40,7 @@ impl Foreign {
             0 => of_pool.remove(node),
             bytes => of_pool.insert(node.clone(), bytes),
         };
-        of_pool.values().sum()
+        of_pool.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Leading {
 impl Leading {
     /// Takes up what a leader does; fails if not even the configuration can be written.
     pub async fn begin(ground: &Arc<Ground>) -> Result<Arc<Leading>> {
-        let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone()));
+        let door = Arc::new(Door::new(ground.journal.clone(), ground.published.clone(), ground.names.clone()));
         crate::backup::take_up(&ground.state_dir, &door).await?;
         // Of several controllers, each with its own file, the one that happens to lead does not change what all agreed on.
         let known = ground.published.now();

@@ -14,6 +14,7 @@ mod audit;
 pub mod backup;
 mod buffer_metrics;
 mod call_limiter;
+mod certificates;
 mod clock;
 mod counted;
 mod door;
@@ -36,8 +37,10 @@ mod router;
 mod rules;
 mod serve;
 mod statistics;
+mod text_quota;
 pub mod tls;
 mod to_agents;
+mod vouching;
 
 pub use members::{Place, on_this_machine};
 pub use options::Options;

@@ -3,6 +3,7 @@ use std::sync::{Mutex, OnceLock};
 
 use model::loudness::{LogLevel, Loudness, LoudnessChange};
 use tracing_subscriber::EnvFilter;
+use wire::log_lines::LogLines;
 
 struct Log {
     /// Makes another filter hold.
@@ -23,7 +24,10 @@ pub fn start(n_verbose: usize) {
     let is_fixed = given.is_some();
     let filter = given.unwrap_or_else(|| filter(&now));
     // A log on a full disk loses lines; telling of that on the same disk would end the thread that wanted to say something.
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).log_internal_errors(false);
+    let log = tracing_subscriber::fmt()
+        .with_writer(|| LogLines(std::io::stderr()))
+        .with_ansi(false)
+        .log_internal_errors(false);
     let log = log.with_env_filter(filter).with_filter_reloading();
     let handle = log.reload_handle();
     log.init();

@@ -1,10 +1,12 @@
 //! The controllers among themselves: the log's messages, who leads, and what is asked of the members.
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use journal::{Answer, Journal, Leadership, MembersError, Transport};
@@ -12,19 +14,27 @@ use model::audit::AuditQuery;
 use model::members::{MemberView, Members};
 use model::{Reject, Reply, Timestamp, codec};
 use tokio_stream::Stream;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::transport::Channel;
+use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status, Streaming};
+use wire::bounded_body::{self, BodyBound};
 use wire::channel::MAX_MESSAGE_BYTES;
-use wire::origin::{From, Origin};
 use wire::proto::member_client::MemberClient;
-use wire::proto::member_server::Member;
+use wire::proto::member_server::{Member, MemberServer};
 use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
+use wire::tls::Principal;
 use wire::tls::connect::Expected;
 use wire::tls::identity::Keyring;
+use wire::tls::listen::Caller;
 
 use crate::api::audit;
 use crate::audit::AuditLog;
+use crate::certificates;
+use crate::machine::Published;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
 
@@ -44,7 +54,8 @@ pub fn unix_address(socket: &str) -> String {
 
 /// Open connections to the other members.
 pub struct Connections {
-    open: Mutex<HashMap<String, Channel>>,
+    /// With the certificate that each shows; a newer one is shown to all.
+    open: Mutex<HashMap<String, (String, Channel)>>,
     /// What is shown to members on other machines.
     keyring: Option<Arc<Keyring>>,
 }
@@ -55,12 +66,13 @@ impl Connections {
     }
 
     pub async fn to(&self, address: &str) -> io::Result<Channel> {
-        if let Some(channel) = self.lock().get(address) {
+        let own = self.keyring.as_ref().map(|keyring| keyring.now().fingerprint.clone()).unwrap_or_default();
+        if let Some((_, channel)) = self.lock().get(address).filter(|(shown, _)| *shown == own) {
             return Ok(channel.clone());
         }
         let connecting = tokio::time::timeout(CONNECT_PATIENCE, connect(address, self.keyring.as_ref()));
         let channel = connecting.await.map_err(|_| io::Error::other(format!("{address} does not answer")))??;
-        self.lock().insert(address.to_owned(), channel.clone());
+        self.lock().insert(address.to_owned(), (own, channel.clone()));
         Ok(channel)
     }
 
@@ -69,7 +81,7 @@ impl Connections {
         self.lock().remove(address);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Channel>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (String, Channel)>> {
         self.open.lock().expect("nobody panics with it")
     }
 }
@@ -111,7 +123,7 @@ impl Transport for Carrier {
     }
 }
 
-/// What a controller answers to the others.
+/// What a controller answers to the others. Only [`MemberGate`] lets them in.
 pub struct MemberApi {
     pub journal: ClusterJournal,
     pub ends_all: Arc<AtomicBool>,
@@ -124,27 +136,26 @@ impl Member for MemberApi {
     type ReadAuditStream = Pin<Box<dyn Stream<Item = Result<AuditReply, Status>> + Send>>;
 
     async fn read_audit(&self, request: Request<AuditRequest>) -> Result<Response<Self::ReadAuditStream>, Status> {
-        only_controllers(&request)?;
         let query = codec::decode(&request.get_ref().query);
         let query = query.map_err(|error| Status::invalid_argument(error.to_string()))?;
         Ok(Response::new(audit::of_one(self.audit.clone(), query)))
     }
 
     async fn raft(&self, request: Request<RaftMessage>) -> Result<Response<RaftMessage>, Status> {
-        only_controllers(&request)?;
         let answer = self.journal.answer(&request.into_inner().content).await;
-        let content = answer.map_err(|error| Status::unavailable(error.to_string()))?;
+        let content = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Status::invalid_argument(error.to_string()),
+            _ => Status::unavailable(error.to_string()),
+        })?;
         Ok(Response::new(RaftMessage { content: content.into() }))
     }
 
-    async fn stand(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        only_controllers(&request)?;
+    async fn stand(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         self.journal.stand().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(Nothing {}))
     }
 
-    async fn end(&self, request: Request<Nothing>) -> Result<Response<Nothing>, Status> {
-        only_controllers(&request)?;
+    async fn end(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         tracing::info!("all controllers are to end");
         self.ends_all.store(true, Ordering::Relaxed);
         // SAFETY: a plain system call on this very process.
@@ -152,8 +163,7 @@ impl Member for MemberApi {
         Ok(Response::new(Nothing {}))
     }
 
-    async fn alive(&self, request: Request<Nothing>) -> Result<Response<PingReply>, Status> {
-        only_controllers(&request)?;
+    async fn alive(&self, _: Request<Nothing>) -> Result<Response<PingReply>, Status> {
         let started_micros = self.own.started.unwrap_or_default().0;
         let (host, pid) = (self.own.host.clone(), std::process::id());
         let rules = self.own.rules;
@@ -161,14 +171,68 @@ impl Member for MemberApi {
     }
 }
 
-fn only_controllers<T>(request: &Request<T>) -> Result<(), Status> {
-    let is_controller = Origin::of_call(request).is_some_and(|origin| match &origin.from {
-        From::Controller(_) => true,
-        // SAFETY: geteuid cannot fail.
-        From::Local => origin.user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid)),
-        From::Node(_) | From::Bearer | From::Stranger => false,
-    });
-    if is_controller { Ok(()) } else { Err(Status::permission_denied("only controllers may say this")) }
+/// Nothing is said to members and agents that show a certificate that was taken back.
+pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
+    let mut changes = published.changes();
+    loop {
+        let trust = changes.borrow_and_update().trust().clone();
+        keyring.distrust(trust.revoked.keys());
+        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), &trust)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Hears controllers alone, and decides it before it reads what they say: their messages are the longest of all.
+#[derive(Clone)]
+pub struct MemberGate {
+    pub inner: MemberServer<MemberApi>,
+    pub journal: ClusterJournal,
+    pub published: Published,
+}
+
+impl NamedService for MemberGate {
+    const NAME: &'static str = "spur.v1.Member";
+}
+
+impl MemberGate {
+    /// By the connection alone: nobody speaks to a member through somebody else.
+    fn check(&self, request: &http::Request<Body>) -> Result<(), Status> {
+        let denied = || Status::permission_denied("only controllers may say this");
+        let Some(caller) = request.extensions().get::<Caller>() else {
+            let user = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
+            // SAFETY: geteuid cannot fail.
+            let is_own = user.is_some_and(|user| [0, unsafe { libc::geteuid() }].contains(&user.uid()));
+            return if is_own { Ok(()) } else { Err(denied()) };
+        };
+        let Some(principal @ Principal::Controller(_)) = &caller.principal else { return Err(denied()) };
+        let members: Vec<u64> = self.journal.standing().members.iter().map(|member| member.id).collect();
+        let belief = certificates::of_connection(&self.published.now(), &members, principal, &caller.fingerprint);
+        belief.refusal(true).map_or(Ok(()), Err)
+    }
+}
+
+impl Service<http::Request<Body>> for MemberGate {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if let Err(status) = self.check(&request) {
+            return Box::pin(std::future::ready(Ok(status.into_http())));
+        }
+        let (request, hold) = bounded_body::bound(request, BodyBound::LOG);
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            drop(hold);
+            answer
+        })
+    }
 }
 
 /// All members, each asked for a sign of life.

@@ -9,6 +9,8 @@ use state::Cluster;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use wire::waiting_peers::WaitingPeers;
+
 use crate::agents::Agents;
 use crate::buffer_metrics::{self, Moved};
 use crate::machine::Published;
@@ -16,16 +18,24 @@ use crate::machine::Published;
 /// Nobody needs longer, or more, to ask.
 const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_BYTES: usize = 8192;
+/// A quarter of them from one address: the longest silent make room.
+const READERS_MAX: usize = 64;
 
 pub async fn serve(listener: TcpListener, published: Published, agents: Arc<Agents>) {
+    let readers = WaitingPeers::new(READERS_MAX);
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 let (published, agents) = (published.clone(), agents.clone());
+                let reader = readers.enter(address.ip());
                 tokio::spawn(async move {
-                    let answered = tokio::time::timeout(PATIENCE, answer(stream, &published, &agents)).await;
-                    if let Ok(Err(error)) = answered {
-                        tracing::debug!(%error, "a reader of metrics went away");
+                    tokio::select! {
+                        answered = tokio::time::timeout(PATIENCE, answer(stream, &published, &agents)) => {
+                            if let Ok(Err(error)) = answered {
+                                tracing::debug!(%error, "a reader of metrics went away");
+                            }
+                        }
+                        () = reader.must_go() => {}
                     }
                 });
             }

@@ -13,4 +13,6 @@ pub struct Options {
     /// Where this very controller keeps its things; those that share a machine have different places.
     pub own: ControllerConfig,
     pub place: Place,
+    /// A user's own cluster (`spur up`), whose agents can run nobody else's jobs: strangers are not heard.
+    pub is_private: bool,
 }

@@ -100,7 +100,8 @@ impl ProgressTable {
                 Home::Job { job, .. } => (*job, String::new()),
                 Home::Persistent { name } => (JobId::default(), name.clone()),
             };
-            *sums.entry(key).or_default() += bytes;
+            let sum: &mut u64 = sums.entry(key).or_default();
+            *sum = sum.saturating_add(*bytes);
         }
         sums.into_iter().map(|((job, name), used_bytes)| UsedSpace { job, name, used_bytes }).collect()
     }

@@ -12,35 +12,42 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::{FutureExt, TryFutureExt};
 use journal::Leadership;
 use model::Reject;
+use model::trust::Trust;
+use state::Cluster;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
+use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
-use wire::bearer;
+use wire::bearer::{self, Worthless};
+use wire::bounded_body::{self, BodyBound, BodyHold};
+use wire::channel::MAX_MESSAGE_BYTES;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
 use wire::peer::Peer;
+use wire::reach::AGAIN_HEADER;
 use wire::refusal::to_status;
 use wire::retry;
+use wire::tls::Principal;
 use wire::tls::listen::Caller;
 
 use crate::api::authority::{Level, level};
 use crate::audit::AuditLog;
 use crate::call_limiter::CallLimiter;
+use crate::certificates::{self, Belief};
 use crate::leading::Leading;
 use crate::machine::Published;
 use crate::members::{ClusterJournal, Connections};
 use crate::names::Names;
 use crate::rules;
+use crate::vouching::{self, Vouched};
 
 /// A call waits so long for somebody to lead; then its sender must ask again.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PROTOCOL: &str = model::loudness::DebugFlag::Protocol.target();
-/// Who root of another machine is here.
-const NOBODY: u32 = 65_534;
 
 /// With a request: root of this node makes it, though it may be nobody here. Some of what concerns the node is its own to say.
 #[derive(Clone, Debug)]
@@ -58,6 +65,8 @@ pub struct Router {
     pub names: Arc<Names>,
     pub audit: AuditLog,
     pub limiter: CallLimiter,
+    /// Only its owner, root and administrators are heard.
+    pub is_private: bool,
 }
 
 impl NamedService for Router {
@@ -97,38 +106,82 @@ impl Router {
         let origin = Origin::of(request);
         let mut origin = origin.ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
         let cluster = self.published.now();
-        if let Some(caller) = request.extensions().get::<Caller>()
-            && cluster.trust().is_revoked(&caller.fingerprint)
-        {
-            return Err(Status::permission_denied("this certificate was taken back"));
-        }
+        self.stands(&cluster, request, &origin)?;
         if let Some(token) = bearer::sent(request.headers()) {
-            origin = bearer_of(token, &cluster.trust().jwt_key)?;
+            origin = bearer_of(token, cluster.trust())?;
         }
         rules::check(&origin, request.uri().path())?;
+        self.check_privacy(&cluster, &origin, request.uri().path())?;
         Ok(origin)
     }
 
-    /// Root of another machine is nobody here, and neither is the one whom this controller runs as.
-    pub fn squashed(&self, origin: Origin) -> Origin {
-        let user = match (&origin.from, origin.user) {
-            (From::Node(_), Some(user))
-                if is_ours(user.uid) && self.published.now().config().controller.root_squash =>
-            {
-                Some(Peer { uid: NOBODY, gid: NOBODY, ..user })
-            }
-            (_, user) => user,
+    /// Jobs of strangers could only run as the owner of a private cluster, or fail; and what is in it is the owner's business.
+    fn check_privacy(&self, cluster: &Cluster, origin: &Origin, path: &str) -> Result<(), Status> {
+        let Some(user) = origin.user.filter(|_| self.is_private && !rules::is_ping(path)) else { return Ok(()) };
+        if level(cluster, user, &self.names) >= Level::Administrator {
+            return Ok(());
+        }
+        // SAFETY: geteuid cannot fail.
+        let owner = self.names.user(unsafe { libc::geteuid() });
+        Err(Status::permission_denied(format!("this is a private cluster of {owner}, who started it with `spur up`")))
+    }
+
+    /// The connection's certificate, and the one that a controller says it was shown.
+    fn stands(&self, cluster: &Cluster, request: &Request<Body>, origin: &Origin) -> Result<(), Status> {
+        let leads = || self.lead.borrow().is_some();
+        let refused = |belief: Belief| {
+            let Some(status) = belief.refusal(leads()) else { return Ok(()) };
+            Err(if belief == Belief::Unknown && !leads() { ask_again(status) } else { status })
         };
-        Origin { user, ..origin }
+        if let Some(Caller { principal: Some(principal), fingerprint, .. }) = request.extensions().get::<Caller>() {
+            let members = || self.journal.standing().members.iter().map(|member| member.id).collect::<Vec<_>>();
+            let members = if matches!(principal, Principal::Controller(_)) { members() } else { Vec::new() };
+            refused(certificates::of_connection(cluster, &members, principal, fingerprint))?;
+        }
+        match Origin::passed_on_certificate(request) {
+            Some(fingerprint) => refused(certificates::of_passed_on(cluster, &origin.from, fingerprint)),
+            None => Ok(()),
+        }
+    }
+
+    /// With the user that a node's word comes to.
+    pub fn vouched(&self, origin: Origin, path: &str) -> Result<Origin, Status> {
+        let (From::Node(node), Some(said)) = (&origin.from, origin.user) else { return Ok(origin) };
+        let cluster = self.published.now();
+        let user = match vouching::vouched(&cluster, &self.names, node, said) {
+            Vouched::Believed(user) if rules::is_heard_through(path, cluster.is_login_node(node)) => user,
+            Vouched::Believed(_) => return Err(to_status(&Reject::NotPermitted)),
+            // What root of a node may say of it, the call itself judges.
+            Vouched::Squashed(nobody) if !rules::changes_something(path) || is_health(path, said) => nobody,
+            Vouched::Squashed(_) => {
+                let why = format!(
+                    "Access/permission denied: node {node} does not vouch for uid {}, only for users with jobs there",
+                    said.uid
+                );
+                return Err(Status::permission_denied(why));
+            }
+        };
+        Ok(Origin { user: Some(user), ..origin })
+    }
+
+    /// With as much of a body as the call may have. Nothing of it has been read yet.
+    pub fn bounded(&self, request: Request<Body>, origin: &Origin) -> (Request<Body>, BodyHold) {
+        let mut bound = rules::body(origin, request.uri().path());
+        if bound == BodyBound::CONTENT {
+            // A site that allows longer scripts gets them.
+            let script = self.published.now().config().jobs.max_script_bytes.min(MAX_MESSAGE_BYTES as u64 / 2) as usize;
+            bound.message_bytes = bound.message_bytes.max(script + BodyBound::CHANGE.message_bytes);
+        }
+        bounded_body::bound(request, bound)
     }
 
     /// For the API of a controller that leads, if whoever calls is mighty enough.
     fn present(&self, request: &mut Request<Body>, origin: Origin) -> Result<(), Status> {
         let root_of = match (&origin.from, origin.user) {
-            (From::Node(node), Some(Peer { uid: 0, .. })) => Some(RootOf(node.clone())),
+            (From::Node(node), Some(user)) if is_health(request.uri().path(), user) => Some(RootOf(node.clone())),
             _ => None,
         };
-        let origin = self.squashed(origin);
+        let origin = self.vouched(origin, request.uri().path())?;
         let least = rules::least(request.uri().path());
         if let Some(user) = origin.user
             && least > Level::User
@@ -156,11 +209,17 @@ impl Router {
             return futures::future::ready(Ok(put_off)).boxed();
         }
         let audited = self.audit.begin(&origin, &mut request);
+        let said_by = origin.clone();
         if let Err(status) = self.present(&mut request, origin) {
             audited.refuse(&status);
             return futures::future::ready(Ok(status.into_http())).boxed();
         }
-        leading.answer(request).inspect_ok(|response| audited.end(response)).boxed()
+        let (request, hold) = self.bounded(request, &said_by);
+        let answered = leading.answer(request).inspect_ok(move |response| {
+            drop(hold);
+            audited.end(response);
+        });
+        answered.boxed()
     }
 
     /// What a user gets to hear who has made too many calls; administrators make as many as they like.
@@ -170,7 +229,8 @@ impl Router {
         if !limit.binds() {
             return None;
         }
-        let user = self.squashed(origin.clone()).user?;
+        // Who is refused anyway costs nothing here.
+        let user = self.vouched(origin.clone(), request.uri().path()).ok()?.user?;
         if level(&cluster, user, &self.names) == Level::Administrator {
             return None;
         }
@@ -224,16 +284,36 @@ impl Router {
 }
 
 /// The one whom a token names, if we have signed it and it has not ended.
-fn bearer_of(token: &str, key: &[u8]) -> Result<Origin, Status> {
+fn bearer_of(token: &str, trust: &Trust) -> Result<Origin, Status> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let name = bearer::user(key, token, now).map_err(|why| Status::unauthenticated(why.to_string()))?;
-    let unknown = || Status::unauthenticated(format!("Protocol authentication error: no user {name} here"));
-    let account = wire::accounts::account_of(&name).ok_or_else(unknown)?;
+    let refused = |why: Worthless| Status::unauthenticated(why.to_string());
+    let old_keys = trust.old_jwt_keys.iter().filter(|old| old.until.secs() > now).map(|old| &old.key);
+    let mut said = Err(Worthless::Forged);
+    for key in std::iter::once(&trust.jwt_key).chain(old_keys) {
+        said = bearer::claims(key, token, now);
+        if said != Err(Worthless::Forged) {
+            break;
+        }
+    }
+    let said = said.map_err(refused)?;
+    let unknown = || Status::unauthenticated(format!("Protocol authentication error: no user {} here", said.user));
+    let account = wire::accounts::account_of(&said.user).ok_or_else(unknown)?;
+    // By the name that the database has: a token may name its user by number.
+    let known = trust.user_tokens.get(&account.name);
+    if known.is_some_and(|known| known.revoked_secs > 0 && said.issued_secs <= known.revoked_secs) {
+        return Err(refused(Worthless::Revoked));
+    }
     let user = Peer { uid: account.uid, gid: account.gid, pid: None };
     Ok(Origin { from: From::Bearer, user: Some(user) })
 }
 
-fn is_ours(uid: u32) -> bool {
-    // SAFETY: geteuid cannot fail.
-    uid == 0 || uid == unsafe { libc::geteuid() }
+/// Root of a node says how the node is.
+fn is_health(path: &str, user: Peer) -> bool {
+    user.uid == 0 && path.ends_with("/UpdateNodes")
+}
+
+/// Somebody else may know.
+fn ask_again(mut status: Status) -> Status {
+    status.metadata_mut().insert(AGAIN_HEADER, MetadataValue::from_static("1"));
+    status
 }

@@ -1,6 +1,7 @@
 //! Who may make which call, in one table. What concerns a particular job, reservation or account is judged by the state; here
 //! stands who is heard at all.
 use tonic::Status;
+use wire::bounded_body::BodyBound;
 use wire::origin::{From, Origin};
 
 use crate::api::Level;
@@ -23,8 +24,22 @@ pub struct Rule {
     pub heard: &'static [Kind],
     /// It only asks: of several controllers, the leader makes sure that it still leads.
     pub asks: bool,
+    /// How far away the users may be.
+    pub reach: Reach,
     /// The least that a user must be. Whose job, reservation or account it is, and who coordinates that, the state judges.
     pub least: Level,
+    /// How much it takes to read.
+    pub body: BodyBound,
+}
+
+/// Through which nodes users are heard, who are vouched for: a node's word is that of whoever is root there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    AnyNode,
+    /// Not where they only have jobs.
+    LoginNodes,
+    /// Only where the kernel, or a token, says who they are.
+    NoNode,
 }
 
 const USERS: &[Kind] = &[Kind::User];
@@ -35,83 +50,103 @@ pub fn changing_calls() -> impl Iterator<Item = &'static str> {
     RULES.iter().filter(|rule| !rule.asks && rule.heard.contains(&Kind::User)).map(|rule| rule.call)
 }
 
-const fn does(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: false, least: Level::User }
+const fn does(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
+    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::User, body }
 }
 
 /// Only for administrators, as in Slurm.
-const fn rules(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: false, least: Level::Administrator }
+const fn rules(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
+    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::Administrator, body }
 }
 
-const fn asks(call: &'static str, heard: &'static [Kind]) -> Rule {
-    Rule { call, heard, asks: true, least: Level::User }
+const fn asks(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
+    Rule { call, heard, asks: true, reach: Reach::AnyNode, least: Level::User, body }
+}
+
+const fn within(reach: Reach, rule: Rule) -> Rule {
+    Rule { reach, ..rule }
 }
 
 pub const RULES: &[Rule] = &[
-    does("Submit", USERS),
-    does("Cancel", USERS),
-    does("Hold", USERS),
-    does("Release", USERS),
-    does("Requeue", USERS),
-    does("Suspend", USERS),
-    does("Resume", USERS),
-    does("UpdateJob", USERS),
-    does("Complete", USERS),
-    does("CreateStep", USERS),
-    does("CancelStep", USERS),
-    rules("UpdateNodes", USERS),
-    rules("UpdatePartition", USERS),
-    does("ChangeAccounts", USERS),
-    asks("Accounts", USERS),
-    asks("Standing", USERS),
-    asks("Chronicle", USERS),
-    rules("CreatePartition", USERS),
-    rules("DeletePartition", USERS),
-    does("CreateReservation", USERS),
-    does("UpdateReservation", USERS),
-    does("DeleteReservation", USERS),
-    rules("Reconfigure", USERS),
-    rules("Shutdown", USERS),
-    does("Signal", USERS),
-    rules("SetDebug", USERS),
-    rules("SetDampening", USERS),
-    does("SetTrigger", USERS),
-    does("ClearTriggers", USERS),
-    asks("Triggers", USERS),
-    asks("Jobs", USERS),
-    asks("WatchJobs", USERS),
-    asks("History", USERS),
-    does("AmendHistory", USERS),
-    asks("Nodes", USERS),
-    asks("Configuration", USERS),
-    asks("Reservations", USERS),
-    asks("Licenses", USERS),
-    asks("Diagnose", USERS),
-    asks("Blob", USERS),
-    asks("Burst", USERS),
-    asks("WatchStaging", USERS),
-    asks("Why", USERS),
-    asks("BurstStatus", USERS),
-    does("DropBuffer", USERS),
-    rules("Backup", USERS),
-    Rule { call: "Audit", heard: USERS, asks: true, least: Level::Administrator },
-    does("Ping", ALL_OF_US),
-    asks("Members", ALL_OF_US),
-    rules("ChangeMembers", &[Kind::User, Kind::Controller]),
+    does("Submit", USERS, BodyBound::CONTENT),
+    does("Cancel", USERS, BodyBound::CHANGE),
+    does("Hold", USERS, BodyBound::CHANGE),
+    does("Release", USERS, BodyBound::CHANGE),
+    does("Requeue", USERS, BodyBound::CHANGE),
+    does("Suspend", USERS, BodyBound::CHANGE),
+    does("Resume", USERS, BodyBound::CHANGE),
+    does("UpdateJob", USERS, BodyBound::CHANGE),
+    does("Complete", USERS, BodyBound::CHANGE),
+    does("CreateStep", USERS, BodyBound::CONTENT),
+    does("CancelStep", USERS, BodyBound::CHANGE),
+    rules("UpdateNodes", USERS, BodyBound::CHANGE),
+    rules("UpdatePartition", USERS, BodyBound::CHANGE),
+    within(Reach::LoginNodes, does("ChangeAccounts", USERS, BodyBound::CONTENT)),
+    asks("Accounts", USERS, BodyBound::BRIEF),
+    asks("Standing", USERS, BodyBound::BRIEF),
+    asks("Chronicle", USERS, BodyBound::BRIEF),
+    rules("CreatePartition", USERS, BodyBound::CHANGE),
+    rules("DeletePartition", USERS, BodyBound::QUESTION),
+    within(Reach::LoginNodes, does("CreateReservation", USERS, BodyBound::CHANGE)),
+    within(Reach::LoginNodes, does("UpdateReservation", USERS, BodyBound::CHANGE)),
+    within(Reach::LoginNodes, does("DeleteReservation", USERS, BodyBound::QUESTION)),
+    rules("Reconfigure", USERS, BodyBound::BRIEF),
+    rules("Shutdown", USERS, BodyBound::BRIEF),
+    does("Signal", USERS, BodyBound::CHANGE),
+    rules("SetDebug", USERS, BodyBound::BRIEF),
+    rules("SetDampening", USERS, BodyBound::BRIEF),
+    // Its program runs where the controller is.
+    within(Reach::LoginNodes, does("SetTrigger", USERS, BodyBound::CHANGE)),
+    does("ClearTriggers", USERS, BodyBound::QUESTION),
+    asks("Triggers", USERS, BodyBound::BRIEF),
+    asks("Jobs", USERS, BodyBound::QUESTION),
+    asks("WatchJobs", USERS, BodyBound::QUESTION),
+    asks("History", USERS, BodyBound::QUESTION),
+    within(Reach::LoginNodes, does("AmendHistory", USERS, BodyBound::CHANGE)),
+    asks("Nodes", USERS, BodyBound::BRIEF),
+    asks("Configuration", USERS, BodyBound::BRIEF),
+    asks("Reservations", USERS, BodyBound::BRIEF),
+    asks("Licenses", USERS, BodyBound::BRIEF),
+    asks("Diagnose", USERS, BodyBound::BRIEF),
+    asks("Blob", USERS, BodyBound::BRIEF),
+    asks("Burst", USERS, BodyBound::BRIEF),
+    asks("WatchStaging", USERS, BodyBound::BRIEF),
+    asks("Why", USERS, BodyBound::BRIEF),
+    asks("BurstStatus", USERS, BodyBound::QUESTION),
+    does("DropBuffer", USERS, BodyBound::QUESTION),
+    rules("Backup", USERS, BodyBound::BRIEF),
+    Rule {
+        call: "Audit",
+        heard: USERS,
+        asks: true,
+        reach: Reach::AnyNode,
+        least: Level::Administrator,
+        body: BodyBound::QUESTION,
+    },
+    does("Ping", ALL_OF_US, BodyBound::BRIEF),
+    asks("Members", ALL_OF_US, BodyBound::BRIEF),
+    rules("ChangeMembers", &[Kind::User, Kind::Controller], BodyBound::BRIEF),
     // The token says who it is.
-    does("Join", &[Kind::User, Kind::Node, Kind::Controller, Kind::Stranger]),
-    does("Renew", &[Kind::Node, Kind::Controller]),
-    rules("MakeToken", USERS),
-    rules("RemoveNode", USERS),
-    asks("Locate", ALL_OF_US),
-    does("UserToken", USERS),
+    does("Join", &[Kind::User, Kind::Node, Kind::Controller, Kind::Stranger], BodyBound::BRIEF),
+    does("Renew", &[Kind::Node, Kind::Controller], BodyBound::BRIEF),
+    rules("MakeToken", USERS, BodyBound::BRIEF),
+    rules("RemoveNode", USERS, BodyBound::BRIEF),
+    asks("Locate", ALL_OF_US, BodyBound::BRIEF),
+    // What a token's owner may, whoever has it may from anywhere.
+    within(Reach::NoNode, does("UserToken", USERS, BodyBound::BRIEF)),
+    within(Reach::NoNode, does("ChangeTokens", USERS, BodyBound::BRIEF)),
+    // Another agent was told of a user by a node.
+    asks("Vouch", &[Kind::Node], BodyBound::BRIEF),
     // On one machine, agents are known by being root or the controller's own user.
-    does("Attend", &[Kind::User, Kind::Node]),
+    does("Attend", &[Kind::User, Kind::Node], BodyBound::REPORTS),
 ];
 
 /// Calls for agents that controllers pass on.
-pub const AGENT_RULES: &[Rule] = &[does("Attach", USERS), does("Ask", USERS), does("Mirror", USERS)];
+pub const AGENT_RULES: &[Rule] = &[
+    does("Attach", USERS, BodyBound::STEP),
+    does("Ask", USERS, BodyBound::PIECE),
+    does("Mirror", USERS, BodyBound::PIECES),
+];
 
 pub fn kind(origin: &Origin) -> Kind {
     match (&origin.from, origin.user) {
@@ -138,9 +173,32 @@ pub fn least(path: &str) -> Level {
     rule(path).map_or(Level::User, |rule| rule.least)
 }
 
+/// Users whom a node vouches for may make the call.
+pub fn is_heard_through(path: &str, is_login_node: bool) -> bool {
+    match rule(path).map_or(Reach::AnyNode, |rule| rule.reach) {
+        Reach::AnyNode => true,
+        Reach::LoginNodes => is_login_node,
+        Reach::NoNode => false,
+    }
+}
+
+/// How much of a body is read. Calls that no rule knows, and strangers, have little to say.
+pub fn body(origin: &Origin, path: &str) -> BodyBound {
+    let bound = rule(path).map_or(BodyBound::BRIEF, |rule| rule.body);
+    match kind(origin) {
+        Kind::Stranger => bound.at_most(BodyBound::BRIEF.message_bytes),
+        Kind::User | Kind::Node | Kind::Controller => bound,
+    }
+}
+
 /// It changes something, or tries to, and is for the audit. Pings only seem to.
 pub fn changes_something(path: &str) -> bool {
     rule(path).is_some_and(|rule| !rule.asks && rule.call != "Ping")
+}
+
+/// It asks for nothing, and tells nothing but that somebody answers.
+pub fn is_ping(path: &str) -> bool {
+    rule(path).is_some_and(|rule| rule.call == "Ping")
 }
 
 pub fn only_asks(path: &str) -> bool {
@@ -174,6 +232,24 @@ mod tests {
         let extra: Vec<_> =
             RULES.iter().chain(AGENT_RULES).map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
         assert!(extra.is_empty(), "rules without a call: {extra:?}");
+    }
+
+    #[test]
+    fn what_outlasts_a_job_is_not_heard_through_its_nodes() {
+        let heard = |call: &str| {
+            [false, true].map(|is_login| is_heard_through(&format!("/spur.v1.Controller/{call}"), is_login))
+        };
+        for (call, nodes) in [
+            ("Submit", [true, true]),
+            ("CreateStep", [true, true]),
+            ("Attach", [true, true]),
+            ("ChangeAccounts", [false, true]),
+            ("SetTrigger", [false, true]),
+            ("UserToken", [false, false]),
+            ("ChangeTokens", [false, false]),
+        ] {
+            assert_eq!(heard(call), nodes, "{call}");
+        }
     }
 
     #[test]
@@ -217,5 +293,23 @@ mod tests {
         let strangers: Vec<_> =
             RULES.iter().filter(|rule| rule.heard.contains(&Kind::Stranger)).map(|rule| rule.call).collect();
         assert_eq!(strangers, ["Join"]);
+    }
+
+    #[test]
+    fn streams_are_bounded_as_streams_and_strangers_say_little() {
+        let streams: Vec<_> = CONTRACT
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once("(stream "))
+            .map(|(call, _)| call)
+            .collect();
+        assert!(streams.contains(&"Attend") && streams.contains(&"Attach"));
+        let stranger = Origin { from: From::Stranger, user: None };
+        for call in calls() {
+            assert_eq!(rule(call).unwrap().body.is_stream, streams.contains(&call), "{call}");
+            assert!(body(&stranger, call).message_bytes <= 64 << 10, "{call}");
+        }
+        for rule in AGENT_RULES {
+            assert_eq!(rule.body, BodyBound::of_agent_call(rule.call), "{}", rule.call);
+        }
     }
 }

@@ -13,7 +13,10 @@ use model::{Caller, Command};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tonic::transport::Server;
 use wire::channel::MAX_MESSAGE_BYTES;
+use wire::connection_table::{ConnectionLimits, ConnectionTable};
+use wire::guarded::{CallGuard, alive, http2_for_members, http2_for_others};
 use wire::proto::member_server::MemberServer;
 use wire::tls::identity::Keyring;
 
@@ -23,7 +26,7 @@ use crate::call_limiter::CallLimiter;
 use crate::door::Door;
 use crate::leading::{self, Ground, HandOver, Leading};
 use crate::machine::ClusterMachine;
-use crate::members::{Carrier, ClusterJournal, Connections, MemberApi};
+use crate::members::{self, Carrier, ClusterJournal, Connections, MemberApi, MemberGate};
 use crate::names::Names;
 use crate::router::{self, Router};
 use crate::to_agents::ToAgents;
@@ -40,15 +43,20 @@ const JOURNAL_RESERVE_BYTES: u64 = 16 << 20;
 /// A predecessor that was killed may still be in the middle of a write.
 const WAIT_FOR_PREDECESSOR: Duration = Duration::from_secs(10);
 
+/// Values inside values are read with the stack, as deep as they may be nested; what is not touched takes no memory.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Runs until SIGTERM or SIGINT. Running jobs are left alone.
 pub fn run(options: Options) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
     runtime.block_on(serve(options))
 }
 
 async fn serve(options: Options) -> Result<()> {
     let settings = options.own;
     crate::loudness::follow(&settings.loudness);
+    // Before anything is opened: the journal and all else live on what connections do not get.
+    let table = ConnectionTable::new(ConnectionLimits::of_process());
     let (machine, published) = ClusterMachine::new();
     let tls_dir = tls::dir(Path::new(&settings.state_dir));
     let keyring = match tls_dir.join("identity.pem").exists() {
@@ -71,15 +79,16 @@ async fn serve(options: Options) -> Result<()> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("metrics_address {address}"))?;
         tokio::spawn(metrics::serve(listener, published.clone(), agents.clone()));
     }
-    let started = Door::new(journal.clone(), published.clone()).now();
+    let names = Arc::new(Names::default());
+    let started = Door::new(journal.clone(), published.clone(), names.clone()).now();
     let host = wire::host::name();
     let (id, rules) = (options.place.member, state::rules::LATEST);
     let own = MemberView { id, host, started: Some(started), rules, ..Default::default() };
     let (hand_overs, wishes) = mpsc::channel(1);
     let ends_all = Arc::new(AtomicBool::new(false));
-    let names = Arc::new(Names::default());
     let state_dir = Path::new(&settings.state_dir);
     let audit = AuditLog::open(state_dir, names.clone()).context("the audit's file does not open")?;
+    let is_private = options.is_private;
     let ground = Arc::new(Ground {
         audit: audit.clone(),
         ends_all: ends_all.clone(),
@@ -110,41 +119,44 @@ async fn serve(options: Options) -> Result<()> {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
     }
     let listener = listen(Path::new(&settings.socket))?;
-    let member = MemberServer::new(MemberApi {
-        journal: journal.clone(),
-        ends_all: ends_all.clone(),
-        own,
-        audit: audit.clone(),
-    })
-    .max_decoding_message_size(MAX_MESSAGE_BYTES)
-    .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    tracing::info!(socket = settings.socket, "the controller answers");
     let published = ground.published.clone();
+    let member = MemberApi { journal: journal.clone(), ends_all: ends_all.clone(), own, audit: audit.clone() };
+    let member = MemberServer::new(member)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let member = MemberGate { inner: member, journal: journal.clone(), published: published.clone() };
+    tracing::info!(socket = settings.socket, "the controller answers");
     let limiter = CallLimiter::new(published.statistics.clone());
-    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter };
+    let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };
+    if let Some(keyring) = keyring.clone() {
+        tokio::spawn(members::keep_distrust(ground.published.clone(), keyring));
+    }
     let to_agents = ToAgents {
         router: router.clone(),
         agents: keyring.clone().map(|keyring| Arc::new(wire::tls::nodes::Agents::new(keyring))),
     };
-    let server = || {
-        tonic::transport::Server::builder()
-            .initial_stream_window_size(4 << 20)
-            .initial_connection_window_size(16 << 20)
-            .add_service(router.clone())
-            .add_service(to_agents.clone())
-            .add_service(member.clone())
+    let services = |mut http2: Server| {
+        http2
+            .add_service(CallGuard(router.clone()))
+            .add_service(CallGuard(to_agents.clone()))
+            .add_service(CallGuard(member.clone()))
     };
     if !settings.listen.is_empty() {
         let address = &settings.listen;
         let keyring = keyring.context("`listen` needs a certificate: make the cluster with `spur init`")?;
         let listener = TcpListener::bind(address).await.with_context(|| format!("listen {address}"))?;
         tracing::info!(address, "the controller answers other machines");
-        tokio::spawn(server().serve_with_incoming(wire::tls::listen::incoming(listener, keyring.clone())));
+        let connections = wire::tls::listen::incoming(listener, table.clone(), keyring.clone());
+        tokio::spawn(services(alive(http2_for_members())).serve_with_incoming(connections.members));
+        tokio::spawn(services(alive(http2_for_others())).serve_with_incoming(connections.others));
         tokio::spawn(wire::tls::renewal::keep_fresh(keyring, move || vec![settings.address.clone()]));
     }
-    let served = server().serve_with_incoming(wire::brief::incoming(listener, router.clone()));
+    let connections = wire::brief::incoming(listener, table, router.clone());
+    let members = services(http2_for_members()).serve_with_incoming(connections.members);
+    let others = services(http2_for_others()).serve_with_incoming(connections.others);
     tokio::select! {
-        served = served => served.context("the socket failed")?,
+        served = members => served.context("the socket failed")?,
+        served = others => served.context("the socket failed")?,
         () = stop_in_order(&journal, &hand_overs, &ends_all) => leave_nothing_to_replay(&journal).await,
         // Whether the last entries were kept is known only when the journal is open again: a new process must look.
         () = journal_failed(&journal) => anyhow::bail!("the journal has stopped; see the log above"),

@@ -3,6 +3,9 @@ use std::path::{Path, PathBuf};
 
 use model::trust::TrustChange;
 use model::{Caller, Command, Timestamp};
+use state::Cluster;
+use wire::tls::Principal;
+use wire::tls::identity::Keyring;
 
 use crate::leading::Ground;
 
@@ -30,7 +33,24 @@ pub async fn hand_in_authority(ground: &Ground, door: &crate::door::Door) {
             return;
         }
     }
-    if !ground.published.now().trust().ca_key.is_empty() {
+    let cluster = ground.published.now();
+    if !cluster.trust().ca_key.is_empty() {
         let _ = std::fs::remove_file(file);
+        show_own(&cluster, keyring, door).await;
+    }
+}
+
+/// A controller that was made from a backup has a certificate that the backup does not know.
+async fn show_own(cluster: &Cluster, keyring: &Keyring, door: &crate::door::Door) {
+    let own = keyring.now();
+    let trust = cluster.trust();
+    let (Principal::Controller(member), true) = (&own.principal, cluster.rules() >= 3) else { return };
+    if trust.certificates.contains_key(&own.fingerprint) || trust.is_revoked(&own.fingerprint) {
+        return;
+    }
+    let until = Timestamp::from_secs(own.until_secs);
+    let change = TrustChange::Lead { member: *member, fingerprint: own.fingerprint.clone(), until };
+    if let Err(refusal) = door.propose(Caller::SYSTEM, Command::Trust(change)).await {
+        tracing::error!(?refusal, "the own certificate could not be made known");
     }
 }

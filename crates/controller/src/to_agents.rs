@@ -12,6 +12,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use wire::node::NODE_HEADER;
+use wire::origin::{From, Origin};
 use wire::tls::nodes::Agents;
 
 use crate::router::Router;
@@ -32,13 +33,18 @@ impl ToAgents {
     async fn pass(self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let known = self.router.known(&request);
         let origin = known.inspect_err(|status| self.router.audit.unheard(&request, status))?;
-        let origin = self.router.squashed(origin);
+        // What the node's word comes to is this controller's own word to the agent.
+        let origin = match self.router.vouched(origin, request.uri().path())? {
+            Origin { from: From::Node(_), user } => Origin { from: From::Local, user },
+            origin => origin,
+        };
         let node =
             request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
         let address = self.router.published.now().node(&node).map(|node| node.machine.address.clone());
         match (address, self.agents) {
             (None, _) => Err(Status::not_found(format!("Invalid node name specified: {node}"))),
             (Some(address), Some(agents)) if !address.is_empty() => {
+                let (request, _hold) = self.router.bounded(request, &origin);
                 Ok(agents.pass(&node, &address, request, &origin).await)
             }
             (Some(_), _) => Err(Status::unavailable(format!("the agent of {node} cannot be reached"))),

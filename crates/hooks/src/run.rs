@@ -2,6 +2,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use prolog::inheritance::clean_environment;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -120,6 +121,8 @@ pub async fn check_in_time(script: &str, functions: &[&str]) -> Result<(), Strin
 
 fn start(context: &str) -> std::io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
+    // The rest of what it inherits it resets itself: calls before its exec would cost the daemon a copy of its page tables.
+    clean_environment(command.as_std_mut());
     command.arg0(crate::WORKER_NAME).env("SLURM_SCRIPT_CONTEXT", context);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0);

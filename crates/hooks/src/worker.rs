@@ -4,11 +4,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use prolog::inheritance::reset_own;
+
 use crate::call::Call;
 use crate::lua;
 
 /// `main()` of a worker.
 pub fn work() -> i32 {
+    reset_own();
     let mut line = String::new();
     let mut input = BufReader::new(std::io::stdin());
     if input.read_line(&mut line).unwrap_or(0) == 0 {

@@ -152,7 +152,7 @@ fn encode_entry(entry: &RaftEntry, out: &mut Vec<u8>) {
             BATCH
         }
         EntryPayload::Membership(membership) => {
-            out.extend(rmp_serde::to_vec_named(membership).expect("a membership is plain data"));
+            out.extend(msgpack::encode(membership).expect("a membership is plain data"));
             MEMBERSHIP
         }
     };
@@ -184,7 +184,7 @@ fn decode_entry(bytes: &mut &[u8]) -> Option<RaftEntry> {
     let payload = match *kind {
         BLANK if payload.is_empty() => EntryPayload::Blank,
         BATCH => EntryPayload::Normal(Batch::decode(payload)?),
-        MEMBERSHIP => EntryPayload::Membership(rmp_serde::from_slice::<Membership<u64, _>>(payload).ok()?),
+        MEMBERSHIP => EntryPayload::Membership(msgpack::decode::<Membership<u64, _>>(payload).ok()?),
         _ => return None,
     };
     Some(RaftEntry { log_id: log_id(term, node_id, index), payload })

@@ -26,7 +26,7 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
 }
 
 pub(crate) fn save(files: &dyn Files, dir: &Path, state: &HardState) -> io::Result<()> {
-    let body = rmp_serde::to_vec_named(state).map_err(io::Error::other)?;
+    let body = msgpack::encode(state).map_err(io::Error::other)?;
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
     bytes.extend_from_slice(&body);
@@ -50,6 +50,6 @@ pub(crate) fn load(files: &dyn Files, dir: &Path) -> Result<Option<HardState>, O
     if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
         return Err(Damage::new(&path, 8, "it does not match its checksum").into());
     }
-    let state = rmp_serde::from_slice(body).map_err(|error| Damage::new(&path, 12, error.to_string()))?;
+    let state = msgpack::decode(body).map_err(|error| Damage::new(&path, 12, error.to_string()))?;
     Ok(Some(state))
 }

@@ -12,7 +12,6 @@ use openraft::raft::{
     VoteResponse,
 };
 use openraft::{BasicNode, RaftNetwork, RaftNetworkFactory};
-use rmp_serde::config::BytesMode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -110,12 +109,9 @@ impl RaftNetwork<Types> for Peer {
 }
 
 fn encode<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_bytes(BytesMode::ForceAll);
-    value.serialize(&mut serializer).map_err(io::Error::other)?;
-    Ok(bytes)
+    msgpack::encode_bytes_whole(value).map_err(io::Error::other)
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
-    rmp_serde::from_slice(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    msgpack::decode(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

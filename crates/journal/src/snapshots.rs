@@ -82,7 +82,7 @@ fn index_of(name: &str) -> Option<u64> {
 
 /// The file in parts of a chunk each, so that a large state is not held in memory twice.
 fn encode(cover: &Cover, data: &[u8]) -> io::Result<impl Iterator<Item = Vec<u8>>> {
-    let cover = rmp_serde::to_vec_named(cover).map_err(io::Error::other)?;
+    let cover = msgpack::encode(cover).map_err(io::Error::other)?;
     let n_chunks = 1 + data.len().div_ceil(CHUNK) as u32;
     let mut end = 0u32.to_le_bytes().to_vec();
     end.extend_from_slice(&crc32fast::hash(&n_chunks.to_le_bytes()).to_le_bytes());
@@ -122,7 +122,7 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<(Cover, Vec<u8>), Damage> {
         if cover.is_some() {
             data.extend_from_slice(chunk);
         } else {
-            cover = Some(rmp_serde::from_slice(chunk).map_err(|error| Damage::new(path, at, error.to_string()))?);
+            cover = Some(msgpack::decode(chunk).map_err(|error| Damage::new(path, at, error.to_string()))?);
         }
         n_chunks += 1;
         rest = after;

@@ -14,6 +14,9 @@ use crate::time::Span;
 use crate::{CpuSet, JobId, JobSpec, NodeName, StepId, StepSpec, Timestamp};
 
 /// Controller to agent. Every order may come twice: agents answer one already carried out at once.
+/// Why a node is drained on which processes of a run cannot be ended, in Slurm's words.
+pub const KILL_FAILED: &str = "Kill task failed";
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// The agent is known; it may go on.
@@ -244,6 +247,8 @@ record! {
         pub bounds: Bounds,
         /// Signals but SIGKILL reach the tasks themselves and nothing that they have started.
         pub signal_tasks_only: bool,
+        /// No program that its processes run gives them rights (`PR_SET_NO_NEW_PRIVS`).
+        pub no_new_privileges: bool,
         /// What must have been run on the node before it.
         pub prolog: Option<Box<Hook>>,
         /// The site's programs around each task; empty: none.

@@ -2,20 +2,22 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::decode_work;
+
 /// Why bytes could not be read as the value they should hold.
-pub type DecodeError = rmp_serde::decode::Error;
+pub use msgpack::DecodeError;
 
 /// What can be read back.
 pub trait Decode: DeserializeOwned {}
 impl<T: DeserializeOwned> Decode for T {}
 
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
-    rmp_serde::to_vec_named(value).expect("our nouns have no unserialisable values")
+    msgpack::encode(value).expect("our nouns have no unserialisable values")
 }
 
 /// Appends.
 pub fn encode_into<T: Serialize + ?Sized>(value: &T, into: &mut Vec<u8>) {
-    rmp_serde::encode::write_named(into, value).expect("our nouns have no unserialisable values");
+    msgpack::encode_into(value, into).expect("our nouns have no unserialisable values");
 }
 
 /// Items of a list that are encoded one by one, so that they are counted in bytes and need not be kept.
@@ -48,6 +50,12 @@ pub fn encode_with_lists<T: Serialize>(rest: &T, lists: &[(&str, &EncodedList)])
     whole
 }
 
+/// Values nested too deep are refused before anything follows them.
 pub fn decode<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
-    rmp_serde::from_slice(bytes)
+    msgpack::decode(bytes)
+}
+
+/// As [`decode`], for what a user or another machine has sent: its parts are counted besides, and what they expand to.
+pub fn decode_sent<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
+    decode_work::within(decode_work::MESSAGE_MOST, || msgpack::decode_sent(bytes))
 }

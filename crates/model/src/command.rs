@@ -1,5 +1,8 @@
 //! The log: what may be asked of the state, and what it answers. Commands are intents, not field patches.
-use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::accounts::Change;
 pub use crate::content::Blob;
@@ -227,8 +230,20 @@ pub enum Command {
     /// A command whose sender may send it again because it heard no answer: carried out once, answered as often as it comes.
     Once {
         request: RequestId,
+        #[serde(deserialize_with = "not_once_again")]
         command: Box<Command>,
     },
+}
+
+/// A request holds no request: commands are long, and each inside another would take much of the reader's stack.
+fn not_once_again<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Command>, D::Error> {
+    thread_local!(static IS_INSIDE: Cell<bool> = const { Cell::new(false) });
+    if IS_INSIDE.replace(true) {
+        return Err(D::Error::custom("a request inside a request"));
+    }
+    let command = Box::deserialize(from);
+    IS_INSIDE.set(false);
+    command
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -178,8 +178,10 @@ pub struct ControllerConfig {
     pub listen: String,
     /// Where others reach this controller.
     pub address: String,
-    /// Root of another machine is nobody here.
+    /// No node vouches for root and administrators; without it, login nodes do.
     pub root_squash: bool,
+    /// Nodes where users log in, besides those that joined as such: they vouch for every user.
+    pub login_nodes: Vec<NodeName>,
     /// Certificates hold so long; they are renewed when two thirds of it have passed.
     pub certificate_lifetime: Span,
     /// So many controllers run on this machine, from this file.
@@ -204,6 +206,8 @@ pub struct AgentConfig {
     pub log_file: String,
     /// Between SIGTERM and SIGKILL.
     pub kill_wait: Span,
+    /// Processes that live so long after SIGKILL are given up, and their node is drained.
+    pub unkillable_timeout: Span,
     pub heartbeat: Span,
     /// Jobs get no more memory than they asked for, no other CPUs, no other devices; where the kernel offers the means.
     pub constrain_memory: bool,
@@ -211,6 +215,8 @@ pub struct AgentConfig {
     pub constrain_devices: bool,
     /// Signals reach the tasks of a step, not what these have started; only SIGKILL, and the end of a job, reach everything.
     pub signal_tasks_only: bool,
+    /// Programs with rights of their own (sudo, ping) that jobs need. Where there is none, no program gives a job any rights.
+    pub setuid_helpers: Vec<String>,
     /// Between SIGTSTP and the freeze of a suspended job.
     pub suspend_grace: Span,
     /// Controllers of other machines, `host:port`; empty: they are on this one.
@@ -457,6 +463,7 @@ impl Default for ControllerConfig {
             listen: String::new(),
             address: String::new(),
             root_squash: true,
+            login_nodes: Vec::new(),
             certificate_lifetime: Span::from_secs(30 * 24 * 3600),
             local_members: 1,
             patience_secs: 0,
@@ -475,11 +482,13 @@ impl Default for AgentConfig {
             pid_file: String::new(),
             log_file: String::new(),
             kill_wait: Span::from_secs(30),
+            unkillable_timeout: Span::from_secs(60),
             heartbeat: Span::from_secs(5),
             constrain_memory: true,
             constrain_cores: false,
             constrain_devices: false,
             signal_tasks_only: false,
+            setuid_helpers: Vec::new(),
             suspend_grace: Span::from_secs(2),
             controllers: Vec::new(),
             tls_dir: String::new(),

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use crate::decode_work;
+
 /// The largest CPU number there can be; keeps a mistyped list from filling the memory.
 const CPU_MAX: u32 = 65_535;
 const WORD: u32 = u64::BITS;
@@ -71,6 +73,19 @@ impl CpuSet {
             self.words.resize(index + 1, 0);
         }
         self.words[index] |= 1 << (cpu % WORD);
+    }
+
+    /// Adds the CPUs from `first` to `last`, a word at a time.
+    fn insert_span(&mut self, first: u32, last: u32) {
+        let (first_word, last_word) = ((first / WORD) as usize, (last / WORD) as usize);
+        if self.words.len() <= last_word {
+            self.words.resize(last_word + 1, 0);
+        }
+        for index in first_word..=last_word {
+            let from = if index == first_word { u64::MAX << (first % WORD) } else { u64::MAX };
+            let to = if index == last_word { u64::MAX >> (WORD - 1 - last % WORD) } else { u64::MAX };
+            self.words[index] |= from & to;
+        }
     }
 
     pub fn remove(&mut self, cpu: u32) {
@@ -228,7 +243,7 @@ impl FromStr for CpuSet {
         for range in list.split(',') {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             match (number(first), number(last)) {
-                (Some(first), Some(last)) if first <= last => set.extend(first..=last),
+                (Some(first), Some(last)) if first <= last => set.insert_span(first, last),
                 _ => return Err(InvalidCpus(text.to_owned())),
             }
         }
@@ -246,8 +261,13 @@ fn number(digits: &str) -> Option<u32> {
 impl TryFrom<String> for CpuSet {
     type Error = InvalidCpus;
 
+    /// A short text may name many CPUs, and a message may hold many texts.
     fn try_from(text: String) -> Result<Self, InvalidCpus> {
-        text.parse()
+        let set: CpuSet = text.parse()?;
+        match decode_work::spend(set.words.len() as u64) {
+            Ok(()) => Ok(set),
+            Err(_) => Err(InvalidCpus("too many CPUs in one message".to_owned())),
+        }
     }
 }
 
@@ -330,8 +350,8 @@ mod tests {
             let x: CpuSet = a.into_iter().collect();
             prop_assert_eq!(&cpus(&x.to_string()), &x);
             prop_assert_eq!(CpuSet::parse_mask(&x.show_mask()), Some(x.clone()));
-            let bytes = rmp_serde::to_vec_named(&x).unwrap();
-            prop_assert_eq!(rmp_serde::from_slice::<CpuSet>(&bytes).unwrap(), x);
+            let bytes = crate::codec::encode(&x);
+            prop_assert_eq!(crate::codec::decode::<CpuSet>(&bytes).unwrap(), x);
         }
 
         #[test]

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::JobId;
 
+/// A job waits for at most so many: each end has all of them looked at.
+pub const TERMS_MOST: usize = 10_000;
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dependency {
     pub terms: Vec<Term>,
@@ -88,6 +91,9 @@ pub fn parse(text: &str) -> Result<Dependency, DependencyError> {
     let mut terms = Vec::new();
     for part in parts {
         parse_part(part, &mut terms)?;
+        if terms.len() > TERMS_MOST {
+            return Err(DependencyError);
+        }
     }
     Ok(Dependency { terms, any_is_enough })
 }
@@ -95,8 +101,11 @@ pub fn parse(text: &str) -> Result<Dependency, DependencyError> {
 fn parse_part(part: &str, terms: &mut Vec<Term>) -> Result<(), DependencyError> {
     let (word, jobs) = part.split_once(':').unwrap_or((part, ""));
     if word.starts_with(|c: char| c.is_ascii_digit()) {
-        for job in part.split(':') {
+        for job in part.split(':').take(TERMS_MOST + 1) {
             parse_jobs(Kind::AfterAny, job, terms)?;
+            if terms.len() > TERMS_MOST {
+                return Err(DependencyError);
+            }
         }
         return Ok(());
     }
@@ -105,8 +114,11 @@ fn parse_part(part: &str, terms: &mut Vec<Term>) -> Result<(), DependencyError> 
         (Kind::Singleton, "") => terms.push(Term { kind: *kind, job: None, task: None, delay_minutes: 0 }),
         (Kind::Singleton, _) | (_, "") => return Err(DependencyError),
         _ => {
-            for job in jobs.split(':') {
+            for job in jobs.split(':').take(TERMS_MOST + 1) {
                 parse_jobs(*kind, job, terms)?;
+                if terms.len() > TERMS_MOST {
+                    return Err(DependencyError);
+                }
             }
         }
     }

@@ -9,6 +9,8 @@ const RANGE_MAX: u64 = 65_536;
 const PREFIXES_MAX: u64 = 65_536;
 /// The most hosts that one list may name; keeps a mistyped list from filling the memory.
 const LIST_MAX: u64 = 1 << 20;
+/// The most bytes of all names of one list.
+const LIST_MAX_BYTES: u64 = 64 << 20;
 /// The most fixed text and the most brackets in one host name.
 const TEXT_MAX: usize = 255;
 const BRACKETS_MAX: usize = 16;
@@ -98,11 +100,14 @@ pub fn expand_with(
     mut resolve: impl FnMut(&str, &str) -> Result<Vec<String>, HostlistError>,
 ) -> Result<Vec<String>, HostlistError> {
     let mut names = Vec::new();
+    let mut n_bytes: u64 = 0;
     for text in split(list)? {
         match parse_item(text)? {
             Item::Function { name, argument } => names.extend(resolve(&name, &argument)?),
             Item::Hosts(pieces) => {
-                if names.len() as u64 + count(&pieces, text)? > LIST_MAX {
+                let n_names = count(&pieces, text)?;
+                n_bytes += n_names.saturating_mul(longest(&pieces));
+                if names.len() as u64 + n_names > LIST_MAX || n_bytes > LIST_MAX_BYTES {
                     return Err(HostlistError::TooMany { item: text.to_owned() });
                 }
                 append_names(&pieces, &mut names);
@@ -240,6 +245,17 @@ fn count(pieces: &[Piece], item: &str) -> Result<u64, HostlistError> {
         return Err(HostlistError::TooLong { item: item.to_owned() });
     }
     Ok(total)
+}
+
+/// The bytes of the longest name that the pieces make.
+fn longest(pieces: &[Piece]) -> u64 {
+    let of = |piece: &Piece| match piece {
+        Piece::Text(text) => text.len(),
+        Piece::Ranges(ranges) => {
+            ranges.iter().map(|range| range.width.max(decimal_digits(range.high))).max().unwrap_or(0)
+        }
+    };
+    pieces.iter().map(of).sum::<usize>() as u64
 }
 
 /// The last bracket runs fastest; of those before it the first does, as Slurm has them.

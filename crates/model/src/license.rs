@@ -40,6 +40,9 @@ pub fn parse_list(text: &str) -> Option<Vec<LicenseCount>> {
     parse_items(text, &[',', ';'])
 }
 
+/// More licences no job, reservation or site names.
+const NAMES_MOST: usize = 256;
+
 /// The same name twice adds up.
 fn parse_items(text: &str, separators: &[char]) -> Option<Vec<LicenseCount>> {
     let mut list: Vec<LicenseCount> = Vec::new();
@@ -52,8 +55,10 @@ fn parse_items(text: &str, separators: &[char]) -> Option<Vec<LicenseCount>> {
         if name.is_empty() || !name.chars().all(is_name) {
             return None;
         }
+        let n_known = list.len();
         match list.iter_mut().find(|known| known.name == name) {
             Some(known) => known.count = known.count.checked_add(count)?,
+            None if n_known == NAMES_MOST => return None,
             None => list.push(LicenseCount { name: name.into(), count }),
         }
     }

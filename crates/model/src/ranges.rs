@@ -1,18 +1,24 @@
 //! Sets of array task numbers, kept as runs so that a million tasks cost as much as one.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
+use crate::decode_work::{self, TooMuchWork};
+
 /// The largest task number; Slurm's `MaxArraySize` can be no larger.
 pub const TASK_MAX: u32 = 4_000_000;
+/// As nouns are encoded, a set is told from other lists by this name.
+pub(crate) const TASK_SET: &str = "TaskSet";
+/// So many numbers of strides may cross other ranges: each of them is put in by itself.
+const CROSSING_MOST: u32 = 65_536;
 /// Slurm shows a stride only of so many numbers, and only when they span more than this.
 const STRIDE_LEN_MIN: u32 = 6;
 const STRIDE_SPAN_MIN: u32 = 10;
 
 /// A set of task numbers.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<(u32, u32, u32)>", into = "Vec<(u32, u32, u32)>")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "Vec<(u32, u32, u32)>")]
 pub struct TaskSet {
     /// Runs by their first number. Their spans never overlap.
     runs: BTreeMap<u32, Run>,
@@ -31,6 +37,8 @@ pub enum ArrayError {
     Invalid(String),
     /// A task number that no array can have.
     TooLarge(String),
+    /// Strides that cross other ranges at too many places.
+    TooCrossed(String),
 }
 
 impl fmt::Display for ArrayError {
@@ -39,6 +47,9 @@ impl fmt::Display for ArrayError {
             Self::Invalid(text) => write!(out, "Invalid job array specification \"{text}\""),
             Self::TooLarge(text) => {
                 write!(out, "Invalid job array specification \"{text}\": task numbers end at {TASK_MAX}")
+            }
+            Self::TooCrossed(text) => {
+                write!(out, "Invalid job array specification \"{text:.64}\": its strides cross each other too often")
             }
         }
     }
@@ -55,12 +66,15 @@ pub fn parse_array(text: &str) -> Result<(TaskSet, Option<u32>), ArrayError> {
         None => (inner, None),
     };
     let mut tasks = TaskSet::new();
+    let mut n_crossing = CROSSING_MOST;
     for range in list.split(',').filter(|range| !range.is_empty()) {
         let (first, last, step) = parse_range(range).ok_or_else(invalid)?;
         if last > TASK_MAX {
             return Err(ArrayError::TooLarge(text.to_owned()));
         }
-        tasks.insert_range(first, last, step);
+        if !tasks.insert_within(first, last, step, &mut n_crossing) {
+            return Err(ArrayError::TooCrossed(text.to_owned()));
+        }
     }
     if tasks.is_empty() {
         return Err(invalid());
@@ -158,9 +172,14 @@ impl TaskSet {
 
     /// Adds `first`, `first + step` … up to `last` or the largest task number.
     pub fn insert_range(&mut self, first: u32, last: u32, step: u32) {
+        self.insert_within(first, last, step, &mut u32::MAX.clone());
+    }
+
+    /// As `insert_range`, unless more numbers than `n_crossing` would have to be put in one by one; those that were are taken off.
+    fn insert_within(&mut self, first: u32, last: u32, step: u32, n_crossing: &mut u32) -> bool {
         let last = last.min(TASK_MAX);
         if last < first || step == 0 {
-            return;
+            return true;
         }
         let last = last - (last - first) % step;
         let is_apart = self.run_around(first).is_none() && self.runs.range(first..=last).next().is_none();
@@ -169,17 +188,22 @@ impl TaskSet {
             self.len += (last - first) / run.step + 1;
             self.put(first, run);
             self.join_neighbours(first);
-            return;
+            return true;
         }
         if step > 1 {
+            let n_numbers = (last - first) / step + 1;
+            if n_numbers > *n_crossing {
+                return false;
+            }
+            *n_crossing -= n_numbers;
             for task in (first..=last).step_by(step as usize) {
                 self.insert(task);
             }
-            return;
+            return true;
         }
         // A gapless range swallows all that lies in it.
         self.remove_span(first, last);
-        self.insert_range(first, last, 1);
+        self.insert_within(first, last, 1, n_crossing)
     }
 
     /// Takes a number out; false if it was not there.
@@ -193,29 +217,53 @@ impl TaskSet {
 
     /// Takes out all of `others`.
     pub fn remove_all(&mut self, others: &TaskSet) {
-        for (&first, run) in &others.runs {
-            if run.step == 1 {
-                self.remove_span(first, run.last);
+        let common: Vec<(u32, Run)> = self.common_runs(others).collect();
+        for (first, gone) in common {
+            let (_, own) = self.run_around(first).expect("what is common is here");
+            if first == gone.last || gone.step == own.step {
+                self.remove_span(first, gone.last);
+            } else if gone.step == 2 * own.step {
+                // Every other number goes: those between stay as one run.
+                self.remove_span(first, gone.last);
+                self.len += (gone.last - first) / gone.step;
+                self.put(first + own.step, Run { last: gone.last - own.step, step: gone.step });
             } else {
-                for task in (first..=run.last).step_by(run.step as usize) {
+                for task in (first..=gone.last).step_by(gone.step as usize) {
                     self.remove(task);
                 }
             }
         }
     }
 
-    /// The numbers that are in both.
+    /// The numbers that are in both. Costs as much as there are runs in the one and, where these lie, in the other.
     pub fn intersection(&self, others: &TaskSet) -> TaskSet {
-        let mut rest = self.clone();
-        rest.remove_all(others);
-        let mut both = self.clone();
-        both.remove_all(&rest);
+        let mut both = TaskSet::new();
+        self.common_runs(others).for_each(|(first, run)| both.insert_range(first, run.last, run.step));
         both
+    }
+
+    /// As [`TaskSet::intersection`], where only counts whether there is any.
+    pub fn intersects(&self, others: &TaskSet) -> bool {
+        self.common_runs(others).next().is_some()
+    }
+
+    /// What each of these runs has in common with each of the other set's, in order.
+    fn common_runs(&self, others: &TaskSet) -> impl Iterator<Item = (u32, Run)> {
+        self.runs.iter().flat_map(move |(&first, &run)| {
+            let from = others.run_around(first).map_or(first, |(key, _)| key);
+            let beside = others.runs.range(from..=run.last);
+            beside.filter_map(move |(&key, &other)| common(first, run, key, other))
+        })
+    }
+
+    pub fn n_runs(&self) -> usize {
+        self.runs.len()
     }
 
     /// As `to_string`, cut with `...` as Slurm does for a buffer of `limit` bytes (`SLURM_BITSTR_LEN`); 0 is no limit.
     pub fn show_within(&self, limit: usize) -> String {
-        let mut text = self.to_string();
+        // What is cut off is not even written.
+        let mut text = self.listed(if limit == 0 { usize::MAX } else { limit });
         if limit > 0 && text.len() + 3 > limit {
             text.truncate(limit.saturating_sub(4));
             text.push_str(&"..."[..limit.min(4) - 1]);
@@ -299,16 +347,37 @@ impl FromIterator<u32> for TaskSet {
     }
 }
 
-impl fmt::Display for TaskSet {
-    /// As in `42_[1-5,7]`, without the brackets; a stride of the whole set as `0-20:2`.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(first), Some(last)) = (self.first(), self.last()) else { return Ok(()) };
+/// The numbers that two runs share are a run, too.
+fn common(first: u32, run: Run, other_first: u32, other: Run) -> Option<(u32, Run)> {
+    let (low, high) = (first.max(other_first), run.last.min(other.last));
+    // The steps of the wider one are tried in turn; after as many as the other's step is wide, they repeat.
+    let ((start, step), (other_start, other_step)) = match run.step >= other.step {
+        true => ((first, run.step), (other_first, other.step)),
+        false => ((other_first, other.step), (first, run.step)),
+    };
+    let at_least = start + low.saturating_sub(start).div_ceil(step) * step;
+    let turns = (at_least..=high).step_by(step as usize).take(other_step as usize);
+    let found = turns.into_iter().find(|number| (number - other_start).is_multiple_of(other_step))?;
+    let together = u64::from(step) / gcd(step, other_step) * u64::from(other_step);
+    let n_more = u64::from(high - found) / together;
+    let last = found + (n_more * together) as u32;
+    Some((found, Run { last, step: if n_more == 0 { 1 } else { together as u32 } }))
+}
+
+fn gcd(a: u32, b: u32) -> u64 {
+    if b == 0 { u64::from(a) } else { gcd(b, a % b) }
+}
+
+impl TaskSet {
+    /// The list, up to the item with which it is longer than `limit` bytes; a stride of the whole set as `0-20:2`.
+    fn listed(&self, limit: usize) -> String {
+        let (Some(first), Some(last)) = (self.first(), self.last()) else { return String::new() };
         if self.len >= STRIDE_LEN_MIN
             && last - first > STRIDE_SPAN_MIN
             && let Some(step) = self.step()
             && step > 1
         {
-            return out.pad(&format!("{first}-{last}:{step}"));
+            return format!("{first}-{last}:{step}");
         }
         let mut text = String::new();
         let mut spans = self.spans().peekable();
@@ -317,12 +386,22 @@ impl fmt::Display for TaskSet {
                 last = further;
             }
             let comma = if text.is_empty() { "" } else { "," };
-            write!(text, "{comma}{first}")?;
+            write!(text, "{comma}{first}").expect("a String takes everything");
             if last > first {
-                write!(text, "-{last}")?;
+                write!(text, "-{last}").expect("a String takes everything");
+            }
+            if text.len() > limit {
+                break;
             }
         }
-        out.pad(&text)
+        text
+    }
+}
+
+impl fmt::Display for TaskSet {
+    /// As in `42_[1-5,7]`, without the brackets.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(&self.listed(usize::MAX))
     }
 }
 
@@ -337,19 +416,34 @@ impl TaskSet {
     }
 }
 
-impl From<Vec<(u32, u32, u32)>> for TaskSet {
-    fn from(runs: Vec<(u32, u32, u32)>) -> Self {
+impl TryFrom<Vec<(u32, u32, u32)>> for TaskSet {
+    type Error = TooMuchWork;
+
+    /// Runs as they are written never cross; those of a caller who wrote them by hand may.
+    fn try_from(runs: Vec<(u32, u32, u32)>) -> Result<Self, TooMuchWork> {
         let mut set = TaskSet::new();
+        let mut n_crossing = CROSSING_MOST;
         for (first, last, step) in runs {
-            set.insert_range(first, last, step);
+            let before = n_crossing;
+            if !set.insert_within(first, last, step, &mut n_crossing) {
+                return Err(TooMuchWork);
+            }
+            decode_work::spend(u64::from(before - n_crossing))?;
         }
-        set
+        Ok(set)
     }
 }
 
-impl From<TaskSet> for Vec<(u32, u32, u32)> {
-    fn from(set: TaskSet) -> Self {
-        set.runs.into_iter().map(|(first, run)| (first, run.last, run.step)).collect()
+impl Serialize for TaskSet {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        /// `(first, last, step)` each.
+        struct RunList<'s>(&'s BTreeMap<u32, Run>);
+        impl Serialize for RunList<'_> {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_seq(self.0.iter().map(|(first, run)| (first, run.last, run.step)))
+            }
+        }
+        to.serialize_newtype_struct(TASK_SET, &RunList(&self.runs))
     }
 }
 
@@ -397,6 +491,41 @@ mod tests {
             assert_eq!(parse_array(text), Err(ArrayError::Invalid(text.into())), "{text}");
         }
         assert!(matches!(parse_array("0-4000001"), Err(ArrayError::TooLarge(_))));
+    }
+
+    #[test]
+    fn crossing_strides_are_refused_before_they_cost() {
+        let strides = (2..90).map(|step| format!("{step}-4000000:{step}"));
+        let text = strides.collect::<Vec<_>>().join(",");
+        assert!(text.len() < 2000);
+        assert!(matches!(parse_array(&text), Err(ArrayError::TooCrossed(_))));
+        let runs: Vec<(u32, u32, u32)> = (2..90).map(|step| (step, TASK_MAX, step)).collect();
+        let bytes = crate::codec::encode(&runs);
+        assert!(crate::codec::decode::<TaskSet>(&bytes).is_err());
+        // What crosses a little is taken, also by whoever sends much of it: up to a bound for the whole message.
+        let few: Vec<(u32, u32, u32)> = vec![(0, 1000, 2), (1, 999, 3)];
+        let bytes = crate::codec::encode(&vec![few; 2000]);
+        let sets = crate::codec::decode::<Vec<TaskSet>>(&bytes).unwrap();
+        assert_eq!(sets[0].to_string(), tasks("0-1000:2,1-999:3").to_string());
+        let bounded = decode_work::within(100_000, || crate::codec::decode::<Vec<TaskSet>>(&bytes));
+        assert!(bounded.is_err());
+    }
+
+    #[test]
+    fn common_numbers_are_found_run_by_run() {
+        let common = |a: &str, b: &str| tasks(a).intersection(&tasks(b)).to_string();
+        assert_eq!(common("0-4000000", "1-3999999:2"), "1-3999999:2");
+        assert_eq!(common("0-4000000:2", "0-4000000:3"), "0-3999996:6");
+        assert_eq!(common("0-4000000:2", "1-3999999:2"), "");
+        assert!(!tasks("0-4000000:1999").intersects(&tasks("1-4000000:1999")));
+        assert!(tasks("0-4000000:1999").intersects(&tasks("1-4000000:1998")));
+    }
+
+    #[test]
+    fn list_that_is_cut_is_not_written_whole() {
+        let set: TaskSet = tasks("0-3999998:2,3999999");
+        assert_eq!(set.show_within(16), "0,2,4,6,8,10...");
+        assert!(set.listed(16).len() < 32);
     }
 
     #[test]
@@ -504,8 +633,26 @@ mod tests {
             if !set.is_empty() {
                 prop_assert_eq!(&tasks(&set.to_string()), &set);
             }
-            let bytes = rmp_serde::to_vec_named(&set).unwrap();
-            prop_assert_eq!(rmp_serde::from_slice::<TaskSet>(&bytes).unwrap(), set);
+            let bytes = crate::codec::encode(&set);
+            prop_assert_eq!(crate::codec::decode::<TaskSet>(&bytes).unwrap(), set);
+        }
+
+        #[test]
+        fn common_runs_are_the_common_numbers(
+            a in prop::collection::vec((0u32..80, 0u32..60, 1u32..8), 0..6),
+            b in prop::collection::vec((0u32..80, 0u32..60, 1u32..8), 0..6),
+        ) {
+            let set = |ranges: &[(u32, u32, u32)]| {
+                let mut set = TaskSet::new();
+                ranges.iter().for_each(|(first, more, step)| set.insert_range(*first, first + more, *step));
+                set
+            };
+            let (a, b) = (set(&a), set(&b));
+            let both: Vec<u32> = a.iter().filter(|task| b.contains(*task)).collect();
+            prop_assert_eq!(a.intersects(&b), !both.is_empty());
+            let found = a.intersection(&b);
+            prop_assert_eq!(found.len() as usize, both.len());
+            prop_assert!(found.iter().eq(both));
         }
 
         #[test]

@@ -111,6 +111,8 @@ pub enum Reject {
     BadAccountingFrequency,
     /// The batch script is longer than the site allows.
     ScriptTooLong,
+    /// A text or a list is longer than can be taken; which.
+    TextTooLong(String),
     /// Not even the owner of a job may do this to it.
     BeyondOwner,
     /// Whoever is nobody's operator does not put a job before others.
@@ -229,7 +231,9 @@ impl fmt::Display for Reject {
             Reject::TooManyTriggers => "Too many triggers are set already",
             Reject::TooManyCpus => "More processors requested than permitted",
             Reject::BadAccountingFrequency => "Invalid accounting frequency requested",
-            Reject::ScriptTooLong => "Pathname of a file, directory or other parameter too long",
+            Reject::ScriptTooLong | Reject::TextTooLong(_) => {
+                "Pathname of a file, directory or other parameter too long"
+            }
             Reject::BadNice => "Invalid --nice value",
             Reject::JobHeld => "Job is in held state, pending scheduler release",
             Reject::Told { why, .. } => return why.fmt(out),
@@ -250,6 +254,7 @@ impl Reject {
             Reject::UnknownPartition(name) => format!("invalid partition specified: {name}"),
             Reject::NoNodeHas(lack) => lack.words().to_string(),
             Reject::Limit(reason) => reason.word().to_string(),
+            Reject::TextTooLong(what) => what.clone(),
             _ => String::new(),
         }
     }

@@ -168,10 +168,10 @@ mod tests {
         for signal in (1..=64).filter_map(Signal::new) {
             assert_eq!(parse(&signal.to_string()), Some(signal));
             assert_eq!(parse(&signal.name()), Some(signal));
-            let bytes = rmp_serde::to_vec_named(&signal).expect("encodes");
-            assert_eq!(rmp_serde::from_slice::<Signal>(&bytes).expect("decodes"), signal);
+            let bytes = crate::codec::encode(&signal);
+            assert_eq!(crate::codec::decode::<Signal>(&bytes).expect("decodes"), signal);
         }
-        assert!(rmp_serde::from_slice::<Signal>(&[0]).is_err());
+        assert!(crate::codec::decode::<Signal>(&[0]).is_err());
     }
 
     proptest! {

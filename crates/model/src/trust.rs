@@ -1,5 +1,5 @@
 //! Who belongs to the cluster: its authority, the certificates it has given, and the tokens that still open the door.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,10 @@ record! {
         /// Signs the tokens of users.
         #[serde(with = "crate::bytes")]
         pub jwt_key: Vec<u8>,
+        /// Keys that sign no more; tokens that they signed hold until then.
+        pub old_jwt_keys: Vec<OldJwtKey>,
+        /// Of users who were given tokens, or whose tokens were revoked, by name.
+        pub user_tokens: BTreeMap<String, UserTokens>,
         /// By the hash of their secret.
         pub tokens: BTreeMap<String, JoinToken>,
         /// Certificates that hold, by fingerprint.
@@ -22,11 +26,39 @@ record! {
         pub revoked: BTreeMap<String, Timestamp>,
         /// The highest number a controller was given.
         pub last_member: u64,
+        /// Nodes that joined as login nodes: they vouch for every ordinary user, and run jobs only where a partition names them.
+        pub logins: BTreeSet<String>,
+        /// Certificates may be younger than the backup that the state came from: those of its nodes are believed until then.
+        pub lenient_until: Timestamp,
     }
 
     pub struct JoinToken {
         pub until: Timestamp,
         pub role: Role,
+    }
+
+    pub struct OldJwtKey {
+        #[serde(with = "crate::bytes")]
+        pub key: Vec<u8>,
+        pub until: Timestamp,
+    }
+
+    /// What is known of the tokens of one user. The tokens themselves are kept nowhere.
+    pub struct UserTokens {
+        /// Tokens issued up to this second are not believed.
+        pub revoked_secs: u64,
+        /// Issued since the last revocation.
+        pub n_issued: u32,
+        pub last_issued_secs: u64,
+        /// When the last of them ends.
+        pub until_secs: u64,
+    }
+
+    /// What is told of tokens.
+    pub struct TokensView {
+        pub users: BTreeMap<String, UserTokens>,
+        /// Keys that sign no more and are still believed, by their ends.
+        pub old_keys_until: Vec<Timestamp>,
     }
 
     pub struct Certificate {
@@ -68,6 +100,8 @@ pub enum Role {
     #[default]
     Node,
     Controller,
+    /// A node where users log in. Whoever joins says `Node`: the token makes the difference.
+    Login,
 }
 
 /// What may become of the trust.
@@ -83,6 +117,22 @@ pub enum TrustChange {
     KeepJwtKey {
         #[serde(with = "crate::bytes")]
         key: Vec<u8>,
+    },
+    /// Another key signs from now on; the one before is believed until `old_until`, or no more.
+    RotateJwtKey {
+        #[serde(with = "crate::bytes")]
+        key: Vec<u8>,
+        old_until: Option<Timestamp>,
+    },
+    /// A token is about to be given out.
+    NoteUserToken {
+        user: String,
+        issued_secs: u64,
+        until_secs: u64,
+    },
+    /// Tokens that the user has by now are worth nothing any more.
+    RevokeUserTokens {
+        user: String,
     },
     AddToken {
         hash: String,
@@ -101,6 +151,15 @@ pub enum TrustChange {
         name: String,
         fingerprint: String,
         until: Timestamp,
+        /// The certificate that was shown; empty: a controller of an earlier release did not say.
+        #[serde(default)]
+        shown: String,
+    },
+    /// The controller that leads shows a certificate that this state does not know: it was made from a backup.
+    Lead {
+        member: u64,
+        fingerprint: String,
+        until: Timestamp,
     },
     /// A node leaves for good, and its certificates with it.
     RemoveNode {
@@ -111,9 +170,57 @@ pub enum TrustChange {
     },
 }
 
+/// What is asked of the tokens of users.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokensRequest {
+    /// Whose tokens there are.
+    #[default]
+    List,
+    Revoke {
+        user: String,
+    },
+    /// Another key signs; those before are believed until their tokens have ended, or no more.
+    Rotate {
+        at_once: bool,
+    },
+}
+
+/// What the state says of a certificate that the authority has signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was given out by an entry of the log, and not taken back.
+    Stands,
+    TakenBack,
+    /// This state has not heard of it: it may be behind.
+    Unknown,
+}
+
 impl Trust {
     pub fn is_revoked(&self, fingerprint: &str) -> bool {
         self.revoked.contains_key(fingerprint)
+    }
+
+    /// Whether a certificate in this name is believed. Only the authority's word is not enough.
+    pub fn standing(&self, label: &str, fingerprint: &str, now: Timestamp) -> Standing {
+        if self.is_revoked(fingerprint) {
+            return Standing::TakenBack;
+        }
+        match self.certificates.get(fingerprint) {
+            Some(known) if known.name == label => Standing::Stands,
+            Some(_) => Standing::TakenBack,
+            None if now < self.lenient_until && self.has_member(label) => Standing::Stands,
+            None => Standing::Unknown,
+        }
+    }
+
+    /// How many certificates in this name hold.
+    pub fn n_standing(&self, label: &str, now: Timestamp) -> usize {
+        self.certificates.values().filter(|certificate| certificate.name == label && certificate.until > now).count()
+    }
+
+    /// A certificate in this name was given out, and not all of them were taken back.
+    pub fn has_member(&self, label: &str) -> bool {
+        self.certificates.values().any(|certificate| certificate.name == label)
     }
 }
 

@@ -46,7 +46,7 @@ impl Fences {
         match place.fence {
             Some(fence) if place.anchor.is_empty() => beneath(self.root(fence).0.as_fd(), b"."),
             Some(fence) => beneath(self.root(fence).0.as_fd(), &place.anchor),
-            None => fs::openat(CWD, OsStr::from_bytes(&place.anchor), DIRECTORY, Mode::empty()),
+            None => outside(&place.anchor),
         }
     }
 
@@ -107,6 +107,15 @@ pub fn whole(place: &Place) -> Where {
 
 fn resolve() -> ResolveFlags {
     ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS
+}
+
+/// Follows no link that stands for a place or an open file of a process: the mover's are not what its user means.
+fn outside(anchor: &[u8]) -> Result<OwnedFd> {
+    let path = OsStr::from_bytes(anchor);
+    match fs::openat2(CWD, path, DIRECTORY, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => fs::openat(CWD, path, DIRECTORY, Mode::empty()),
+        other => other,
+    }
 }
 
 fn beneath(anchor: impl AsFd, path: &[u8]) -> Result<OwnedFd> {

@@ -307,7 +307,8 @@ fn decode_done(unpack: &mut Unpack) -> Option<DoneFile> {
 
 /// Two orders are the same errand when what moves, and in which pieces, is the same.
 fn digest(order: &Order) -> u64 {
-    let bytes = rmp_serde::to_vec(&(&order.tag, &order.transfers, order.chunk_bytes, order.split_bytes, order.verify));
+    let bytes =
+        msgpack::encode_compact(&(&order.tag, &order.transfers, order.chunk_bytes, order.split_bytes, order.verify));
     xxh3_64(&bytes.unwrap_or_default())
 }
 

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::confine::confine;
 use crate::order::{Identity, Order};
 use crate::{Files, Stop, commands, run};
 
@@ -39,7 +40,7 @@ pub fn start(
 ) -> std::io::Result<Child> {
     let status = files.status.ok_or_else(|| std::io::Error::other("a mover needs a status file"))?;
     let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
-    order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
+    order_file.write_all(&msgpack::encode(order).map_err(std::io::Error::other)?)?;
     order_file.seek(std::io::SeekFrom::Start(0))?;
     lock(&files.journal)?;
     let mut given = [&order_file, &files.journal, &status, &files.scratch].map(|file| file.as_raw_fd()).to_vec();
@@ -161,7 +162,7 @@ fn prepare(has_peer: bool) -> std::io::Result<(Order, Files, Arc<Stop>)> {
     let mut bytes = Vec::new();
     let mut order_file = order;
     order_file.read_to_end(&mut bytes)?;
-    let order: Order = rmp_serde::from_slice(&bytes).map_err(std::io::Error::other)?;
+    let order: Order = msgpack::decode(&bytes).map_err(std::io::Error::other)?;
     // From here on whoever knows the status file can end this process.
     let _ = crate::write_status(&status, &crate::Status { pid: std::process::id(), ..crate::Status::default() });
     raise_open_files_limit();
@@ -171,6 +172,10 @@ fn prepare(has_peer: bool) -> std::io::Result<(Order, Files, Arc<Stop>)> {
     let stop = listen()?;
     if let Some(identity) = &order.identity {
         become_user(identity)?;
+    }
+    // Commands of the user's are programs like any other. Where the kernel has no filters the agent says so in its log.
+    if order.commands.is_empty() {
+        let _ = confine();
     }
     Ok((order, Files { journal, status: Some(status), scratch, peer }, stop))
 }

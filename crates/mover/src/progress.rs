@@ -209,7 +209,7 @@ pub const STATUS_HEAD_BYTES: usize = 8;
 
 /// One write, checked by its sum: a reader in between sees the old or the new, or looks again.
 pub fn write_status(file: &File, status: &Status) -> io::Result<()> {
-    let body = rmp_serde::to_vec_named(status).map_err(io::Error::other)?;
+    let body = msgpack::encode(status).map_err(io::Error::other)?;
     let mut frame = Vec::with_capacity(body.len() + STATUS_HEAD_BYTES);
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
     frame.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
@@ -226,6 +226,6 @@ pub fn read_status(file: &File) -> Option<Status> {
         let mut body = vec![0; length.min(1 << 20) as usize];
         file.read_exact_at(&mut body, STATUS_HEAD_BYTES as u64).ok()?;
         let is_whole = crc32fast::hash(&body).to_le_bytes() == head[4..];
-        is_whole.then(|| rmp_serde::from_slice(&body).ok()).flatten()
+        is_whole.then(|| msgpack::decode(&body).ok()).flatten()
     })
 }

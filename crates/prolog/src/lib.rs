@@ -5,8 +5,10 @@
 //!  no record ──▶ locked: they run ──▶ result: they have ended, thus
 //!                      └─(the process was killed, the machine restarted)──▶ no result: begun, never run again, counts as failed
 //! ```
+pub mod inheritance;
 mod process;
 mod record;
+pub mod user_program;
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -32,6 +34,36 @@ pub struct Order {
 
 /// The error says which program, and how it failed.
 pub type Ending = Result<(), String>;
+
+/// What the kernel passes on to a program, and a little less, of one variable and of all of them.
+const VARIABLE_MOST_BYTES: usize = (128 << 10) - 1;
+const ENVIRONMENT_MOST_BYTES: usize = 1 << 20;
+
+/// No program could be told this, on any machine: the kernel would refuse to start it.
+pub fn can_be_told(environment: &[String]) -> Result<(), String> {
+    let name = |entry: &str| entry.split('=').next().unwrap_or_default().to_owned();
+    if let Some(entry) = environment.iter().find(|entry| !is_tellable(entry)) {
+        return Err(format!("{} is too long for a program's environment, or holds a NUL byte", name(entry)));
+    }
+    match environment.iter().map(|entry| entry.len() + 1).sum::<usize>() > ENVIRONMENT_MOST_BYTES {
+        true => Err("the job's names and comments are too long for a program's environment".into()),
+        false => Ok(()),
+    }
+}
+
+/// As much of it as can be told, the first first.
+pub fn tellable(environment: Vec<String>) -> Vec<String> {
+    let mut n_bytes = 0;
+    let fits = |entry: &String| {
+        n_bytes += entry.len() + 1;
+        is_tellable(entry) && n_bytes <= ENVIRONMENT_MOST_BYTES
+    };
+    environment.into_iter().filter(fits).collect()
+}
+
+fn is_tellable(entry: &str) -> bool {
+    entry.len() <= VARIABLE_MOST_BYTES && !entry.as_bytes().contains(&0)
+}
 
 /// Runs the programs if they were never begun under this name; in any case gives how they ended. Blocks until then.
 pub fn run_once(executable: &Path, dir: &Path, name: &str, order: &Order) -> io::Result<Ending> {
@@ -111,4 +143,22 @@ fn expand(pattern: &str) -> Vec<PathBuf> {
         libc::globfree(&mut found);
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environment_that_no_program_can_have_is_known_before() {
+        let long = format!("SLURM_JOB_COMMENT={}", "x".repeat(VARIABLE_MOST_BYTES));
+        let told = |entry: &str| can_be_told(&["A=1".into(), entry.into()]);
+        assert_eq!(told("B=2"), Ok(()));
+        assert!(told(&long).unwrap_err().starts_with("SLURM_JOB_COMMENT is too long"));
+        assert!(told("SLURM_JOB_NAME=a\0b").is_err());
+        let many = vec![format!("A={}", "x".repeat(100_000)); 12];
+        assert!(can_be_told(&many).is_err());
+        assert_eq!(tellable(many).len(), 10);
+        assert_eq!(tellable(vec!["A=1".into(), long, "B=2".into()]), ["A=1", "B=2"]);
+    }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::inheritance::reset_inherited;
 use crate::record::Record;
 use crate::{Ending, Order, expand, record};
 
@@ -55,8 +56,6 @@ pub fn serve() -> i32 {
         libc::prctl(libc::PR_SET_NAME, c"spurprolog".as_ptr());
         libc::close_range(RECORD_FD as u32 + 1, u32::MAX, 0);
         libc::fcntl(RECORD_FD, libc::F_SETFD, libc::FD_CLOEXEC);
-        // The daemon's own choices are none of the programs' business.
-        libc::umask(0o022);
         File::from(OwnedFd::from_raw_fd(RECORD_FD))
     };
     let path = format!("/proc/self/fd/{RECORD_FD}");
@@ -88,6 +87,7 @@ fn run(program: &Path, order: &Order, until: Option<Instant>) -> Ending {
     rustix::io::ioctl_fionbio(&output, true).map_err(|errno| failed(errno.into()))?;
     let mut command = Command::new(program);
     command.env_clear().process_group(0).stdin(Stdio::null());
+    reset_inherited(&mut command);
     command.stdout(far.try_clone().map_err(failed)?).stderr(far);
     command.envs(order.environment.iter().filter_map(|entry| entry.split_once('=')));
     // SAFETY: between fork and exec only async-signal-safe calls are made.

@@ -82,7 +82,7 @@ pub fn read(path: &Path) -> io::Result<Option<Told>> {
     let mut rest = bytes.as_slice();
     let mut told = None;
     while !rest.is_empty() {
-        match (rmp_serde::from_read(&mut rest), &mut told) {
+        match (msgpack::decode_next(&mut rest), &mut told) {
             (Ok(Mark::Begun(order)), None) => {
                 told = Some(Told { environment: order.environment.clone(), order, process: None, ending: None });
             }
@@ -108,5 +108,5 @@ pub fn end(path: &Path) {
 }
 
 fn encode(mark: &Mark) -> Vec<u8> {
-    rmp_serde::to_vec_named(mark).expect("plain values can be encoded")
+    msgpack::encode(mark).expect("plain values can be encoded")
 }

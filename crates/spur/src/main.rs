@@ -73,17 +73,28 @@ fn start() -> i32 {
     if name == agent::PROLOG_NAME {
         return agent::run_prolog();
     }
+    if name == prolog::user_program::NAME {
+        return prolog::user_program::serve(std::env::args_os().skip(1));
+    }
     if name == agent::PMIX_NAME {
         return agent::serve_pmix();
     }
     if name == "spurstepd" {
         return agent::supervise(std::env::args_os().skip(1));
     }
-    named(&name).unwrap_or(spur)(&arguments)
+    match named(&name) {
+        Some(run) => run_command(&name, run, &arguments),
+        None => spur(&arguments),
+    }
 }
 
 fn named(name: &str) -> Option<Run> {
     TABLE.iter().find(|(known, _)| *known == name).map(|(_, run)| *run)
+}
+
+fn run_command(name: &str, run: Run, arguments: &[String]) -> i32 {
+    cli::output::begin(name, arguments);
+    run(arguments)
 }
 
 /// `spur squeue -l` is `squeue -l`; anything else is a verb of `spur` itself.
@@ -92,8 +103,9 @@ fn spur(arguments: &[String]) -> i32 {
         && name != "spur"
         && let Some(run) = named(name)
     {
-        return run(rest);
+        return run_command(name, run, rest);
     }
+    cli::output::begin("spur", arguments);
     let names: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
     cli::operate::run(arguments, &names)
 }

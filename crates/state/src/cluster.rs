@@ -144,6 +144,18 @@ impl Cluster {
         &self.trust
     }
 
+    /// A node where users log in: it vouches for all of them, also without jobs there.
+    pub fn is_login_node(&self, node: &str) -> bool {
+        let configured = &self.config.controller.login_nodes;
+        self.trust.logins.contains(node) || configured.iter().any(|name| name.as_str() == node)
+    }
+
+    /// A job of the user's is on the node: it runs, or has not quite left.
+    pub fn has_job_on(&self, uid: u32, node: &str) -> bool {
+        let jobs = self.node(node).into_iter().flat_map(|node| &node.jobs);
+        jobs.filter_map(|id| self.job(*id)).any(|job| job.spec.uid == uid)
+    }
+
     /// The id the next job will probably get.
     pub fn next_job(&self) -> JobId {
         JobId(self.last_job.0 + 1)
@@ -236,6 +248,12 @@ impl Cluster {
         &self.file_config
     }
 
+    /// A directory of a buffer of the user's jobs is on the node, or is to be.
+    pub fn has_buffer_on(&self, uid: u32, node: &str) -> bool {
+        let own = self.buffers.values().filter(|buffer| buffer.uid == uid);
+        self.has_job_on(uid, node) || own.flat_map(|buffer| &buffer.places).any(|place| place.node.as_str() == node)
+    }
+
     pub fn buffers(&self) -> impl Iterator<Item = &Arc<Buffer>> {
         self.buffers.values()
     }
@@ -294,13 +312,21 @@ impl Cluster {
         let Some(array) = self.arrays.get(&named.job) else {
             return (named.tasks.is_none() && self.jobs.contains_key(&named.job)).then(|| het::named(self, named.job));
         };
-        let wanted = |task: u32| named.tasks.as_ref().is_none_or(|tasks| tasks.contains(task));
-        let started = array.tasks.iter().filter(|(task, _)| wanted(**task)).map(|(_, job)| *job);
         let waiting = array.waiting.iter().filter(|job| match (&self.jobs[*job].waiting_tasks, &named.tasks) {
-            (Some(waiting), Some(tasks)) => tasks.iter().any(|task| waiting.contains(task)),
+            (Some(waiting), Some(tasks)) => tasks.intersects(waiting),
             _ => true,
         });
-        let found: BTreeSet<JobId> = started.chain(waiting.copied()).collect();
+        let mut found: BTreeSet<JobId> = waiting.copied().collect();
+        // The shorter of the two is gone through.
+        match &named.tasks {
+            Some(tasks) if (tasks.len() as usize) < array.tasks.len() => {
+                found.extend(tasks.iter().filter_map(|task| array.tasks.get(&task)));
+            }
+            Some(tasks) => {
+                found.extend(array.tasks.iter().filter(|(task, _)| tasks.contains(**task)).map(|(_, job)| job));
+            }
+            None => found.extend(array.tasks.values()),
+        }
         (!found.is_empty()).then(|| found.into_iter().collect())
     }
 

@@ -12,6 +12,7 @@ use model::{Caller, Command, Entry, Reject, Reply};
 
 mod access;
 mod accrual;
+mod acting_for_others;
 mod arrays;
 mod batch_host;
 mod blobs;
@@ -29,6 +30,7 @@ mod job_life;
 mod ledger;
 mod licenses;
 pub mod limits;
+mod machine_sizes;
 mod network;
 mod on;
 mod only_step;
@@ -44,15 +46,19 @@ pub mod sharing;
 mod step_layout;
 mod step_life;
 mod triggers;
+mod work_bounds;
 
+pub use acting_for_others::{acts_as_another, submits_as_another};
 pub use blobs::{judge_content, judge_submission};
 pub use cluster::Cluster;
 pub use features::{nodes_allowed, partition_refusal};
+pub use machine_sizes::judge_machines;
 pub use network::{network_ask, shape_for, spares_units};
 pub use on::step::need_not_wait;
 pub use on::submit::{admissible, fits_its_reservations};
 pub use ports::may_have_ports;
 pub use queue::QueueKey;
+pub use work_bounds::{environments, judge_refs, judge_specs, judge_work};
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.
 /// A bug that panics leaves the state as it was and answers with an internal error, so it cannot stop every replica.

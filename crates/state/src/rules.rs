@@ -17,10 +17,12 @@
 //! | 2 | steps that are to be packed (`-m pack`, `CR_PACK_NODES`) fill node after node, however their job was laid out |
 //! | 2 | counted features (`-C f*2`) are looked for near each other on a network, so that fewer jobs are refused |
 //! | 3 | a change of accounts that touches nothing does not make the first accounts |
+//! | 3 | a certificate that was taken back is not renewed; only certificates that stand in the state are believed |
 //! | 3 | content that is not what its id says is discarded when this edition is adopted, and in backups; jobs that need it are held |
+//! | 3 | a job of which processes cannot be killed ends as its script has ended, and its node is drained |
 use model::Reply;
 
-use crate::on::Answer;
+use crate::on::{Answer, trust};
 use crate::{Cluster, blobs};
 
 /// The newest that this release knows.
@@ -42,6 +44,7 @@ impl Cluster {
 pub(crate) fn adopt(cluster: &mut Cluster, edition: u32) -> Answer {
     if cluster.rules < 3 && edition >= 3 {
         blobs::discard_forged(cluster);
+        trust::be_lenient(cluster);
     }
     cluster.rules = cluster.rules.max(edition);
     Ok(Reply::Ok)

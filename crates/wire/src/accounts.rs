@@ -89,6 +89,19 @@ pub fn groups_of(user: &str, gid: u32) -> Vec<u32> {
     }
 }
 
+/// The group of a user whom another machine, or somebody else, names: the one they say if the user is in it by this machine's
+/// user database, else the user's first. None: the database does not know the user.
+pub fn vouched_gid(uid: u32, said: u32) -> Option<u32> {
+    let Some(account) = account(uid) else {
+        // SAFETY: neither call can fail.
+        let (own_uid, own_gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        // The kernel knows whom this process runs as, also where no database does.
+        return (uid == own_uid).then_some(own_gid);
+    };
+    let is_member = said == account.gid || groups_of(&account.name, account.gid).contains(&said);
+    Some(if is_member { said } else { account.gid })
+}
+
 fn find_user(ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32) -> Option<Account> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
@@ -128,5 +141,7 @@ mod tests {
         assert_eq!(account_of("0").map(|account| account.name).as_deref(), Some("root"));
         assert_eq!(group_name(0).as_deref(), Some("root"));
         assert!(groups_of("root", 0).contains(&0));
+        assert_eq!((vouched_gid(0, 0), vouched_gid(0, 54_321)), (Some(0), Some(0)), "a group is nobody's claim");
+        assert_eq!(vouched_gid(54_321, 0), None);
     }
 }

@@ -19,6 +19,8 @@ pub enum Worthless {
     /// Somebody else has signed it.
     Forged,
     Expired,
+    /// It was given out, and taken back.
+    Revoked,
 }
 
 impl std::fmt::Display for Worthless {
@@ -27,6 +29,7 @@ impl std::fmt::Display for Worthless {
             Worthless::Malformed => "Protocol authentication error: this is no token",
             Worthless::Forged => "Protocol authentication error: the token was not signed by this cluster",
             Worthless::Expired => "Protocol authentication error: the token has expired",
+            Worthless::Revoked => "Protocol authentication error: the token was revoked",
         })
     }
 }
@@ -53,8 +56,16 @@ pub fn sign(key: &[u8], user: &str, now_secs: u64, lifespan_secs: u64) -> String
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
 }
 
-/// The user whom a token of this key names. Without a key nothing is believed.
-pub fn user(key: &[u8], token: &str, now_secs: u64) -> Result<String, Worthless> {
+/// What a token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenClaims {
+    pub user: String,
+    /// 0: it does not say.
+    pub issued_secs: u64,
+}
+
+/// What a token of this key says. Without a key nothing is believed.
+pub fn claims(key: &[u8], token: &str, now_secs: u64) -> Result<TokenClaims, Worthless> {
     let (signed, tag) = token.rsplit_once('.').ok_or(Worthless::Malformed)?;
     let (head, claims) = signed.split_once('.').ok_or(Worthless::Malformed)?;
     let decode = |text: &str| URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| Worthless::Malformed);
@@ -78,12 +89,17 @@ pub fn user(key: &[u8], token: &str, now_secs: u64) -> Result<String, Worthless>
     }
     // Other clusters and tools call the user by these.
     let name = ["sun", "username"].iter().find_map(|claim| claims[*claim].as_str());
-    name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or(Worthless::Malformed)
+    let user = name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or(Worthless::Malformed)?;
+    Ok(TokenClaims { user, issued_secs: claims["iat"].as_u64().unwrap_or(0) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn user(key: &[u8], token: &str, now_secs: u64) -> Result<String, Worthless> {
+        claims(key, token, now_secs).map(|claims| claims.user)
+    }
 
     #[test]
     fn a_token_is_believed_if_we_signed_it_and_until_it_ends() {

@@ -1,4 +1,6 @@
 //! The controller as commands see it: nouns in, nouns out.
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use model::accounts::{Accounts, Change, Standing};
 use model::audit::{AuditPage, AuditQuery};
 use model::chronicle::Chronicle;
@@ -8,9 +10,11 @@ use model::diagnosis::Diagnosis;
 use model::history::{AmendRequest, HistoryQuery};
 use model::members::{Members, Wish};
 use model::request::{BurstPage, JobFilter, JobsPage, LicenseView, NodeView, SignalRequest, StagePage};
-use model::trust::{JoinRequest, Joined, Role};
+use model::trust::{JoinRequest, Joined, Role, TokensRequest, TokensView};
 use model::why::Why;
-use model::{Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec};
+use model::{
+    Command, Config, JobId, JobRef, JobSpec, NodeName, Reply, Reservation, StepId, Timestamp, codec, plain_text,
+};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 
@@ -94,6 +98,12 @@ impl Controller {
     pub async fn user_token(&mut self, user: &str, lifespan_secs: u64) -> Result<String, CallError> {
         let request = crate::proto::UserTokenRequest { user: user.to_owned(), lifespan_secs };
         Ok(self.client.user_token(request).await?.into_inner().token)
+    }
+
+    pub async fn change_tokens(&mut self, asked: &TokensRequest) -> Result<TokensView, CallError> {
+        let request = CommandRequest { command: codec::encode(asked).into() };
+        let reply = self.client.change_tokens(request).await?.into_inner();
+        codec::decode(&reply.reply).map_err(|error| CallError::Other(error.to_string()))
     }
 
     pub async fn remove_node(&mut self, node: &NodeName) -> Result<(), CallError> {
@@ -451,6 +461,15 @@ fn each(reply: Reply) -> Vec<JobResult> {
     }
 }
 
+static READS_PLAINLY: AtomicBool = AtomicBool::new(false);
+
+/// From now on the texts of answers are made harmless for terminals when they are read: for commands that only show them.
+pub fn read_texts_plainly() {
+    READS_PLAINLY.store(true, Ordering::Relaxed);
+}
+
 pub(crate) fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, CallError> {
-    codec::decode(bytes).map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
+    let cleaned = if READS_PLAINLY.load(Ordering::Relaxed) { plain_text::cleaned(bytes) } else { None };
+    codec::decode(cleaned.as_deref().unwrap_or(bytes))
+        .map_err(|error| CallError::Other(format!("unreadable answer: {error}")))
 }

@@ -9,13 +9,18 @@ pub mod proto {
 
 pub mod accounts;
 pub mod bearer;
+pub mod bounded_body;
 pub mod brief;
 pub mod channel;
 pub mod client;
+pub mod connection_table;
+pub mod guarded;
 pub mod history;
 pub mod host;
 pub mod listener_guard;
+pub mod log_lines;
 pub mod node;
+pub mod open_files;
 pub mod origin;
 pub mod pages;
 pub mod passing;
@@ -25,6 +30,7 @@ pub mod reach;
 pub mod refusal;
 pub mod retry;
 pub mod tls;
+pub mod waiting_peers;
 
 pub use client::Controller;
 pub use node::{NodeAgent, Way};

@@ -86,6 +86,6 @@ impl NodeAgent {
     pub async fn ask(&mut self, question: &Question) -> Result<Answer, CallError> {
         let request = AskRequest { question: codec::encode(question).into() };
         let reply = self.client.ask(request).await?.into_inner();
-        codec::decode(&reply.answer).map_err(|error| CallError::Other(error.to_string()))
+        crate::client::read(&reply.answer)
     }
 }

@@ -11,6 +11,8 @@ use crate::tls::Principal;
 use crate::tls::listen::Caller;
 
 pub const HEADER: &str = "spur-origin";
+/// The certificate that was shown to the controller that passed the call on.
+pub const CERTIFICATE_HEADER: &str = "spur-certificate";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -47,6 +49,21 @@ impl Origin {
     pub fn of_call<T>(request: &tonic::Request<T>) -> Option<Origin> {
         let said = request.metadata().get(HEADER).and_then(|value| value.to_str().ok());
         Origin::judged(said, request.extensions())
+    }
+
+    /// The fingerprint of the certificate that this call's first connection has shown, if it is known.
+    pub fn shown_certificate<T>(request: &tonic::Request<T>) -> Option<String> {
+        let metadata = request.metadata();
+        match metadata.contains_key(HEADER) && may_pass_on(request.extensions()) {
+            true => Some(metadata.get(CERTIFICATE_HEADER)?.to_str().ok()?.to_owned()),
+            false => Some(request.extensions().get::<Caller>()?.fingerprint.clone()),
+        }
+    }
+
+    /// The certificate that another controller says it was shown with a call it passes on.
+    pub fn passed_on_certificate<B>(request: &http::Request<B>) -> Option<&str> {
+        let value = request.headers().get(CERTIFICATE_HEADER).filter(|_| may_pass_on(request.extensions()))?;
+        value.to_str().ok()
     }
 
     fn judged(said: Option<&str>, extensions: &http::Extensions) -> Option<Origin> {
@@ -108,6 +125,15 @@ impl Origin {
         };
         words.next().is_none().then_some(Origin { from, user })
     }
+}
+
+/// The connection is that of a controller.
+fn may_pass_on(extensions: &http::Extensions) -> bool {
+    Origin::of_connection(extensions).is_some_and(|connection| match connection.from {
+        From::Controller(_) => true,
+        From::Local => connection.user.is_some_and(|user| is_own(user.uid)),
+        From::Node(_) | From::Bearer | From::Stranger => false,
+    })
 }
 
 /// Root, and whoever this daemon runs as, need not lie to us.

@@ -7,6 +7,7 @@ use tonic::{Status, transport};
 
 use crate::origin::{self, Origin};
 use crate::reach::AGAIN_HEADER;
+use crate::tls::listen::Caller;
 
 /// How often a call has been passed on; more than a few times means nobody knows who leads.
 const HOPS_HEADER: &str = "spur-hops";
@@ -28,6 +29,12 @@ pub async fn pass_on(
         Ok(value) => headers.insert(origin::HEADER, value),
         Err(_) => return Ok(again("the caller has an unusual name")),
     };
+    // Whatever the sender wrote there is not the sender's to say.
+    headers.remove(origin::CERTIFICATE_HEADER);
+    let shown = request.extensions().get::<Caller>().filter(|caller| caller.principal.is_some());
+    if let Some(Ok(value)) = shown.map(|caller| HeaderValue::from_str(&caller.fingerprint)) {
+        request.headers_mut().insert(origin::CERTIFICATE_HEADER, value);
+    }
     std::future::poll_fn(|context| channel.poll_ready(context)).await?;
     channel.call(request).await
 }

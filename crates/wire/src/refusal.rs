@@ -94,6 +94,7 @@ fn code(reject: &Reject) -> Code {
         | Reject::TooManyCpus
         | Reject::BadAccountingFrequency
         | Reject::ScriptTooLong
+        | Reject::TextTooLong(_)
         | Reject::BadBuffer(_)
         | Reject::InvalidValue(_) => Code::InvalidArgument,
         Reject::PartitionDown

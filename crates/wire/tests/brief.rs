@@ -19,6 +19,8 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
 use wire::brief::{Brief, incoming};
+use wire::connection_table::{ConnectionLimits, ConnectionTable};
+use wire::guarded::GuardedStream;
 use wire::origin::{From, Origin};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -99,11 +101,15 @@ fn socket() -> PathBuf {
 }
 
 /// A daemon, and what comes out of its socket besides brief calls.
-fn daemon(echo: Echo) -> (PathBuf, impl Stream<Item = std::io::Result<tokio::net::UnixStream>>) {
+fn daemon(echo: Echo) -> (PathBuf, impl Stream<Item = std::io::Result<GuardedStream<tokio::net::UnixStream>>>) {
     let path = socket();
     let _ = std::fs::remove_file(&path);
-    let others = incoming(UnixListener::bind(&path).expect("a socket"), echo);
-    (path, others)
+    let connections = incoming(UnixListener::bind(&path).expect("a socket"), table(), echo);
+    (path, connections.members.merge(connections.others))
+}
+
+fn table() -> ConnectionTable {
+    ConnectionTable::new(ConnectionLimits::of_process())
 }
 
 fn request(path: &str, body: Body) -> Request<Body> {
@@ -253,7 +259,7 @@ async fn a_daemon_that_goes_is_noticed_and_its_successor_found() {
     drop((taken, listener));
     assert!(brief.clone().call(request("/echo", whole(b"x"))).await.is_err(), "it has gone");
     std::fs::remove_file(&path).expect("the socket's file");
-    let _others = incoming(UnixListener::bind(&path).expect("a socket"), Echo::default());
+    let _others = incoming(UnixListener::bind(&path).expect("a socket"), table(), Echo::default());
     check_whole(&brief, b"the next one").await;
     std::fs::remove_file(path).expect("the socket's file");
 }

@@ -62,6 +62,8 @@ pub enum Entrance {
     Local { socket: PathBuf, uid: u32, gid: u32 },
     /// The holder of a node's or controller's certificate.
     Certificate { address: String, tls_dir: PathBuf },
+    /// The holder of a certificate, at a node's agent.
+    Agent { address: String, tls_dir: PathBuf, node: String },
     /// Nobody's certificate; the authority's mark is known.
     Stranger { address: String, authority: [u8; 32] },
 }
@@ -83,6 +85,10 @@ impl RawCaller {
             Entrance::Certificate { address, tls_dir } => {
                 let keyring = Arc::new(Keyring::open(tls_dir).expect("the certificate is there"));
                 connect(address, keyring, Expected::AnyController).await.expect("the certificate is believed")
+            }
+            Entrance::Agent { address, tls_dir, node } => {
+                let keyring = Arc::new(Keyring::open(tls_dir).expect("the certificate is there"));
+                connect(address, keyring, Expected::Node(node.clone())).await.expect("the certificate is believed")
             }
             Entrance::Stranger { address, authority } => {
                 connect_pinned(address, *authority).await.expect("a stranger may connect")
@@ -152,7 +158,7 @@ impl RawCaller {
 }
 
 /// Only the calling thread: the C library would change all of them.
-fn become_user(uid: u32, gid: u32) {
+pub fn become_user(uid: u32, gid: u32) {
     // SAFETY: plain system calls on valid values.
     unsafe {
         if libc::geteuid() == 0 && uid != 0 {

@@ -21,25 +21,25 @@ fn held_job(script: &Blob) -> JobSpec {
     }
 }
 
-fn submission(spec: &JobSpec, blobs: &[Blob]) -> Vec<u8> {
+pub(super) fn submission(spec: &JobSpec, blobs: &[Blob]) -> Vec<u8> {
     let spec = (1, FieldContent::Bytes(codec::encode(spec)));
     let blobs = blobs.iter().map(|blob| (2, FieldContent::Bytes(codec::encode(blob))));
     written(&std::iter::once(spec).chain(blobs).collect::<Vec<_>>())
 }
 
-fn command(command: &Command) -> Vec<u8> {
+pub(super) fn command(command: &Command) -> Vec<u8> {
     written(&[(1, FieldContent::Bytes(codec::encode(command)))])
 }
 
 /// What the controller answers this user; without root, every caller is the cluster's owner.
-fn ask(head: &Cluster, uid: u32, call: &'static str, body: Vec<u8>) -> Result<Vec<u8>, Status> {
+pub(super) fn ask(head: &Cluster, uid: u32, call: &'static str, body: Vec<u8>) -> Result<Vec<u8>, Status> {
     let entrance = Entrance::Local { socket: head.dir.join("run/controller.sock"), uid, gid: uid };
     on_own_thread(async move {
         RawCaller::open(&entrance, &[]).await.call(&format!("/spur.v1.Controller/{call}"), body, false).await
     })
 }
 
-fn refusal(answer: Result<Vec<u8>, Status>) -> String {
+pub(super) fn refusal(answer: Result<Vec<u8>, Status>) -> String {
     answer.expect_err("it must be refused").message().to_owned()
 }
 
@@ -131,7 +131,7 @@ fn ids_are_shown_to_nobody() {
 const FORGED: &str = "Content of the submission is not what its id says";
 const MISSING: &str = "Content of the submission is missing";
 
-fn own_uid() -> u32 {
+pub(super) fn own_uid() -> u32 {
     // SAFETY: geteuid cannot fail.
     unsafe { libc::geteuid() }
 }

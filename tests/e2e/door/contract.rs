@@ -71,6 +71,7 @@ pub const NOUNS: &[NounRow] = &[
     row::<model::staging::MirrorRequest>("model::staging::MirrorRequest"),
     row::<model::trust::JoinRequest>("model::trust::JoinRequest"),
     row::<model::trust::Role>("model::trust::Role"),
+    row::<model::trust::TokensRequest>("model::trust::TokensRequest"),
 ];
 
 /// The places of a noun. They are looked for once: some nouns have many thousands.

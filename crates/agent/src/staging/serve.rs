@@ -75,7 +75,7 @@ pub async fn serve(agent: &Arc<Agent>, request: Request<Streaming<Piece>>) -> Re
     let mut pieces = request.into_inner();
     let first = pieces.message().await?.ok_or_else(|| Status::invalid_argument("nothing is asked for"))?;
     let asked: MirrorRequest =
-        codec::decode(&first.data).map_err(|_| Status::invalid_argument("an unreadable request"))?;
+        codec::decode_sent(&first.data).map_err(|_| Status::invalid_argument("an unreadable request"))?;
     let home = asked.home.ok_or_else(|| Status::invalid_argument("no home is named"))?;
     let (mut halted, turn) = agent.staging.served.join(&home)?;
     let (child, socket) = start(agent, caller, &home, &asked.root)?;

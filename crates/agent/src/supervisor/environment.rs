@@ -514,6 +514,7 @@ mod tests {
             slot: 0,
             config_file: None,
             tag: "x".into(),
+            unkillable_timeout: Default::default(),
         }
     }
 

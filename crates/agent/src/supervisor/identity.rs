@@ -1,6 +1,7 @@
-//! Who a job runs as.
-use std::ffi::{CStr, CString};
+//! Who a job runs as. The only place where a process of the agent becomes somebody else (movers do so in their own crate).
 use std::io;
+
+use wire::accounts;
 
 use crate::sys::{self, check};
 
@@ -15,25 +16,16 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Asks the system's databases. A user they do not know has the one group and the home `/`.
+    /// Asks this machine's databases. A user they do not know has the one group and the home `/`; whoever else bears that name
+    /// here is somebody else.
     pub fn look_up(uid: u32, gid: u32, user: &str) -> Self {
         let mut identity =
             Identity { uid, gid, groups: vec![gid], user: user.to_owned(), home: "/".into(), shell: "/bin/sh".into() };
-        let mut buffer = vec![0; 16 * 1024];
-        // SAFETY: the buffer outlives the record that points into it.
-        unsafe {
-            let mut entry: libc::passwd = std::mem::zeroed();
-            let mut found = std::ptr::null_mut();
-            let status = libc::getpwuid_r(uid, &mut entry, buffer.as_mut_ptr(), buffer.len(), &mut found);
-            if status == 0 && !found.is_null() {
-                let text = |field: *const libc::c_char| CStr::from_ptr(field).to_string_lossy().into_owned();
-                identity.user = text(entry.pw_name);
-                identity.home = text(entry.pw_dir);
-                identity.shell = text(entry.pw_shell);
+        if let Some(account) = accounts::account(uid) {
+            if sys::own_uid() == 0 {
+                identity.groups = accounts::groups_of(&account.name, gid);
             }
-        }
-        if sys::own_uid() == 0 {
-            identity.groups = groups_of(&identity.user, gid);
+            (identity.user, identity.home, identity.shell) = (account.name, account.home, account.shell);
         }
         identity
     }
@@ -46,7 +38,9 @@ impl Identity {
         sys::own_uid() == 0
     }
 
-    /// For good; only in a child that is about to run the job's program.
+    /// For good, and never in a daemon or a supervisor, whom their user could then signal, stop and slow down: only in a
+    /// process that is the user's own from here on. Such a process may still have its parent's memory, so nobody may look
+    /// into it. Allocates nothing.
     pub fn assume(&self) -> io::Result<()> {
         if !self.is_change() {
             return Ok(());
@@ -56,62 +50,12 @@ impl Identity {
             check(libc::setgroups(self.groups.len(), self.groups.as_ptr()))?;
             check(libc::setresgid(self.gid, self.gid, self.gid))?;
             check(libc::setresuid(self.uid, self.uid, self.uid))?;
+            check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0))?;
         }
         Ok(())
     }
 
-    /// For good, and for the calling thread only: the C library would change all threads of this process.
-    pub fn assume_in_thread(&self) -> io::Result<()> {
-        if !self.is_change() {
-            return Ok(());
-        }
-        let call = |result: libc::c_long| check(result as libc::c_int);
-        // SAFETY: plain system calls on valid values.
-        unsafe {
-            call(libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()))?;
-            call(libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid))?;
-            call(libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid))?;
-        }
-        Ok(())
-    }
-
-    /// Does something with this user's rights to files, then goes back.
-    pub fn act<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        const KEEP: u32 = u32::MAX;
-        if !self.is_change() || self.uid == 0 {
-            return action();
-        }
-        // SAFETY: plain calls on valid values; this process has one thread.
-        unsafe {
-            check(libc::setgroups(self.groups.len(), self.groups.as_ptr()))?;
-            check(libc::setresgid(KEEP, self.gid, KEEP))?;
-            check(libc::setresuid(KEEP, self.uid, KEEP))?;
-        }
-        let result = action();
-        // SAFETY: as above. Going back cannot fail for a process whose real user is root; if it did, going on would be wrong.
-        unsafe {
-            check(libc::setresuid(KEEP, 0, KEEP)).expect("root may become root again");
-            check(libc::setresgid(KEEP, 0, KEEP)).expect("root may take its group again");
-            check(libc::setgroups(0, std::ptr::null())).expect("root may drop groups");
-        }
-        result
-    }
-}
-
-fn groups_of(user: &str, gid: u32) -> Vec<libc::gid_t> {
-    let Ok(name) = CString::new(user) else { return vec![gid] };
-    let mut count: libc::c_int = 64;
-    loop {
-        let mut groups = vec![0; count as usize];
-        let asked = count;
-        // SAFETY: `groups` has room for `count` entries.
-        let found = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
-        if found >= 0 {
-            groups.truncate(count as usize);
-            return groups;
-        }
-        if count <= asked {
-            return vec![gid];
-        }
+    pub fn refusal(&self, error: &io::Error) -> String {
+        format!("cannot become user {}: {}", self.user, super::notes::describe(error))
     }
 }

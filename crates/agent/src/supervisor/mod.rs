@@ -15,6 +15,7 @@ mod freezer;
 mod gpu_environment;
 mod het_environment;
 mod identity;
+mod lower;
 mod measure;
 mod memory;
 mod notes;
@@ -32,9 +33,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use model::codec;
+use prolog::inheritance::reset_signals;
 
-use crate::protocol::Birth;
-use crate::sys;
+use crate::protocol::{Birth, Trade};
+use crate::{sys, writing};
 pub use control::through;
 pub use environment::TAG;
 pub use identity::Identity;
@@ -49,18 +51,17 @@ const IDENTITY_KEPT: Duration = Duration::from_secs(60);
 pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
     // SAFETY: the agent gives the socket at this number; a foreign caller gets an error from the first read.
     let socket = unsafe { OwnedFd::from_raw_fd(SERVER_FD) };
+    reset_signals();
     // SAFETY: plain calls in a process that has just begun. Children are reaped by the kernel.
     unsafe {
         libc::setsid();
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
-        }
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         libc::fcntl(SERVER_FD, libc::F_SETFD, libc::FD_CLOEXEC);
         // Whoever started the agent may have left descriptors open; jobs must not see them.
         libc::syscall(libc::SYS_close_range, SERVER_FD + 1, u32::MAX, 0);
         libc::prctl(libc::PR_SET_NAME, c"spurstepd".as_ptr());
     }
+    lower::give_up_daemons_favours();
     let mut identities: HashMap<(u32, u32, String), (Instant, Identity)> = HashMap::new();
     let mut buffer = vec![0; 4096];
     loop {
@@ -76,6 +77,7 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         // What is not understood is dropped: the agent sees its end of the socket closed.
         let Ok(birth) = codec::decode::<Birth>(&buffer[..length]) else { continue };
         let Ok([control]) = <[OwnedFd; 1]>::try_from(fds) else { continue };
+        let trade = birth.trade;
         let key = (birth.uid, birth.gid, birth.user);
         let now = Instant::now();
         identities.retain(|_, (since, _)| now.duration_since(*since) < IDENTITY_KEPT);
@@ -84,7 +86,10 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         // SAFETY: this process has one thread, so the child may go on as it likes.
         if unsafe { libc::fork() } == 0 {
             drop(socket);
-            watch::supervise_all(UnixStream::from(control), identity);
+            match trade {
+                Trade::Supervisor => watch::supervise_all(UnixStream::from(control), identity),
+                Trade::Writer => writing::serve(UnixStream::from(control), identity),
+            }
             // SAFETY: ends without the server's exit handlers.
             unsafe { libc::_exit(0) };
         }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use model::attach::{FromStep, Stream};
 
+use super::files::{TaskFileId, TaskFiles};
 use crate::protocol::FromSupervisor;
 use crate::sys;
 
@@ -14,6 +15,8 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 /// The client is asked for more input when every task has less than this before it.
 const INPUT_LOW_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 64 * 1024;
+/// How long the supervisor waits for whoever reads from a pipe that labelled output goes to.
+const READER_PATIENCE_MILLIS: i32 = 1000;
 
 /// Events in order. Output goes when it is acknowledged, the few others stay for a client that comes again; but an answer
 /// to another node goes when it is sent, since whoever misses it asks again.
@@ -119,15 +122,23 @@ pub struct OutputEnd {
 
 /// A file whose lines begin with the number of the task they are from.
 pub struct LabelledFile {
-    file: Rc<OwnedFd>,
+    id: TaskFileId,
+    /// None until the files of the run are open.
+    file: Option<Rc<OwnedFd>>,
     width: usize,
+    /// The last write found no room: the next does not wait for any.
+    is_stuck: bool,
     /// The beginning of a line.
     partial: Vec<u8>,
 }
 
 impl LabelledFile {
-    pub fn new(file: Rc<OwnedFd>, n_tasks: u32) -> Self {
-        LabelledFile { file, width: model::label::width(n_tasks), partial: Vec::new() }
+    pub fn new(id: TaskFileId, n_tasks: u32) -> Self {
+        LabelledFile { id, file: None, width: model::label::width(n_tasks), is_stuck: false, partial: Vec::new() }
+    }
+
+    pub fn find(&mut self, files: &TaskFiles) {
+        self.file = files.noted(self.id);
     }
 
     fn add(&mut self, rank: u32, data: &[u8]) {
@@ -149,14 +160,23 @@ impl LabelledFile {
     }
 
     /// What cannot be written is lost, as it is for a task that does not look.
-    fn write(&self, rank: u32, data: &[u8]) {
+    fn write(&mut self, rank: u32, data: &[u8]) {
         let text = model::label::lines(self.width, rank, data);
         let mut rest = &text[..];
+        let Some(file) = &self.file else { return };
         while !rest.is_empty() {
-            match sys::write(self.file.as_fd(), rest) {
+            match sys::write(file.as_fd(), rest) {
                 Ok(0) => return,
-                Ok(length) => rest = &rest[length..],
+                Ok(length) => {
+                    rest = &rest[length..];
+                    self.is_stuck = false;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_stuck => {
+                    self.is_stuck = true;
+                    let mut room = [libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 }];
+                    sys::poll(&mut room, READER_PATIENCE_MILLIS);
+                }
                 Err(_) => return,
             }
         }

@@ -1,18 +1,18 @@
 //! Starting one process of a run: in its cgroup from birth, as its user, in a session of its own.
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::rc::Rc;
 
 use model::spec::ResourceLimit;
 
 use super::binding::{Binding, CANNOT_BIND};
 use super::environment::Block;
+use super::files::{self, StreamEnd, TaskFiles};
 use super::identity::Identity;
 use super::task_scripts::Scripts;
 use super::{debugged, notes};
-use crate::birth;
+use crate::birth::{self, DescriptorTable};
 use crate::bounds::Held;
 use crate::cgroup::Cgroup;
 use crate::sys;
@@ -26,9 +26,9 @@ pub struct Plan {
     pub arguments: Vec<CString>,
     pub environment: Block,
     pub work_dir: String,
-    pub stdin: Rc<OwnedFd>,
-    pub stdout: Rc<OwnedFd>,
-    pub stderr: Rc<OwnedFd>,
+    pub stdin: StreamEnd,
+    pub stdout: StreamEnd,
+    pub stderr: StreamEnd,
     /// Standard input is a terminal that becomes the session's own.
     pub has_terminal: bool,
     pub is_batch: bool,
@@ -40,32 +40,58 @@ pub struct Plan {
     pub line: Option<OwnedFd>,
 }
 
-/// Starts the process and gives its id.
-pub fn start(
-    plan: &mut Plan,
-    identity: &Identity,
-    limits: &[ResourceLimit],
-    cgroup: Option<&Cgroup>,
-    held: &Held,
-) -> io::Result<i32> {
-    let arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+/// What a run's tasks are started with.
+pub struct TaskBirth<'a> {
+    pub identity: &'a Identity,
+    pub limits: &'a [ResourceLimit],
+    pub umask: u32,
+    pub no_new_privileges: bool,
+    pub cgroup: Option<&'a Cgroup>,
+    pub held: &'a Held,
+}
+
+/// Starts the process and gives its id. It opens the run's files, unless they are open.
+pub fn start(plan: &mut Plan, files: &mut TaskFiles, birth: &TaskBirth) -> Result<i32, String> {
+    let mut arguments: Vec<_> = plan.arguments.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let environment = plan.environment.pointers();
     let scripts = plan.scripts.clone();
+    let work_dir = CString::new(plan.work_dir.as_str()).map_err(|_| "the working directory holds a NUL byte")?;
+    let opens = !files.is_empty() && scripts.is_empty();
+    let table = if opens { DescriptorTable::Shared } else { DescriptorTable::Own };
+    let mut stillbirth = None;
     let mut child = || {
-        held.join();
-        run(plan, identity, limits, &arguments, &environment)
+        birth.held.join();
+        let words =
+            plan.binding.as_ref().map(|binding| (binding.refusal().map(str::to_owned), binding.bind(own_pid())));
+        if let Err(error) = become_user(birth.identity, birth.umask) {
+            stillbirth = Some(error);
+            return 1;
+        }
+        if birth.no_new_privileges {
+            // SAFETY: a plain call; every kernel of today knows it.
+            unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        }
+        // Which of them could not be opened, they know themselves.
+        if opens && !files.open_all() {
+            return 1;
+        }
+        run(plan, files, birth.limits, &work_dir, words, &mut arguments, &environment)
     };
+    let directory = birth.cgroup.map(Cgroup::directory);
     // SAFETY: a supervisor has one thread; all that the child needs has been made before.
-    let pid = unsafe {
-        if !scripts.is_empty() {
-            birth::start_apart(child, cgroup.map(Cgroup::directory))?
-        } else {
-            match cgroup.and_then(|cgroup| birth::start_inside(&mut child, cgroup.directory())) {
-                Some(pid) => pid,
-                None => birth::start(child)?,
-            }
+    let born = unsafe {
+        match scripts.is_empty() {
+            true => birth::start(&mut child, directory, table),
+            false => birth::start_apart(&mut child, directory),
         }
     };
+    let pid = born.map_err(|error| format!("cannot start a process: {error}"))?;
+    if let Some(error) = stillbirth {
+        return Err(birth.identity.refusal(&error));
+    }
+    if opens {
+        files.take_over()?;
+    }
     // One that stands by for its task sees to that itself.
     if scripts.is_debugged && !scripts.stands_by() {
         debugged::leave_standing(pid);
@@ -73,20 +99,45 @@ pub fn start(
     Ok(pid)
 }
 
-/// In the child, whose memory is the supervisor's: nothing here may be left half-done. Returns only if the program cannot run.
+fn own_pid() -> u32 {
+    std::process::id()
+}
+
+/// In a child, for good. Until its program runs no signal but SIGKILL and SIGSTOP reaches it, so that none of its user's ends
+/// it in the middle of memory that it shares, or has that memory dumped.
+pub fn become_user(identity: &Identity, umask: u32) -> io::Result<()> {
+    // SAFETY: plain calls on valid values.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+        libc::umask(umask as libc::mode_t & 0o777);
+    }
+    identity.assume()
+}
+
+/// In the child, whose memory may be the supervisor's: nothing here may be left half-done, and only complaints allocate. Returns
+/// only if the program cannot run.
 fn run(
     plan: &mut Plan,
-    identity: &Identity,
+    opened: &TaskFiles,
     limits: &[ResourceLimit],
-    arguments: &[*const libc::c_char],
+    work_dir: &CStr,
+    words: Option<(Option<String>, Option<String>)>,
+    arguments: &mut [*const libc::c_char],
     environment: &[*const libc::c_char],
 ) -> i32 {
     // SAFETY: plain calls on valid descriptors.
     unsafe {
         libc::setsid();
-        libc::dup2(plan.stdin.as_raw_fd(), 0);
-        libc::dup2(plan.stdout.as_raw_fd(), 1);
-        libc::dup2(plan.stderr.as_raw_fd(), 2);
+        // From here on the table is this process's own, and nothing in it passes to a program.
+        let flags = libc::CLOSE_RANGE_UNSHARE | libc::CLOSE_RANGE_CLOEXEC;
+        if libc::syscall(libc::SYS_close_range, 3, u32::MAX, flags) != 0 && libc::unshare(libc::CLONE_FILES) != 0 {
+            return 1;
+        }
+        libc::dup2(opened.descriptor(&plan.stdin), 0);
+        libc::dup2(opened.descriptor(&plan.stdout), 1);
+        libc::dup2(opened.descriptor(&plan.stderr), 2);
         if let Some(line) = &plan.line {
             libc::fcntl(line.as_raw_fd(), libc::F_SETFD, 0);
         }
@@ -94,34 +145,37 @@ fn run(
             libc::ioctl(0, libc::TIOCSCTTY, 0);
         }
     }
+    // As the user, who thereby raises none above the hard limits that this node gives.
     limits.iter().for_each(apply_limit);
-    if let Err(error) = identity.assume() {
-        let why = notes::describe(&error);
-        say(&format!("slurmstepd: error: cannot become user {}: {why}\n", identity.user));
-        return 1;
-    }
-    if let Err(error) = std::env::set_current_dir(&plan.work_dir) {
+    if let Err(errno) = files::enter(work_dir) {
         // Twice, as Slurm has it: once for its daemon, once for the task.
-        let note = notes::no_work_dir(&plan.work_dir, &error);
+        let note = notes::no_work_dir(&plan.work_dir, &errno.into());
         say(&note);
         say(&note);
-        let _ = std::env::set_current_dir("/tmp");
+        let _ = files::enter(c"/tmp");
     }
-    if let Some(why) = plan.binding.as_ref().and_then(Binding::refusal) {
-        say(why);
-        return CANNOT_BIND;
-    }
-    if let Some(note) = plan.binding.as_ref().and_then(|binding| binding.bind(std::process::id())) {
-        say(&note);
+    if let Some((refusal, note)) = words {
+        if let Some(why) = refusal {
+            say(&why);
+            return CANNOT_BIND;
+        }
+        note.inspect(|note| say(note));
     }
     if !plan.gpu_note.is_empty() {
         say(&plan.gpu_note);
     }
-    plan.environment.set_pid(std::process::id());
-    let environment = &match plan.scripts.before(environment) {
-        Ok(changed) => changed,
-        Err(code) => return code,
-    }[..];
+    plan.environment.set_pid(own_pid());
+    let changed;
+    let environment = match plan.scripts.is_empty() {
+        true => environment,
+        false => {
+            changed = match plan.scripts.before(environment) {
+                Ok(changed) => changed,
+                Err(code) => return code,
+            };
+            &changed[..]
+        }
+    };
     if let Some(code) = plan.scripts.stand_by(environment) {
         return code;
     }
@@ -129,15 +183,21 @@ fn run(
     if plan.scripts.is_debugged {
         debugged::ask();
     }
-    let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
+    let mut failure = libc::ENOENT;
     for program in &plan.programs {
+        // Found in PATH, it is called by the whole path; found in the working directory, as it was named.
+        if program.as_bytes().starts_with(b"/")
+            && let Some(first) = arguments.first_mut()
+        {
+            *first = program.as_ptr();
+        }
         // SAFETY: both lists are ended by a null pointer and point to NUL-ended strings.
         unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-        let error = io::Error::last_os_error();
-        let is_missing = match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR) => true,
+        let error = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        let is_missing = match error {
+            libc::ENOENT | libc::ENOTDIR => true,
             // A folder of PATH that is closed has no say about names that are nowhere else.
-            Some(libc::EACCES) => !plan.name.contains('/') && !is_there(program),
+            libc::EACCES => !plan.name.contains('/') && !is_there(program),
             _ => false,
         };
         let is_script_without_interpreter = is_missing && interpreter(program).is_some();
@@ -145,15 +205,14 @@ fn run(
             failure = error;
         }
         // A file that is not allowed does not end the search, but is remembered.
-        if !is_missing && failure.raw_os_error() != Some(libc::EACCES) || is_script_without_interpreter {
+        if !is_missing && failure != libc::EACCES || is_script_without_interpreter {
             break;
         }
     }
-    let code = failure.raw_os_error().unwrap_or(1);
-    let missing = plan.programs.iter().find_map(interpreter).filter(|_| code == libc::ENOENT);
+    let missing = plan.programs.iter().find_map(interpreter).filter(|_| failure == libc::ENOENT);
     let what = missing.map_or_else(|| plan.name.clone(), |interpreter| format!("bad interpreter({interpreter})"));
-    say(&notes::no_exec(&what, &failure));
-    code
+    say(&notes::no_exec(&what, &io::Error::from_raw_os_error(failure)));
+    failure
 }
 
 fn is_there(program: &CString) -> bool {

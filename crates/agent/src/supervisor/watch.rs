@@ -15,17 +15,19 @@ use model::{ExitStatus, StepId};
 use super::carried_out::CarriedOut;
 use super::clearing::Charge;
 use super::control::Control;
+use super::files::{StreamEnd, TaskFiles};
 use super::freezer::Freezer;
 use super::identity::Identity;
 use super::measure::{Meter, own_peak_bytes};
 use super::memory::Memory;
 use super::streams::{InputPipe, Outbox, OutputPipe, Read};
+use super::task::TaskBirth;
 use super::work::{self, NotStarted, Prepared};
 use super::{delivered, notes, pmi, pmix, task};
 use crate::cgroup::Cgroup;
 use crate::protocol::{FromSupervisor, Start, ToSupervisor, Whom};
 use crate::spool::{self, Mark};
-use crate::{frame, run, sys};
+use crate::{frame, run, sys, unkillable};
 
 /// Slurm's status of a script whose output file cannot be opened.
 const NO_FILES: ExitStatus = ExitStatus { code: 0, signal: 53 };
@@ -52,7 +54,9 @@ enum Phase {
     Held,
     Running,
     /// The tasks have ended; whatever else there is must go.
-    Clearing,
+    Clearing {
+        since: i64,
+    },
     /// The result is written; the client may still want the end of the output.
     Lingering {
         until: i64,
@@ -86,6 +90,8 @@ struct Watch<'a> {
     carried_out: CarriedOut,
     /// What ended it before a task was started.
     ended_unborn: Option<i32>,
+    /// Processes that nothing can end.
+    unkillable: Vec<i32>,
     phase: Phase,
 }
 
@@ -95,7 +101,11 @@ pub fn supervise_all(line: UnixStream, identity: &Identity) {
     let (mut line, mut usual_bytes) = (Some(line), None);
     while let Some(stream) = line.take() {
         let Ok((control, start, record)) = Control::open(stream) else { return };
-        let mut control = supervise(control, start, record, &signals, identity);
+        let (mut control, leaves_some) = supervise(control, start, record, &signals, identity);
+        if leaves_some {
+            // They are this process's children: another run must not have them.
+            return control.flush_all();
+        }
         // The next run's tasks begin as its copies: theirs is not told from what it has had itself.
         let peak_bytes = own_peak_bytes();
         match peak_bytes < *usual_bytes.get_or_insert(peak_bytes) + GROWN_MAX_BYTES {
@@ -105,11 +115,15 @@ pub fn supervise_all(line: UnixStream, identity: &Identity) {
     }
 }
 
-/// One run; gives the line back when nothing is held of it any more.
-fn supervise(control: Control, start: Start, mut record: File, signals: &OwnedFd, identity: &Identity) -> Control {
+/// One run; gives the line back when nothing is held of it any more, and says whether something is left all the same.
+fn supervise(
+    control: Control,
+    start: Start,
+    mut record: File,
+    signals: &OwnedFd,
+    identity: &Identity,
+) -> (Control, bool) {
     let _ = record.write_all(&frame::encode(&Mark::Born { pid: std::process::id() }));
-    // SAFETY: plain call.
-    unsafe { libc::umask(start.launch.job_spec.umask.unwrap_or(0o022) as libc::mode_t) };
     let cgroup =
         start.cgroup.as_ref().and_then(|parent| Cgroup::create(Path::new(parent), &spool::slot_name(start.slot)).ok());
     let is_first_node = start.launch.step == StepId::Batch || start.launch.node_index == 0;
@@ -137,6 +151,7 @@ fn supervise(control: Control, start: Start, mut record: File, signals: &OwnedFd
         not_started: None,
         carried_out: CarriedOut::default(),
         ended_unborn: None,
+        unkillable: Vec::new(),
         phase: Phase::Running,
     };
     match watch.start.launch.step_spec.as_ref().is_some_and(|spec| spec.waits_for_program) {
@@ -144,7 +159,7 @@ fn supervise(control: Control, start: Start, mut record: File, signals: &OwnedFd
         false => watch.launch(),
     }
     watch.attend();
-    watch.control
+    (watch.control, !watch.unkillable.is_empty())
 }
 
 /// A session of its own; children's ends as events; nothing else interrupts; orphans of the run come here.
@@ -168,18 +183,27 @@ fn take_signals() -> OwnedFd {
 
 impl Watch<'_> {
     fn launch(&mut self) {
-        let prepared = match work::prepare(&self.start, self.identity) {
+        let (mut prepared, mut files) = match work::prepare(&self.start, self.identity) {
             Ok(prepared) => prepared,
             Err(why) => return self.not_started = Some(why),
         };
+        // A task that is alone opens its files itself, which spares a process.
+        let opens_itself = |only: &Prepared| only.plan.scripts.is_empty() && !only.has_labels();
+        if !matches!(&prepared[..], [only] if opens_itself(only)) {
+            let opened = files.open_beside(self.identity, self.umask(), self.charge.cgroup.as_ref());
+            if let Err(why) = opened {
+                return self.not_started = Some(why.into());
+            }
+        }
+        prepared.iter_mut().for_each(|prepared| prepared.find_files(&files));
         self.pmix = match pmix::Server::start(&self.start, self.identity) {
             Ok(server) => server,
             Err(why) => return self.not_started = Some(why.into()),
         };
         self.charge.servant = self.pmix.as_ref().map(pmix::Server::pid);
         for prepared in prepared {
-            if let Err(error) = self.start_task(prepared) {
-                self.not_started = Some(format!("cannot start a process: {error}").into());
+            if let Err(why) = self.start_task(prepared, &mut files) {
+                self.not_started = Some(why.into());
                 self.charge.kill();
                 return;
             }
@@ -194,9 +218,14 @@ impl Watch<'_> {
         }
     }
 
-    fn start_task(&mut self, mut prepared: Prepared) -> std::io::Result<()> {
+    fn umask(&self) -> u32 {
+        self.start.launch.job_spec.umask.unwrap_or(0o022)
+    }
+
+    fn start_task(&mut self, mut prepared: Prepared, files: &mut TaskFiles) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("cannot start a process: {error}");
         if let Some(server) = &mut self.pmi {
-            let (line, variables) = server.add_task(prepared.rank)?;
+            let (line, variables) = server.add_task(prepared.rank).map_err(failed)?;
             variables.iter().for_each(|(name, value)| prepared.plan.environment.add(name, value));
             prepared.plan.line = Some(line);
         }
@@ -207,16 +236,27 @@ impl Watch<'_> {
         let launch = &self.start.launch;
         let own = launch.step_spec.as_ref().map(|step| &step.limits).filter(|limits| !limits.is_empty());
         let limits = own.unwrap_or(&launch.job_spec.limits);
-        let cgroup = self.charge.cgroup.as_ref();
-        let pid = task::start(&mut prepared.plan, self.identity, limits, cgroup, self.memory.held())?;
-        if prepared.plan.is_batch {
-            self.notes = Some(prepared.plan.stderr.clone());
+        let birth = TaskBirth {
+            identity: self.identity,
+            limits,
+            umask: self.umask(),
+            no_new_privileges: launch.no_new_privileges,
+            cgroup: self.charge.cgroup.as_ref(),
+            held: self.memory.held(),
+        };
+        let pid = task::start(&mut prepared.plan, files, &birth)?;
+        if prepared.plan.is_batch
+            && let StreamEnd::File(id) = prepared.plan.stderr
+        {
+            self.notes = files.noted(id);
         }
         let rank = prepared.rank;
         self.meter.add_task(rank, pid);
         let input = match (prepared.input, &prepared.output) {
             (Some(fd), _) => Some(InputPipe::new(fd)),
-            (None, Some(near)) if prepared.is_terminal => Some(InputPipe::terminal(near.fd.try_clone()?)),
+            (None, Some(near)) if prepared.is_terminal => {
+                Some(InputPipe::terminal(near.fd.try_clone().map_err(failed)?))
+            }
             (None, _) => None,
         };
         self.tasks.push(Task {
@@ -250,7 +290,7 @@ impl Watch<'_> {
         let now = sys::monotonic_millis();
         if self.phase == Phase::Running {
             if self.tasks.iter().all(|task| task.exit.is_some()) {
-                self.phase = Phase::Clearing;
+                self.phase = Phase::Clearing { since: now };
             } else if self.kill_at.is_some_and(|at| now >= at) {
                 self.charge.kill();
                 self.kill_at = Some(now + RETRY_MILLIS);
@@ -264,11 +304,15 @@ impl Watch<'_> {
             let frozen = self.freezer.advance(&self.charge, now);
             self.answer(frozen);
         }
-        if self.phase == Phase::Clearing {
+        if let Phase::Clearing { since } = self.phase {
             if let Some(mut server) = self.pmix.take() {
                 server.end();
             }
+            let patience = (self.start.unkillable_timeout.0 / 1000) as i64;
             if !self.reap() && self.charge.is_empty() {
+                self.conclude(now);
+            } else if patience > 0 && now >= since + patience {
+                self.unkillable = self.charge.members();
                 self.conclude(now);
             } else {
                 self.charge.kill();
@@ -304,6 +348,7 @@ impl Watch<'_> {
             out_of_memory,
             launch_error: self.not_started.as_ref().map(|not| not.why.clone()),
             drained_for: match &self.not_started {
+                _ if !self.unkillable.is_empty() => unkillable::reason(&self.unkillable),
                 Some(not) if not.is_the_nodes_fault => run::LAUNCH_FAILED.into(),
                 _ => String::new(),
             },
@@ -391,7 +436,7 @@ impl Watch<'_> {
             Phase::Running => {
                 [Some(self.meter.next_at()), self.kill_at, self.freezer.due()].into_iter().flatten().min()
             }
-            Phase::Clearing => Some(now + RETRY_MILLIS),
+            Phase::Clearing { .. } => Some(now + RETRY_MILLIS),
             Phase::Lingering { until } => Some(until),
             Phase::Over => Some(now),
         };
@@ -609,7 +654,7 @@ impl Watch<'_> {
     fn end_unborn(&mut self, signal: i32) {
         if self.phase == Phase::Held {
             self.ended_unborn = Some(signal);
-            self.phase = Phase::Clearing;
+            self.phase = Phase::Clearing { since: sys::monotonic_millis() };
         }
     }
 

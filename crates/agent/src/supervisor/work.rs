@@ -1,5 +1,5 @@
 //! From a launch to the plans of its tasks: script, streams, programs.
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use model::spec::OpenMode;
 use model::step::{StepSpec, StepStream};
 
 use super::binding::Binding;
-use super::files::{Files, Mode};
+use super::files::{StreamEnd, TaskFiles, WriteMode};
 use super::identity::Identity;
 use super::streams::{LabelledFile, OutputEnd};
 use super::task::Plan;
@@ -33,6 +33,18 @@ pub struct Prepared {
     pub is_terminal: bool,
 }
 
+impl Prepared {
+    /// Whether the supervisor writes to files of the task's.
+    pub fn has_labels(&self) -> bool {
+        [&self.output, &self.errors].into_iter().flatten().any(|end| end.file.is_some())
+    }
+
+    pub fn find_files(&mut self, files: &TaskFiles) {
+        let ends = [&mut self.output, &mut self.errors].into_iter().flatten();
+        ends.filter_map(|end| end.file.as_mut()).for_each(|file| file.find(files));
+    }
+}
+
 /// Why nothing can be started.
 pub struct NotStarted {
     pub why: String,
@@ -46,39 +58,44 @@ impl From<String> for NotStarted {
     }
 }
 
-pub fn prepare(start: &Start, identity: &Identity) -> Result<Vec<Prepared>, NotStarted> {
+/// Opens nothing that the user has chosen: the files are still to be opened.
+pub fn prepare(start: &Start, identity: &Identity) -> Result<(Vec<Prepared>, TaskFiles), NotStarted> {
+    let mut files = TaskFiles::default();
     match &start.launch.step_spec {
-        None => Ok(vec![prepare_batch(start, identity)?]),
+        None => Ok((vec![prepare_batch(start, identity, &mut files)?], files)),
         Some(spec) => {
-            let mut files = Files::new(start, identity);
             let tasks = 0..environment::tasks_here(&start.launch);
             let tasks = tasks.map(|local_id| prepare_task(start, identity, spec, &mut files, local_id));
-            Ok(tasks.collect::<Result<_, String>>()?)
+            let tasks = tasks.collect::<Result<_, String>>()?;
+            Ok((tasks, files))
         }
     }
 }
 
-fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, NotStarted> {
+fn prepare_batch(start: &Start, identity: &Identity, files: &mut TaskFiles) -> Result<Prepared, NotStarted> {
     let launch = &start.launch;
     let spec = &launch.job_spec;
-    let script = write_script(start, identity)
-        .map_err(|error| NotStarted { why: format!("cannot write the script: {error}"), is_the_nodes_fault: true })?;
+    let script = write_script(start, identity).map_err(|error| NotStarted {
+        why: format!("cannot write the script: {error}"),
+        is_the_nodes_fault: !is_users_doing(&error),
+    })?;
     let mode = match spec.open_mode {
-        OpenMode::Append => Mode::Append,
-        OpenMode::Default if launch.is_rerun => Mode::Append,
-        OpenMode::Default | OpenMode::Truncate => Mode::Truncate,
+        OpenMode::Append => WriteMode::Append,
+        OpenMode::Default if launch.is_rerun => WriteMode::Append,
+        OpenMode::Default | OpenMode::Truncate => WriteMode::Truncate,
     };
     let default = if launch.array.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
-    let mut files = Files::new(start, identity);
     let stdin = match &spec.stdin {
         None => files.nothing()?,
-        Some(pattern) => files.input(pattern, 0)?,
+        Some(pattern) => files.input(start, pattern, 0)?,
     };
-    let stdout = files.output(spec.stdout.as_deref().unwrap_or(default), 0, mode)?;
+    let stdout = files.output(start, spec.stdout.as_deref().unwrap_or(default), 0, mode)?;
     let stderr = match &spec.stderr {
-        None => stdout.clone(),
-        Some(pattern) => files.output(pattern, 0, mode)?,
+        None => stdout,
+        Some(pattern) => files.output(start, pattern, 0, mode)?,
     };
+    files.note_in(stderr);
+    let (stdout, stderr) = (StreamEnd::File(stdout), StreamEnd::File(stderr));
     let program = c_string(script.as_os_str().as_bytes())?;
     let mut arguments = vec![program.clone()];
     for argument in &spec.arguments {
@@ -107,13 +124,12 @@ fn prepare_batch(start: &Start, identity: &Identity) -> Result<Prepared, NotStar
 fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
     let path = spool::script_path(Path::new(&start.spool_dir), start.slot);
     let script = &start.launch.script;
-    match OpenOptions::new().write(true).open(&path) {
-        // The same user's file is written over. Anybody else's is left to those who may still have it open.
-        Ok(mut file) if is_plain_file_of(identity.uid, &file.metadata()?) => {
-            file.write_all(script)?;
-            file.set_len(script.len() as u64)?;
+    match fs::symlink_metadata(&path) {
+        // The same user's file is written over, if nothing of an earlier run runs it, or has a lease on it.
+        Ok(metadata) if is_plain_file_of(identity.uid, &metadata) && write_over(&path, script).is_ok() => {
             return Ok(path);
         }
+        // Anybody else's is not even opened: it is left to those who may still have it open.
         Ok(_) => fs::remove_file(&path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let dir = path.parent().expect("a file in a directory");
@@ -122,7 +138,7 @@ fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
                 _ => fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?,
             }
         }
-        Err(error) => return Err(error),
+        Err(_) => fs::remove_file(&path)?,
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
     file.set_permissions(fs::Permissions::from_mode(0o700))?;
@@ -131,6 +147,19 @@ fn write_script(start: &Start, identity: &Identity) -> io::Result<PathBuf> {
         std::os::unix::fs::fchown(&file, Some(identity.uid), Some(identity.gid))?;
     }
     Ok(path)
+}
+
+/// Never waits: a lease is not ours to wait for.
+fn write_over(path: &Path, script: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
+    file.write_all(script)?;
+    file.set_len(script.len() as u64)
+}
+
+/// The user's quota, or what the user chose, is in the way: the node could run others' jobs as ever.
+fn is_users_doing(error: &io::Error) -> bool {
+    let of_users = [libc::EDQUOT, libc::E2BIG, libc::ENAMETOOLONG, libc::EFBIG, libc::ETXTBSY, libc::EAGAIN];
+    error.kind() == io::ErrorKind::InvalidInput || error.raw_os_error().is_some_and(|code| of_users.contains(&code))
 }
 
 /// As this wrote it: its owner may have changed its mode, or linked it elsewhere.
@@ -142,7 +171,7 @@ fn prepare_task(
     start: &Start,
     identity: &Identity,
     spec: &StepSpec,
-    files: &mut Files,
+    files: &mut TaskFiles,
     local_id: u32,
 ) -> Result<Prepared, String> {
     let rank = start.launch.rank(local_id);
@@ -150,11 +179,7 @@ fn prepare_task(
     let command = spec.command(rank).ok_or_else(|| format!("no program is named for task {rank}"))?;
     let name = command.first().cloned().unwrap_or_default();
     let programs = candidates(&name, environment.value("PATH"))?;
-    let mut arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
-    // Found in PATH, it is called by the whole path; found in the working directory, as it was named.
-    if let (Some(first), Some(found)) = (arguments.first_mut(), programs.iter().find(|path| is_program(path))) {
-        *first = found.clone();
-    }
+    let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     let streams = match &spec.pty {
         Some(size) if rank == 0 => open_terminal(size.rows, size.columns)?,
         Some(_) => Streams::all(files.nothing()?),
@@ -188,9 +213,9 @@ fn prepare_task(
 
 /// A task's three streams, and the supervisor's ends of those that go to the client.
 struct Streams {
-    stdin: Rc<OwnedFd>,
-    stdout: Rc<OwnedFd>,
-    stderr: Rc<OwnedFd>,
+    stdin: StreamEnd,
+    stdout: StreamEnd,
+    stderr: StreamEnd,
     input: Option<OwnedFd>,
     output: Option<OutputEnd>,
     errors: Option<OutputEnd>,
@@ -198,7 +223,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn all(file: Rc<OwnedFd>) -> Self {
+    fn all(file: StreamEnd) -> Self {
         Streams {
             stdin: file.clone(),
             stdout: file.clone(),
@@ -211,18 +236,18 @@ impl Streams {
     }
 }
 
-fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32) -> Result<Streams, String> {
+fn open_streams(start: &Start, spec: &StepSpec, files: &mut TaskFiles, local_id: u32) -> Result<Streams, String> {
     let rank = start.launch.rank(local_id);
     let pipe = || sys::pipe().map_err(|error| format!("cannot make a pipe: {error}"));
     let (mut input, mut output, mut errors) = (None, None, None);
     let stdin = match &spec.stdin {
-        StepStream::File(pattern) => files.input(pattern, local_id)?,
+        StepStream::File(pattern) => files.input(start, pattern, local_id)?,
         StepStream::ClientTask(task) if *task != rank => files.nothing()?,
         StepStream::Nothing => files.nothing()?,
         StepStream::Client | StepStream::ClientTask(_) => {
             let (read, write) = pipe()?;
             input = Some(write);
-            Rc::new(read)
+            StreamEnd::Open(Rc::new(read))
         }
     };
     let mut open = |stream: &StepStream, end: &mut Option<OutputEnd>| match stream {
@@ -231,25 +256,26 @@ fn open_streams(start: &Start, spec: &StepSpec, files: &mut Files, local_id: u32
                 && !pattern::varies_by_task(pattern)
                 && !pattern::varies_by_node(pattern);
             let mode = match (spec.appends, is_shared) {
-                (true, _) => Mode::Append,
-                (false, true) if start.launch.node_index > 0 => Mode::Join,
-                (false, _) => Mode::Truncate,
+                (true, _) => WriteMode::Append,
+                (false, true) if start.launch.node_index > 0 => WriteMode::Join,
+                (false, _) => WriteMode::Truncate,
             };
-            let file = files.output(pattern, local_id, mode)?;
+            let file = files.output(start, pattern, local_id, mode)?;
             if !spec.labels {
-                return Ok(file);
+                return Ok(StreamEnd::File(file));
             }
+            files.note_in(file);
             let n_tasks = start.launch.step_shares.iter().map(|share| share.n_tasks).sum();
             let (read, write) = pipe()?;
             *end = Some(OutputEnd { fd: read, file: Some(LabelledFile::new(file, n_tasks)) });
-            Ok(Rc::new(write))
+            Ok(StreamEnd::Open(Rc::new(write)))
         }
         StepStream::ClientTask(task) if *task != rank => files.nothing(),
         StepStream::Nothing => files.nothing(),
         StepStream::Client | StepStream::ClientTask(_) => {
             let (read, write) = pipe()?;
             *end = Some(OutputEnd { fd: read, file: None });
-            Ok(Rc::new(write))
+            Ok(StreamEnd::Open(Rc::new(write)))
         }
     };
     let stdout = open(&spec.stdout, &mut output)?;
@@ -270,7 +296,7 @@ fn open_terminal(rows: u16, columns: u16) -> Result<Streams, String> {
         }
         (OwnedFd::from_raw_fd(near), OwnedFd::from_raw_fd(far))
     };
-    let mut streams = Streams::all(Rc::new(far));
+    let mut streams = Streams::all(StreamEnd::Open(Rc::new(far)));
     streams.output = Some(OutputEnd { fd: near, file: None });
     streams.is_terminal = true;
     Ok(streams)
@@ -287,15 +313,6 @@ fn candidates(name: &str, path: Option<&[u8]>) -> Result<Vec<CString>, String> {
     };
     let in_path = path.into_iter().flat_map(|path| path.split(|byte| *byte == b':'));
     in_path.map(in_dir).chain([c_string(name.as_bytes())]).collect()
-}
-
-/// As far as this process can see, which is not the user's and has another working directory.
-fn is_program(path: &CString) -> bool {
-    if !path.as_bytes().starts_with(b"/") {
-        return false;
-    }
-    let found = fs::metadata(OsStr::from_bytes(path.as_bytes()));
-    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, String> {

@@ -35,6 +35,7 @@ fn start() -> i32 {
         log_file: None,
         heartbeat: Duration::from_millis(500),
         measure_every: Duration::from_millis(300),
+        unkillable_timeout: Duration::from_secs(60),
         pools: vec![model::pool::Pool {
             name: "local".into(),
             kind: model::pool::PoolKind::Node,

@@ -48,6 +48,18 @@ impl Controller for Post {
     type BackupStream = Streamed<wire::proto::BackupReply>;
     type AuditStream = Streamed<AuditReply>;
     type WatchStagingStream = Streamed<wire::proto::StagingReply>;
+    type AccountsStream = Streamed<AccountsReply>;
+    type StandingStream = Streamed<StandingReply>;
+    type ChronicleStream = Streamed<ChronicleReply>;
+    type TriggersStream = Streamed<TriggersReply>;
+    type NodesStream = Streamed<NodesReply>;
+    type ConfigurationStream = Streamed<ConfigurationReply>;
+    type ReservationsStream = Streamed<ReservationsReply>;
+    type LicensesStream = Streamed<LicensesReply>;
+    type DiagnoseStream = Streamed<DiagnoseReply>;
+    type BurstStream = Streamed<BurstReply>;
+    type WhyStream = Streamed<WhyReply>;
+    type MembersStream = Streamed<MembersReply>;
     type AttendStream = Streamed<ToAgent>;
 
     fn attend<'a, 's>(
@@ -95,48 +107,50 @@ impl Controller for Post {
         update_nodes: CommandRequest => CommandReply,
         update_partition: CommandRequest => CommandReply,
         change_accounts: CommandRequest => CommandReply,
-        accounts: Nothing => AccountsReply,
-        standing: Nothing => wire::proto::StandingReply,
-        chronicle: Nothing => wire::proto::ChronicleReply,
+        accounts: Nothing => Streamed<AccountsReply>,
+        standing: Nothing => Streamed<StandingReply>,
+        chronicle: Nothing => Streamed<ChronicleReply>,
         create_partition: CommandRequest => CommandReply,
         delete_partition: CommandRequest => CommandReply,
         create_reservation: CommandRequest => CommandReply,
         update_reservation: CommandRequest => CommandReply,
         delete_reservation: CommandRequest => CommandReply,
-        reservations: Nothing => ReservationsReply,
-        licenses: Nothing => LicensesReply,
-        diagnose: DiagnoseRequest => DiagnoseReply,
+        reservations: Nothing => Streamed<ReservationsReply>,
+        licenses: Nothing => Streamed<LicensesReply>,
+        diagnose: DiagnoseRequest => Streamed<DiagnoseReply>,
         reconfigure: Nothing => Nothing,
         shutdown: wire::proto::ShutdownRequest => Nothing,
         signal: SignalRequest => CommandReply,
         jobs: JobsRequest => Self::JobsStream,
         history: HistoryRequest => Self::HistoryStream,
         watch_jobs: JobsRequest => Self::WatchJobsStream,
-        nodes: Nothing => NodesReply,
-        configuration: Nothing => ConfigurationReply,
+        nodes: Nothing => Streamed<NodesReply>,
+        configuration: Nothing => Streamed<ConfigurationReply>,
         blob: BlobRequest => BlobReply,
-        burst: Nothing => wire::proto::BurstReply,
+        burst: Nothing => Streamed<BurstReply>,
         burst_status: wire::proto::BurstStatusRequest => wire::proto::BurstStatusReply,
         watch_staging: wire::proto::StagingRequest => Self::WatchStagingStream,
         drop_buffer: CommandRequest => CommandReply,
-        why: WhyRequest => WhyReply,
+        why: WhyRequest => Streamed<WhyReply>,
         ping: Nothing => PingReply,
         backup: Nothing => Streamed<wire::proto::BackupReply>,
         audit: AuditRequest => Streamed<AuditReply>,
         join: CommandRequest => CommandReply,
+        change_tokens: CommandRequest => CommandReply,
+        vouch: wire::proto::VouchRequest => wire::proto::VouchReply,
         renew: CommandRequest => CommandReply,
         make_token: CommandRequest => wire::proto::TokenReply,
         locate: wire::proto::LocateRequest => wire::proto::LocateReply,
         user_token: wire::proto::UserTokenRequest => wire::proto::UserTokenReply,
         remove_node: CommandRequest => Nothing,
-        members: Nothing => wire::proto::MembersReply,
+        members: Nothing => Streamed<MembersReply>,
         change_members: CommandRequest => Nothing,
         set_debug: CommandRequest => Nothing,
         amend_history: CommandRequest => Nothing,
         set_trigger: CommandRequest => CommandReply,
         set_dampening: CommandRequest => CommandReply,
         clear_triggers: CommandRequest => CommandReply,
-        triggers: Nothing => wire::proto::TriggersReply,
+        triggers: Nothing => Streamed<TriggersReply>,
     }
 }
 
@@ -222,6 +236,7 @@ impl World {
             log_file: None,
             heartbeat: Duration::from_secs(1),
             measure_every: Duration::from_millis(300),
+            unkillable_timeout: Duration::from_secs(60),
             pools: vec![model::pool::Pool {
                 name: "local".into(),
                 root: self.dir.join("pool").display().to_string(),

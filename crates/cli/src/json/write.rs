@@ -199,6 +199,7 @@ impl Json {
     fn text(&mut self, text: &str) {
         self.out.push('"');
         let mut plain = 0;
+        // What a terminal obeys beyond ASCII is escaped where it is printed, in the same way.
         for (at, byte) in text.bytes().enumerate() {
             if byte >= 0x20 && byte != b'"' && byte != b'\\' {
                 continue;

@@ -180,7 +180,12 @@ fn is_dying(pid: i32) -> bool {
 /// Starts a daemon that lives on without us: own session, nothing of ours but its log.
 pub fn start(role: &Role, conf: &Path, config: &Config) -> Result<Child, String> {
     let log = role.log_file(config);
-    spawn(&role.arguments(conf), &log).map_err(|error| format!("cannot start {}: {error}", role.name()))
+    let mut arguments = role.arguments(conf);
+    // All its agents run as this user, too.
+    if role.is_controller() && !rustix::process::geteuid().is_root() {
+        arguments.push("--private".into());
+    }
+    spawn(&arguments, &log).map_err(|error| format!("cannot start {}: {error}", role.name()))
 }
 
 /// Starts the process that ends everything which still runs on a node.

@@ -105,14 +105,14 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "join",
-        usage: "join TOKEN@HOST[:PORT] [--node NAME] [--cpus C] [--memory M] [--dir DIR] | join --controller TOKEN@HOST [--listen ADDRESS] [--address HOST]",
-        summary: "make this machine a node, or a controller, of the cluster that the token is of",
+        usage: "join [--token-file FILE] [--node NAME] [--cpus C] [--memory M] [--dir DIR] | join --controller [--token-file FILE] [--listen ADDRESS] [--address HOST]",
+        summary: "make this machine a node, or a controller, of the cluster of the token: TOKEN@HOST in a file or on standard input",
         run: machines::join,
     },
     Verb {
         name: "token",
-        usage: "token [--controller] [--dir DIR]",
-        summary: "print the line that makes another machine join; it works once, for an hour",
+        usage: "token [--controller | --login] [--dir DIR] | token list | revoke USER | rotate [--now]",
+        summary: "print the line that makes another machine join, once; list and revoke users' tokens, change their key",
         run: machines::token,
     },
     Verb {

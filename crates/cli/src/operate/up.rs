@@ -290,7 +290,7 @@ impl Line {
 
     fn show(&mut self, text: &str) {
         if self.is_shown && self.last != text {
-            eprint!("\r\x1b[K{text}");
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", model::plain_text::shown(text));
             let _ = std::io::stderr().flush();
             self.last = text.into();
         }
@@ -298,7 +298,7 @@ impl Line {
 
     fn clear(&mut self) {
         if self.is_shown && !self.last.is_empty() {
-            eprint!("\r\x1b[K");
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
 }

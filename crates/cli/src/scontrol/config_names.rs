@@ -220,7 +220,7 @@ pub const NAMES: &[(&str, Shown)] = &[
     ("TreeWidth", Given("50", "")),
     ("UsePam", Fixed("No")),
     ("UnkillableStepProgram", Given("(null)", "")),
-    ("UnkillableStepTimeout", Given("60", " sec")),
+    ("UnkillableStepTimeout", Effective),
     ("VSizeFactor", Given("0", " percent")),
     ("WaitTime", Given("0", " sec")),
     ("X11Parameters", Given("(null)", "")),

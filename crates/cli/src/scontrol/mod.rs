@@ -1,5 +1,5 @@
 //! `scontrol`: shows and changes what is in the cluster.
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use model::Command;
 use model::request::{JobFilter, SignalRequest, SignalScope};
@@ -246,7 +246,7 @@ fn execute(words: &[String], mode: &mut Mode) -> Option<i32> {
     };
     print(&reply.out);
     if !mode.quiet {
-        let _ = std::io::stderr().lock().write_all(reply.err.as_bytes());
+        eprint!("{}", reply.err);
     }
     Some(reply.code)
 }

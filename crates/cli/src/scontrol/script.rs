@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use model::request::JobFilter;
 
 use crate::job_ids;
-use crate::output::print;
+use crate::output::print_data;
 
 use super::update_job::is_short_for as short;
 use super::{Reply, asking, text_of};
@@ -42,7 +42,7 @@ pub fn write(rest: &[String]) -> Reply {
             Err(error) => return Ok(retrieval_failed(&text_of(&error))),
         };
         if file.is_some_and(|file| file == "-") {
-            print(&String::from_utf8_lossy(&content));
+            print_data(&content);
             return Ok(Reply::default());
         }
         let path = file.map_or_else(|| PathBuf::from(format!("slurm-{}.sh", job.id)), PathBuf::from);

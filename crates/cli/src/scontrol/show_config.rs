@@ -97,6 +97,7 @@ fn effective(name: &str, configuration: &Configuration, around: &Around) -> Opti
         }
         "JobRequeue" => u8::from(scheduler.requeues).to_string(),
         "KillWait" => secs(agent.kill_wait.secs()),
+        "UnkillableStepTimeout" => secs(agent.unkillable_timeout.secs()),
         "Licenses" => {
             let list: Vec<String> = config.licenses.iter().map(|one| format!("{}:{}", one.name, one.count)).collect();
             or_null(&list.join(","))

@@ -192,12 +192,12 @@ impl Screen {
             }
             let lines = fitted(self.indent, heading, bars, window());
             for line in &lines {
-                text.push_str(&format!("\r{line}\x1b[K\n"));
+                text.push_str(&format!("\r{}\x1b[K\n", model::plain_text::shown(line)));
             }
             // Nodes that are done are gone from the list.
             text.push_str("\x1b[J");
             self.n_drawn = lines.len();
-            return crate::output::print(&text);
+            return crate::output::draw(&text);
         }
         let mut text = String::new();
         if !heading.is_empty() && self.is_news(heading, 0) {

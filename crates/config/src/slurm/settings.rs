@@ -111,6 +111,21 @@ fn files(values: &Values, config: &mut Config, notes: &Notes) {
 fn limits(values: &Values, config: &mut Config, notes: &Notes) {
     let (controller, agent) = (&mut config.controller, &mut config.agent);
     agent.kill_wait = values.seconds("KillWait", notes).unwrap_or(Span::from_secs(30));
+    if let Some(pair) = values.get("LaunchParameters") {
+        for word in pair.value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word
+                .strip_prefix("setuid_helpers=")
+                .map(|paths| paths.split(':').map(str::to_string).collect::<Vec<_>>())
+            {
+                Some(paths) if paths.iter().all(|path| path.starts_with('/')) => agent.setuid_helpers = paths,
+                Some(_) => {
+                    notes.wrong(&pair.at, format!("`{word}`: absolute paths are expected, with colons between them"))
+                }
+                None => notes.warn(&pair.at, format!("`LaunchParameters={word}` has no effect here")),
+            }
+        }
+    }
+    agent.unkillable_timeout = values.seconds("UnkillableStepTimeout", notes).unwrap_or(Span::from_secs(60));
     controller.min_job_age = values.seconds_or_ever("MinJobAge", notes).unwrap_or(Span::from_secs(300));
     controller.node_timeout = values.seconds_or_ever("SlurmdTimeout", notes).unwrap_or(Span::from_secs(300));
     controller.max_array_size = values.number("MaxArraySize", 0..=4_000_001, notes).unwrap_or(1001);

@@ -16,6 +16,10 @@ struct Reader {
 /// The topologies of the file, and what is wrong with its form.
 pub(crate) fn read(text: &str) -> (Vec<Raw<Spot>>, Vec<(Spot, String)>) {
     let mut reader = Reader { problems: Vec::new() };
+    if let Some(line) = too_deep(text) {
+        let why = "Failed to load topology.yaml: lists in lists too deep";
+        return (Vec::new(), vec![((line, 1), why.into())]);
+    }
     let documents = match Node::load_from_str(text) {
         Ok(documents) => documents,
         Err(error) => {
@@ -38,6 +42,29 @@ pub(crate) fn read(text: &str) -> (Vec<Raw<Spot>>, Vec<(Spot, String)>) {
     }
     (found, reader.problems)
 }
+
+/// The line where brackets or indentation go deeper than anybody writes: the parser would follow with its stack.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut n_open = 0u32;
+    let is_deep = |line: &str| {
+        let indented = line.bytes().take_while(|byte| b" -?".contains(byte)).count();
+        for byte in line.bytes() {
+            match byte {
+                b'[' | b'{' => n_open += 1,
+                b']' | b'}' => n_open = n_open.saturating_sub(1),
+                _ => {}
+            }
+            if n_open > DEPTH_MAX {
+                return true;
+            }
+        }
+        indented > INDENTED_MAX
+    };
+    text.lines().map(is_deep).position(|is_deep| is_deep).map(|at| at + 1)
+}
+
+const DEPTH_MAX: u32 = 64;
+const INDENTED_MAX: usize = 256;
 
 fn spot(node: &Node) -> Spot {
     (node.span.start.line(), node.span.start.col() + 1)
@@ -188,5 +215,20 @@ impl Reader {
             return None;
         }
         Some(unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_is_too_deep_is_refused_with_its_line() {
+        for deep in ["[".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000), "? ".repeat(100_000)] {
+            let (found, problems) = read(&format!("# comment\n{deep}\n"));
+            assert!(found.is_empty());
+            let wrong = ((2, 1), "Failed to load topology.yaml: lists in lists too deep".to_owned());
+            assert_eq!(problems, [wrong]);
+        }
     }
 }

@@ -17,13 +17,17 @@ pub enum Level {
     Administrator,
 }
 
+/// Root, or whoever this controller runs as.
+pub fn is_daemons(peer: Peer) -> bool {
+    // SAFETY: geteuid cannot fail.
+    peer.uid == 0 || peer.uid == unsafe { libc::geteuid() }
+}
+
 /// Root, the user the controller runs as and the configured administrators are administrators; others what accounts say.
 pub fn level(cluster: &Cluster, peer: Peer, names: &Names) -> Level {
-    // SAFETY: geteuid cannot fail.
-    let own_uid = unsafe { libc::geteuid() };
     let admins = &cluster.config().controller.admins;
     let is_listed = || admins.iter().any(|admin| accounts::uid_of(admin) == Some(peer.uid));
-    if peer.uid == 0 || peer.uid == own_uid || is_listed() {
+    if is_daemons(peer) || is_listed() {
         return Level::Administrator;
     }
     let users = &cluster.accounts().users;
@@ -39,6 +43,12 @@ pub fn level(cluster: &Cluster, peer: Peer, names: &Names) -> Level {
 
 pub fn caller(cluster: &Cluster, peer: Peer, names: &Names) -> Caller {
     Caller { uid: peer.uid, gid: peer.gid, is_admin: level(cluster, peer, names) >= Level::Operator }
+}
+
+/// As in Slurm, root, SlurmUser and administrators only: an operator who could run programs as root would be root.
+pub fn may_act_as_another(cluster: &Cluster, by: Caller, names: &Names) -> bool {
+    let peer = Peer { uid: by.uid, gid: by.gid, pid: None };
+    by.is_admin && level(cluster, peer, names) == Level::Administrator
 }
 
 /// As Slurm has it, coordinators of an account are as operators to its jobs: so is `by`, if all that are named are such.

@@ -29,7 +29,7 @@ use model::command::RequestId;
 use model::history::HistoryQuery;
 use model::members::MemberView;
 use model::request::JobFilter;
-use model::{Caller, Command, JobKind, JobRef, Timestamp, codec};
+use model::{Caller, Command, JobKind, JobRef, Timestamp, codec, text_bounds};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
@@ -41,7 +41,7 @@ use wire::proto::{
     CommandReply, CommandRequest, ConfigurationReply, DiagnoseReply, DiagnoseRequest, FromAgent, HistoryReply,
     HistoryRequest, JobsReply, JobsRequest, LicensesReply, LocateReply, LocateRequest, MembersReply, NodesReply,
     Nothing, PingReply, ShutdownRequest, SignalRequest, StagingReply, StagingRequest, SubmitReply, SubmitRequest,
-    ToAgent, TokenReply, UserTokenReply, UserTokenRequest, WhyReply, WhyRequest,
+    ToAgent, TokenReply, UserTokenReply, UserTokenRequest, VouchReply, VouchRequest, WhyReply, WhyRequest,
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
@@ -57,6 +57,7 @@ use crate::members::{ClusterJournal, Connections};
 use crate::names::Names;
 use crate::plugin::Site;
 use crate::progress::ProgressTable;
+use crate::vouching::{self, Vouched};
 
 pub use authority::Level;
 use jobs::JobsQuestion;
@@ -122,6 +123,8 @@ impl Api {
     ) -> Answer<CommandReply> {
         let command: Command = read(&request.get_ref().command)?;
         AuditNotes::about(request.extensions(), &command);
+        // Whose they are is looked up, too.
+        state::judge_work(&self.published.now(), &command).map_err(|reject| to_status(&reject))?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &authority::jobs_of(&command));
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
@@ -144,6 +147,27 @@ fn peer<T>(request: &Request<T>) -> Result<wire::peer::Peer, Status> {
 }
 
 impl Api {
+    /// With the groups that the user database has the caller in, whatever the caller says.
+    fn with_own_groups(
+        &self,
+        by: Caller,
+        mut request: Request<CommandRequest>,
+    ) -> Result<Request<CommandRequest>, Status> {
+        let mut command: Command = read(&request.get_ref().command)?;
+        if let Command::UpdateJob { job, changes } = &mut command {
+            let cluster = self.published.now();
+            let ids = cluster.named(job).unwrap_or_default();
+            let own = ids.iter().filter_map(|id| cluster.job(*id)).find(|job| job.spec.uid == by.uid);
+            let groups = own.map(|job| submit::groups(&cluster, &self.names, &job.spec)).unwrap_or_default();
+            let groups = Some(groups).filter(|groups| !groups.is_empty());
+            if groups != changes.groups {
+                changes.groups = groups;
+                request.get_mut().command = codec::encode(&command).into();
+            }
+        }
+        Ok(request)
+    }
+
     /// With what the site's scripts make of a change.
     async fn screened(
         &self,
@@ -240,7 +264,7 @@ impl Controller for Api {
 
     async fn update_job(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
         let by = self.caller(&request)?;
-        let request = self.screened(by, request).await?;
+        let request = self.screened(by, self.with_own_groups(by, request)?).await?;
         self.command_by(by, request, |command| matches!(command, Command::UpdateJob { .. })).await
     }
 
@@ -413,6 +437,7 @@ impl Controller for Api {
         let (extensions, request) = (request.extensions(), read(&request.get_ref().request)?);
         let request: model::request::SignalRequest = request;
         AuditNotes::about(extensions, &request);
+        state::judge_refs(&self.published.now(), &request.jobs).map_err(|reject| to_status(&reject))?;
         let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
         let asked = signal::Asked { request: &request, id };
         let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
@@ -455,7 +480,8 @@ impl Controller for Api {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
         let takes_pages = wire::pages::are_taken(&request);
-        let filter = read(&request.get_ref().filter)?;
+        let filter: JobFilter = read(&request.get_ref().filter)?;
+        state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
         let (runner, progress) = (self.runner.clone(), self.progress.clone());
         let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
         Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), question).await))
@@ -465,6 +491,7 @@ impl Controller for Api {
         let by = self.caller(&request)?;
         let reader = self.reader(&request)?;
         let filter: JobFilter = read(&request.get_ref().filter)?;
+        state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
         if let (Some(spec), Some(named)) = (&filter.room_for, filter.jobs.first())
             && self.published.now().job(named.job).is_some_and(|job| by.may_act_for(job.spec.uid))
         {
@@ -595,8 +622,9 @@ impl Controller for Api {
     }
 
     async fn renew(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        let shown = Origin::shown_certificate(&request).unwrap_or_default();
         let origin = origin(&request)?;
-        trust::renew(self, &origin, &request.get_ref().command).await
+        trust::renew(self, &origin, shown, &request.get_ref().command).await
     }
 
     async fn make_token(&self, request: Request<CommandRequest>) -> Answer<TokenReply> {
@@ -617,6 +645,22 @@ impl Controller for Api {
         tokens::make(self, by, &from, request.into_inner()).await
     }
 
+    async fn change_tokens(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
+        let (by, from) = (self.caller(&request)?, origin(&request)?.from);
+        let asked = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &asked);
+        tokens::change(self, by, &from, asked).await
+    }
+
+    async fn vouch(&self, request: Request<VouchRequest>) -> Answer<VouchReply> {
+        let VouchRequest { node, uid, for_data } = request.into_inner();
+        let cluster = self.published.now();
+        let said = wire::peer::Peer { uid, gid: 0, pid: None };
+        let is_believed = matches!(vouching::vouched(&cluster, &self.names, &node, said), Vouched::Believed(_));
+        let may_have_data = || for_data && !authority::is_daemons(said) && cluster.has_buffer_on(uid, &node);
+        Ok(Response::new(VouchReply { is_believed: is_believed || may_have_data() }))
+    }
+
     async fn remove_node(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
         let by = self.caller(&request)?;
         let node: model::NodeName = read(&request.get_ref().command)?;
@@ -634,13 +678,16 @@ impl Controller for Api {
     }
 
     async fn attend(&self, request: Request<Streaming<FromAgent>>) -> Answer<Self::AttendStream> {
-        let named = match origin(&request)? {
+        let proof = match origin(&request)? {
             // By its certificate it can only be this one.
-            Origin { from: From::Node(name), user: None } => Some(name),
-            _ if self.caller(&request)?.is_admin => None,
+            Origin { from: From::Node(node), user: None } => {
+                Some(attend::AgentProof { node, fingerprint: Origin::shown_certificate(&request) })
+            }
+            // On one machine, agents run as root or as the controller does: nobody else can be a node.
+            Origin { from: From::Local, user: Some(user) } if authority::is_daemons(user) => None,
             _ => return Err(to_status(&model::Reject::NotPermitted)),
         };
-        attend::attend(self, request.into_inner(), named).await
+        attend::attend(self, request.into_inner(), proof).await
     }
 }
 
@@ -649,8 +696,12 @@ fn paged<T, R: PagedReply>(request: &Request<T>, reply: R) -> Response<Streamed<
     Response::new(wire::pages::answer(reply, wire::pages::are_taken(request)))
 }
 
-fn read<T: codec::Decode>(bytes: &[u8]) -> Result<T, Status> {
-    codec::decode(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))
+/// What a caller says: decoded within bounds, its texts and lists within theirs.
+fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
+    let value: T =
+        codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
+    text_bounds::judge(&value).map_err(|fault| to_status(&fault.into()))?;
+    Ok(value)
 }
 
 pub(crate) fn refused(refusal: &Refusal) -> Status {

@@ -3,14 +3,20 @@ use model::command::{Blob, RequestId};
 use model::{Caller, Entry, JobId, JobSpec, Reject, Reply, Start, hostlist};
 use state::Cluster;
 use tonic::{Response, Status};
+use wire::accounts;
 use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
-use super::{Answer, Api, read, refused};
+use super::{Answer, Api, authority, read, refused};
 use crate::audit::AuditNotes;
 use crate::door::{Refusal, submission};
 use crate::job_submit::with_words;
 use crate::names::Names;
+
+/// As in Slurm.
+const COMPONENTS_MOST: usize = 128;
+/// A script, and the environments of the job and of its step.
+const BLOBS_A_COMPONENT: usize = 3;
 
 pub async fn submit(
     api: &Api,
@@ -19,16 +25,20 @@ pub async fn submit(
     request_id: Option<RequestId>,
     notes: &AuditNotes,
 ) -> Answer<SubmitReply> {
+    if request.more.len() >= COMPONENTS_MOST || request.blobs.len() > BLOBS_A_COMPONENT * COMPONENTS_MOST {
+        return Err(to_status(&Reject::TextTooLong(format!("at most {COMPONENTS_MOST} components make one job"))));
+    }
     let specs = std::iter::once(&request.spec).chain(&request.more);
     let mut specs = specs.map(|spec| read(spec)).collect::<Result<Vec<JobSpec>, Status>>()?;
     for spec in &mut specs {
-        make_own(&api.names, by, spec);
+        make_own(&api.published.now(), &api.names, by, spec).map_err(|reject| to_status(&reject))?;
         spec.groups = groups(&api.published.now(), &api.names, spec);
         if spec.mail.as_ref().is_some_and(|mail| !mail.has_plain_address()) {
             return Err(to_status(&Reject::InvalidValue("--mail-user".into())));
         }
     }
     let mut blobs = request.blobs.iter().map(|blob| read(blob)).collect::<Result<Vec<Blob>, Status>>()?;
+    state::judge_specs(&api.published.now(), &specs).map_err(|reject| to_status(&reject))?;
     // The site's scripts are shown content, too.
     state::judge_submission(&api.published.now(), by, &specs, &blobs).map_err(|reject| to_status(&reject))?;
     let screened = api.screen.submission(&api.published.now(), by, &mut specs, &mut blobs).await;
@@ -67,23 +77,28 @@ fn has_short_script(cluster: &Cluster, specs: &[JobSpec], blobs: &[Blob]) -> Res
     }
 }
 
-/// Nobody is believed because of a field in the request; only administrators may submit for others.
-fn make_own(names: &Names, by: Caller, spec: &mut JobSpec) {
+/// Nobody is believed because of a field in the request; only administrators may submit for others, and only root in a group that
+/// the other is not in.
+fn make_own(cluster: &Cluster, names: &Names, by: Caller, spec: &mut JobSpec) -> Result<(), Reject> {
     // Only the site itself has a say in these.
     (spec.admin_comment, spec.site_factor) = (String::new(), 0);
-    if !by.is_admin {
-        spec.uid = by.uid;
-        spec.gid = by.gid;
-        if spec.priority.is_some_and(|priority| priority > 0) {
-            spec.priority = None;
-        }
+    let is_own = spec.uid == by.uid && spec.gid == by.gid;
+    if !is_own && !authority::may_act_as_another(cluster, by, names) {
+        (spec.uid, spec.gid) = (by.uid, by.gid);
+    } else if !is_own && by.uid != 0 {
+        let own = (spec.uid == by.uid).then_some(by.gid);
+        spec.gid = accounts::vouched_gid(spec.uid, spec.gid).or(own).ok_or(Reject::NoSuchUser)?;
+    }
+    if !by.is_admin && spec.priority.is_some_and(|priority| priority > 0) {
+        spec.priority = None;
     }
     spec.user = names.user(spec.uid);
     spec.group = names.group(spec.gid);
+    Ok(())
 }
 
 /// Those of the user's groups that a rule of the cluster asks for.
-fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
+pub fn groups(cluster: &Cluster, names: &Names, spec: &JobSpec) -> Vec<String> {
     let of_partitions = cluster.config().partitions.iter().flat_map(|partition| &partition.allow_groups);
     let of_reservations = cluster.reservations().flat_map(|reservation| &reservation.groups.names);
     let mut asked: Vec<&String> = of_partitions.chain(of_reservations).collect();

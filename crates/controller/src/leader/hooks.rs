@@ -81,6 +81,8 @@ pub async fn run_here(cluster: &Cluster, job: &Job, task: Task, places: Places) 
         environment: environment(cluster, job, task, &places),
         timeout: timeout(cluster, task).map(|span| Duration::from_micros(span.0)),
     };
+    // The site's own programs run whatever a job is called; what cannot be told to any is left out.
+    let order = prolog::Order { environment: prolog::tellable(order.environment), ..order };
     let (id, attempt) = (job.id, job.attempt);
     tracing::debug!(target: SCRIPT, job = %id, task = word(task), programs = ?order.programs);
     let ran = tokio::task::spawn_blocking(move || {

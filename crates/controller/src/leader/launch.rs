@@ -107,6 +107,8 @@ fn of_job(cluster: &Cluster, job: &Job, node: &NodeName, places: &hooks::Places)
         is_rerun: job.restarts > 0,
         is_suspended: job.phase == Phase::Suspended || job.starts_suspended,
         signal_tasks_only: cluster.config().agent.signal_tasks_only,
+        // Root has all there are.
+        no_new_privileges: cluster.config().agent.setuid_helpers.is_empty() && job.spec.uid != 0,
         // Without programs of its own it leaves a record all the same, for the epilog.
         prolog: site.on_nodes().then(prolog),
         task_prolog: site.task_prolog.clone(),

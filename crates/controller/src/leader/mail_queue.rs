@@ -1,10 +1,13 @@
 //! Mails on their way to the site's mail program: a few at a time, a bounded number waiting, none for ever.
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use model::diagnosis::MailCounts;
+use model::plain_text;
+use prolog::user_program::own_program;
 use tokio::process::Command;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
@@ -125,10 +128,10 @@ impl Drop for MailGroup {
 
 async fn send(letter: Letter) -> bool {
     let Letter { program, subject, to, told, .. } = letter;
-    let mut command = Command::new(&program);
+    let mut command = Command::from(own_program(Path::new("/proc/self/exe"), &program));
     command.envs(told);
     // A job's name must not end the header and begin another.
-    let subject = subject.replace(char::is_control, " ");
+    let subject = subject.replace(plain_text::is_hostile, " ");
     command.arg("-s").arg(&subject).arg(&to);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.process_group(0).kill_on_drop(true);

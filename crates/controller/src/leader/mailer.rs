@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::staging::Direction;
-use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration};
+use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration, plain_text};
 use state::Cluster;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -175,7 +175,7 @@ fn told(cluster: &Cluster, job: &Job, kind: MailKind, at: Timestamp) -> Vec<(&'s
     let mut told = vec![
         ("SLURM_CLUSTER_NAME", cluster.config().cluster_name.clone()),
         ("SLURM_JOB_ID", job.id.to_string()),
-        ("SLURM_JOB_NAME", job.spec.name.replace(char::is_control, " ")),
+        ("SLURM_JOB_NAME", job.spec.name.replace(plain_text::is_hostile, " ")),
         ("SLURM_JOB_USER", job.spec.user.clone()),
         ("SLURM_JOB_PARTITION", job.partition.clone()),
         ("SLURM_JOB_ACCOUNT", job.spec.account.clone()),

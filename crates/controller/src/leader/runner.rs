@@ -25,6 +25,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// runs that end sooner are spared the sync.
 const CONFIRM_LAUNCH_AFTER: Duration = Duration::from_millis(20);
 
+/// Notices that are heeded before the state is looked at again.
+const AT_ONCE_MAX: usize = 4096;
+
 /// What others tell the runner.
 pub enum Notice {
     /// An agent has registered anew: what its node has to do is begun again, also what it had answered before.
@@ -149,7 +152,9 @@ impl Runner {
                 notice = inbox.recv() => {
                     let Some(notice) = notice else { return };
                     self.heed(notice);
-                    while let Ok(notice) = inbox.try_recv() {
+                    // What is new in the state is not kept waiting for however much agents say.
+                    for _ in 0..AT_ONCE_MAX {
+                        let Ok(notice) = inbox.try_recv() else { break };
                         self.heed(notice);
                     }
                 }

@@ -39,6 +39,9 @@ pub enum Notice {
     Again(Key),
 }
 
+/// Notices that are heeded before the state is looked at again.
+const AT_ONCE_MAX: usize = 4096;
+
 /// One directory of one buffer.
 type Key = (Owner, Access, NodeName);
 
@@ -93,7 +96,9 @@ impl Stager {
                 notice = inbox.recv() => {
                     let Some(notice) = notice else { return };
                     self.heed(notice);
-                    while let Ok(notice) = inbox.try_recv() {
+                    // What is new in the state is not kept waiting for however much agents say.
+                    for _ in 0..AT_ONCE_MAX {
+                        let Ok(notice) = inbox.try_recv() else { break };
                         self.heed(notice);
                     }
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use model::trigger::Trigger;
 use model::{Caller, Command};
+use prolog::user_program::{ProgramUser, user_program};
 use tokio::task::JoinSet;
 use wire::accounts;
 
@@ -54,23 +55,11 @@ async fn carry_out(trigger: &Trigger, config_file: &Path) {
     tracing::debug!(target: TRIGGERS, id = trigger.id, program = trigger.program, argument, user = trigger.user);
     let mut words = trigger.program.split_whitespace();
     let Some(program) = words.next() else { return };
-    let mut command = tokio::process::Command::new(program);
-    command.args(words).arg(&argument).current_dir("/").env("SPUR_CONF", config_file);
+    let groups = accounts::groups_of(&trigger.user, trigger.gid);
+    let user = ProgramUser { uid: trigger.uid, gid: trigger.gid, groups: &groups };
+    let mut command = tokio::process::Command::from(user_program(Path::new("/proc/self/exe"), &user, program));
+    command.args(words).arg(&argument).env("SPUR_CONF", config_file);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let (uid, gid, groups) = (trigger.uid, trigger.gid, accounts::groups_of(&trigger.user, trigger.gid));
-    // SAFETY: plain system calls on values made before; nothing is allocated.
-    unsafe {
-        command.pre_exec(move || {
-            let done = |code: libc::c_int| if code < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) };
-            done(libc::setsid())?;
-            if libc::geteuid() == 0 {
-                done(libc::setgroups(groups.len(), groups.as_ptr()))?;
-                done(libc::setresgid(gid, gid, gid))?;
-                done(libc::setresuid(uid, uid, uid))?;
-            }
-            Ok(())
-        });
-    }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {

@@ -46,12 +46,12 @@ impl Machine for Memory {
 
     fn freeze(&self) -> Box<dyn FnOnce() -> Vec<u8> + Send> {
         let entries = self.seen.lock().unwrap().entries.clone();
-        Box::new(move || rmp_serde::to_vec(&entries).unwrap())
+        Box::new(move || msgpack::encode_compact(&entries).unwrap())
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap();
-        seen.entries = rmp_serde::from_slice(snapshot).map_err(|error| error.to_string())?;
+        seen.entries = msgpack::decode(snapshot).map_err(|error| error.to_string())?;
         seen.restored = seen.entries.len();
         Ok(())
     }

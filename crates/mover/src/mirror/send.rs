@@ -19,6 +19,7 @@ use super::{
     TOTAL, TROUBLE, VERSION, WANT, pack_attributes, place, push,
 };
 use crate::attributes;
+use crate::confine::confine;
 use crate::copy::batch::version_of;
 use crate::fence::Fences;
 use crate::hash::ChunkHash;
@@ -40,7 +41,7 @@ const OPEN_DIRECTORY: OFlags = OPEN.union(OFlags::DIRECTORY);
 /// Starts a sender of the order's only fence. It ends when the socket does.
 pub fn start(executable: &Path, order: &Order, socket: OwnedFd, joins: Option<&Path>) -> std::io::Result<Child> {
     let mut order_file = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?);
-    order_file.write_all(&rmp_serde::to_vec_named(order).map_err(std::io::Error::other)?)?;
+    order_file.write_all(&msgpack::encode(order).map_err(std::io::Error::other)?)?;
     order_file.seek(std::io::SeekFrom::Start(0))?;
     let mut command = Command::new(executable);
     command.arg0(NAME).arg(SEND).env_clear();
@@ -66,12 +67,13 @@ pub fn serve() -> i32 {
 fn prepared(mut file: File) -> std::io::Result<(Order, std::sync::Arc<Stop>)> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    let order: Order = rmp_serde::from_slice(&bytes).map_err(std::io::Error::other)?;
+    let order: Order = msgpack::decode(&bytes).map_err(std::io::Error::other)?;
     process::give_way();
     let stop = process::listen()?;
     if let Some(identity) = &order.identity {
         process::become_user(identity)?;
     }
+    let _ = confine();
     Ok((order, stop))
 }
 

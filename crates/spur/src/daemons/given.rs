@@ -16,6 +16,8 @@ pub const CONTROLLER: &[Flag] = &[
     flag("nice", Some('n'), Value::Required),
     flag("clean", Some('c'), Value::None),
     flag("ignore-errors", Some('i'), Value::None),
+    // Of a user who started a cluster for nobody else.
+    flag("private", None, Value::None),
     // State is always recovered, all of it.
     flag("recover", Some('r'), Value::None),
     flag("recover-all", Some('R'), Value::None),
@@ -54,6 +56,7 @@ pub struct Given {
     /// Forget every job and begin anew.
     pub cleans: bool,
     pub ignores_errors: bool,
+    pub is_private: bool,
     /// End all jobs of the node instead of serving it.
     pub clears: bool,
     pub reports_reboot: bool,
@@ -100,6 +103,7 @@ impl Given {
             n_verbose: parsed.options.iter().filter(|(name, _)| *name == "verbose").count(),
             cleans: parsed.has("clean"),
             ignores_errors: parsed.has("ignore-errors"),
+            is_private: parsed.has("private"),
             clears: parsed.has("clear"),
             reports_reboot: parsed.has("reboot"),
             is_dynamic: parsed.has("dynamic"),

@@ -71,7 +71,10 @@ fn control(name: &str, given: &Given) -> Result<(), String> {
         _ => controller::on_this_machine(config.controller.sockets().all().map(PathBuf::from)),
     };
     let place = place(&own, member, members)?;
-    controller::run(controller::Options { config_file, config, own, place }).map_err(|error| format!("{error:#}"))
+    // Where other machines join, their agents may run what this one cannot.
+    let is_private = given.is_private && config.controller.listen.is_empty();
+    controller::run(controller::Options { config_file, config, own, place, is_private })
+        .map_err(|error| format!("{error:#}"))
 }
 
 /// Which controller this is: by its certificate, or by its number among those of this machine.
@@ -186,6 +189,7 @@ fn agent_options(file: &Path, config: &Config, node: NodeName) -> Result<agent::
         dynamic: None,
         pools: pools_of(config, &node),
         measure_every: measure_every(config),
+        unkillable_timeout: std::time::Duration::from_micros(config.agent.unkillable_timeout.0),
         node,
     })
 }

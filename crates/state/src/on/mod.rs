@@ -18,6 +18,8 @@ pub(crate) mod tick;
 pub(crate) mod trust;
 pub(crate) mod update_job;
 
+use std::collections::BTreeMap;
+
 use model::command::JobResult;
 use model::{Caller, Job, JobId, JobRef, Reject, Reply, TaskSet};
 
@@ -50,15 +52,16 @@ pub(crate) fn each_whole(
 /// Tasks that were named though there are none are answered for as well, beside those that there are.
 fn with_missing_tasks(answer: Reply, named: &[JobRef]) -> Reply {
     let Reply::Each(mut results) = answer else { return answer };
+    let mut answered: BTreeMap<JobId, Vec<TaskSet>> = BTreeMap::new();
+    for result in &results {
+        if let Some(tasks) = &result.job.tasks {
+            answered.entry(result.job.job).or_default().push(tasks.clone());
+        }
+    }
     for one in named {
         let Some(tasks) = &one.tasks else { continue };
-        let answered =
-            results.iter().filter(|result| result.job.job == one.job).filter_map(|result| result.job.tasks.as_ref());
-        let answered: Vec<&TaskSet> = answered.collect();
-        let mut missing = TaskSet::default();
-        for task in tasks.iter().filter(|task| !answered.iter().any(|known| known.contains(*task))) {
-            missing.insert(task);
-        }
+        let mut missing = tasks.clone();
+        answered.get(&one.job).into_iter().flatten().for_each(|known| missing.remove_all(known));
         if !missing.is_empty() {
             let job = JobRef { job: one.job, tasks: Some(missing), component: None };
             results.push(JobResult { job, result: Err(Reject::NoSuchJob) });

@@ -219,7 +219,9 @@ fn batch_exited(cluster: &mut Cluster, exited: &Exited) {
     // An exit proves the launch, whose own report may come later.
     job_life::take(cluster, id, Step::Launched);
     let (outcome, reason) = outcome_of(exited);
-    match exited.drained_for.is_empty() {
+    // Where something of a script that has run cannot be ended, the node is at fault, and the job is over.
+    let has_run = cluster.rules() >= 3 && exited.launch_error.is_none();
+    match exited.drained_for.is_empty() || has_run {
         true => requeue_by_exit(cluster, exited),
         false => keep_from_failed_node(cluster, id),
     }

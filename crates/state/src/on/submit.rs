@@ -1,4 +1,5 @@
 //! A new job.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::accounts::{ROOT, Wckey};
@@ -279,7 +280,8 @@ pub fn admissible(cluster: &Cluster, by: Caller, spec: &JobSpec) -> Result<(), R
             return Err(Reject::NoSuchNode(name.to_string()));
         }
     }
-    if let Some(name) = spec.size.nodes.iter().find(|name| spec.size.excluded.contains(name)) {
+    let excluded: BTreeSet<&NodeName> = spec.size.excluded.iter().collect();
+    if let Some(name) = spec.size.nodes.iter().find(|name| excluded.contains(name)) {
         return Err(Reject::NoSuchNode(name.to_string()));
     }
     if let Some(array) = &spec.array {

@@ -2,7 +2,9 @@
 use std::sync::Arc;
 
 use model::config::{Config, NamedNode};
-use model::trust::{Certificate, Role, Trust, TrustChange, controller_label, node_label};
+use model::trust::{
+    Certificate, OldJwtKey, Role, Standing, Trust, TrustChange, UserTokens, controller_label, node_label,
+};
 use model::{Caller, NodeName, Reject, Reply, Timestamp};
 
 use super::{Answer, config, node};
@@ -41,7 +43,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
                 ));
             }
             let label = match (role, node) {
-                (Role::Node, Some(node)) => node_label(node.name.as_str()),
+                (Role::Node | Role::Login, Some(node)) => node_label(node.name.as_str()),
                 (Role::Controller, _) if *member > cluster.trust.last_member => controller_label(*member),
                 _ => return Err(Reject::Stale),
             };
@@ -58,16 +60,70 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
             trust.last_member = trust.last_member.max(*member);
             give(trust, label, fingerprint, *until, now);
             if let Some(node) = node {
+                match role {
+                    Role::Login => drop(trust.logins.insert(node.name.to_string())),
+                    Role::Node | Role::Controller => drop(trust.logins.remove(node.name.as_str())),
+                }
                 add_nodes(cluster, std::slice::from_ref(node));
             }
         }
-        TrustChange::Renew { name, fingerprint, until } => {
+        TrustChange::Renew { name, fingerprint, until, shown } => {
+            // What was taken back while the renewal was under way begets nothing.
+            if cluster.rules() >= 3 && !may_renew(&cluster.trust, name, shown, now) {
+                return Err(Reject::NotPermitted);
+            }
             give(trust_mut(cluster), name.clone(), fingerprint, *until, now)
+        }
+        TrustChange::Lead { member, fingerprint, until } => {
+            if cluster.trust.is_revoked(fingerprint) {
+                return Err(Reject::NotPermitted);
+            }
+            give(trust_mut(cluster), controller_label(*member), fingerprint, *until, now)
+        }
+        TrustChange::RotateJwtKey { key, old_until } => {
+            let trust = trust_mut(cluster);
+            let old = std::mem::replace(&mut trust.jwt_key, key.clone());
+            trust.old_jwt_keys.retain(|old| old.until > now);
+            match old_until {
+                Some(until) if !old.is_empty() => trust.old_jwt_keys.push(OldJwtKey { key: old, until: *until }),
+                Some(_) => (),
+                None => trust.old_jwt_keys.clear(),
+            }
+        }
+        TrustChange::NoteUserToken { user, issued_secs, until_secs } => {
+            let trust = trust_mut(cluster);
+            trust.user_tokens.retain(|_, known| known.revoked_secs > 0 || known.until_secs > now.secs());
+            let known = trust.user_tokens.entry(user.clone()).or_default();
+            known.n_issued = known.n_issued.saturating_add(1);
+            known.last_issued_secs = known.last_issued_secs.max(*issued_secs);
+            known.until_secs = known.until_secs.max(*until_secs);
+        }
+        TrustChange::RevokeUserTokens { user } => {
+            // A token may have been dated ahead, past an earlier revocation.
+            let tokens = &mut trust_mut(cluster).user_tokens;
+            let last = tokens.get(user).map_or(0, |known| known.last_issued_secs);
+            let revoked_secs = now.secs().max(last);
+            tokens.insert(user.clone(), UserTokens { revoked_secs, ..UserTokens::default() });
         }
         TrustChange::RemoveNode { node } => return remove_node(cluster, node),
         TrustChange::RemoveController { member } => revoke(trust_mut(cluster), &controller_label(*member)),
     }
     Ok(Reply::Ok)
+}
+
+fn may_renew(trust: &Trust, label: &str, shown: &str, now: Timestamp) -> bool {
+    match shown {
+        "" => trust.has_member(label),
+        shown => trust.standing(label, shown, now) == Standing::Stands,
+    }
+}
+
+/// Certificates that this state does not know may be in use: it came from a backup, or from releases that restored backups.
+pub(crate) fn be_lenient(cluster: &mut Cluster) {
+    if !cluster.trust.ca_key.is_empty() {
+        let until = cluster.now + cluster.config.controller.certificate_lifetime;
+        trust_mut(cluster).lenient_until = until;
+    }
 }
 
 fn trust_mut(cluster: &mut Cluster) -> &mut Trust {
@@ -117,7 +173,9 @@ fn remove_node(cluster: &mut Cluster, name: &NodeName) -> Answer {
 pub(super) fn take_nodes(cluster: &mut Cluster, names: &[NodeName]) {
     let mut has_joined = false;
     for name in names {
-        revoke(trust_mut(cluster), &node_label(name.as_str()));
+        let trust = trust_mut(cluster);
+        revoke(trust, &node_label(name.as_str()));
+        trust.logins.remove(name.as_str());
         has_joined |= cluster.joined.remove(name).is_some();
     }
     if has_joined {
@@ -137,8 +195,8 @@ fn renew_config(cluster: &mut Cluster) {
     node::configure(cluster);
 }
 
-/// The nodes that have joined are part of every configuration; they are in the partitions of all nodes, or in the usual one. Each
-/// hands out what the cluster does.
+/// The nodes that have joined are part of every configuration; they are in the partitions of all nodes, or in the usual one, but
+/// for login nodes. Each hands out what the cluster does.
 pub(crate) fn with_joined(cluster: &Cluster, mut config: Config) -> Config {
     let has_all = config.partitions.iter().any(|partition| partition.nodes_text == "ALL");
     for (name, node) in &cluster.joined {
@@ -146,6 +204,9 @@ pub(crate) fn with_joined(cluster: &Cluster, mut config: Config) -> Config {
             continue;
         }
         config.nodes.push(NamedNode { name: name.clone(), config: node.clone() });
+        if cluster.trust.logins.contains(name.as_str()) {
+            continue;
+        }
         for partition in &mut config.partitions {
             let takes = if has_all { partition.nodes_text == "ALL" } else { partition.is_default };
             if takes && !partition.nodes.contains(name) {

@@ -174,3 +174,25 @@ fn who_is_requeued_too_often_of_its_own_accord_is_held() {
     lab.each(ALICE, Command::Release { jobs: vec![job.into()] }).unwrap();
     assert_eq!((lab.job(job).held, lab.job(job).auto_requeues), (None, 0));
 }
+
+#[test]
+fn node_with_unkillable_processes_is_drained_and_the_job_ends() {
+    let mut lab = Lab::new();
+    let job = lab.submit(batch());
+    assert!(lab.place(job, None, "n2"));
+    lab.done(job, Task::Launch);
+    let exited = Exited {
+        job,
+        attempt: lab.job(job).attempt,
+        step: StepId::Batch,
+        node: "n2".into(),
+        drained_for: "Kill task failed (processes 7)".into(),
+        ..Exited::default()
+    };
+    lab.ok(ROOT, Command::Exited(exited));
+    let node = lab.node("n2");
+    assert_eq!(node.reason.as_ref().map(|reason| reason.text.as_str()), Some("Kill task failed (processes 7)"));
+    assert!(node.drain);
+    assert_eq!((lab.job(job).held, lab.job(job).exit), (None, ExitStatus::SUCCESS));
+    assert_ne!(lab.job(job).phase, Phase::Pending);
+}

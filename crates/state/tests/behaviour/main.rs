@@ -26,4 +26,5 @@ mod steps;
 mod suspend;
 mod suspend_events;
 mod triggers;
+mod trust;
 mod walk;

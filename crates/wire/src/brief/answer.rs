@@ -3,64 +3,120 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot};
-use tokio_stream::Stream;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, Uri, Version};
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
+use super::long_body::{Leftover, LongBody};
 use super::pieces::{End, Pieces};
 use super::{
     DATA, GREETING, HEAD_MAX_BYTES, HEADERS, IN_PIECES, READ_AHEAD_MAX_BYTES, TRAILERS, read_headers, write_lines,
     write_piece,
 };
 use crate::channel::MAX_MESSAGE_BYTES;
+use crate::connection_table::{ConnectionOwner, ConnectionSlot, ConnectionState, ConnectionTable};
+use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
 
 /// An answer is written when so much of it is there, or when its maker takes a rest.
 const WRITE_BYTES: usize = 256 * 1024;
+/// A body that is no longer is read before it is known who may send it.
+const WHOLE_BODY_MAX_BYTES: usize = 64 * 1024;
+/// What is left of a body that nobody wants is read for so long, since its sender listens only afterwards.
+const LEFTOVER_PATIENCE: Duration = Duration::from_secs(10);
 /// Nothing tells when there are descriptors again.
 const LISTEN_AGAIN: Duration = Duration::from_millis(50);
 /// Connections that wait for HTTP/2 to take them.
 const BACKLOG: usize = 128;
+/// So many callers are told at a time why they are refused; the others only see that they are.
+const REFUSALS_MAX: usize = 32;
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Answers brief callers of the socket with `service`; everybody else comes out of the stream.
-pub fn incoming<S>(listener: UnixListener, service: S) -> impl Stream<Item = io::Result<UnixStream>>
+/// Answers brief callers of the socket with `service`; all others come out of the streams.
+pub fn incoming<S>(listener: UnixListener, table: ConnectionTable, service: S) -> GuardedConnections<UnixStream>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let (sender, others) = mpsc::channel(BACKLOG);
+    lengthen_queue(&listener);
+    let (to_members, members) = mpsc::channel(BACKLOG);
+    let (to_others, others) = mpsc::channel(BACKLOG);
     tokio::spawn(async move {
+        let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+        let mut has_failed = false;
         loop {
             let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+                Ok((stream, _)) => {
+                    has_failed = false;
+                    stream
+                }
                 // Too many open files, or a caller who has gone again: neither ends the service.
                 Err(error) => {
-                    tracing::warn!(%error, "a caller was not heard");
+                    // Said once for as long as it lasts.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!(%error, "a caller was not heard");
+                    }
                     tokio::time::sleep(LISTEN_AGAIN).await;
                     continue;
                 }
             };
-            let (service, sender) = (service.clone(), sender.clone());
+            let caller = stream.connect_info();
+            // The kernel always knows.
+            let Some(uid) = caller.peer_cred.as_ref().map(|peer| peer.uid()) else { continue };
+            let slot = match table.admit(ConnectionOwner::of_uid(uid), &stream) {
+                Ok(slot) => slot,
+                Err(refusal) => {
+                    if let Ok(permit) = refusals.clone().try_acquire_owned() {
+                        tokio::spawn(async move {
+                            refuse(stream, &refusal.to_string()).await;
+                            drop(permit);
+                        });
+                    }
+                    continue;
+                }
+            };
+            let service = service.clone();
+            let others = if slot.state().owner().is_member() { to_members.clone() } else { to_others.clone() };
             tokio::spawn(async move {
                 match is_brief(&stream).await {
-                    Ok(true) => serve(stream, service).await,
-                    Ok(false) => drop(sender.send(Ok(stream)).await),
-                    Err(_) => {}
+                    Ok(true) => serve(stream, slot, caller, service).await,
+                    Ok(false) => {
+                        let guarded = GuardedStream::new(slot, ConnectionPeer::Local(caller), stream);
+                        drop(others.send(Ok(guarded)).await);
+                    }
+                    Err(_) => drop(slot),
                 }
             });
         }
     });
-    ReceiverStream::new(others)
+    GuardedConnections { members: ReceiverStream::new(members), others: ReceiverStream::new(others) }
+}
+
+/// Says why in the caller's own words, brief or HTTP/2's.
+async fn refuse(mut stream: UnixStream, why: &str) {
+    match tokio::time::timeout(REFUSAL_PATIENCE, is_brief(&stream)).await {
+        Ok(Ok(true)) => {
+            let answer = Status::resource_exhausted(why).into_http::<Body>();
+            let mut written = Vec::new();
+            write_lines(HEADERS, answer.headers(), &mut written);
+            write_lines(TRAILERS, &HeaderMap::new(), &mut written);
+            let _ = tokio::time::timeout(REFUSAL_PATIENCE, stream.write_all(&written)).await;
+        }
+        Ok(Ok(false)) => refuse_http2(&mut stream, why).await,
+        _ => {}
+    }
 }
 
 /// Looks at the first bytes without taking them.
@@ -79,23 +135,27 @@ async fn is_brief(stream: &UnixStream) -> io::Result<bool> {
 }
 
 /// Answers one request after the other until the caller has gone.
-pub async fn serve<S>(mut stream: UnixStream, mut service: S)
+async fn serve<S>(mut stream: UnixStream, slot: ConnectionSlot, caller: UdsConnectInfo, mut service: S)
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let caller = stream.connect_info();
+    let state = slot.state().clone();
     let mut read = BytesMut::with_capacity(4096);
     while let Ok(Some((head, length))) = next_head(&mut stream, &mut read).await {
         let Ok(()) = std::future::poll_fn(|context| service.poll_ready(context)).await;
         if length == IN_PIECES {
+            let Ok(_call) = state.begin_call() else { return };
             let (requests, mut answers) = stream.into_split();
+            // The place in the table goes before the socket does.
+            let _slot = slot;
             let (tell, told) = oneshot::channel();
             let done = |_, end: End| {
                 if end == End::Broken {
                     let _ = tell.send(());
                 }
             };
-            let Some(request) = request(&head, Body::new(Pieces::new(requests, read, done)), &caller) else { return };
+            let body = Body::new(Pieces::new(requests, read, done));
+            let Some(request) = request(&head, body, (&caller, &state)) else { return };
             let gone = async {
                 // A request that has ended in order, or is not read any more, says nothing of the caller's patience.
                 if told.await.is_err() {
@@ -106,19 +166,68 @@ where
             let _ = answer(&mut answers, response, gone).await;
             return;
         }
-        if !matches!(fill(&mut stream, &mut read, length as usize).await, Ok(true)) {
+        let length = length as usize;
+        let call = state.begin_call();
+        if length > WHOLE_BODY_MAX_BYTES {
+            // Who calls is judged before the body is read.
+            let (requests, mut answers) = stream.into_split();
+            let (body, left) = LongBody::new(requests, read, length);
+            let Some(request) = request(&head, Body::new(body), (&caller, &state)) else { return };
+            let response = match &call {
+                Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
+                Err(status) => {
+                    drop(request);
+                    status.clone().into_http()
+                }
+            };
+            // Its sender may still be writing, and listens only afterwards.
+            if answer(&mut answers, response, std::future::pending()).await.is_err() {
+                return;
+            }
+            let Ok(Ok(leftover)) = tokio::time::timeout(LEFTOVER_PATIENCE, left).await else { return };
+            let Some((requests, rest)) = skip(leftover).await else { return };
+            let Ok(whole) = requests.reunite(answers) else { return };
+            (stream, read) = (whole, rest);
+            continue;
+        }
+        if !matches!(fill(&mut stream, &mut read, length).await, Ok(true)) {
             return;
         }
-        let body = Body::new(Full::new(read.split_to(length as usize).freeze()));
-        let Some(request) = request(&head, body, &caller) else { return };
-        let Ok(response) = service.call(request).await;
+        let body = Body::new(Full::new(read.split_to(length).freeze()));
+        let Some(request) = request(&head, body, (&caller, &state)) else { return };
+        let response = match &call {
+            Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
+            Err(status) => status.clone().into_http(),
+        };
         let (mut reader, mut writer) = stream.split();
         // Ends when the caller has closed, or speaks before it was answered.
         let gone = async { drop(reader.read_u8().await) };
         if answer(&mut writer, response, gone).await.is_err() {
             return;
         }
+        drop(call);
     }
+}
+
+/// Passes over what nobody has read of a body, so that its sender hears the answer.
+async fn skip(leftover: Leftover) -> Option<(OwnedReadHalf, BytesMut)> {
+    let Leftover { mut stream, mut read, mut n_left } = leftover;
+    let skipping = async {
+        loop {
+            let n_here = read.len().min(n_left);
+            drop(read.split_to(n_here));
+            n_left -= n_here;
+            if n_left == 0 {
+                return Some((stream, read));
+            }
+            read.clear();
+            read.reserve(WHOLE_BODY_MAX_BYTES);
+            if stream.read_buf(&mut read).await.ok()? == 0 {
+                return None;
+            }
+        }
+    };
+    tokio::time::timeout(LEFTOVER_PATIENCE, skipping).await.ok().flatten()
 }
 
 /// The head of the next request, and the length of its body. None when the caller has closed, or says what we do not understand.
@@ -137,7 +246,11 @@ async fn next_head(stream: &mut UnixStream, read: &mut BytesMut) -> io::Result<O
     Ok(Some((read.split_to(n_head), n_body)))
 }
 
-fn request(head: &[u8], body: Body, caller: &UdsConnectInfo) -> Option<Request<Body>> {
+fn request(
+    head: &[u8],
+    body: Body,
+    (caller, connection): (&UdsConnectInfo, &Arc<ConnectionState>),
+) -> Option<Request<Body>> {
     let path_ends = head.iter().position(|byte| *byte == b'\n')?;
     let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
@@ -145,6 +258,7 @@ fn request(head: &[u8], body: Body, caller: &UdsConnectInfo) -> Option<Request<B
     *request.uri_mut() = Uri::try_from(&head[..path_ends]).ok()?;
     *request.headers_mut() = read_headers(&head[path_ends + 1..])?;
     request.extensions_mut().insert(caller.clone());
+    request.extensions_mut().insert(connection.clone());
     Some(request)
 }
 

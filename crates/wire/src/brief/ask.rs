@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use http_body::Body as _;
@@ -41,7 +42,11 @@ struct Kept {
     line: Line,
     /// It has been used, so the other end may have gone meanwhile.
     is_used: bool,
+    since: Instant,
 }
+
+/// A daemon may close a connection that rests longer.
+const FRESH_MAX: Duration = Duration::from_secs(1);
 
 impl Brief {
     /// Connects now; fails at once when nobody listens.
@@ -65,13 +70,13 @@ impl Brief {
     }
 
     fn keep(&self, line: Line, is_used: bool) {
-        *self.kept.lock().expect("nobody panics with it") = Some(Kept { line, is_used });
+        *self.kept.lock().expect("nobody panics with it") = Some(Kept { line, is_used, since: Instant::now() });
     }
 
     fn line(&self) -> io::Result<Line> {
         let kept = self.kept.lock().expect("nobody panics with it").take();
         match kept {
-            Some(kept) if !kept.is_used || kept.line.is_open() => Ok(kept.line),
+            Some(kept) if (!kept.is_used && kept.since.elapsed() < FRESH_MAX) || kept.line.is_open() => Ok(kept.line),
             _ => self.connect(),
         }
     }
@@ -149,7 +154,7 @@ async fn send(mut body: Body, mut into: OwnedWriteHalf) {
 async fn beginning(from: &mut (impl AsyncRead + Unpin)) -> Result<(HeaderMap, BytesMut), StdError> {
     let mut read = BytesMut::with_capacity(READ_BYTES);
     loop {
-        match next_piece(&mut read)? {
+        match next_piece(&mut read, &mut 0)? {
             Some(Piece::Headers(headers)) => return Ok((headers, read)),
             Some(_) => return Err("the answer has no beginning".into()),
             None if from.read_buf(&mut read).await? == 0 => return Err("the connection was closed".into()),

@@ -14,12 +14,13 @@
 //! last on its connection.
 mod answer;
 mod ask;
+mod long_body;
 mod pieces;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue};
 
-pub use answer::{incoming, serve};
+pub use answer::incoming;
 pub use ask::Brief;
 
 /// Nothing that begins so is HTTP.
@@ -29,7 +30,7 @@ const DATA: u8 = b'D';
 const TRAILERS: u8 = b'T';
 /// Kind and length.
 const PIECE_HEAD_BYTES: usize = 5;
-const HEAD_MAX_BYTES: usize = 64 * 1024;
+const HEAD_MAX_BYTES: usize = 16 * 1024;
 const IN_PIECES: u32 = u32::MAX;
 
 /// A part of an answer, or of a request that comes in pieces.
@@ -73,29 +74,50 @@ fn write_lines(kind: u8, headers: &HeaderMap, into: &mut Vec<u8>) {
     into[start + 1..start + PIECE_HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
 }
 
-/// The first piece of what was read, if it is whole; an error is nothing in our words.
-fn next_piece(read: &mut BytesMut) -> Result<Option<Piece>, &'static str> {
-    const WRONG: &str = "the other end cannot be understood; is it of another version?";
+const WRONG: &str = "the other end cannot be understood; is it of another version?";
+
+/// The first piece of what was read, or what has come of it if it is data; `n_left` is what is still to come of that. Headers
+/// and trailers come whole. An error is nothing in our words.
+fn next_piece(read: &mut BytesMut, n_left: &mut usize) -> Result<Option<Piece>, &'static str> {
+    if *n_left > 0 {
+        if read.is_empty() {
+            return Ok(None);
+        }
+        let n_here = read.len().min(*n_left);
+        *n_left -= n_here;
+        return Ok(Some(Piece::Data(read.split_to(n_here).freeze())));
+    }
     let Some((&kind, rest)) = read.split_first() else { return Ok(None) };
     if ![HEADERS, DATA, TRAILERS].contains(&kind) {
         return Err(WRONG);
     }
     let Some((length, rest)) = rest.split_first_chunk() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
+    if kind == DATA {
+        let n_here = rest.len().min(length);
+        read.advance(PIECE_HEAD_BYTES);
+        *n_left = length - n_here;
+        // What is awaited is read in large parts.
+        if *n_left > 0 {
+            read.reserve(n_here + (*n_left).min(READ_AHEAD_MAX_BYTES));
+        }
+        return Ok(Some(Piece::Data(read.split_to(n_here).freeze())));
+    }
+    if length > LINES_MAX_BYTES {
+        return Err(WRONG);
+    }
     if rest.len() < length {
-        let missing = length - rest.len();
-        read.reserve(missing.min(READ_AHEAD_MAX_BYTES));
+        read.reserve(length - rest.len());
         return Ok(None);
     }
     read.advance(PIECE_HEAD_BYTES);
     let content = read.split_to(length).freeze();
-    Ok(Some(match kind {
-        HEADERS => Piece::Headers(read_headers(&content).ok_or(WRONG)?),
-        DATA => Piece::Data(content),
-        _ => Piece::Trailers(read_headers(&content).ok_or(WRONG)?),
-    }))
+    let lines = read_headers(&content).ok_or(WRONG)?;
+    Ok(Some(if kind == HEADERS { Piece::Headers(lines) } else { Piece::Trailers(lines) }))
 }
 
+/// Headers and trailers of an answer hold a refusal and what it is about.
+const LINES_MAX_BYTES: usize = 1 << 20;
 /// A length that was only announced takes no more room than this before its bytes come.
 const READ_AHEAD_MAX_BYTES: usize = 1 << 20;
 
@@ -113,31 +135,39 @@ mod tests {
         write_piece(DATA, b"one\ntwo", &mut written);
         write_piece(DATA, b"", &mut written);
         write_lines(TRAILERS, &HeaderMap::new(), &mut written);
-        let expected = [
-            Piece::Headers(headers),
-            Piece::Data(Bytes::from_static(b"one\ntwo")),
-            Piece::Data(Bytes::new()),
-            Piece::Trailers(HeaderMap::new()),
-        ];
+        let expected =
+            [Piece::Headers(headers), Piece::Data(Bytes::from_static(b"one\ntwo")), Piece::Trailers(HeaderMap::new())];
         for cut in 0..written.len() {
-            let mut read = BytesMut::from(&written[..cut]);
+            let (mut read, mut n_left) = (BytesMut::from(&written[..cut]), 0);
             let mut pieces = Vec::new();
-            while let Some(piece) = next_piece(&mut read).expect("so far it is right") {
+            while let Some(piece) = next_piece(&mut read, &mut n_left).expect("so far it is right") {
                 pieces.push(piece);
             }
             read.extend_from_slice(&written[cut..]);
-            while let Some(piece) = next_piece(&mut read).expect("it is right") {
+            while let Some(piece) = next_piece(&mut read, &mut n_left).expect("it is right") {
                 pieces.push(piece);
             }
-            assert_eq!(pieces, expected, "cut at {cut}");
+            assert_eq!(joined(pieces), expected, "cut at {cut}");
         }
+    }
+
+    /// Where data was cut does not matter.
+    fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+        let mut whole: Vec<Piece> = Vec::new();
+        for piece in pieces {
+            match (whole.last_mut(), piece) {
+                (Some(Piece::Data(before)), Piece::Data(data)) => *before = [&before[..], &data].concat().into(),
+                (_, piece) => whole.push(piece),
+            }
+        }
+        whole
     }
 
     #[test]
     fn what_is_no_answer_of_ours_is_told_at_once() {
-        assert!(next_piece(&mut BytesMut::from(&b"\0\0\x12\x04"[..])).is_err());
+        assert!(next_piece(&mut BytesMut::from(&b"\0\0\x12\x04"[..]), &mut 0).is_err());
         let mut written = Vec::new();
         write_piece(TRAILERS, b"no colon\n", &mut written);
-        assert!(next_piece(&mut BytesMut::from(&written[..])).is_err());
+        assert!(next_piece(&mut BytesMut::from(&written[..]), &mut 0).is_err());
     }
 }

@@ -23,11 +23,13 @@ pub struct Pieces<R, D: FnOnce(R, End)> {
     /// None: it has ended.
     source: Option<(R, D)>,
     read: BytesMut,
+    /// Of the piece of data that is coming.
+    n_left: usize,
 }
 
 impl<R, D: FnOnce(R, End)> Pieces<R, D> {
     pub fn new(source: R, read: BytesMut, done: D) -> Self {
-        Pieces { source: Some((source, done)), read }
+        Pieces { source: Some((source, done)), read, n_left: 0 }
     }
 
     fn end(&mut self, end: End) {
@@ -54,7 +56,8 @@ impl<R: AsyncRead + Unpin, D: FnOnce(R, End) + Unpin> http_body::Body for Pieces
         let pieces = self.get_mut();
         loop {
             let Some((source, _)) = &mut pieces.source else { return Poll::Ready(None) };
-            let wrong: StdError = match next_piece(&mut pieces.read) {
+            let wrong: StdError = match next_piece(&mut pieces.read, &mut pieces.n_left) {
+                Ok(Some(Piece::Data(data))) if data.is_empty() => continue,
                 Ok(Some(Piece::Data(data))) => return Poll::Ready(Some(Ok(http_body::Frame::data(data)))),
                 Ok(Some(Piece::Trailers(trailers))) => {
                     pieces.end(End::Whole);

@@ -15,7 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
 use super::identity::Keyring;
-use super::{COMMON_NAME, Principal, token};
+use super::{COMMON_NAME, Principal, fingerprint, token};
 use crate::channel::{endpoint, root_cause, watchful};
 use crate::refusal::CallError;
 
@@ -43,7 +43,13 @@ pub async fn connect(address: &str, keyring: Arc<Keyring>, expected: Expected) -
     let target = address.to_owned();
     let connector = service_fn(move |_| {
         let (keyring, expected, target) = (keyring.clone(), expected.clone(), target.clone());
-        async move { open(&target, keyring.now().client.clone(), &expected).await.map(TokioIo::new) }
+        async move {
+            let stream = open(&target, keyring.now().client.clone(), &expected).await?;
+            match shown(&stream).is_some_and(|shown| keyring.is_taken_back(&fingerprint(shown))) {
+                true => Err(io::Error::other(format!("the certificate of {target} was taken back"))),
+                false => Ok(TokioIo::new(stream)),
+            }
+        }
     });
     finish(watchful(endpoint()), address, connector).await
 }
@@ -89,14 +95,17 @@ async fn open(address: &str, client: Arc<ClientConfig>, expected: &Expected) -> 
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(COMMON_NAME).map_err(io::Error::other)?;
         let stream = TlsConnector::from(client).connect(name, stream).await?;
-        let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let found = certificate.and_then(Principal::of);
+        let found = shown(&stream).and_then(Principal::of);
         match expected.is(found.as_ref()) {
             true => Ok(stream),
             false => Err(io::Error::other(format!("{address} is {found:?}, not {expected:?}"))),
         }
     };
     tokio::time::timeout(CONNECT_PATIENCE, connecting).await.map_err(|_| io::Error::other("it does not answer"))?
+}
+
+fn shown(stream: &TlsStream<TcpStream>) -> Option<&CertificateDer<'static>> {
+    stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())
 }
 
 /// Believes a chain that leads to the one authority we were told of.

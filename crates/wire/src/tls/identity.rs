@@ -4,6 +4,7 @@
 //!  DIR/ca.pem         the authority's certificate
 //!  DIR/identity.pem   # from SECONDS until SECONDS, own certificate, own key; replaced whole
 //! ```
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -119,6 +120,8 @@ fn lifetime(text: &str) -> Option<(u64, u64)> {
 pub struct Keyring {
     pub dir: PathBuf,
     current: RwLock<Arc<Identity>>,
+    /// Fingerprints of certificates that were taken back: nothing is said to who shows one.
+    taken_back: RwLock<HashSet<String>>,
 }
 
 impl std::fmt::Debug for Keyring {
@@ -129,7 +132,17 @@ impl std::fmt::Debug for Keyring {
 
 impl Keyring {
     pub fn open(dir: &Path) -> io::Result<Keyring> {
-        Ok(Keyring { dir: dir.into(), current: RwLock::new(Arc::new(Identity::load(dir)?)) })
+        let current = RwLock::new(Arc::new(Identity::load(dir)?));
+        Ok(Keyring { dir: dir.into(), current, taken_back: RwLock::default() })
+    }
+
+    /// All that were taken back, and are not over by themselves.
+    pub fn distrust<'a>(&self, fingerprints: impl IntoIterator<Item = &'a String>) {
+        *self.taken_back.write().expect("nobody panics with it") = fingerprints.into_iter().cloned().collect();
+    }
+
+    pub fn is_taken_back(&self, fingerprint: &str) -> bool {
+        self.taken_back.read().expect("nobody panics with it").contains(fingerprint)
     }
 
     pub fn now(&self) -> Arc<Identity> {

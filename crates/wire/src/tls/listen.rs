@@ -1,25 +1,32 @@
 //! Taking TLS connections: handshakes side by side, and the other end's certificate for whoever answers.
-use std::io;
+//!
+//! ```text
+//! accept ─▶ WaitingPeers: silent, then shaking hands ─▶ ConnectionTable: a controller, a node, a stranger ─▶ HTTP/2
+//! ```
+//! However many strangers connect and say nothing, a newcomer is heard at once: the longest silent make room.
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::Connected;
 
 use super::identity::Keyring;
 use super::{Principal, fingerprint};
+use crate::connection_table::{ConnectionOwner, ConnectionTable};
+use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
+use crate::waiting_peers::WaitingPeers;
 
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
-/// So many strangers may keep us waiting at once.
-const HANDSHAKES_MAX: usize = 512;
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
+/// Handshakes of addresses where no member was seen: each costs some of a processor's time.
+const STRANGERS_AT_ONCE: usize = 32;
+/// Connections that wait for HTTP/2 to take them.
+const BACKLOG: usize = 128;
+/// Out of descriptors, or the other end has gone: the next one may be better.
+const LISTEN_AGAIN: Duration = Duration::from_millis(20);
 
 /// Who is at the other end.
 #[derive(Clone, Debug)]
@@ -30,45 +37,90 @@ pub struct Caller {
     pub address: SocketAddr,
 }
 
-pub struct Secured {
-    stream: TlsStream<TcpStream>,
-    caller: Caller,
+impl Caller {
+    fn owner(&self) -> ConnectionOwner {
+        match &self.principal {
+            Some(Principal::Controller(_)) => ConnectionOwner::Own,
+            Some(Principal::Node(name)) => ConnectionOwner::Node(name.clone()),
+            None => ConnectionOwner::of_stranger(self.address.ip()),
+        }
+    }
 }
 
 /// Connections whose handshake is done.
-pub fn incoming(listener: TcpListener, keyring: Arc<Keyring>) -> ReceiverStream<io::Result<Secured>> {
-    let (give, taken) = mpsc::channel(16);
+pub fn incoming(
+    listener: TcpListener,
+    table: ConnectionTable,
+    keyring: Arc<Keyring>,
+) -> GuardedConnections<TlsStream<TcpStream>> {
+    lengthen_queue(&listener);
+    let (to_members, members) = mpsc::channel(BACKLOG);
+    let (to_others, others) = mpsc::channel(BACKLOG);
     tokio::spawn(async move {
-        let room = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+        let waiting = WaitingPeers::new(table.limits().n_handshakes());
+        let strangers = Arc::new(Semaphore::new(STRANGERS_AT_ONCE));
         loop {
-            let Ok(permit) = room.clone().acquire_owned().await else { return };
             let (stream, address) = tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok(accepted) => accepted,
-                    // Out of descriptors, or the other end has gone: the next one may be better.
                     Err(_) => {
-                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        tokio::time::sleep(LISTEN_AGAIN).await;
                         continue;
                     }
                 },
-                () = give.closed() => return,
+                () = to_members.closed() => return,
             };
-            let (give, acceptor) = (give.clone(), TlsAcceptor::from(keyring.now().server.clone()));
+            let peer = waiting.enter(address.ip());
+            let (waiting, table, strangers) = (waiting.clone(), table.clone(), strangers.clone());
+            let (to_members, to_others) = (to_members.clone(), to_others.clone());
+            let (acceptor, keyring) = (TlsAcceptor::from(keyring.now().server.clone()), keyring.clone());
             tokio::spawn(async move {
-                let _permit = permit;
-                let _ = stream.set_nodelay(true);
-                match tokio::time::timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => {
-                        let caller = caller(&stream, address);
-                        let _ = give.send(Ok(Secured { stream, caller })).await;
+                let shaking = async {
+                    stream.set_nodelay(true)?;
+                    // Until something has come, it costs a descriptor and nothing else.
+                    stream.peek(&mut [0]).await?;
+                    let _turn = match waiting.is_known(address.ip()) {
+                        true => None,
+                        false => strangers.acquire().await.ok(),
+                    };
+                    acceptor.accept(stream).await
+                };
+                let mut stream = tokio::select! {
+                    shaken = tokio::time::timeout(HANDSHAKE_PATIENCE, shaking) => match shaken {
+                        Ok(Ok(stream)) => stream,
+                        Ok(Err(error)) => return tracing::debug!(%address, %error, "a handshake failed"),
+                        Err(_) => return tracing::debug!(%address, "a handshake took too long"),
+                    },
+                    () = peer.must_go() => return tracing::debug!(%address, "others wait to shake hands"),
+                };
+                let caller = caller(&stream, address);
+                // Whoever was removed is a stranger.
+                let owner = match keyring.is_taken_back(&caller.fingerprint) {
+                    true => ConnectionOwner::of_stranger(address.ip()),
+                    false => caller.owner(),
+                };
+                if owner.is_member() {
+                    waiting.is_member(address.ip());
+                }
+                let others = if owner.is_member() { to_members } else { to_others };
+                match table.admit(owner, stream.get_ref().0) {
+                    Ok(slot) => {
+                        drop(peer);
+                        let guarded = GuardedStream::new(slot, ConnectionPeer::Remote(caller), stream);
+                        let _ = others.send(Ok(guarded)).await;
                     }
-                    Ok(Err(error)) => tracing::debug!(%address, %error, "a handshake failed"),
-                    Err(_) => tracing::debug!(%address, "a handshake took too long"),
+                    Err(refusal) => {
+                        let why = refusal.to_string();
+                        tokio::select! {
+                            () = refuse_http2(&mut stream, &why) => {}
+                            () = peer.must_go() => {}
+                        }
+                    }
                 }
             });
         }
     });
-    ReceiverStream::new(taken)
+    GuardedConnections { members: ReceiverStream::new(members), others: ReceiverStream::new(others) }
 }
 
 fn caller(stream: &TlsStream<TcpStream>, address: SocketAddr) -> Caller {
@@ -77,37 +129,5 @@ fn caller(stream: &TlsStream<TcpStream>, address: SocketAddr) -> Caller {
         principal: certificate.and_then(Principal::of),
         fingerprint: certificate.map(fingerprint).unwrap_or_default(),
         address,
-    }
-}
-
-impl Connected for Secured {
-    type ConnectInfo = Caller;
-
-    fn connect_info(&self) -> Caller {
-        self.caller.clone()
-    }
-}
-
-impl AsyncRead for Secured {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Secured {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -18,6 +18,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 
 pub struct Agents {
     keyring: Arc<Keyring>,
+    /// By node, address and the certificate that the connection shows: a newer one is shown to all.
     open: Mutex<HashMap<String, (Channel, Instant)>>,
 }
 
@@ -28,7 +29,7 @@ impl Agents {
 
     /// Passes the call on to the agent of `node`, which must prove that it is.
     pub async fn pass(&self, node: &str, address: &str, request: Request<Body>, origin: &Origin) -> Response<Body> {
-        let name = format!("{node}@{address}");
+        let name = format!("{node}@{address} {}", self.keyring.now().fingerprint);
         let known = self.lock().get_mut(&name).map(|(channel, used)| {
             *used = Instant::now();
             channel.clone()

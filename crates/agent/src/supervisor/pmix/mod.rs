@@ -9,12 +9,11 @@ mod process;
 mod protocol;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::CpuSet;
@@ -23,6 +22,8 @@ use model::step::Mpi;
 use pmix::{Event, Job, NOT_FOUND, Node, SUCCESS};
 
 use super::identity::Identity;
+use super::task;
+use crate::birth;
 use crate::frame::{self, Incoming};
 use crate::protocol::Start;
 use crate::sys;
@@ -32,6 +33,8 @@ use protocol::{FromServer, ToServer};
 
 /// What the server process is called.
 pub const NAME: &str = "spurpmixd";
+const NAME_TEXT: &CStr = c"spurpmixd";
+const PATH_TEXT: &CStr = c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Those of an outer step must not shine through.
 pub const VARIABLES: [&str; 2] = ["PMIX_NAMESPACE", "PMIX_RANK"];
 /// How long it may take until it can serve, and until it is gone.
@@ -276,25 +279,34 @@ impl Server {
     }
 }
 
-/// This binary once more, as the user, with the far end of a line.
+/// This binary once more, as the user, with the far end of a line. The supervisor does not wait for its exec, which its user may
+/// keep from happening.
 fn spawn(identity: &Identity) -> io::Result<(i32, UnixStream)> {
     let (near, far) = UnixStream::pair()?;
     near.set_nonblocking(true)?;
-    let (fd, identity) = (far.as_raw_fd(), identity.clone());
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(NAME).stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
-    // SAFETY: between fork and exec only plain calls are made; a supervisor has one thread.
-    unsafe {
-        command.pre_exec(move || {
-            match fd == LINE_FD {
-                true => sys::check(libc::fcntl(fd, libc::F_SETFD, 0))?,
-                false => sys::check(libc::dup2(fd, LINE_FD))?,
+    let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let child = || {
+        let arguments = [NAME_TEXT.as_ptr(), std::ptr::null()];
+        let environment = [PATH_TEXT.as_ptr(), std::ptr::null()];
+        // SAFETY: plain calls on valid descriptors and lists that end with a null pointer.
+        unsafe {
+            libc::dup2(nothing.as_raw_fd(), 0);
+            libc::dup2(nothing.as_raw_fd(), 1);
+            match far.as_raw_fd() == LINE_FD {
+                true => libc::fcntl(LINE_FD, libc::F_SETFD, 0),
+                false => libc::dup2(far.as_raw_fd(), LINE_FD),
             };
             // What the supervisor has open is not the user's to see.
             libc::syscall(libc::SYS_close_range, LINE_FD + 1, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-            identity.assume()
-        });
-    }
-    // The supervisor reaps all its children itself.
-    Ok((command.spawn()?.id() as i32, near))
+            if task::become_user(identity, 0o022).is_err() {
+                return 1;
+            }
+            task::restore_signals();
+            libc::execve(c"/proc/self/exe".as_ptr(), arguments.as_ptr(), environment.as_ptr());
+        }
+        1
+    };
+    // SAFETY: a supervisor has one thread. It reaps all its children itself.
+    let pid = unsafe { birth::start_apart(child, None)? };
+    Ok((pid, near))
 }

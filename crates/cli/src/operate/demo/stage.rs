@@ -225,7 +225,7 @@ impl Bar {
         self.last = Some((n_done, n_running));
         let text = picture(n_done, n_running, self.n_all, self.noun);
         if self.is_terminal {
-            crate::output::print(&format!("\r{}{text}\x1b[K", self.indent));
+            crate::output::draw(&format!("\r{}{text}\x1b[K", self.indent));
             self.is_open = true;
         } else {
             say!("{}{text}", self.indent);

@@ -1,4 +1,4 @@
-//! `spur join TOKEN@HOST`: this machine becomes a node, or a controller, of the cluster that the token is of.
+//! `spur join`: this machine becomes a node, or a controller, of the cluster that the token is of.
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -35,9 +35,10 @@ pub fn run(call: &Call) -> Result<i32, String> {
         flag("controller", None, Value::None),
         flag("listen", None, Value::Required),
         flag("address", None, Value::Required),
+        flag("token-file", None, Value::Required),
     ];
     let parsed = getopt::parse(&flags, Operands::Mixed, call.arguments)?;
-    let [target] = &parsed.operands[..] else { return Err("usage: spur join TOKEN@HOST[:PORT]".into()) };
+    let target = super::join_token::read(&parsed)?;
     let (token, host) =
         target.split_once('@').ok_or("the word must be TOKEN@HOST[:PORT], as `spur token` prints it")?;
     let token: Token = token.parse().map_err(|()| "this is no join token; `spur token` prints one")?;

@@ -1,9 +1,11 @@
 //! A cluster of many machines: `spur init` begins it, `spur join` adds to it, `spur node` and `spur controller` look after it.
 mod init;
 mod join;
+mod join_token;
+mod user_tokens;
 
 use model::members::Wish;
-use model::trust::Role;
+use model::trust::{Role, TokensRequest};
 use wire::Controller;
 
 use super::folder::Folder;
@@ -19,11 +21,29 @@ const PORT: u16 = 6817;
 /// Where agents are, by the commands of other machines.
 const AGENT_PORT: u16 = 6818;
 
-/// `spur token [--controller]`
+/// `spur token [--controller | --login]`, and what `user_tokens` does.
 pub fn token(call: &Call) -> Result<i32, String> {
-    let flags = [flag("dir", Some('d'), Value::Required), flag("controller", None, Value::None)];
-    let parsed = super::options(&flags, call.arguments)?;
-    let role = if parsed.has("controller") { Role::Controller } else { Role::Node };
+    let flags = [
+        flag("dir", Some('d'), Value::Required),
+        flag("controller", None, Value::None),
+        flag("login", None, Value::None),
+        flag("now", None, Value::None),
+    ];
+    let parsed = getopt::parse(&flags, Operands::Mixed, call.arguments)?;
+    if let Some(asked) = user_tokens::asked(&parsed) {
+        let asked = asked?;
+        let is_now = matches!(asked, TokensRequest::Rotate { at_once: true });
+        if parsed.has("controller") || parsed.has("login") || parsed.has("now") != is_now {
+            return Err("--controller and --login are for join tokens, --now is for `token rotate`".into());
+        }
+        return user_tokens::run(&parsed, &asked);
+    }
+    let role = match (parsed.has("controller"), parsed.has("login"), parsed.has("now")) {
+        (false, false, false) => Role::Node,
+        (true, false, false) => Role::Controller,
+        (false, true, false) => Role::Login,
+        _ => return Err("a token is for a node, with --login for a login node, or with --controller".into()),
+    };
     invite(&parsed, role)
 }
 
@@ -85,7 +105,8 @@ fn invite(parsed: &Parsed, role: Role) -> Result<i32, String> {
     let (token, controllers) = asking(parsed, async |mut controller| controller.make_token(role).await)?;
     let host = controllers.first().ok_or("no controller of this cluster can be reached from other machines")?;
     let option = if role == Role::Controller { " --controller" } else { "" };
-    say!("spur join{option} {token}@{host}");
+    // A here-string is on nobody's command line.
+    say!("spur join{option} <<< {token}@{host}");
     eprintln!("Type this on the other machine within an hour; it works once.");
     Ok(0)
 }

@@ -43,7 +43,10 @@ pub fn run(call: &Call) -> Result<i32, String> {
         true => crate::output::print(&format!("{}\n", as_json(&scene))),
         false => {
             let has_colour = std::io::stdout().is_terminal() && !parsed.has("no-color");
-            crate::output::print(&text::draw(&scene, has_colour))
+            match has_colour {
+                true => crate::output::draw(&text::draw(&scene, has_colour)),
+                false => crate::output::print(&text::draw(&scene, has_colour)),
+            }
         }
     };
     Ok(0)
