@@ -29,7 +29,7 @@ impl std::fmt::Display for RunId {
 
 /// What a process that the fork server makes is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Trade {
+pub enum BirthTrade {
     #[default]
     Supervisor,
     /// Writes what `sbcast` brings.
@@ -43,7 +43,7 @@ pub struct Birth {
     pub gid: u32,
     pub user: String,
     #[serde(default)]
-    pub trade: Trade,
+    pub trade: BirthTrade,
 }
 
 /// A run for a supervisor that has none; its record comes along.

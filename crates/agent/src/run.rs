@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cgroup::Cgroup;
 use crate::frame::{self, Incoming};
-use crate::protocol::{Birth, FromSupervisor, RunId, Start, ToSupervisor, Trade};
+use crate::protocol::{Birth, BirthTrade, FromSupervisor, RunId, Start, ToSupervisor};
 use crate::standby::Line;
 use crate::supervisor::TAG;
 use crate::sys;
@@ -68,7 +68,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
         table.remove(run);
         return Ok(());
     }
-    let birth = Birth { uid, gid: spec.gid, user: spec.user.clone(), trade: Trade::Supervisor };
+    let birth = Birth { uid, gid: spec.gid, user: spec.user.clone(), trade: BirthTrade::Supervisor };
     let start = Start {
         launch,
         node: agent.options.node.clone(),

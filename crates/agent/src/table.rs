@@ -161,24 +161,27 @@ impl Table {
     /// The spool has this result in this slot; the controller is to learn it.
     pub fn note_exit(&mut self, slot: u32, exited: Exited) {
         let run = id_of(&exited);
+        let is_given_up = exited.drained_for.starts_with(KILL_FAILED);
+        let mut waiters = Vec::new();
         if let Some(entry) = self.runs.get_mut(&run) {
             if entry.has_ended {
                 return;
             }
             entry.has_ended = true;
-            for waiter in entry.on_end.drain(..).chain(entry.on_done.drain().map(|(_, waiter)| waiter)) {
-                let _ = waiter.send(());
-            }
+            waiters.extend(entry.on_end.drain(..).chain(entry.on_done.drain().map(|(_, waiter)| waiter)));
+        }
+        if !is_given_up {
+            tell_all(std::mem::take(&mut waiters));
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        if exited.drained_for.starts_with(KILL_FAILED) {
+        if is_given_up {
             // What cannot be killed keeps the cgroup: no later run gets it from this agent.
             self.slots.hold(slot);
         }
         self.unreported.insert(run);
         self.slots.hold(slot);
-        self.reports.insert(sequence, Owed { slot, exited: exited.clone() });
+        self.reports.insert(sequence, Owed { slot, exited: exited.clone(), waiters });
         self.report(Report::Exited { sequence, exited });
     }
 
@@ -211,7 +214,8 @@ impl Table {
 
     /// The controller has it: the record goes.
     pub fn acknowledge(&mut self, sequence: u64, spool: &Spool) {
-        let Some(Owed { slot, exited }) = self.reports.remove(&sequence) else { return };
+        let Some(Owed { slot, exited, waiters }) = self.reports.remove(&sequence) else { return };
+        tell_all(waiters);
         let run = id_of(&exited);
         self.unreported.remove(&run);
         spool.forget(slot);
@@ -239,10 +243,18 @@ impl Table {
     }
 }
 
+fn tell_all(waiters: Vec<oneshot::Sender<()>>) {
+    for waiter in waiters {
+        let _ = waiter.send(());
+    }
+}
+
 /// A report that has not been acknowledged.
 struct Owed {
     slot: u32,
     exited: Exited,
+    /// Those that may say that the run is over only when the controller knows what is left of it: its node is drained first.
+    waiters: Vec<oneshot::Sender<()>>,
 }
 
 /// Which slots are taken; the lowest free one is given first. A slot is held by its supervisor and by its report.

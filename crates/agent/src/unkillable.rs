@@ -61,6 +61,9 @@ async fn watch(agent: Arc<Agent>, id: RunId, slot: u32, kill_wait: Span, mut end
             Ok(struck) => left = struck.unwrap_or_default(),
             Err(_) => striking = Some(struck),
         }
+        if agent.table().runs.get(&id).is_none_or(|entry| entry.has_ended) {
+            return;
+        }
         if begun.elapsed() >= agent.options.unkillable_timeout {
             tracing::error!(%id, ?left, "the run cannot be ended");
             let exited = given_up(&agent, id, slot, &left);

@@ -24,7 +24,7 @@ use wire::peer::Peer;
 
 use crate::frame::{self, Incoming};
 use crate::launcher::Order;
-use crate::protocol::{Birth, Trade};
+use crate::protocol::{Birth, BirthTrade};
 use crate::supervisor::Identity;
 use crate::sys::{self, SocketKind};
 use crate::table::Agent;
@@ -70,7 +70,7 @@ async fn by_caller(agent: &Agent, caller: Peer, order: WriteOrder) -> Result<(),
     let turns = agent.writers.of(caller.uid);
     let turn = turns.acquire_owned().await.map_err(|error| error.to_string())?;
     let (near, far) = sys::socket_pair(SocketKind::Stream).map_err(|error| describe(&error))?;
-    let birth = Birth { uid: caller.uid, gid: caller.gid, user: String::new(), trade: Trade::Writer };
+    let birth = Birth { uid: caller.uid, gid: caller.gid, user: String::new(), trade: BirthTrade::Writer };
     let _ = agent.launcher.send(Order { birth, control: far });
     let written = tokio::task::spawn_blocking(move || {
         let _turn = turn;

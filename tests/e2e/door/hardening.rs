@@ -159,7 +159,7 @@ fn jobs_inherit_three_descriptors() {
         let fds = text.lines().filter_map(|line| line.split_once(" -> ")).filter(|(_, to)| !to.starts_with("/proc/"));
         fds.map(|(fd, _)| fd.to_string()).collect()
     };
-    fs::write(head.dir.join("work/job.sh"), format!("#!/bin/bash\n{tell}\nsrun -n2 -o step.%t bash -c '{tell}'\nsrun --mpi=pmi2 -o pmi bash -c '{tell}; echo $PMI_FD'\n")).unwrap();
+    fs::write(head.dir.join("work/job.sh"), format!("#!/bin/bash\n{tell}\nsrun -n2 -o step.%t bash -c '{tell}'\nsrun -n1 --mpi=pmi2 -o pmi bash -c '{tell}; echo $PMI_FD'\n")).unwrap();
     let job = head.ok(&as_user(uid, "sbatch --parsable -n2 -o batch job.sh"));
     head.wait_state(&job, "COMPLETED");
     for file in ["batch", "step.0", "step.1"] {

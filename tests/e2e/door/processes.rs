@@ -251,6 +251,19 @@ fn files_of_processes_are_no_input_or_output() {
     assert_eq!(head.file("plain"), "3\n");
 }
 
+/// Processes in it do not die before it is thawed, which it is when the test is over.
+struct FreezerCell(PathBuf);
+
+impl Drop for FreezerCell {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("freezer.state"), "THAWED");
+        let until = Instant::now() + ENDS_WITHIN;
+        while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
 #[test]
 fn unkillable_process_drains_its_node_and_ends_its_job() {
     let freezers = Path::new("/sys/fs/cgroup/freezer");
@@ -260,20 +273,19 @@ fn unkillable_process_drains_its_node_and_ends_its_job() {
     }
     let conf = CONF.replace("kill_wait = 1", "kill_wait = 1\nunkillable_timeout = 3");
     let head = Cluster::configured(&conf);
-    let cell = freezers.join(format!("spur-test-{}", std::process::id()));
-    fs::create_dir(&cell).unwrap();
+    let cell = FreezerCell(freezers.join(format!("spur-test-{}", std::process::id())));
+    fs::create_dir(&cell.0).unwrap();
     let frozen = |script: &str| {
         let job = head.sbatch(&format!("-o /dev/null --wrap '{script}'"));
         head.wait_state(&job, "RUNNING");
         let pid = head.wait_until("pgrep -f '^sleep 987$'", |said| !said.out.is_empty()).out.trim().to_string();
-        fs::write(cell.join("cgroup.procs"), &pid).unwrap();
-        fs::write(cell.join("freezer.state"), "FROZEN").unwrap();
+        fs::write(cell.0.join("cgroup.procs"), &pid).unwrap();
+        fs::write(cell.0.join("freezer.state"), "FROZEN").unwrap();
         (job, pid)
     };
     let thaw = |pid: &str| {
-        let has_thawed = fs::write(cell.join("freezer.state"), "THAWED");
+        fs::write(cell.0.join("freezer.state"), "THAWED").unwrap();
         head.wait_until("true", |_| !is_alive(pid.parse().unwrap()));
-        has_thawed.unwrap();
         head.ok("scontrol update nodename=n1 state=resume");
     };
     // One that is cancelled, one whose supervisor is killed, and one whose script ends by itself.
@@ -285,15 +297,14 @@ fn unkillable_process_drains_its_node_and_ends_its_job() {
         head.ok(&format!("scancel {job}"));
         head.wait_until("squeue -h -o %i", |said| said.out.is_empty());
         let reason = head.ok("sinfo -h -o '%T %E'");
-        thaw(&pid);
         assert!(reason.starts_with("drained Kill task failed (processes ") && reason.contains(&pid), "{reason}");
+        thaw(&pid);
     }
     let (job, pid) = frozen("sleep 987 & while [ ! -e go ]; do sleep 0.1; done");
     head.ok("touch go");
     head.wait_until("squeue -h -o %i", |said| said.out.is_empty());
     let (reason, state) = (head.ok("sinfo -h -o '%T %E'"), head.ok(&format!("squeue -h -t all -j {job} -o %T")));
     thaw(&pid);
-    fs::remove_dir(&cell).unwrap();
     assert_eq!((reason, state), (format!("drained Kill task failed (processes {pid})"), "COMPLETED".to_string()));
     let after = head.sbatch("-o after --wrap 'echo after'");
     head.wait_state(&after, "COMPLETED");

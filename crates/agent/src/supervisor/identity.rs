@@ -41,6 +41,7 @@ impl Identity {
     /// For good, and never in a daemon or a supervisor, whom their user could then signal, stop and slow down: only in a
     /// process that is the user's own from here on. Such a process may still have its parent's memory, so nobody may look
     /// into it. Allocates nothing.
+    #[expect(clippy::disallowed_methods, reason = "the one place")]
     pub fn assume(&self) -> io::Result<()> {
         if !self.is_change() {
             return Ok(());

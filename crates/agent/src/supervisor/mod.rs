@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use model::codec;
 use prolog::inheritance::reset_signals;
 
-use crate::protocol::{Birth, Trade};
+use crate::protocol::{Birth, BirthTrade};
 use crate::{sys, writing};
 pub use control::through;
 pub use environment::TAG;
@@ -87,8 +87,8 @@ pub fn serve(_arguments: impl IntoIterator<Item = std::ffi::OsString>) -> i32 {
         if unsafe { libc::fork() } == 0 {
             drop(socket);
             match trade {
-                Trade::Supervisor => watch::supervise_all(UnixStream::from(control), identity),
-                Trade::Writer => writing::serve(UnixStream::from(control), identity),
+                BirthTrade::Supervisor => watch::supervise_all(UnixStream::from(control), identity),
+                BirthTrade::Writer => writing::serve(UnixStream::from(control), identity),
             }
             // SAFETY: ends without the server's exit handlers.
             unsafe { libc::_exit(0) };
