@@ -78,7 +78,8 @@ impl Door {
             false => self.journal.propose(bytes).await,
         };
         let unwritten = |error| match error {
-            ProposeError::DiskFull => Refusal::NotWritten(DISK_FULL.to_owned()),
+            ProposeError::DiskFull => Refusal::NotWritten(format!("{DISK_FULL}: {NOTHING_CHANGES}")),
+            ProposeError::WaitsForRoom => Refusal::NotWritten(format!("{DISK_FULL}: this is done when there is room")),
             other => Refusal::NotWritten(other.to_string()),
         };
         applied.map_err(unwritten)?.map_err(Refusal::Rejected)
@@ -254,9 +255,14 @@ pub fn submission(mut specs: Vec<JobSpec>, blobs: Vec<Blob>) -> Command {
     }
 }
 
-/// What callers hear while there is no room for what they ask.
-pub const DISK_FULL: &str =
-    "The controller's disk is full: nothing is changed until there is room (jobs go on, and can be cancelled)";
+/// What callers hear while there is no room for what they ask begins so.
+const DISK_FULL: &str = "The controller's disk is full";
+const NOTHING_CHANGES: &str = "nothing is changed until there is room (jobs go on, and can be cancelled)";
+
+/// A command was not written because there is no room; asking again at once is in vain.
+pub fn is_disk_full(why: &str) -> bool {
+    why.starts_with(DISK_FULL)
+}
 
 /// Why a command has no reply.
 #[derive(Debug)]

@@ -136,7 +136,7 @@ impl Member for MemberApi {
     type ReadAuditStream = Pin<Box<dyn Stream<Item = Result<AuditReply, Status>> + Send>>;
 
     async fn read_audit(&self, request: Request<AuditRequest>) -> Result<Response<Self::ReadAuditStream>, Status> {
-        let query = codec::decode(&request.get_ref().query);
+        let query = codec::decode_sent(&request.get_ref().query);
         let query = query.map_err(|error| Status::invalid_argument(error.to_string()))?;
         Ok(Response::new(audit::of_one(self.audit.clone(), query)))
     }

@@ -196,9 +196,9 @@ pub fn changes_something(path: &str) -> bool {
     rule(path).is_some_and(|rule| !rule.asks && rule.call != "Ping")
 }
 
-/// It asks for nothing, and tells nothing but that somebody answers.
-pub fn is_ping(path: &str) -> bool {
-    rule(path).is_some_and(|rule| rule.call == "Ping")
+/// It only asks whether controllers answer, and which (`scontrol ping`).
+pub fn asks_who_answers(path: &str) -> bool {
+    rule(path).is_some_and(|rule| ["Ping", "Members"].contains(&rule.call))
 }
 
 pub fn only_asks(path: &str) -> bool {

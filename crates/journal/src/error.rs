@@ -56,6 +56,9 @@ pub enum ProposeError {
     /// Nothing was written, and nothing will be until somebody makes room.
     #[error("the disk is full")]
     DiskFull,
+    /// It waits for room on the disk, and is written when there is some.
+    #[error("the disk is full, and the entry waits for room")]
+    WaitsForRoom,
     /// Others lead, and their state was taken over as a whole, with or without the entry.
     #[error("this member has lost the lead; whether the entry was written is not known")]
     Unknown,

@@ -139,7 +139,11 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
         }
         let (reply, answer) = oneshot::channel();
         match self.shared.proposals.send(Proposal { entry, reply }).await {
-            Ok(()) => answer.await.unwrap_or_else(|_| Err(gather::why_stopped(&self.shared.raft))),
+            Ok(()) => tokio::select! {
+                biased;
+                answered = answer => answered.unwrap_or_else(|_| Err(gather::why_stopped(&self.shared.raft))),
+                () = self.shared.room.gone() => Err(ProposeError::WaitsForRoom),
+            },
             Err(_) => Err(gather::why_stopped(&self.shared.raft)),
         }
     }

@@ -16,6 +16,9 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// A full disk is tried again after this long.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// So long may somebody wait for room before being told.
+const WAITS_MAX: Duration = Duration::from_secs(2);
+
 /// How much room the disk of the log has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskRoom {
@@ -99,6 +102,18 @@ impl Room {
     /// Whether there was one.
     pub fn give_up_reserve(&self) -> bool {
         self.files.remove(&self.dir.join(RESERVE)).is_ok()
+    }
+
+    /// Resolves when nothing could be written for a while.
+    pub async fn gone(&self) {
+        let mut now = self.watched();
+        loop {
+            // The sender lives as long as this.
+            let _ = now.wait_for(|room| *room == DiskRoom::None).await;
+            if tokio::time::timeout(WAITS_MAX, now.wait_for(|room| *room != DiskRoom::None)).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Something was written.

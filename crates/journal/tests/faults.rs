@@ -322,9 +322,9 @@ async fn full_disk_refuses_and_goes_on_when_there_is_room() {
     let stuck = tokio::spawn(async move { vital.propose_vital(vec![2; 60_000]).await });
     room.wait_for(|room| *room == DiskRoom::None).await.unwrap();
     assert_eq!(journal.propose_vital(vec![3; 10]).await, Err(ProposeError::DiskFull));
+    assert_eq!(stuck.await.unwrap(), Err(ProposeError::WaitsForRoom));
     // Room, and all goes on without a restart; what was begun is done.
     disk.set_faults(Faults::default());
-    stuck.await.unwrap().unwrap();
     written.push(vec![2; 60_000]);
     room.wait_for(|room| *room == DiskRoom::Ample).await.unwrap();
     journal.propose(vec![4; 10]).await.unwrap();

@@ -60,7 +60,7 @@ async fn connect_with(endpoint: Endpoint, socket: &Path, owner: Option<u32>) -> 
     endpoint
         .connect_with_connector(connector)
         .await
-        .map_err(|error| CallError::Unreachable { socket: socket.into(), why: root_cause(&error) })
+        .map_err(|error| listener_guard::error_of(socket, root_cause(&error)))
 }
 
 pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {

@@ -6,6 +6,10 @@ use std::path::Path;
 
 use libc::{SO_PEERCRED, SOL_SOCKET, socklen_t, ucred};
 
+use crate::refusal::CallError;
+
+const STRANGER: &str =
+    "listens there, who is neither root, nor you, nor the owner of the configuration: nothing is said to that process";
 /// Others may write here, or its group.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -18,10 +22,16 @@ pub fn check(stream: BorrowedFd<'_>, socket: &Path, owner: Option<u32>) -> io::R
     if uid == 0 || uid == own || Some(uid) == owner || was_given(socket, uid) {
         return Ok(());
     }
-    let text = format!(
-        "the user {uid} listens there, who is neither root, nor you, nor the owner of the configuration: it is not asked"
-    );
+    let text = format!("the user {uid} {STRANGER}");
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+/// What is wrong with a socket: a stranger's is said as it is, whatever else keeps a call from being made as Slurm says it.
+pub(crate) fn error_of(socket: &Path, why: String) -> CallError {
+    match why.contains(STRANGER) {
+        true => CallError::Other(format!("{}: {why}", socket.display())),
+        false => CallError::Unreachable { socket: socket.into(), why },
+    }
 }
 
 /// The kernel noted it when the listener began to listen.

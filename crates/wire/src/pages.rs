@@ -33,10 +33,15 @@ pub trait PagedReply: Default + Send + 'static {
 macro_rules! paged_nouns {
     ($($reply:ident . $field:ident),* $(,)?) => { $(
         impl PagedReply for $reply {
+            #[allow(clippy::field_reassign_with_default, reason = "most of these messages have no other field")]
             fn pages(mut self) -> Vec<Self> {
                 let mut rest = cut(std::mem::take(&mut self.$field)).into_iter();
                 self.$field = rest.next().unwrap_or_default();
-                let others = rest.map(|piece| $reply { $field: piece, ..Default::default() });
+                let others = rest.map(|piece| {
+                    let mut next = Self::default();
+                    next.$field = piece;
+                    next
+                });
                 std::iter::once(self).chain(others).collect()
             }
 
@@ -51,10 +56,15 @@ macro_rules! paged_nouns {
 macro_rules! paged_lists {
     ($($reply:ident . $field:ident),* $(,)?) => { $(
         impl PagedReply for $reply {
+            #[allow(clippy::field_reassign_with_default, reason = "most of these messages have no other field")]
             fn pages(mut self) -> Vec<Self> {
                 let mut rest = grouped(std::mem::take(&mut self.$field)).into_iter();
                 self.$field = rest.next().unwrap_or_default();
-                let others = rest.map(|items| $reply { $field: items, ..Default::default() });
+                let others = rest.map(|items| {
+                    let mut next = Self::default();
+                    next.$field = items;
+                    next
+                });
                 std::iter::once(self).chain(others).collect()
             }
 

@@ -18,7 +18,6 @@ pub struct WaitingPeers(Arc<Mutex<Peers>>);
 
 struct Peers {
     n_max: usize,
-    n_address_max: usize,
     next: u64,
     n_waiting: usize,
     by_address: HashMap<IpAddr, BTreeMap<u64, Arc<Notify>>>,
@@ -35,15 +34,16 @@ pub struct WaitingPeer {
 
 impl WaitingPeers {
     pub fn new(n_max: usize) -> WaitingPeers {
-        let (n_max, n_address_max) = (n_max.max(1), (n_max / 4).max(1));
         let (by_address, known) = Default::default();
-        WaitingPeers(Arc::new(Mutex::new(Peers { n_max, n_address_max, next: 0, n_waiting: 0, by_address, known })))
+        WaitingPeers(Arc::new(Mutex::new(Peers { n_max: n_max.max(4), next: 0, n_waiting: 0, by_address, known })))
     }
 
     pub fn enter(&self, address: IpAddr) -> WaitingPeer {
         let address = neighbourhood(address);
         let mut peers = self.lock();
-        if peers.by_address.get(&address).is_some_and(|waiting| waiting.len() >= peers.n_address_max) {
+        // Many nodes may come from one address: through a gateway, or after a cut.
+        let most = if peers.known.contains_key(&address) { peers.n_max / 2 } else { peers.n_max / 4 };
+        if peers.by_address.get(&address).is_some_and(|waiting| waiting.len() >= most) {
             peers.send_away(address);
         }
         if peers.n_waiting >= peers.n_max

@@ -271,6 +271,11 @@ fn full_disk_refuses_changes_until_there_is_room() {
     let cancelled = head.sbatch("-o /dev/null --wrap 'sleep 1000'");
     head.wait_state(&ends, "RUNNING");
     head.wait_state(&cancelled, "RUNNING");
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while !disk.join("journal/reserve").exists() {
+        assert!(Instant::now() < give_up, "there is no reserve");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     fill(&disk.join("filler"));
     let socket = head.dir.join("run/controller.sock");
     let refused = on_own_thread(submit_until_refused(socket));

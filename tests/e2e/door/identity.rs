@@ -399,18 +399,6 @@ fn attend(address: &str, tls_dir: &Path, reports: Vec<Report>) -> Result<Vec<Ord
 }
 
 #[test]
-fn password_of_the_database_is_for_controllers() {
-    // It need not be there: the controller goes on without history.
-    let database = "postgres://spur:sEcReT@127.0.0.1:1/history";
-    let head = Cluster::configured(&format!(
-        "[accounting]\ndatabase = \"{database}\"\n[[nodes]]\nnames = \"n1\"\n[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\n"
-    ));
-    let told = ask(&local(&head, USER), &[], "Configuration", Vec::new()).unwrap();
-    let told = String::from_utf8_lossy(&told);
-    assert!(told.contains("127.0.0.1:1/history") && !told.contains("sEcReT"));
-}
-
-#[test]
 fn forged_origins_are_nobodys_word() {
     let site = JoinedSite::new();
     let authority = super::callers::authority_of(&site.head.dir.join("state/tls"));

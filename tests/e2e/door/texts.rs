@@ -243,6 +243,7 @@ fn private_cluster_hears_its_owner_and_root_only() {
         assert!(said.code != 0 && said.err.contains("private cluster of daemon"), "{line}: {said:?}");
         assert!(!said.out.contains("secret"), "{line}: {said:?}");
     }
+    assert!(head.ok(&format!("{as_stranger} scontrol ping")).contains("UP"));
     assert_eq!(head.ok("squeue -h -o '%i %T %k'"), format!("{job} PENDING secret"));
     head.ok(&format!("{as_owner} scontrol release {job}"));
     head.wait_state(&job, "COMPLETED");

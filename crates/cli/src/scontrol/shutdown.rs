@@ -29,9 +29,9 @@ pub fn shutdown(rest: &[String]) -> Reply {
     asking("slurm_shutdown error", async |controller, cluster| {
         match controller.shutdown(ends_agents).await {
             Ok(()) => {}
-            Err(refused @ CallError::Refused(_)) => return Err(refused),
             // It may have gone before its answer was through.
-            Err(_) => {}
+            Err(CallError::Broken(_) | CallError::Unreachable { .. }) => {}
+            Err(refused @ (CallError::Refused(_) | CallError::Other(_))) => return Err(refused),
         }
         if cluster.controller_socket.authority.is_some() {
             return Ok(Reply::default());

@@ -15,7 +15,7 @@ use wire::proto::{FromAgent, ToAgent};
 use super::{Answer, Api, Streamed, read};
 use crate::agents::{Agents, Orders};
 use crate::certificates::{self, Belief};
-use crate::door::{DISK_FULL, Door, Refusal};
+use crate::door::{Door, Refusal, is_disk_full};
 use crate::leader::runner::{Handle, Notice};
 use crate::leader::{health, neighbours, pools, stager};
 use crate::machine::Published;
@@ -163,6 +163,7 @@ impl Listener {
             match report {
                 Some(Ok(message)) => match codec::decode_sent::<Report>(&message.report) {
                     Ok(report) => {
+                        self.agents.heard(&self.node);
                         pace.wait().await;
                         // What waits for the log does so in bounds; the agent waits meanwhile.
                         let Ok(turn) = self.writing.clone().acquire_owned().await else { break };
@@ -181,7 +182,6 @@ impl Listener {
     }
 
     fn heed(&self, report: Report, turn: OwnedSemaphorePermit) {
-        self.agents.heard(&self.node);
         match report {
             Report::Answer { number, result } => {
                 self.runner.tell(Notice::Answered { node: self.node.clone(), number, result });
@@ -226,7 +226,7 @@ impl Listener {
                 }
                 // The agent keeps it until then; a broken stream has the report sent again.
                 tokio::time::sleep(UNWRITTEN_PAUSE).await;
-                if orders.is_closed() || why != DISK_FULL {
+                if orders.is_closed() || !is_disk_full(&why) {
                     return;
                 }
             }

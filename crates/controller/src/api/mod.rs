@@ -48,7 +48,7 @@ use wire::refusal::to_status;
 
 use crate::agents::{Agents, Lead};
 use crate::audit::{AuditLog, AuditNotes};
-use crate::door::{DISK_FULL, Door, Refusal};
+use crate::door::{Door, Refusal, is_disk_full};
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
 use crate::leading::HandOver;
@@ -708,7 +708,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Rejected(reject) => to_status(reject),
         // Asking again at once is in vain.
-        Refusal::NotWritten(why) if why == DISK_FULL => Status::resource_exhausted(DISK_FULL),
+        Refusal::NotWritten(why) if is_disk_full(why) => Status::resource_exhausted(why),
         Refusal::NotWritten(why) => again(why.clone()),
     }
 }

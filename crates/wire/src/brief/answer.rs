@@ -144,7 +144,13 @@ where
     while let Ok(Some((head, length))) = next_head(&mut stream, &mut read).await {
         let Ok(()) = std::future::poll_fn(|context| service.poll_ready(context)).await;
         if length == IN_PIECES {
-            let Ok(_call) = state.begin_call() else { return };
+            let _call = match state.begin_call() {
+                Ok(call) => call,
+                Err(status) => {
+                    let _ = answer(&mut stream, status.into_http(), std::future::pending()).await;
+                    return;
+                }
+            };
             let (requests, mut answers) = stream.into_split();
             // The place in the table goes before the socket does.
             let _slot = slot;

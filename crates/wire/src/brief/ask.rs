@@ -53,9 +53,7 @@ impl Brief {
     pub fn open(socket: &Path, owner: Option<u32>) -> Result<Brief, CallError> {
         let blocks = tokio::runtime::Handle::try_current().is_err();
         let brief = Brief { socket: socket.into(), owner, blocks, kept: Arc::default() };
-        let line = brief
-            .connect()
-            .map_err(|error| CallError::Unreachable { socket: socket.into(), why: error.to_string() })?;
+        let line = brief.connect().map_err(|error| listener_guard::error_of(socket, error.to_string()))?;
         brief.keep(line, false);
         Ok(brief)
     }
