@@ -85,7 +85,7 @@ fn parts(reader: &mut Reader) -> Result<Vec<Part>, String> {
 
 fn part(reader: &mut Reader) -> Result<Vec<Part>, String> {
     if reader.take('[') {
-        return bracket(reader);
+        return reader.deeper(bracket);
     }
     let constraint = reader.one()?;
     Ok(vec![match reader.take('*') {

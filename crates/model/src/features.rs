@@ -90,13 +90,18 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn one(&mut self) -> Result<Constraint, String> {
+        self.deeper(Self::one_inside)
+    }
+
+    /// Reads what stands inside parentheses or brackets, unless too many are open.
+    pub(crate) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         if self.depth == MOST_DEPTH {
             return Err("--constraint is nested too deeply".into());
         }
         self.depth += 1;
-        let one = self.one_inside();
+        let inside = read(self);
         self.depth -= 1;
-        one
+        inside
     }
 
     fn one_inside(&mut self) -> Result<Constraint, String> {
