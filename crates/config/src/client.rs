@@ -226,7 +226,8 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let client = find(Some(&file)).unwrap();
         assert_eq!(client.cluster_name, "ant");
-        assert_eq!(client.controller_socket, folder.join("run/c.sock").into());
+        assert_eq!(client.controller_socket.first, folder.join("run/c.sock"));
+        assert_eq!(client.controller_socket.owner, Some(std::fs::metadata(&file).unwrap().uid()));
         assert_eq!(client.agent_socket_of("n7"), Path::new("/run/spur/agent-n7.sock"));
         std::fs::write(&file, "cluster_name = \n").unwrap();
         assert!(find(Some(&file)).unwrap_err().contains("spur config check"));

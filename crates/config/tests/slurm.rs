@@ -391,7 +391,7 @@ fn commands_find_the_cluster_of_a_slurm_conf_of_any_name() {
     let file = folder.0.join("site.conf");
     let client = config::client::find(Some(&file)).unwrap();
     assert_eq!(client.cluster_name, "ant");
-    assert_eq!(client.controller_socket, PathBuf::from("/s/controller.sock").into());
+    assert_eq!(client.controller_socket.first, PathBuf::from("/s/controller.sock"));
     assert_eq!(client.agent_socket_of("n1"), PathBuf::from("/d/n1/agent.sock"));
     let config = config::load(&file).unwrap();
     assert_eq!(config.controller.socket, "/s/controller.sock");
