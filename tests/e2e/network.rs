@@ -178,10 +178,13 @@ fn a_full_disk_loses_nothing_that_was_promised() {
         }
     }
     assert!(n_refused > 0, "the disk was never full");
-    // What it cannot write it does not answer for: it has ended.
+    // What it cannot write it does not answer for; it answers questions, and goes on as soon as there is room.
     let pid = cluster.controller_pid();
-    cluster.wait_until(&format!("grep -qa spurctld /proc/{pid}/cmdline"), |said| said.code != 0);
+    cluster.ok("squeue -h");
     cluster.ok(&format!("rm {}/fill", state.display()));
+    cluster.wait_until("sbatch --parsable -H -J after --wrap true", |said| said.code == 0);
+    assert_eq!(cluster.controller_pid(), pid);
+    kill_9(pid);
     cluster.start("");
     let known = cluster.ok("squeue -h -o %i");
     let known: Vec<&str> = known.lines().collect();

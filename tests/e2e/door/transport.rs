@@ -93,12 +93,14 @@ fn connections_in_use_are_refused_beyond_the_limit_with_a_reason() {
     }
     let head = with_few_files();
     let (pid, socket) = (head.controller_pid(), head.dir.join("run/controller.sock"));
+    // Watchers of everything have a limit of their own.
+    let job = head.sbatch("-H -o /dev/null --wrap true").parse().map(model::JobId).unwrap();
     let entrance = Entrance::Local { socket: socket.clone(), uid: USER, gid: USER };
     let (told, refused) = std::sync::mpsc::channel();
     let (enough, is_enough) = tokio::sync::oneshot::channel::<()>();
     let watchers = std::thread::spawn(move || {
         on_own_thread(async move {
-            let RawCallers { held, refusal } = watch_until_refused(&entrance).await;
+            let RawCallers { held, refusal } = watch_until_refused(&entrance, job).await;
             told.send((held.len(), refusal)).unwrap();
             is_enough.await.unwrap();
         });
@@ -123,7 +125,7 @@ struct RawCallers {
 }
 
 /// Brief watchers of one user, until one is told why there are enough.
-async fn watch_until_refused(entrance: &Entrance) -> RawCallers {
+async fn watch_until_refused(entrance: &Entrance, job: model::JobId) -> RawCallers {
     let Entrance::Local { socket, uid, gid } = entrance.clone() else { panic!("a user of this machine") };
     become_user(uid, gid);
     let mut held = Vec::new();
@@ -131,7 +133,8 @@ async fn watch_until_refused(entrance: &Entrance) -> RawCallers {
         assert!(held.len() < 2 * FILES, "there is no limit");
         let outcome = async {
             let mut controller = wire::Controller::connect(socket.clone()).await?;
-            let mut pages = Box::pin(controller.watch_jobs(&model::request::JobFilter::default()).await?);
+            let filter = model::request::JobFilter { jobs: vec![job.into()], ..Default::default() };
+            let mut pages = Box::pin(controller.watch_jobs(&filter).await?);
             pages.next().await.transpose()?;
             Ok::<_, wire::CallError>((controller, pages))
         };
