@@ -3,6 +3,7 @@
 //! `serde` tells a deserializer the fields of each struct and the variants of each enum. [`discover`] follows them all and
 //! lists every [`Place`] where a plain value stands. [`make`] builds the type with a [`Poison`] at one such place and
 //! ordinary values elsewhere. A field that is added tomorrow is found without a change here.
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 
@@ -41,6 +42,10 @@ pub enum PlainKind {
     Length,
     /// A variant that holds nothing.
     Nothing,
+    /// Whether an option that no place leads into has content.
+    Presence,
+    /// Which variant an enum has that no place leads into, by its number.
+    Choice,
 }
 
 /// A plain value that a test chooses.
@@ -118,6 +123,45 @@ pub fn make_ordinary<T: DeserializeOwned>(place: &[Inward], ordinary: Ordinary) 
     T::deserialize(&mut Cook::new(place, None, ordinary)).ok()
 }
 
+/// A value of the type as the bytes choose it: each byte, or few of them, decides one thing. They may run out.
+pub fn draw<T: DeserializeOwned>(entropy: &mut &[u8]) -> Option<T> {
+    let left = Cell::new(*entropy);
+    let drawn = {
+        let byte = || {
+            let (first, rest) = left.get().split_first()?;
+            left.set(rest);
+            Some(*first)
+        };
+        let draw_plain = |place: &[Inward], kind: PlainKind| draw_plain(place, kind, &byte);
+        T::deserialize(&mut Cook::new(&[], None, &draw_plain)).ok()
+    };
+    *entropy = left.get();
+    drawn
+}
+
+/// Deeper values are plain: a type inside itself must come to an end.
+const DRAWN_DEPTH_MAX: usize = 40;
+
+fn draw_plain(place: &[Inward], kind: PlainKind, byte: &dyn Fn() -> Option<u8>) -> Option<Plain> {
+    if place.len() > DRAWN_DEPTH_MAX {
+        return None;
+    }
+    let choice = byte()?;
+    let known = poisons(kind);
+    Some(match kind {
+        PlainKind::Presence => Plain::Truth(choice % 4 == 0),
+        PlainKind::Choice => Plain::Number(choice.into()),
+        PlainKind::Length if choice < 250 => Plain::Length(usize::from(choice % 4)),
+        PlainKind::Text if choice < 128 => {
+            let letters = std::iter::from_fn(byte).take(usize::from(choice % 16));
+            Plain::Text(String::from_utf8_lossy(&letters.collect::<Vec<u8>>()).into_owned())
+        }
+        PlainKind::Signed | PlainKind::Unsigned if choice < 200 => Plain::Number(i128::from(choice % 20)),
+        PlainKind::Float if choice < 200 => Plain::Float(f64::from(choice)),
+        _ => known.get(usize::from(choice) % known.len().max(1))?.clone(),
+    })
+}
+
 /// What is hostile about values of this kind.
 pub fn poisons(kind: PlainKind) -> Vec<Plain> {
     let numbers = |values: &[i128]| values.iter().map(|value| Plain::Number(*value)).collect();
@@ -134,6 +178,8 @@ pub fn poisons(kind: PlainKind) -> Vec<Plain> {
             .collect(),
         PlainKind::Bytes => vec![Plain::Bytes(Vec::new()), Plain::Bytes(vec![0xff; 100_000])],
         PlainKind::Nothing => vec![Plain::Nothing],
+        // Places lead there instead.
+        PlainKind::Presence | PlainKind::Choice => Vec::new(),
         PlainKind::Length => [0, 2, 20_000].into_iter().map(Plain::Length).collect(),
     }
 }
@@ -317,7 +363,9 @@ impl<'de> Deserializer<'de> for &mut Cook<'_> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.choice(Inward::Present);
-        match self.next_open() == Some(Inward::Present) {
+        let is_present = self.next_open() == Some(Inward::Present)
+            || (self.ordinary)(&self.here, PlainKind::Presence) == Some(Plain::Truth(true));
+        match is_present {
             true => self.within(Inward::Present, |cook| visitor.visit_some(cook)),
             false => visitor.visit_none(),
         }
@@ -356,7 +404,10 @@ impl<'de> Deserializer<'de> for &mut Cook<'_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.choice(Inward::Key);
         self.choice(Inward::Content);
-        let n_left = usize::from(self.next_open().is_some());
+        let n_left = match (self.ordinary)(&self.here, PlainKind::Length) {
+            Some(Plain::Length(length)) => length,
+            _ => usize::from(self.next_open().is_some()),
+        };
         visitor.visit_map(Pairs { cook: self, n_left })
     }
 
@@ -379,7 +430,13 @@ impl<'de> Deserializer<'de> for &mut Cook<'_> {
             variants.iter().for_each(|variant| cook.choice(Inward::Variant(variant)));
             let variant = match cook.next_open() {
                 Some(Inward::Variant(variant)) => variant,
-                _ => variants.first().copied().ok_or_else(|| Error::custom("an enum without variants"))?,
+                _ => {
+                    let chosen = match (cook.ordinary)(&cook.here, PlainKind::Choice) {
+                        Some(Plain::Number(number)) => number.rem_euclid(variants.len().max(1) as i128) as usize,
+                        _ => 0,
+                    };
+                    variants.get(chosen).copied().ok_or_else(|| Error::custom("an enum without variants"))?
+                }
             };
             visitor.visit_enum(Chosen { cook, variant })
         })
