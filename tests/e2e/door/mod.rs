@@ -16,3 +16,4 @@ pub mod processes;
 mod sizes;
 mod texts;
 mod transport;
+mod trust_table;
