@@ -74,9 +74,11 @@ pub const NOUNS: &[NounRow] = &[
     row::<model::trust::TokensRequest>("model::trust::TokensRequest"),
 ];
 
+type NounPlaces = Arc<Vec<(Place, PlainKind)>>;
+
 /// The places of a noun. They are looked for once: some nouns have many thousands.
-pub fn places_of(row: &'static NounRow, ordinary: Ordinary) -> Arc<Vec<(Place, PlainKind)>> {
-    static KNOWN: Mutex<BTreeMap<&str, Arc<Vec<(Place, PlainKind)>>>> = Mutex::new(BTreeMap::new());
+pub fn places_of(row: &'static NounRow, ordinary: Ordinary) -> NounPlaces {
+    static KNOWN: Mutex<BTreeMap<&str, NounPlaces>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.entry(row.name).or_insert_with(|| Arc::new((row.places)(ordinary))).clone()
 }

@@ -152,10 +152,8 @@ impl Walker {
                 let answer = self.ask(caller, call, body(call, field, FieldContent::Bytes(bytes), victim)).await;
                 let is_other =
                     answer.as_ref().is_err_and(|status| status.message().contains("does not belong to this call"));
-                if !is_other
-                    && !(self.rights == WalkerRights::All
-                        && ENDING.iter().any(|name| kind.contains(&Inward::Variant(name))))
-                {
+                let ends = ENDING.iter().any(|name| kind.contains(&Inward::Variant(name)));
+                if !is_other && (self.rights != WalkerRights::All || !ends) {
                     taken.push(kind);
                 }
             }

@@ -53,11 +53,7 @@ fn limits_of_jobs_stay_below_those_of_their_node() {
     );
     head.ok(&up);
     head.ok("chmod 1777 .");
-    let everything = |resource: libc::__rlimit_resource_t| ResourceLimit {
-        resource: resource as u32,
-        soft: 100_000,
-        hard: ResourceLimit::INFINITY.min(1_000_000),
-    };
+    let everything = |resource: libc::__rlimit_resource_t| ResourceLimit { resource, soft: 100_000, hard: 1_000_000 };
     let limits = [libc::RLIMIT_NOFILE, libc::RLIMIT_CORE, libc::RLIMIT_NPROC].map(everything).to_vec();
     let work_dir = head.dir.join("work").display().to_string();
     let spec = JobSpec { limits, work_dir, stdout: Some("limits".into()), ..JobSpec::default() };

@@ -1,6 +1,7 @@
 //! Processes and threads: no daemon runs as a user, so no user signals one, stops one, or keeps one waiting for ever.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -42,8 +43,32 @@ pub fn shared(conf: &str) -> Option<Cluster> {
     Some(head)
 }
 
-fn begin(head: &Cluster, line: &str) -> Child {
-    head.shell(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash runs")
+/// An attacker's process, which goes with its test also when the test fails.
+struct BegunShell(Child);
+
+impl Deref for BegunShell {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for BegunShell {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for BegunShell {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn begin(head: &Cluster, line: &str) -> BegunShell {
+    BegunShell(head.shell(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash runs"))
 }
 
 fn credentials(thread: &Path) -> Option<Credentials> {
@@ -115,7 +140,7 @@ fn no_thread_of_a_daemon_runs_as_a_user() {
 }
 
 /// Whether it has ended by itself in time; it has ended afterwards.
-fn ended(mut child: Child, within: Duration) -> bool {
+fn ended(mut child: BegunShell, within: Duration) -> bool {
     let until = Instant::now() + within;
     while Instant::now() < until {
         if child.try_wait().unwrap().is_some() {
