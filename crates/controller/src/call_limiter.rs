@@ -9,7 +9,7 @@ use crate::statistics::Statistics;
 
 /// The calls of a user, and the submissions among them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Counted {
+enum CountedCalls {
     Calls,
     Submissions,
 }
@@ -23,7 +23,7 @@ struct Bucket {
 
 #[derive(Clone)]
 pub struct CallLimiter {
-    buckets: Arc<Mutex<HashMap<(u32, Counted), Bucket>>>,
+    buckets: Arc<Mutex<HashMap<(u32, CountedCalls), Bucket>>>,
     statistics: Arc<Statistics>,
 }
 
@@ -41,18 +41,18 @@ impl CallLimiter {
         if limit.is_on {
             let period = Duration::from_micros(limit.refill_period.0.max(1));
             let pace = f64::from(limit.refill_rate.max(1)) / period.as_secs_f64();
-            self.take_from(Counted::Calls, f64::from(limit.bucket_size.max(1)), pace, limit, (uid, call, now))?;
+            self.take_from(CountedCalls::Calls, f64::from(limit.bucket_size.max(1)), pace, limit, (uid, call, now))?;
         }
         if limit.submissions_per_minute > 0 && call == "Submit" {
             let size = f64::from(limit.submissions_per_minute);
-            self.take_from(Counted::Submissions, size, size / 60.0, limit, (uid, call, now))?;
+            self.take_from(CountedCalls::Submissions, size, size / 60.0, limit, (uid, call, now))?;
         }
         Ok(())
     }
 
     fn take_from(
         &self,
-        counted: Counted,
+        counted: CountedCalls,
         size: f64,
         pace: f64,
         limit: &CallLimit,

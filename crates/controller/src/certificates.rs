@@ -1,5 +1,5 @@
 //! Which certificates are believed: those that stand in the state. That the authority has signed one is not enough.
-use model::trust::{Standing, controller_label, node_label};
+use model::trust::{CertificateStanding, controller_label, node_label};
 use state::Cluster;
 use tonic::Status;
 use wire::origin::From;
@@ -46,11 +46,11 @@ pub fn of_passed_on(cluster: &Cluster, from: &From, fingerprint: &str) -> Belief
 
 fn of_label(cluster: &Cluster, label: &str, fingerprint: &str) -> Belief {
     match cluster.trust().standing(label, fingerprint, cluster.now()) {
-        Standing::Stands => Belief::Believed,
-        Standing::TakenBack => Belief::TakenBack,
+        CertificateStanding::Stands => Belief::Believed,
+        CertificateStanding::TakenBack => Belief::TakenBack,
         // Earlier releases believed all that were not taken back, and some may still be with us.
-        Standing::Unknown if cluster.rules() < 3 && !has_no_state(cluster) => Belief::Believed,
-        Standing::Unknown => Belief::Unknown,
+        CertificateStanding::Unknown if cluster.rules() < 3 && !has_no_state(cluster) => Belief::Believed,
+        CertificateStanding::Unknown => Belief::Unknown,
     }
 }
 

@@ -46,7 +46,7 @@ impl Door {
     /// A command's texts are short and clean, its lists cost little, and the user does not hold too much already.
     /// The controller's own commands, and what nodes report, are no user's. Gives how much text and content it brings.
     fn judge(&self, by: Caller, command: &Command) -> Result<usize, Reject> {
-        if !is_users(command) {
+        if !command.is_from_users() {
             return Ok(0);
         }
         let cluster = self.published.now();
@@ -160,61 +160,6 @@ fn is_vital(command: &Command) -> bool {
         | Command::Staged { .. }
         | Command::Tick => true,
         _ => false,
-    }
-}
-
-/// Users give it, and may have written it by hand. The rest is the controller's own, what nodes report, or an administrator's
-/// whole configuration or backup.
-fn is_users(command: &Command) -> bool {
-    match command {
-        Command::Once { command, .. } => is_users(command),
-        Command::Submit { .. }
-        | Command::SubmitTogether { .. }
-        | Command::Cancel { .. }
-        | Command::Complete { .. }
-        | Command::Hold { .. }
-        | Command::Release { .. }
-        | Command::Requeue { .. }
-        | Command::Suspend { .. }
-        | Command::Resume { .. }
-        | Command::UpdateJob { .. }
-        | Command::CreateStep { .. }
-        | Command::CreateStepTogether { .. }
-        | Command::CancelStep { .. }
-        | Command::UpdatePartition { .. }
-        | Command::ChangeAccounts { .. }
-        | Command::CreatePartition { .. }
-        | Command::DeletePartition { .. }
-        | Command::CreateReservation { .. }
-        | Command::UpdateReservation { .. }
-        | Command::DeleteReservation { .. }
-        | Command::SetDampening { .. }
-        | Command::SetTrigger { .. }
-        | Command::ClearTriggers { .. } => true,
-        Command::AdoptPlan(_)
-        | Command::DutyDone { .. }
-        | Command::Staged { .. }
-        | Command::DropBuffer { .. }
-        | Command::SessionsSeen { .. }
-        | Command::BufferMeasured { .. }
-        | Command::PoolsSeen { .. }
-        | Command::PoolsReported { .. }
-        | Command::Exited(_)
-        | Command::NoteStopped { .. }
-        | Command::AmendRun { .. }
-        | Command::RegisterNode { .. }
-        | Command::Recorded { .. }
-        | Command::ContinueIds { .. }
-        | Command::NodeLost { .. }
-        | Command::UpdateNodes { .. }
-        | Command::Reconfigure { .. }
-        | Command::Begin { .. }
-        | Command::AdoptRules { .. }
-        | Command::Tick
-        | Command::TriggerRan { .. }
-        | Command::Happened { .. }
-        | Command::Trust(_)
-        | Command::Restore { .. } => false,
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Rule {
     /// It only asks: of several controllers, the leader makes sure that it still leads.
     pub asks: bool,
     /// How far away the users may be.
-    pub reach: Reach,
+    pub reach: NodeReach,
     /// The least that a user must be. Whose job, reservation or account it is, and who coordinates that, the state judges.
     pub least: Level,
     /// How much it takes to read.
@@ -34,7 +34,7 @@ pub struct Rule {
 
 /// Through which nodes users are heard, who are vouched for: a node's word is that of whoever is root there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum NodeReach {
     AnyNode,
     /// Not where they only have jobs.
     LoginNodes,
@@ -51,19 +51,19 @@ pub fn changing_calls() -> impl Iterator<Item = &'static str> {
 }
 
 const fn does(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
-    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::User, body }
+    Rule { call, heard, asks: false, reach: NodeReach::AnyNode, least: Level::User, body }
 }
 
 /// Only for administrators, as in Slurm.
 const fn rules(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
-    Rule { call, heard, asks: false, reach: Reach::AnyNode, least: Level::Administrator, body }
+    Rule { call, heard, asks: false, reach: NodeReach::AnyNode, least: Level::Administrator, body }
 }
 
 const fn asks(call: &'static str, heard: &'static [Kind], body: BodyBound) -> Rule {
-    Rule { call, heard, asks: true, reach: Reach::AnyNode, least: Level::User, body }
+    Rule { call, heard, asks: true, reach: NodeReach::AnyNode, least: Level::User, body }
 }
 
-const fn within(reach: Reach, rule: Rule) -> Rule {
+const fn within(reach: NodeReach, rule: Rule) -> Rule {
     Rule { reach, ..rule }
 }
 
@@ -81,28 +81,28 @@ pub const RULES: &[Rule] = &[
     does("CancelStep", USERS, BodyBound::CHANGE),
     rules("UpdateNodes", USERS, BodyBound::CHANGE),
     rules("UpdatePartition", USERS, BodyBound::CHANGE),
-    within(Reach::LoginNodes, does("ChangeAccounts", USERS, BodyBound::CONTENT)),
+    within(NodeReach::LoginNodes, does("ChangeAccounts", USERS, BodyBound::CONTENT)),
     asks("Accounts", USERS, BodyBound::BRIEF),
     asks("Standing", USERS, BodyBound::BRIEF),
     asks("Chronicle", USERS, BodyBound::BRIEF),
     rules("CreatePartition", USERS, BodyBound::CHANGE),
     rules("DeletePartition", USERS, BodyBound::QUESTION),
-    within(Reach::LoginNodes, does("CreateReservation", USERS, BodyBound::CHANGE)),
-    within(Reach::LoginNodes, does("UpdateReservation", USERS, BodyBound::CHANGE)),
-    within(Reach::LoginNodes, does("DeleteReservation", USERS, BodyBound::QUESTION)),
+    within(NodeReach::LoginNodes, does("CreateReservation", USERS, BodyBound::CHANGE)),
+    within(NodeReach::LoginNodes, does("UpdateReservation", USERS, BodyBound::CHANGE)),
+    within(NodeReach::LoginNodes, does("DeleteReservation", USERS, BodyBound::QUESTION)),
     rules("Reconfigure", USERS, BodyBound::BRIEF),
     rules("Shutdown", USERS, BodyBound::BRIEF),
     does("Signal", USERS, BodyBound::CHANGE),
     rules("SetDebug", USERS, BodyBound::BRIEF),
     rules("SetDampening", USERS, BodyBound::BRIEF),
     // Its program runs where the controller is.
-    within(Reach::LoginNodes, does("SetTrigger", USERS, BodyBound::CHANGE)),
+    within(NodeReach::LoginNodes, does("SetTrigger", USERS, BodyBound::CHANGE)),
     does("ClearTriggers", USERS, BodyBound::QUESTION),
     asks("Triggers", USERS, BodyBound::BRIEF),
     asks("Jobs", USERS, BodyBound::QUESTION),
     asks("WatchJobs", USERS, BodyBound::QUESTION),
     asks("History", USERS, BodyBound::QUESTION),
-    within(Reach::LoginNodes, does("AmendHistory", USERS, BodyBound::CHANGE)),
+    within(NodeReach::LoginNodes, does("AmendHistory", USERS, BodyBound::CHANGE)),
     asks("Nodes", USERS, BodyBound::BRIEF),
     asks("Configuration", USERS, BodyBound::BRIEF),
     asks("Reservations", USERS, BodyBound::BRIEF),
@@ -119,7 +119,7 @@ pub const RULES: &[Rule] = &[
         call: "Audit",
         heard: USERS,
         asks: true,
-        reach: Reach::AnyNode,
+        reach: NodeReach::AnyNode,
         least: Level::Administrator,
         body: BodyBound::QUESTION,
     },
@@ -133,8 +133,8 @@ pub const RULES: &[Rule] = &[
     rules("RemoveNode", USERS, BodyBound::BRIEF),
     asks("Locate", ALL_OF_US, BodyBound::BRIEF),
     // What a token's owner may, whoever has it may from anywhere.
-    within(Reach::NoNode, does("UserToken", USERS, BodyBound::BRIEF)),
-    within(Reach::NoNode, does("ChangeTokens", USERS, BodyBound::BRIEF)),
+    within(NodeReach::NoNode, does("UserToken", USERS, BodyBound::BRIEF)),
+    within(NodeReach::NoNode, does("ChangeTokens", USERS, BodyBound::BRIEF)),
     // Another agent was told of a user by a node.
     asks("Vouch", &[Kind::Node], BodyBound::BRIEF),
     // On one machine, agents are known by being root or the controller's own user.
@@ -175,10 +175,10 @@ pub fn least(path: &str) -> Level {
 
 /// Users whom a node vouches for may make the call.
 pub fn is_heard_through(path: &str, is_login_node: bool) -> bool {
-    match rule(path).map_or(Reach::AnyNode, |rule| rule.reach) {
-        Reach::AnyNode => true,
-        Reach::LoginNodes => is_login_node,
-        Reach::NoNode => false,
+    match rule(path).map_or(NodeReach::AnyNode, |rule| rule.reach) {
+        NodeReach::AnyNode => true,
+        NodeReach::LoginNodes => is_login_node,
+        NodeReach::NoNode => false,
     }
 }
 

@@ -37,57 +37,19 @@ fn start() -> Cluster {
 
 /// What a user may send, or what the controller makes of what a node's root may say.
 fn may_come(command: &Command) -> bool {
-    match command {
-        Command::Submit { .. }
-        | Command::SubmitTogether { .. }
-        | Command::Cancel { .. }
-        | Command::Complete { .. }
-        | Command::Hold { .. }
-        | Command::Release { .. }
-        | Command::Requeue { .. }
-        | Command::Suspend { .. }
-        | Command::Resume { .. }
-        | Command::UpdateJob { .. }
-        | Command::CreateStep { .. }
-        | Command::CreateStepTogether { .. }
-        | Command::CancelStep { .. }
-        | Command::DropBuffer { .. }
-        | Command::UpdateNodes { .. }
-        | Command::UpdatePartition { .. }
-        | Command::ChangeAccounts { .. }
-        | Command::CreatePartition { .. }
-        | Command::DeletePartition { .. }
-        | Command::CreateReservation { .. }
-        | Command::UpdateReservation { .. }
-        | Command::DeleteReservation { .. }
-        | Command::SetDampening { .. }
-        | Command::SetTrigger { .. }
-        | Command::ClearTriggers { .. }
-        | Command::Exited(_)
-        | Command::BufferMeasured { .. }
-        | Command::RegisterNode { .. }
-        | Command::NodeLost { .. }
-        | Command::PoolsSeen { .. }
-        | Command::NoteStopped { .. }
-        | Command::Tick => true,
-        Command::Once { command, .. } => may_come(command),
-        // The leader makes these itself.
-        Command::AdoptPlan(_)
-        | Command::DutyDone { .. }
-        | Command::Staged { .. }
-        | Command::SessionsSeen { .. }
-        | Command::PoolsReported { .. }
-        | Command::AmendRun { .. }
-        | Command::Recorded { .. }
-        | Command::ContinueIds { .. }
-        | Command::Reconfigure { .. }
-        | Command::Begin { .. }
-        | Command::AdoptRules { .. }
-        | Command::TriggerRan { .. }
-        | Command::Happened { .. }
-        | Command::Trust(_)
-        | Command::Restore { .. } => false,
-    }
+    let is_of_nodes = matches!(
+        command,
+        Command::DropBuffer { .. }
+            | Command::UpdateNodes { .. }
+            | Command::Exited(_)
+            | Command::BufferMeasured { .. }
+            | Command::RegisterNode { .. }
+            | Command::NodeLost { .. }
+            | Command::PoolsSeen { .. }
+            | Command::NoteStopped { .. }
+            | Command::Tick
+    );
+    is_of_nodes || command.is_from_users()
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {

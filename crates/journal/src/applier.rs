@@ -14,7 +14,7 @@ use crate::batch::{Batch, LogId, RaftEntry, StorageError, StorageIoError, Types}
 use crate::error::ProposeError;
 use crate::machine::Machine;
 use crate::recovery::Lock;
-use crate::room::{self, Room};
+use crate::room::{self, LogRoom};
 use crate::snapshots::{Cover, Snapshots};
 
 /// Between two attempts at a disk that is full.
@@ -60,7 +60,7 @@ pub(crate) struct Applier<M: Machine> {
     waiters: Arc<Waiters<M::Reply>>,
     snapshots: Snapshots,
     lock: Lock,
-    room: Arc<Room>,
+    room: Arc<LogRoom>,
     /// What the newest snapshot on the disk covers.
     saved: Saved,
 }
@@ -77,7 +77,7 @@ impl<M: Machine> Applier<M> {
         snapshot_every_entries: u64,
         waiters: Arc<Waiters<M::Reply>>,
         lock: Lock,
-        room: Arc<Room>,
+        room: Arc<LogRoom>,
     ) -> Self {
         Applier {
             saved: Arc::new(Mutex::new(cover.meta.clone())),
@@ -217,7 +217,7 @@ pub(crate) struct Builder {
     snapshots: Snapshots,
     /// A snapshot may outlast the journal that asked for it; the directory stays locked until it is done.
     lock: Lock,
-    room: Arc<Room>,
+    room: Arc<LogRoom>,
     saved: Saved,
 }
 

@@ -18,7 +18,7 @@ use crate::machine::Machine;
 use crate::network::{self, Network};
 use crate::options::Options;
 use crate::recovery::{self, Recovered};
-use crate::room::{self, DiskRoom, Room};
+use crate::room::{self, DiskRoom, LogRoom};
 use crate::snapshots::Cover;
 use crate::writer;
 
@@ -57,7 +57,7 @@ pub(crate) struct Shared<R> {
     proposals: mpsc::Sender<Proposal<R>>,
     leadership: watch::Receiver<Leadership>,
     stop: watch::Sender<bool>,
-    room: Arc<Room>,
+    room: Arc<LogRoom>,
     /// Closed when nothing of the journal runs any more and its directory is free.
     running: watch::Receiver<()>,
 }
@@ -68,7 +68,7 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
     pub async fn open<M: Machine<Reply = R>>(options: Options, mut machine: M) -> Result<Journal<R>, OpenError> {
         let (lock, released) = recovery::lock(&options)?;
         let (files, reserve_bytes) = (options.files.clone(), options.reserve_bytes);
-        let room = Arc::new(Room::new(files, options.dir.clone(), reserve_bytes));
+        let room = Arc::new(LogRoom::new(files, options.dir.clone(), reserve_bytes));
         let recovered = match recovery::recover(&options) {
             Err(OpenError::Io { source, .. }) if room::is_full(&source) && room.give_up_reserve() => {
                 recovery::recover(&options)
@@ -256,7 +256,7 @@ fn config(options: &Options) -> Config {
 }
 
 /// Tells who leads and asks for snapshots, as long as the journal runs.
-async fn keep(raft: Raft, leadership: watch::Sender<Leadership>, room: Arc<Room>) {
+async fn keep(raft: Raft, leadership: watch::Sender<Leadership>, room: Arc<LogRoom>) {
     // These change with elections only, not with every batch.
     let mut metrics = raft.server_metrics();
     let mut leading_term = None;

@@ -14,7 +14,7 @@ use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::recovery::{self, Recovered};
-use crate::room::Room;
+use crate::room::LogRoom;
 use crate::snapshots::Cover;
 use crate::test_disk::Disk;
 use crate::writer;
@@ -40,7 +40,7 @@ fn open(disk: &Disk) -> (LogStore, Applier<Nothing>) {
     let Recovered { segments, purged, entries, committed, snapshots, snapshot } = recovery::recover(&options).unwrap();
     let vote = segments.state.vote;
     let index = Arc::new(Index::new(options.files.clone(), options.dir.clone(), purged, entries, committed));
-    let room = Arc::new(Room::new(options.files.clone(), options.dir.clone(), 0));
+    let room = Arc::new(LogRoom::new(options.files.clone(), options.dir.clone(), 0));
     let (work, _, _) = writer::start(segments, index.clone(), lock.clone(), room.clone()).unwrap();
     let cover = snapshot.map_or_else(Cover::default, |(_, cover, _)| cover);
     let applier = Applier::new(Nothing, cover, snapshots, 1000, Arc::new(Waiters::new()), lock, room);

@@ -34,7 +34,7 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-pub(crate) struct Room {
+pub(crate) struct LogRoom {
     files: Arc<dyn Files>,
     dir: PathBuf,
     reserve_bytes: u64,
@@ -48,9 +48,9 @@ pub(crate) struct Room {
     pub snapshot_wanted: Arc<Notify>,
 }
 
-impl Room {
-    pub fn new(files: Arc<dyn Files>, dir: PathBuf, reserve_bytes: u64) -> Room {
-        Room {
+impl LogRoom {
+    pub fn new(files: Arc<dyn Files>, dir: PathBuf, reserve_bytes: u64) -> LogRoom {
+        LogRoom {
             files,
             dir,
             reserve_bytes,

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use crate::batch::{LogId, Types, Vote};
 use crate::index::Index;
 use crate::recovery::Lock;
-use crate::room::{self, DiskRoom, Room};
+use crate::room::{self, DiskRoom, LogRoom};
 use crate::segments::Segments;
 
 /// Between two looks at a disk that is full.
@@ -56,7 +56,7 @@ pub(crate) fn start(
     segments: Segments,
     index: Arc<Index>,
     lock: Lock,
-    room: Arc<Room>,
+    room: Arc<LogRoom>,
 ) -> io::Result<(Sender<Work>, watch::Receiver<u64>, JoinHandle<()>)> {
     let (sender, receiver) = channel();
     let (flushed, flushed_receiver) = watch::channel(0);
@@ -118,7 +118,7 @@ fn answer(done: Done, result: io::Result<()>) {
 
 struct Writer {
     segments: Segments,
-    room: Arc<Room>,
+    room: Arc<LogRoom>,
     failure: Option<(io::ErrorKind, String)>,
 }
 

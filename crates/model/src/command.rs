@@ -246,6 +246,63 @@ fn not_once_again<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Command>, D:
     command
 }
 
+impl Command {
+    /// Users give it, and may have written it by hand. The rest is the controller's own, what nodes report, or an
+    /// administrator's whole configuration or backup.
+    pub fn is_from_users(&self) -> bool {
+        match self {
+            Command::Once { command, .. } => command.is_from_users(),
+            Command::Submit { .. }
+            | Command::SubmitTogether { .. }
+            | Command::Cancel { .. }
+            | Command::Complete { .. }
+            | Command::Hold { .. }
+            | Command::Release { .. }
+            | Command::Requeue { .. }
+            | Command::Suspend { .. }
+            | Command::Resume { .. }
+            | Command::UpdateJob { .. }
+            | Command::CreateStep { .. }
+            | Command::CreateStepTogether { .. }
+            | Command::CancelStep { .. }
+            | Command::UpdatePartition { .. }
+            | Command::ChangeAccounts { .. }
+            | Command::CreatePartition { .. }
+            | Command::DeletePartition { .. }
+            | Command::CreateReservation { .. }
+            | Command::UpdateReservation { .. }
+            | Command::DeleteReservation { .. }
+            | Command::SetDampening { .. }
+            | Command::SetTrigger { .. }
+            | Command::ClearTriggers { .. } => true,
+            Command::AdoptPlan(_)
+            | Command::DutyDone { .. }
+            | Command::Staged { .. }
+            | Command::DropBuffer { .. }
+            | Command::SessionsSeen { .. }
+            | Command::BufferMeasured { .. }
+            | Command::PoolsSeen { .. }
+            | Command::PoolsReported { .. }
+            | Command::Exited(_)
+            | Command::NoteStopped { .. }
+            | Command::AmendRun { .. }
+            | Command::RegisterNode { .. }
+            | Command::Recorded { .. }
+            | Command::ContinueIds { .. }
+            | Command::NodeLost { .. }
+            | Command::UpdateNodes { .. }
+            | Command::Reconfigure { .. }
+            | Command::Begin { .. }
+            | Command::AdoptRules { .. }
+            | Command::Tick
+            | Command::TriggerRan { .. }
+            | Command::Happened { .. }
+            | Command::Trust(_)
+            | Command::Restore { .. } => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DutyResult {
     Done,

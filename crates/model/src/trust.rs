@@ -187,7 +187,7 @@ pub enum TokensRequest {
 
 /// What the state says of a certificate that the authority has signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum CertificateStanding {
     /// It was given out by an entry of the log, and not taken back.
     Stands,
     TakenBack,
@@ -201,15 +201,15 @@ impl Trust {
     }
 
     /// Whether a certificate in this name is believed. Only the authority's word is not enough.
-    pub fn standing(&self, label: &str, fingerprint: &str, now: Timestamp) -> Standing {
+    pub fn standing(&self, label: &str, fingerprint: &str, now: Timestamp) -> CertificateStanding {
         if self.is_revoked(fingerprint) {
-            return Standing::TakenBack;
+            return CertificateStanding::TakenBack;
         }
         match self.certificates.get(fingerprint) {
-            Some(known) if known.name == label => Standing::Stands,
-            Some(_) => Standing::TakenBack,
-            None if now < self.lenient_until && self.has_member(label) => Standing::Stands,
-            None => Standing::Unknown,
+            Some(known) if known.name == label => CertificateStanding::Stands,
+            Some(_) => CertificateStanding::TakenBack,
+            None if now < self.lenient_until && self.has_member(label) => CertificateStanding::Stands,
+            None => CertificateStanding::Unknown,
         }
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use model::config::{Config, NamedNode};
 use model::trust::{
-    Certificate, OldJwtKey, Role, Standing, Trust, TrustChange, UserTokens, controller_label, node_label,
+    Certificate, CertificateStanding, OldJwtKey, Role, Trust, TrustChange, UserTokens, controller_label, node_label,
 };
 use model::{Caller, NodeName, Reject, Reply, Timestamp};
 
@@ -114,7 +114,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
 fn may_renew(trust: &Trust, label: &str, shown: &str, now: Timestamp) -> bool {
     match shown {
         "" => trust.has_member(label),
-        shown => trust.standing(label, shown, now) == Standing::Stands,
+        shown => trust.standing(label, shown, now) == CertificateStanding::Stands,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who belongs to the cluster: what was taken back begets nothing, and tokens of users end when they are to.
 use model::config::NamedNode;
 use model::node::NodeConfig;
-use model::trust::{JoinToken, Role, Standing, TrustChange};
+use model::trust::{CertificateStanding, JoinToken, Role, TrustChange};
 use model::{Command, Reject, Timestamp};
 use state::{Cluster, rules};
 
@@ -41,7 +41,7 @@ fn site(edition: u32) -> Lab {
     site
 }
 
-fn standing(site: &Lab, fingerprint: &str) -> Standing {
+fn standing(site: &Lab, fingerprint: &str) -> CertificateStanding {
     site.cluster.trust().standing("node j1", fingerprint, site.cluster.now())
 }
 
@@ -49,7 +49,7 @@ fn standing(site: &Lab, fingerprint: &str) -> Standing {
 fn renewal_after_a_removal_is_refused() {
     let mut site = site(rules::LATEST);
     trust(&mut site, renew("first", "second")).unwrap();
-    assert_eq!(standing(&site, "second"), Standing::Stands);
+    assert_eq!(standing(&site, "second"), CertificateStanding::Stands);
     trust(&mut site, TrustChange::RemoveNode { node: "j1".into() }).unwrap();
     for shown in ["first", "second", "", "head", "never given"] {
         assert_eq!(trust(&mut site, renew(shown, "third")), Err(Reject::NotPermitted), "{shown}");
@@ -59,10 +59,18 @@ fn renewal_after_a_removal_is_refused() {
     assert_eq!(trust(&mut site, renew("second", "third")), Err(Reject::NotPermitted));
     trust(&mut site, renew("anew", "third")).unwrap();
     let standings = ["first", "second", "third", "fourth"].map(|fingerprint| standing(&site, fingerprint));
-    assert_eq!(standings, [Standing::TakenBack, Standing::TakenBack, Standing::Stands, Standing::Unknown]);
+    assert_eq!(
+        standings,
+        [
+            CertificateStanding::TakenBack,
+            CertificateStanding::TakenBack,
+            CertificateStanding::Stands,
+            CertificateStanding::Unknown
+        ]
+    );
     assert_eq!(
         site.cluster.trust().standing("node j2", "third", site.cluster.now()),
-        Standing::TakenBack,
+        CertificateStanding::TakenBack,
         "another name"
     );
 }
@@ -72,13 +80,13 @@ fn renewal_of_before_is_as_it_was() {
     let mut old = site(2);
     trust(&mut old, TrustChange::RemoveNode { node: "j1".into() }).unwrap();
     trust(&mut old, renew("", "second")).expect("as it was judged when it was written");
-    assert_eq!(standing(&old, "unheard of"), Standing::Unknown);
+    assert_eq!(standing(&old, "unheard of"), CertificateStanding::Unknown);
     // Releases that did not ask may have given more than this state knows: its members are believed for a while.
     old.ok(ROOT, Command::AdoptRules { edition: 3 });
-    assert_eq!(standing(&old, "unheard of"), Standing::Stands);
-    assert_eq!(standing(&old, "first"), Standing::TakenBack);
+    assert_eq!(standing(&old, "unheard of"), CertificateStanding::Stands);
+    assert_eq!(standing(&old, "first"), CertificateStanding::TakenBack);
     let is_over = old.cluster.now() + old.cluster.config().controller.certificate_lifetime;
-    assert_eq!(old.cluster.trust().standing("node j1", "unheard of", is_over), Standing::Unknown);
+    assert_eq!(old.cluster.trust().standing("node j1", "unheard of", is_over), CertificateStanding::Unknown);
 }
 
 #[test]
