@@ -20,14 +20,14 @@ fn three_machines() -> (Cluster, Machine, Machine) {
     let head = Cluster { dir: new_dir() };
     let listen = || format!("--listen 127.0.0.1:{}", free_port());
     let said = head.ok(&format!("spur init --dir {} {}", head.dir.display(), listen()));
+    let first = join(said.rsplit_once(' ').unwrap().1, &format!("--node a1 --cpus 4 --memory 1G {}", listen()));
+    let second = join(&token(&head, ""), &format!("--node a2 --cpus 4 --memory 1G {}", listen()));
     if unsafe { libc::geteuid() } != 0 {
         // Then all machines belong to the one user who is an administrator of all.
         let trust = "root_squash = false\\nlogin_nodes = \"a[1-2]\"";
         head.ok(&format!("sed -i 's/^root_squash = true/{trust}/' {}/spur.conf", head.dir.display()));
         head.ok("scontrol reconfigure");
     }
-    let first = join(said.rsplit_once(' ').unwrap().1, &format!("--node a1 --cpus 4 --memory 1G {}", listen()));
-    let second = join(&token(&head, ""), &format!("--node a2 --cpus 4 --memory 1G {}", listen()));
     let work = head.dir.join("work");
     std::fs::create_dir_all(&work).unwrap();
     std::fs::set_permissions(&work, std::fs::Permissions::from_mode(0o777)).unwrap();

@@ -78,6 +78,7 @@ fn controller(text: &mut Text, config: &Config) {
     text.value("max_job_id", controller.max_job_id);
     text.value("max_array_size", controller.max_array_size);
     text.value("max_job_count", controller.max_job_count);
+    text.value("max_jobs_per_user", controller.max_jobs_per_user);
     text.strings("admins", &controller.admins);
     let returns = if controller.returns_from_down { 2 } else { u8::from(controller.return_to_service) };
     text.value("return_to_service", returns);

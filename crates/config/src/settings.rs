@@ -32,6 +32,7 @@ pub(crate) fn controller(mut section: Section, controller: &mut ControllerConfig
     section.number("max_job_id", 1..=0x03ff_0000, &mut controller.max_job_id);
     section.number("max_array_size", 1..=4_000_001, &mut controller.max_array_size);
     section.number("max_job_count", 1..=u32::MAX, &mut controller.max_job_count);
+    section.number("max_jobs_per_user", 0..=u32::MAX, &mut controller.max_jobs_per_user);
     section.seconds("node_timeout", &mut controller.node_timeout);
     section.words("admins", &mut controller.admins);
     let returns = section.read("return_to_service", "0, 1, 2, true or false", |item| {

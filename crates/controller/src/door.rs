@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::api::authority;
 use crate::clock::Clock;
+use crate::job_quota::JobQuota;
 use crate::machine::Published;
 use crate::names::Names;
 use crate::text_quota::TextQuota;
@@ -18,12 +19,13 @@ pub struct Door {
     names: Arc<Names>,
     clock: Clock,
     quota: TextQuota,
+    job_quota: JobQuota,
 }
 
 impl Door {
     pub fn new(journal: Journal<Result<Reply, Reject>>, published: Published, names: Arc<Names>) -> Door {
         let clock = Clock::from(published.now().now());
-        Door { journal, published, names, clock, quota: TextQuota::default() }
+        Door { journal, published, names, clock, quota: TextQuota::default(), job_quota: JobQuota::default() }
     }
 
     /// Resolves when the command is durable and applied. Content, texts, work, and in whose name things are done, are judged here,
@@ -32,6 +34,7 @@ impl Door {
         if state::acts_as_another(&self.published.now(), by.uid, &command) {
             self.may_act_as_another(by)?;
         }
+        let by = authority::as_applied(&self.published.now(), by, &self.names, &command);
         state::judge_content(&self.published.now(), by, &command).map_err(Refusal::Rejected)?;
         state::judge_machines(&command).map_err(Refusal::Rejected)?;
         let size_bytes = self.judge(by, &command).map_err(Refusal::Rejected)?;
@@ -60,6 +63,7 @@ impl Door {
         let content_bytes: usize = brought.iter().map(|blob| blob.content.len()).sum();
         let size_bytes = tally.text_bytes + content_bytes;
         self.quota.judge(&cluster, by, size_bytes)?;
+        self.job_quota.judge(&cluster, by, command)?;
         Ok(size_bytes)
     }
 

@@ -53,10 +53,10 @@ fn is_news_of(cluster: &Cluster, pool: &Pool, before: &PoolReport, now: &PoolRep
         PoolKind::Node => Some(before.usable_bytes()),
     };
     let now_usable = now.usable_bytes().min(most);
-    let is_all = now_usable == most || now.foreign_bytes == 0;
+    let whole = now.total_bytes.min(most);
     let is_other = |usable: u64| {
         let usable = usable.min(most);
-        differs(now_usable, usable, most) || (is_all && usable < now_usable)
+        differs(now_usable, usable, most) || (now_usable == whole) != (usable == whole)
     };
     now.problem != before.problem
         || (pool.total_bytes.is_none() && differs(now.total_bytes, before.total_bytes, before.total_bytes))

@@ -20,6 +20,7 @@ mod counted;
 mod door;
 mod foreign;
 mod history;
+mod job_quota;
 mod job_submit;
 mod leader;
 mod leading;

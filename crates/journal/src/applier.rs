@@ -50,13 +50,21 @@ impl<R> Waiters<R> {
     }
 }
 
+/// When a snapshot is taken: what was applied since the last one has come to this.
+#[derive(Clone, Copy)]
+pub(crate) struct SnapshotPace {
+    pub every_entries: u64,
+    pub every_bytes: u64,
+}
+
 /// Owns the machine.
 pub(crate) struct Applier<M: Machine> {
     /// Never contended: the mutex only makes the machine shareable in openraft's eyes.
     machine: Mutex<M>,
     cover: Cover,
     n_entries_in_snapshot: u64,
-    snapshot_every_entries: u64,
+    n_bytes_since_snapshot: u64,
+    pace: SnapshotPace,
     waiters: Arc<Waiters<M::Reply>>,
     snapshots: Snapshots,
     lock: Lock,
@@ -74,7 +82,7 @@ impl<M: Machine> Applier<M> {
         machine: M,
         cover: Cover,
         snapshots: Snapshots,
-        snapshot_every_entries: u64,
+        pace: SnapshotPace,
         waiters: Arc<Waiters<M::Reply>>,
         lock: Lock,
         room: Arc<LogRoom>,
@@ -84,7 +92,8 @@ impl<M: Machine> Applier<M> {
             machine: Mutex::new(machine),
             n_entries_in_snapshot: cover.n_entries,
             cover,
-            snapshot_every_entries,
+            n_bytes_since_snapshot: 0,
+            pace,
             room,
             waiters,
             snapshots,
@@ -95,6 +104,7 @@ impl<M: Machine> Applier<M> {
     fn apply_batch(&mut self, log_id: LogId, batch: &Batch) -> Result<Vec<M::Reply>, Box<StorageIoError>> {
         let machine = self.machine.get_mut().expect("a panicked machine is not used again");
         let n_entries = &mut self.cover.n_entries;
+        self.n_bytes_since_snapshot += batch.entries.iter().map(|entry| entry.len() as u64).sum::<u64>();
         let applied = catch_unwind(AssertUnwindSafe(|| {
             let apply = |entry: &Vec<u8>| {
                 *n_entries += 1;
@@ -144,7 +154,8 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
                 let _ = waiter.send(Ok(reply));
             }
         }
-        if self.cover.n_entries - self.n_entries_in_snapshot >= self.snapshot_every_entries {
+        let n_entries = self.cover.n_entries - self.n_entries_in_snapshot;
+        if n_entries >= self.pace.every_entries || self.n_bytes_since_snapshot >= self.pace.every_bytes {
             self.room.snapshot_wanted.notify_one();
         }
         Ok(applied)
@@ -152,6 +163,7 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
 
     async fn get_snapshot_builder(&mut self) -> Builder {
         self.n_entries_in_snapshot = self.cover.n_entries;
+        self.n_bytes_since_snapshot = 0;
         let mut cover = self.cover.clone();
         cover.meta.snapshot_id = match cover.meta.last_log_id {
             Some(id) => format!("{}-{}-{}", id.leader_id.term, id.leader_id.node_id, id.index),
@@ -194,6 +206,7 @@ impl<M: Machine> RaftStateMachine<Types> for Applier<M> {
         let machine = self.machine.get_mut().expect("a panicked machine is not used again");
         machine.batch_applied();
         self.n_entries_in_snapshot = n_entries;
+        self.n_bytes_since_snapshot = 0;
         self.cover = cover;
         self.waiters.overtaken.send_replace(());
         Ok(())

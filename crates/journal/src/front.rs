@@ -8,7 +8,7 @@ use openraft::{BasicNode, Config, ServerState, SnapshotPolicy};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::applier::{Applier, Waiters};
+use crate::applier::{Applier, SnapshotPace, Waiters};
 use crate::batch::{Batch, Raft};
 use crate::error::{OpenError, ProposeError};
 use crate::gather::{self, Proposal};
@@ -88,8 +88,9 @@ impl<R: Send + Clone + std::fmt::Debug + 'static> Journal<R> {
         let (work, flushed, writer) =
             writer::start(segments, index.clone(), lock.clone(), room.clone()).map_err(OpenError::io(&options.dir))?;
         let waiters = Arc::new(Waiters::new());
-        let every = options.snapshot_every_entries;
-        let applier = Applier::new(machine, cover, snapshots, every, waiters.clone(), lock, room.clone());
+        let pace =
+            SnapshotPace { every_entries: options.snapshot_every_entries, every_bytes: options.snapshot_every_bytes };
+        let applier = Applier::new(machine, cover, snapshots, pace, waiters.clone(), lock, room.clone());
         let network = Network { transport: options.transport.clone() };
         let store = LogStore::new(index, work, vote);
         let raft = Raft::new(options.member, Arc::new(config(&options)), network, store, applier)

@@ -6,7 +6,7 @@ use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::testing::{StoreBuilder, Suite};
 use openraft::{EntryPayload, RaftLogReader};
 
-use crate::applier::{Applier, Waiters};
+use crate::applier::{Applier, SnapshotPace, Waiters};
 use crate::batch::{Batch, RaftEntry, StorageError, Types};
 use crate::frame::log_id;
 use crate::index::Index;
@@ -43,7 +43,8 @@ fn open(disk: &Disk) -> (LogStore, Applier<Nothing>) {
     let room = Arc::new(LogRoom::new(options.files.clone(), options.dir.clone(), 0));
     let (work, _, _) = writer::start(segments, index.clone(), lock.clone(), room.clone()).unwrap();
     let cover = snapshot.map_or_else(Cover::default, |(_, cover, _)| cover);
-    let applier = Applier::new(Nothing, cover, snapshots, 1000, Arc::new(Waiters::new()), lock, room);
+    let pace = SnapshotPace { every_entries: 1000, every_bytes: u64::MAX };
+    let applier = Applier::new(Nothing, cover, snapshots, pace, Arc::new(Waiters::new()), lock, room);
     (LogStore::new(index, work, vote), applier)
 }
 

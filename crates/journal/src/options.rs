@@ -24,6 +24,8 @@ pub struct Options {
     pub transport: Option<Arc<dyn Transport>>,
     /// A snapshot is taken after this many entries.
     pub snapshot_every_entries: u64,
+    /// Or after so many bytes of entries, whichever is first.
+    pub snapshot_every_bytes: u64,
     /// A segment is closed when it has grown to this size.
     pub segment_bytes: u64,
     /// How many batches behind the snapshot stay in the log, for members that are only a little late.
@@ -53,6 +55,7 @@ impl Default for Options {
             joins: false,
             transport: None,
             snapshot_every_entries: 20_000,
+            snapshot_every_bytes: 128 << 20,
             segment_bytes: 16 << 20,
             keep_batches: 256,
             heartbeat: Duration::from_millis(250),
@@ -70,6 +73,7 @@ impl fmt::Debug for Options {
             .field("member", &self.member)
             .field("members", &self.members)
             .field("snapshot_every_entries", &self.snapshot_every_entries)
+            .field("snapshot_every_bytes", &self.snapshot_every_bytes)
             .field("segment_bytes", &self.segment_bytes)
             .field("keep_batches", &self.keep_batches)
             .field("heartbeat", &self.heartbeat)

@@ -62,6 +62,34 @@ async fn restarts_keep_every_entry_through_segments_and_snapshots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn log_of_few_large_entries_is_cut_off_too() {
+    let dir = TempDir::new();
+    let options = Options {
+        segment_bytes: 5000,
+        snapshot_every_entries: u64::MAX,
+        snapshot_every_bytes: 20_000,
+        keep_batches: 2,
+        ..Options::new(dir.path(), 1)
+    };
+    let journal = Journal::open(options, Memory::default()).await.unwrap();
+    let log_bytes = || -> u64 {
+        let files = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap());
+        let of_log = files.filter(|file| file.file_name().to_string_lossy().starts_with("log-"));
+        // One that goes while it is looked at counts nothing.
+        of_log.filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum()
+    };
+    for n in 0..200u8 {
+        journal.propose(vec![n; 1000]).await.unwrap();
+    }
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    while log_bytes() > 60_000 {
+        assert!(tokio::time::Instant::now() < deadline, "{} bytes of log", log_bytes());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    journal.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_proposers_are_answered_each_with_its_own_reply() {
     let dir = TempDir::new();
     let (machine, seen) = Memory::new();

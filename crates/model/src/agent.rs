@@ -170,6 +170,47 @@ pub enum Report {
     Load(Load),
 }
 
+/// A longer sentence about a failure says nothing more.
+const SENTENCE_MOST_BYTES: usize = 4096;
+
+impl Report {
+    /// Shortens what an agent says of failures: names that a user chose stand in it, and no user may make a report unreadable.
+    pub fn shorten_sentences(&mut self) {
+        match self {
+            Report::Answer { result: DutyResult::Failed { why, .. }, .. } => shorten(why),
+            Report::Answer { result: DutyResult::HookFailed { why, drained_for, .. }, .. } => {
+                shorten(why);
+                shorten(drained_for);
+            }
+            Report::Exited { exited, .. } => {
+                exited.launch_error.iter_mut().for_each(shorten);
+                shorten(&mut exited.drained_for);
+            }
+            Report::Staged { result: StageResult::Failed(failure), .. } => {
+                shorten(&mut failure.why);
+                shorten(&mut failure.operation);
+            }
+            Report::Hello { .. }
+            | Report::Answer { result: DutyResult::Done, .. }
+            | Report::Heartbeat
+            | Report::Staged { result: StageResult::Done(_), .. }
+            | Report::Progress { .. }
+            | Report::Inventory(_)
+            | Report::Load(_) => (),
+        }
+    }
+}
+
+fn shorten(sentence: &mut String) {
+    if sentence.len() > SENTENCE_MOST_BYTES {
+        sentence.truncate(sentence.floor_char_boundary(SENTENCE_MOST_BYTES - 3));
+        sentence.push_str("...");
+    }
+    if sentence.contains('\0') {
+        *sentence = sentence.replace('\0', "\u{fffd}");
+    }
+}
+
 record! {
     /// How busy a machine is.
     pub struct Load {

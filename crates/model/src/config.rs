@@ -160,6 +160,8 @@ pub struct ControllerConfig {
     /// One more than the highest task number.
     pub max_array_size: u32,
     pub max_job_count: u32,
+    /// Of these, so many are one user's at most; 0: nine tenths.
+    pub max_jobs_per_user: u32,
     /// A node that is silent this long is lost.
     pub node_timeout: Span,
     /// Users who may do everything, besides root and the user the controller runs as.
@@ -453,6 +455,7 @@ impl Default for ControllerConfig {
             first_job_id: 1,
             max_array_size: 4_000_001,
             max_job_count: 1_000_000,
+            max_jobs_per_user: 0,
             node_timeout: Span::from_secs(60),
             admins: Vec::new(),
             return_to_service: true,

@@ -25,6 +25,9 @@ impl Subject {
     }
 }
 
+/// So many runs are named in one request.
+pub const RUNS_MOST: usize = 10_000;
+
 record! {
     /// A run that was followed by another, as it ended.
     pub struct PastRun {

@@ -50,7 +50,7 @@ fn most_bytes(field: &str) -> usize {
 fn most_items(owner: &str, field: &str) -> usize {
     match (owner, field) {
         // Each job there is, or was, is held against them.
-        ("HistoryQuery" | "JobFilter", "jobs") => 10_000,
+        ("HistoryQuery" | "JobFilter", "jobs") | ("AmendRequest", "runs") => crate::history::RUNS_MOST,
         ("HistoryQuery" | "JobFilter", _) => 1024,
         (_, "specs") => 128,
         (_, "gres_per_task" | "gres_total" | "limits" | "kinds" | "counts") => 64,

@@ -64,14 +64,29 @@ pub fn acts_as_another(cluster: &Cluster, uid: u32, command: &Command) -> bool {
     }
 }
 
+/// Whether the rights over others' jobs do not carry this far: it is done by the jobs' owners, root and administrators alone.
+/// The state judges it again when the entry is applied, since a job may come into being between a look and the log.
+pub fn is_owners_alone(command: &Command) -> bool {
+    match command {
+        Command::UpdateJob { changes, .. } => touches_files(changes),
+        Command::Once { command, .. } => is_owners_alone(command),
+        _ => false,
+    }
+}
+
 /// As [`acts_as_another`], for a submission that is not a command yet.
 pub fn submits_as_another(uid: u32, specs: &[JobSpec]) -> bool {
     specs.iter().any(|spec| spec.uid != uid)
 }
 
-/// Files that are read or written as the job's user. A name goes into names of files (`%x`).
+/// Files that are read or written as the job's user.
 fn touches_files(changes: &JobChanges) -> bool {
     let JobChanges { stdin, stdout, stderr, work_dir, burst_buffer, name, .. } = changes;
     let paths = [stdin, stdout, stderr, work_dir, burst_buffer];
-    paths.into_iter().any(Option::is_some) || name.as_ref().is_some_and(|name| name.contains('/'))
+    paths.into_iter().any(Option::is_some) || name.as_deref().is_some_and(is_way_elsewhere)
+}
+
+/// A job's name goes into names of files (`%x`): there a slash, or nothing but dots, leads to other directories.
+fn is_way_elsewhere(name: &str) -> bool {
+    name.contains('/') || name.bytes().all(|byte| byte == b'.')
 }

@@ -156,6 +156,12 @@ impl Cluster {
         jobs.filter_map(|id| self.job(*id)).any(|job| job.spec.uid == uid)
     }
 
+    /// The user's jobs that are not over; counted no further than `most`.
+    pub fn n_live_jobs_of(&self, uid: u32, most: usize) -> usize {
+        let own = self.live_names.range((uid, String::new(), JobId(0))..);
+        own.take_while(|(owner, ..)| *owner == uid).take(most).count()
+    }
+
     /// The id the next job will probably get.
     pub fn next_job(&self) -> JobId {
         JobId(self.last_job.0 + 1)

@@ -48,7 +48,7 @@ mod step_life;
 mod triggers;
 mod work_bounds;
 
-pub use acting_for_others::{acts_as_another, submits_as_another};
+pub use acting_for_others::{acts_as_another, is_owners_alone, submits_as_another};
 pub use blobs::{judge_content, judge_submission};
 pub use cluster::Cluster;
 pub use features::{nodes_allowed, partition_refusal};

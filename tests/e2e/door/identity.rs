@@ -160,6 +160,7 @@ fn operator_acts_for_nobody_else() {
             JobChanges { stdout: Some("/etc/spur-was-here".into()), ..JobChanges::default() },
             JobChanges { work_dir: Some("/root".into()), ..JobChanges::default() },
             JobChanges { name: Some("../x".into()), ..JobChanges::default() },
+            JobChanges { name: Some("..".into()), ..JobChanges::default() },
         ];
         for changes in changes {
             let update = Command::UpdateJob { job: held.into(), changes: Box::new(changes) };
@@ -302,6 +303,51 @@ fn node_speaks_only_for_users_with_jobs_there() {
     }
     head.wait_for("squeue -h -t running,completing -o %i", "");
     denied(submit(0, "local 1 1", "late"), "a user whose jobs have left");
+}
+
+#[test]
+fn coordinator_is_a_plain_user_through_nodes() {
+    if !is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let site = JoinedSite::new();
+    let head = &site.head;
+    accounts(head);
+    head.ok("sacctmgr -i add coordinator account=chem names=daemon");
+    let (own, others) = (site.running(USER, "a1"), site.running(OTHER, "a2"));
+    // Root of the node where the coordinator's job runs says that the coordinator cancels and holds.
+    let _ = ask(&site.root_of(0), &origin("local 1 1"), "Cancel", cancel(&others));
+    let of_others = JobId(others.parse().unwrap());
+    let requeue = Command::Requeue { jobs: vec![of_others.into()], hold: true };
+    let _ = ask(&site.root_of(0), &origin("local 1 1"), "Requeue", command(&requeue));
+    assert_eq!(head.ok(&format!("squeue -h -j {others} -o '%T %r'")), "RUNNING None");
+    // Where the coordinator's own word counts, so do the rights; numbers that no job has are told, and nothing else happens to them.
+    let said = head.run(&as_user(USER, &format!("scancel {others} 4000")));
+    assert!(said.err.contains("4000"), "{said:?}");
+    head.wait_for(&format!("squeue -h -t running -j {others} -o %i 2>&1 | grep -c ^{others}$"), "0");
+    ask(&site.root_of(0), &origin("local 1 1"), "Cancel", cancel(&own)).expect("one's own");
+    head.wait_for("squeue -h -o %i", "");
+}
+
+#[test]
+fn compute_token_makes_no_login_node() {
+    let head = Cluster { dir: new_dir() };
+    let address = format!("127.0.0.1:{}", free_port());
+    head.ok(&format!("spur init --dir {} --listen {address}", head.dir.display()));
+    head.ok(&format!(
+        "sed -i 's/^root_squash = true/root_squash = true\\nlogin_nodes = \"front\"/' {}/spur.conf",
+        head.dir.display()
+    ));
+    head.ok("scontrol reconfigure");
+    let (compute, login) = (token(&head, ""), token(&head, "--login"));
+    let other = Cluster { dir: new_dir() };
+    let join_as = |token: &str| {
+        other.run(&format!("spur join {token} --dir {} --node front --cpus 1 --memory 1G", other.dir.display()))
+    };
+    let refused = join_as(&compute);
+    assert!(refused.code != 0 && refused.err.contains("spur token --login"), "{refused:?}");
+    let joined = join_as(&login);
+    assert_eq!(joined.code, 0, "{joined:?}");
 }
 
 fn cancel(job: &str) -> Vec<u8> {

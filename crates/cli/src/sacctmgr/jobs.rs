@@ -1,5 +1,5 @@
 //! `sacctmgr modify job`: what is said of jobs in history afterwards.
-use model::history::{AmendRequest, Amendment, HistoryQuery, RunHistory};
+use model::history::{AmendRequest, Amendment, HistoryQuery, RUNS_MOST, RunHistory, RunName};
 use model::when::{self, Lean};
 use model::{ExitStatus, Timestamp};
 use wire::{CallError, Controller};
@@ -67,20 +67,22 @@ pub async fn modify(
             return Ok(0);
         }
     }
-    let runs = runs.iter().map(|run| run.job.run_name()).collect();
-    match controller.amend_history(&AmendRequest { runs, amendment: wish.amendment }).await {
-        Ok(()) => {
-            if options.is_immediate {
-                tell();
+    let names: Vec<RunName> = runs.iter().map(|run| run.job.run_name()).collect();
+    for part in names.chunks(RUNS_MOST) {
+        let request = AmendRequest { runs: part.to_vec(), amendment: wish.amendment.clone() };
+        match controller.amend_history(&request).await {
+            Ok(()) => (),
+            Err(CallError::Refused(reject)) => {
+                eprintln!(" Error with request: {reject}");
+                return Ok(1);
             }
-            Ok(0)
+            Err(other) => return Err(other.into()),
         }
-        Err(CallError::Refused(reject)) => {
-            eprintln!(" Error with request: {reject}");
-            Ok(1)
-        }
-        Err(other) => Err(other.into()),
     }
+    if options.is_immediate {
+        tell();
+    }
+    Ok(0)
 }
 
 async fn matching(controller: &mut Controller, query: &HistoryQuery) -> Result<Vec<RunHistory>, Trouble> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model::agent::{Order, Report};
 use model::command::Exited;
 use model::staging::Inventory;
-use model::{Caller, Command, NodeName, codec};
+use model::{Caller, Command, NodeName, codec, text_bounds};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -152,6 +152,14 @@ impl ReportPace {
     }
 }
 
+/// A report whose texts and lists are within bounds, as those of any caller.
+fn readable(report: &[u8]) -> Result<Report, String> {
+    let mut report: Report = codec::decode_sent(report).map_err(|error| error.to_string())?;
+    report.shorten_sentences();
+    text_bounds::judge(&report).map_err(|fault| fault.to_string())?;
+    Ok(report)
+}
+
 impl Listener {
     async fn listen(self, mut reports: Streaming<FromAgent>) {
         let mut pace = ReportPace::new(Instant::now());
@@ -161,7 +169,7 @@ impl Listener {
                 () = self.close.notified() => break,
             };
             match report {
-                Some(Ok(message)) => match codec::decode_sent::<Report>(&message.report) {
+                Some(Ok(message)) => match readable(&message.report) {
                     Ok(report) => {
                         self.agents.heard(&self.node);
                         pace.wait().await;

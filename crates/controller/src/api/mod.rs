@@ -106,7 +106,12 @@ impl Api {
 
     fn reader<T>(&self, request: &Request<T>) -> Result<privacy::Reader, Status> {
         let by = self.caller(request)?;
-        Ok(privacy::Reader::new(&self.published.now(), by, || self.names.user(by.uid)))
+        let cluster = self.published.now();
+        let reader = privacy::Reader::new(&cluster, by, || self.names.user(by.uid));
+        Ok(match comes_through_a_job(&cluster, request.extensions()) {
+            true => reader.without_accounts(),
+            false => reader,
+        })
     }
 
     /// Proposes what the request holds, if it is the command this call is for.
@@ -121,17 +126,30 @@ impl Api {
         request: Request<CommandRequest>,
         is_right: fn(&Command) -> bool,
     ) -> Answer<CommandReply> {
-        let command: Command = read(&request.get_ref().command)?;
+        let mut command: Command = read(&request.get_ref().command)?;
         AuditNotes::about(request.extensions(), &command);
+        let cluster = self.published.now();
         // Whose they are is looked up, too.
-        state::judge_work(&self.published.now(), &command).map_err(|reject| to_status(&reject))?;
-        let by = authority::among_jobs(&self.published.now(), by, &self.names, &authority::jobs_of(&command));
+        state::judge_work(&cluster, &command).map_err(|reject| to_status(&reject))?;
+        let caller = by;
+        let by = match comes_through_a_job(&cluster, request.extensions()) {
+            true => caller,
+            false => authority::among_jobs(&cluster, caller, &self.names, &authority::jobs_of(&command)),
+        };
+        let unknown = match by == caller {
+            true => Vec::new(),
+            false => authority::take_unknown(&cluster, &mut command),
+        };
         if !is_right(&command) {
             return Err(Status::invalid_argument("the command does not belong to this call"));
         }
         let answers_one = matches!(command, Command::Suspend { .. } | Command::Resume { .. });
         let proposed = self.door.propose_once(by, command, request_id(&request)).await;
-        let reply = proposed.map_err(|refusal| refused(&refusal))?;
+        let mut reply = proposed.map_err(|refusal| refused(&refusal))?;
+        if let model::Reply::Each(results) = &mut reply {
+            let missing = |job| model::command::JobResult { job, result: Err(model::Reject::NoSuchJob) };
+            results.extend(unknown.into_iter().map(missing));
+        }
         note_denials(by, &reply, request.extensions());
         if let (model::Reply::Each(results), true) = (&reply, answers_one)
             && let Some(why) = one_refusal(results)
@@ -140,6 +158,15 @@ impl Api {
         }
         Ok(Response::new(CommandReply { reply: codec::encode(&reply).into() }))
     }
+}
+
+/// A compute node vouches for the caller because of a job there: root of that node says so, and is worth no more than a user.
+fn comes_through_a_job(cluster: &state::Cluster, extensions: &tonic::Extensions) -> bool {
+    let origin = extensions.get::<Origin>();
+    origin.is_some_and(|origin| match &origin.from {
+        From::Node(node) => !cluster.is_login_node(node),
+        _ => false,
+    })
 }
 
 fn peer<T>(request: &Request<T>) -> Result<wire::peer::Peer, Status> {
@@ -437,10 +464,14 @@ impl Controller for Api {
         let (extensions, request) = (request.extensions(), read(&request.get_ref().request)?);
         let request: model::request::SignalRequest = request;
         AuditNotes::about(extensions, &request);
-        state::judge_refs(&self.published.now(), &request.jobs).map_err(|reject| to_status(&reject))?;
-        let by = authority::among_jobs(&self.published.now(), by, &self.names, &request.jobs);
+        let cluster = self.published.now();
+        state::judge_refs(&cluster, &request.jobs).map_err(|reject| to_status(&reject))?;
+        let by = match comes_through_a_job(&cluster, extensions) {
+            true => by,
+            false => authority::among_jobs(&cluster, by, &self.names, &request.jobs),
+        };
         let asked = signal::Asked { request: &request, id };
-        let (reply, arrivals, note) = signal::signal(&self.published.now(), &self.runner, by, &asked);
+        let (reply, arrivals, note) = signal::signal(&cluster, &self.runner, by, &asked);
         signal::arrive(arrivals).await.map_err(again)?;
         for notice in signal::notices(&self.published.now(), &request, &reply) {
             // Nobody listening is fine.

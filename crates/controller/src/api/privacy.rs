@@ -16,6 +16,8 @@ pub struct Reader {
     by: Caller,
     name: String,
     rules: PrivateData,
+    /// A coordinator sees the jobs of the account.
+    coordinates: bool,
 }
 
 impl Reader {
@@ -23,15 +25,18 @@ impl Reader {
         let rules = cluster.config().accounting.private;
         let is_bound = !by.is_admin && rules != PrivateData::default();
         match is_bound {
-            true => Reader { by, name: name(), rules },
-            false => Reader { by, name: String::new(), rules: PrivateData::default() },
+            true => Reader { by, name: name(), rules, coordinates: true },
+            false => Reader { by, name: String::new(), rules: PrivateData::default(), coordinates: true },
         }
     }
 
+    /// Who speaks through a node that vouches because of a job is no coordinator there.
+    pub fn without_accounts(self) -> Reader {
+        Reader { coordinates: false, ..self }
+    }
+
     pub fn may_see_job(&self, cluster: &Cluster, job: &Job) -> bool {
-        !self.rules.jobs
-            || self.by.may_act_for(job.spec.uid)
-            || cluster.accounts().coordinates(&self.name, &job.spec.account)
+        !self.rules.jobs || self.by.may_act_for(job.spec.uid) || self.coordinates(cluster.accounts(), &job.spec.account)
     }
 
     /// Rows of one's own, or of the accounts that one looks after.
@@ -40,8 +45,13 @@ impl Reader {
         if !is_private {
             return query;
         }
-        let looked_after: Vec<String> =
-            cluster.accounts().accounts.keys().filter(|name| self.coordinates(cluster, name)).cloned().collect();
+        let looked_after: Vec<String> = cluster
+            .accounts()
+            .accounts
+            .keys()
+            .filter(|name| self.coordinates(cluster.accounts(), name))
+            .cloned()
+            .collect();
         let asks_own_accounts =
             !query.accounts.is_empty() && query.accounts.iter().all(|account| looked_after.contains(account));
         match asks_own_accounts {
@@ -76,13 +86,13 @@ impl Reader {
             || own_accounts().iter().any(|account| one.accounts.names.iter().any(|name| name == account))
     }
 
-    fn coordinates(&self, cluster: &Cluster, account: &str) -> bool {
-        cluster.accounts().coordinates(&self.name, account)
+    fn coordinates(&self, accounts: &Accounts, account: &str) -> bool {
+        self.coordinates && accounts.coordinates(&self.name, account)
     }
 
     /// Associations of the caller, of the accounts that the caller looks after, and everything above them.
     fn visible(&self, accounts: &Accounts) -> BTreeSet<AssociationId> {
-        let own = |one: &&Association| one.user == self.name || accounts.coordinates(&self.name, &one.account);
+        let own = |one: &&Association| one.user == self.name || self.coordinates(accounts, &one.account);
         let near = accounts.associations.values().filter(own);
         near.flat_map(|one| accounts.lineage(one.id).map(|above| above.id)).collect()
     }
@@ -116,7 +126,7 @@ impl Reader {
             standing.associations.retain(|id, _| visible.contains(id));
             for used in standing.qos.values_mut() {
                 used.users.retain(|user, _| *user == self.name);
-                used.accounts.retain(|account, _| accounts.coordinates(&self.name, account));
+                used.accounts.retain(|account, _| self.coordinates(accounts, account));
             }
         }
         standing

@@ -49,6 +49,13 @@ pub async fn join(api: &Api, request: JoinRequest) -> Answer<CommandReply> {
         (Role::Node | Role::Login, Role::Login) => Role::Login,
         (asked, _) => asked,
     };
+    if let (Role::Node, Some(node)) = (role, &request.node)
+        && api.published.now().config().controller.login_nodes.contains(&node.name)
+    {
+        // It would be believed about every user: only who was given such a token may take the name.
+        let why = format!("{} is one of `login_nodes`: it joins with a token of `spur token --login`", node.name);
+        return Err(Status::permission_denied(why));
+    }
     let member = match role {
         Role::Node | Role::Login => 0,
         Role::Controller => {

@@ -1,9 +1,10 @@
 //! What is said of runs afterwards: in the state while it knows of the run, and in the row of one that it has forgotten.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use accounting::{Batch, Store};
 use model::accounts::Wckey;
-use model::history::{AmendRequest, HistoryQuery, JobChoice, JobRecord};
+use model::history::{AmendRequest, HistoryQuery, JobChoice, JobRecord, RunName};
 use model::{Caller, Command, Reject};
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -55,13 +56,15 @@ impl History {
 
 async fn rows(store: &Arc<dyn Store>, wish: &AmendRequest, door: &Door) -> Result<Vec<JobRecord>, Status> {
     let jobs = wish.runs.iter().map(|run| JobChoice { job: run.job, ..Default::default() }).collect();
+    let key = |run: &RunName| (run.job, run.submitted, run.attempt);
+    let named: BTreeSet<_> = wish.runs.iter().map(key).collect();
     let query = HistoryQuery { jobs, with_duplicates: true, whole_het_job: Some(false), ..Default::default() };
     let (sender, mut pages) = mpsc::channel(4);
     let (store, now) = (store.clone(), door.now());
     let reading = tokio::spawn(async move { store.read(query, now, sender).await });
     let mut rows = Vec::new();
     while let Some(page) = pages.recv().await {
-        rows.extend(page.into_iter().map(|run| run.job).filter(|row| wish.runs.contains(&row.run_name())));
+        rows.extend(page.into_iter().map(|run| run.job).filter(|row| named.contains(&key(&row.run_name()))));
     }
     match reading.await {
         Ok(Ok(())) => Ok(rows),
