@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::plan::{Grant, WaitReason};
 use model::pool::{Pool, PoolKind};
-use model::{BufferPhase, Job, JobId, NodeName, Phase, Reason, StageStart, Start, Timestamp};
+use model::{BufferPhase, Job, JobId, NodeName, Partition, Phase, Reason, StageStart, Start, Timestamp};
 use state::buffers::capacity::{self, Fit, Usage};
 use state::{Cluster, buffers};
 
@@ -68,12 +68,17 @@ impl<'a> Pass<'a> {
         self.suppose_staged_ones_start();
         let queue = cluster.staging_queue(|| are_full.get());
         for job in queue.take(cluster.config().scheduler.depth as usize) {
-            let wanted = capacity::wanted(cluster, &job.spec);
-            if queues.keep(&usage, cluster, job, &wanted) {
+            // Data is brought for no job that a limit keeps, and no job waits for the space of such a job.
+            let pools = self.pools(job);
+            let (_, refusal) = self.within_limits(job, pools);
+            self.waits_to_be_staged(job, refusal.unwrap_or(Reason::BurstBufferResources));
+            if let Some(reason) = refusal {
+                self.waits_for_a_limit(job, reason);
                 continue;
             }
-            if !wanted.is_empty() && !buffers::uses_are_ready(cluster, &job.spec) {
-                self.waits_to_be_staged(job, Reason::BurstBufferResources);
+            let wanted = capacity::wanted(cluster, &job.spec);
+            let finds_what_it_uses = wanted.is_empty() || buffers::uses_are_ready(cluster, &job.spec);
+            if !finds_what_it_uses || queues.keep(&usage, cluster, job, &wanted) {
                 continue;
             }
             let tasks: Box<dyn Iterator<Item = Option<u32>>> = match &job.waiting_tasks {
@@ -85,12 +90,10 @@ impl<'a> Pass<'a> {
                 if task.is_some() && n_tasks.as_ref().is_some_and(|n_tasks| **n_tasks >= most_tasks) {
                     break;
                 }
-                // Data is brought for nobody whom a limit keeps, and nobody waits for the space of such a job.
+                // Tasks that are left may be too many for a limit.
                 let pools = self.pools(job);
                 let (within, refusal) = self.within_limits(job, pools);
-                self.waits_to_be_staged(job, refusal.unwrap_or(Reason::BurstBufferResources));
-                if let Some(reason) = refusal {
-                    self.waits_for_a_limit(job, reason);
+                if refusal.is_some() {
                     break;
                 }
                 match usage.fit(cluster, &job.spec) {
@@ -108,8 +111,8 @@ impl<'a> Pass<'a> {
                 }
                 usage.take(cluster, &job.spec);
                 queues.take(job, &wanted);
-                if let Some(pool) = within.first() {
-                    self.allowance.started(job, self.room.partition(*pool), as_asked(job, task));
+                if let Some(partition) = within.first().map(|pool| self.room.partition(*pool)) {
+                    self.allowance.started(job, partition, as_asked(job, task, partition));
                 }
                 if let Some(n_tasks) = n_tasks {
                     *n_tasks += 1;
@@ -132,7 +135,7 @@ impl<'a> Pass<'a> {
         let waits = |job: &&Job| job.phase == Phase::Pending && job.held.is_none() && !starting.contains(&job.id);
         for job in jobs.filter(waits) {
             if let Some(partition) = job.spec.partitions.first().and_then(|name| cluster.config().partition(name)) {
-                self.allowance.started(job, partition, as_asked(job, None));
+                self.allowance.started(job, partition, as_asked(job, None, partition));
             }
         }
     }
@@ -249,13 +252,14 @@ impl<'a> PoolQueues<'a> {
 }
 
 /// A start on nodes that are not known yet, for those who count what starts.
-fn as_asked(job: &Job, task: Option<u32>) -> Start {
+fn as_asked(job: &Job, task: Option<u32>, partition: &Partition) -> Start {
     let (n_nodes, n_cpus, memory_mb) = job.spec.asked_of_nodes();
-    let mut nodes = vec![Grant::default(); n_nodes.max(1) as usize];
+    let no_node = |number: u32| NodeName::from(format!("{}/{number}", job.id));
+    let mut nodes: Vec<Grant> =
+        (0..n_nodes.max(1)).map(|number| Grant { node: no_node(number), ..Default::default() }).collect();
     nodes[0].n_cpus = n_cpus;
     nodes[0].memory_mb = memory_mb.unwrap_or(0);
-    let partition = job.spec.partitions.first().cloned().unwrap_or_default();
-    Start { job: job.id, task, partition, nodes, ..Default::default() }
+    Start { job: job.id, task, partition: partition.name.clone(), nodes, ..Default::default() }
 }
 
 /// Tasks of arrays that have buffers and do not run yet.

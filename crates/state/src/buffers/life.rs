@@ -115,7 +115,7 @@ pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
 
 /// What an earlier run has left on nodes that do not answer goes when they do; until then it is charged there.
 fn left_places(cluster: &mut Cluster, id: JobId) -> Vec<Place> {
-    if !cluster.jobs.get(&id).is_some_and(|job| is_left_behind(cluster, job)) {
+    if !cluster.buffers.get(&id).is_some_and(|buffer| is_out_of_reach(cluster, buffer)) {
         return Vec::new();
     }
     unindex(cluster, id);
@@ -127,10 +127,15 @@ fn left_places(cluster: &mut Cluster, id: JobId) -> Vec<Place> {
 
 /// All that is left of an earlier run's buffer is on nodes that do not answer: the next run need not wait for them.
 pub fn is_left_behind(cluster: &Cluster, job: &Job) -> bool {
-    let is_over = job.phase == Phase::Pending && job.buffer == Some(BufferPhase::TearingDown);
-    let Some(buffer) = cluster.buffers.get(&job.id).filter(|_| is_over && cluster.rules() >= 3) else { return false };
+    let buffer = cluster.buffers.get(&job.id).filter(|_| job.phase == Phase::Pending);
+    buffer.is_some_and(|buffer| is_out_of_reach(cluster, buffer))
+}
+
+fn is_out_of_reach(cluster: &Cluster, buffer: &Buffer) -> bool {
     let answers = |name: &NodeName| cluster.nodes.get(name).is_some_and(|node| node.answers);
-    !buffer.plugin.is_external()
+    cluster.rules() >= 3
+        && buffer.phase == BufferPhase::TearingDown
+        && !buffer.plugin.is_external()
         && !buffer.places.is_empty()
         && buffer.places.iter().all(|place| place.access == Access::Private && !answers(&place.node))
 }
@@ -241,7 +246,7 @@ pub(crate) fn place(cluster: &mut Cluster, id: JobId) {
     if cluster.jobs[&id].spec.buffer.is_none() {
         return;
     }
-    if !cluster.buffers.contains_key(&id) || is_left_behind(cluster, &cluster.jobs[&id]) {
+    if cluster.buffers.get(&id).is_none_or(|buffer| is_out_of_reach(cluster, buffer)) {
         create(cluster, id, &[]);
         take(cluster, id, Step::Allocated);
         take(cluster, id, Step::StagedIn);
