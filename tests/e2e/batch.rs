@@ -124,7 +124,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 fn a_job_for_more_nodes_than_there_are_waits_and_blocks_nobody() {
     let cluster = Cluster::up("--nodes 2 --cpus 2");
     let large = cluster.sbatch("-N 3 --wrap=true");
-    cluster.wait_for(&format!("squeue -h -j {large} -o '%t %r'"), "PD PartitionConfig");
+    cluster.wait_for(&format!("squeue -h -j {large} -o '%t %r'"), "PD PartitionNodeLimit");
     let small = cluster.sbatch("--wrap=true");
     cluster.wait_state(&small, "COMPLETED");
 }

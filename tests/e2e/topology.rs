@@ -157,3 +157,14 @@ fn nodes_are_created_come_by_themselves_and_go() {
         let _ = agent.wait();
     }
 }
+
+#[test]
+fn a_wait_for_few_switches_ends_on_a_quiet_cluster() {
+    let cluster = Cluster::configured(&format!("{RACKS}{TREE}"));
+    for node in ["n1", "n3"] {
+        let job = cluster.sbatch(&format!("--exclusive -w {node} -t10 --wrap 'sleep 600'"));
+        cluster.wait_state(&job, "RUNNING");
+    }
+    let job = cluster.sbatch("--exclusive -N2 -t10 --switches=1@0:02 --wrap 'sleep 600'");
+    cluster.wait_state(&job, "RUNNING");
+}

@@ -93,7 +93,7 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
         return burst;
     }
     if burst.pools.is_empty() {
-        section.notes.add(section.at, "[burst_buffer] needs [[burst_buffer.pools]], or `total_gb` and `root`");
+        section.notes.add(section.at, "[burst_buffer] needs [[burst_buffer.pools]], or `total_gb`");
     }
     if !burst.default_pool.is_empty() && burst.pool(&burst.default_pool).is_none() {
         section.notes.add(section.at, format!("`default_pool`: there is no pool {}", burst.default_pool));
@@ -102,7 +102,7 @@ pub(crate) fn read(mut section: Section, known: &BTreeMap<String, usize>) -> Bur
     burst
 }
 
-/// `total_gb = N`: one shared pool named `default`.
+/// `total_gb = N`: one shared pool named `default`. Where no `root` is named the cluster has one of its own.
 fn shorthand(section: &mut Section, burst: &mut BurstBufferConfig) {
     let mut total_gb = 0;
     section.number("total_gb", 1..=u32::MAX, &mut total_gb);
@@ -113,9 +113,6 @@ fn shorthand(section: &mut Section, burst: &mut BurstBufferConfig) {
             section.notes.add(section.at, "`root` belongs to `total_gb`, or into [[burst_buffer.pools]]");
         }
         return;
-    }
-    if root.is_empty() {
-        section.notes.add(section.at, "`total_gb` needs `root`, the directory that buffers are made in");
     }
     burst.pools.push(Pool {
         name: "default".into(),

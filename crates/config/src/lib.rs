@@ -210,7 +210,7 @@ pub(crate) fn inherit_limits(config: &mut Config) {
 }
 
 /// Where the files of a cluster are when its configuration leaves that open; `%n` is the node's name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Places {
     pub controller_socket: String,
     pub state_dir: String,
@@ -220,6 +220,8 @@ pub struct Places {
     pub spool_dir: String,
     pub agent_pid_file: String,
     pub agent_log_file: String,
+    /// Of a pool that is declared by its size alone.
+    pub buffer_root: String,
 }
 
 impl Places {
@@ -233,12 +235,14 @@ impl Places {
             spool_dir: "/var/spool/spur/%n".into(),
             agent_pid_file: "/run/spur/agent-%n.pid".into(),
             agent_log_file: String::new(),
+            buffer_root: "/var/lib/spur/burst-buffer".into(),
         }
     }
 }
 
 /// Gives every place that the configuration leaves open.
 pub fn fill_in_places(config: &mut Config, usual: Places) {
+    let buffer_root = usual.buffer_root.clone();
     let usual = [
         usual.controller_socket,
         usual.state_dir,
@@ -253,6 +257,10 @@ pub fn fill_in_places(config: &mut Config, usual: Places) {
         if place.is_empty() {
             *place = usual;
         }
+    }
+    let native = config.burst_buffer.iter_mut().filter(|burst| !burst.plugin.is_external());
+    for pool in native.flat_map(|burst| &mut burst.pools).filter(|pool| pool.root.is_empty()) {
+        pool.root.clone_from(&buffer_root);
     }
 }
 

@@ -59,13 +59,17 @@ fn one_pool_has_a_short_form() {
     let burst = config.burst_buffer.unwrap();
     let pool = burst.default_pool().unwrap();
     assert_eq!((pool.name.as_str(), pool.total_bytes, pool.kind), ("default", Some(100 << 30), PoolKind::Shared));
+    let mut config = parse(&format!("{NODES}[burst_buffer]\ntotal_gb = 100\n"), "c").unwrap();
+    let places = config::Places { buffer_root: "/c/burst-buffer".into(), ..Default::default() };
+    config::fill_in_places(&mut config, places);
+    assert_eq!(config.burst_buffer.unwrap().pools[0].root, "/c/burst-buffer", "a root of its own");
 }
 
 #[test]
 fn what_makes_no_sense_is_told_with_its_line() {
     assert_eq!(
         problems("[burst_buffer]\n"),
-        ["c:5:2: [burst_buffer] needs [[burst_buffer.pools]], or `total_gb` and `root`"]
+        ["c:5:2: [burst_buffer] needs [[burst_buffer.pools]], or `total_gb`"]
     );
     let said = problems("[burst_buffer]\ntotal_gb = 1\nroot = \"/r\"\nverify_in = \"some\"\ndefault_pool = \"x\"\n");
     assert_eq!(said.len(), 2, "{said:?}");

@@ -46,8 +46,8 @@ impl ProgressTable {
         }
         latest.retain(|(home, node), _| match home {
             Home::Job { job, epoch, access } => cluster.buffer(*job).is_some_and(|buffer| {
-                buffer.epoch == *epoch
-                    && buffer.places.iter().any(|place| place.access == *access && place.node == *node)
+                let is_it = |it: &Place| it.access == *access && buffer.epoch_of(it) == *epoch && it.node == *node;
+                buffer.places.iter().any(is_it)
             }),
             Home::Persistent { name } => cluster.persistent(name).is_some(),
         });
@@ -61,7 +61,7 @@ impl ProgressTable {
         let latest = self.lock();
         let mut found = Vec::new();
         for place in &buffer.places {
-            let home = Home::Job { job, epoch: buffer.epoch, access: place.access };
+            let home = buffer.home(place);
             if let Some((progress, heard)) = latest.get(&(home, place.node.clone())) {
                 let is_stalled = !place.is_done && place.failure.is_empty() && heard.elapsed() > STALLED_AFTER;
                 let mut progress = progress.clone();
@@ -74,7 +74,7 @@ impl ProgressTable {
             let is_told =
                 |one: &NodeProgress| Some(one.progress.direction) == direction(buffer.phase) && one.node == place.node;
             if is_silent(buffer, place) && !found.iter().any(is_told) {
-                let home = Some(Home::Job { job, epoch: buffer.epoch, access: place.access });
+                let home = Some(buffer.home(place));
                 let direction = direction(buffer.phase).unwrap_or_default();
                 let progress = Progress { home, attempt: buffer.attempt, direction, ..Default::default() };
                 found.push(NodeProgress { node: place.node.clone(), progress, is_stalled: true });

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directive::{Room, inside};
 use crate::pool::Plugin;
-use crate::staging::{Access, Direction, Moved};
+use crate::staging::{Access, Direction, Home, Moved};
 use crate::{JobId, NodeName, Timestamp};
 
 record! {
@@ -123,6 +123,8 @@ record! {
         pub is_staged: bool,
         /// The job has no use for it: it goes, whatever the rest does.
         pub is_unwanted: bool,
+        /// Of an earlier buffer of the job, left on a node that did not answer; 0: of this one.
+        pub epoch: u32,
         /// Why the present task failed here.
         pub failure: String,
         /// It holds more than it may.
@@ -256,6 +258,16 @@ pub enum BufferState {
 }
 
 impl BufferRequest {
+    /// What the request counts for as a resource, worked out of its spaces and creations.
+    pub fn count_megabytes(&mut self) {
+        const MIB: u64 = 1 << 20;
+        let of = |access| self.spaces.iter().filter(move |space| space.access == access).map(|space| space.bytes);
+        let created: u64 = self.creates.iter().map(|creation| creation.bytes).fold(0, u64::saturating_add);
+        let shared = of(Access::Shared).fold(created, u64::saturating_add) / MIB;
+        let private = of(Access::Private).fold(0, u64::saturating_add) / MIB;
+        (self.tres_mb, self.tres_mb_created, self.tres_mb_per_node) = (shared, created / MIB, private);
+    }
+
     /// What is moved in this direction by the agent of a place with this access.
     pub fn transfers(&self, access: Access, direction: Direction) -> impl Iterator<Item = &Transfer> {
         let room = Room::of(self);
@@ -313,6 +325,15 @@ impl Buffer {
     /// All of its space together.
     pub fn bytes(&self) -> u64 {
         self.spaces.iter().map(|space| space.bytes).sum()
+    }
+
+    /// What the place's directory is named by.
+    pub fn epoch_of(&self, place: &Place) -> u32 {
+        if place.epoch == 0 { self.epoch } else { place.epoch }
+    }
+
+    pub fn home(&self, place: &Place) -> Home {
+        Home::Job { job: self.job, epoch: self.epoch_of(place), access: place.access }
     }
 }
 

@@ -19,6 +19,8 @@ record! {
         pub switch_waits: Vec<JobId>,
         /// Jobs that others made room for, and that could not start there after all.
         pub forfeits: Vec<JobId>,
+        /// When time alone may give another plan, where nothing else makes the leader plan before.
+        pub look_again: Option<Timestamp>,
     }
 
     pub struct Start {

@@ -77,6 +77,12 @@ impl Reason {
     pub fn is_limit(self) -> bool {
         self >= Reason::QOSGrpJobsLimit
     }
+
+    /// A limit that use counts for which is forgotten with time, or what running jobs may still use.
+    pub fn is_limit_on_time(self) -> bool {
+        let word = self.word();
+        self.is_limit() && ["Minutes", "RunMins", "GrpWall"].iter().any(|part| word.contains(part))
+    }
 }
 
 impl fmt::Display for Reason {

@@ -44,7 +44,6 @@ struct Player<'a> {
     jobs: BTreeMap<JobId, Book>,
     /// When the script of a running job may be over.
     ends: BTreeSet<(Timestamp, JobId)>,
-    look_again: Option<Timestamp>,
     outcome: Outcome,
 }
 
@@ -66,10 +65,9 @@ pub fn run_with(
     loop {
         let arrival = workload.requests.get(next_request).map(|request| BEGIN + Span::from_secs(request.submitted));
         let end = player.ends.first().map(|(at, _)| *at);
-        let times = [arrival, end, player.cluster.next_deadline(), player.look_again];
+        let times = [arrival, end, player.cluster.next_deadline()];
         let Some(at) = times.into_iter().flatten().min() else { break };
         player.now = at.max(player.now);
-        player.look_again = None;
         player.end_runs();
         player.tick();
         while let Some(request) = workload.requests.get(next_request)
@@ -107,7 +105,6 @@ impl<'a> Player<'a> {
             now: BEGIN,
             jobs: BTreeMap::new(),
             ends: BTreeSet::new(),
-            look_again: None,
             outcome: Outcome { n_cpus: cluster::n_cpus(&config), ..Default::default() },
         };
         let nodes: Vec<_> = config.nodes.iter().map(|node| node.name.clone()).collect();
@@ -231,8 +228,6 @@ impl<'a> Player<'a> {
         let mut outlook = scheduler::look(&self.cluster);
         change(&self.cluster, &mut outlook.plan);
         self.outcome.n_plans += 1;
-        let later = self.now + Span::from_secs(1);
-        self.look_again = outlook.look_again_at.map(|at| at.max(later));
         let has_started = !outlook.plan.starts.is_empty();
         if outlook.plan != Plan::default() {
             self.must(Command::AdoptPlan(outlook.plan));

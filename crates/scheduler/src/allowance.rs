@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use model::accounts::{Amounts, AssociationId};
 use model::plan::{Grant, Start};
 use model::spec::TimeLimit;
-use model::{Job, Partition, Reason};
+use model::{Job, Partition, Reason, Timestamp};
 use state::Cluster;
 use state::limits::{self, Charge, Count, Demand, Outlook, Party, Rules, Verdict, Want, Whom};
 
@@ -136,6 +136,14 @@ impl<'a> Allowance<'a> {
             Verdict::Refused(reason) => Some(reason),
             Verdict::Unsaid => self.exact_refusal(job, partition),
         }
+    }
+
+    /// When the limits that keep the job from the partition let it start though nothing has happened; none: they never do.
+    pub fn lifted_at(&mut self, job: &'a Job, partition: &'a Partition) -> Option<Timestamp> {
+        self.count();
+        let rules = self.rules(job, partition);
+        let demand = Demand::asked(self.cluster, &job.spec);
+        rules.passes_at(|party| self.counts.of(party), self.cluster.decay(), self.cluster.now(), &demand)
     }
 
     /// What is known without the rules.

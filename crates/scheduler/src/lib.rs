@@ -31,7 +31,8 @@ mod why;
 
 pub use why::why;
 
-/// A plan, and when another look may give another one though nothing has happened.
+/// A plan, and when another look may give another one though nothing has happened (in the plan only if the state has no
+/// deadline as early as that).
 #[derive(Default)]
 pub struct Outlook {
     pub plan: Plan,

@@ -28,8 +28,12 @@ mod preempt;
 mod share;
 mod together;
 
-/// What jobs have used is forgotten, and what they may still use gets less, with time.
-const LOOK_AGAIN_AT_LIMITS: Span = Span::from_secs(60);
+/// For so many jobs a pass works out when time lifts the limit that keeps them; the others are looked at again after a while.
+const N_LIMITS_FORESEEN: u32 = 64;
+const LOOK_AGAIN_AT_LIMITS: Span = Span::from_secs(600);
+
+/// No deadline is nearer than this, so that no two plans chase each other.
+const LEAST_WAIT: Span = Span::from_secs(1);
 
 /// Once nothing is free and nothing more is promised, only the heads of the queue can still need another reason.
 const N_LOOKED_AT_WHEN_FULL: u32 = 128;
@@ -44,13 +48,14 @@ pub(crate) struct Pass<'a> {
     failed_beside: Failed<'a>,
     reasons: Reasons<'a>,
     pub(crate) depth: Depth,
-    allowance: Allowance<'a>,
+    pub(crate) allowance: Allowance<'a>,
     /// The limit that what was found for the job would break.
     refused: Option<Reason>,
     /// The heterogeneous jobs that this pass has looked at.
     wholes: BTreeSet<JobId>,
     pub(crate) plan: Plan,
     look_again_at: Option<Timestamp>,
+    n_limits_foreseen: u32,
     preemptees: Preemptees<'a>,
     /// The level at which jobs of a size could be if nothing else ran, where they wait for that.
     levels: Vec<(PoolId, &'a Size, Option<u32>)>,
@@ -74,6 +79,7 @@ impl<'a> Pass<'a> {
             wholes: BTreeSet::new(),
             plan: Plan::default(),
             look_again_at: None,
+            n_limits_foreseen: 0,
             preemptees: Preemptees::new(cluster),
             levels: Vec::new(),
         }
@@ -118,6 +124,8 @@ impl<'a> Pass<'a> {
         }
         self.stage();
         self.plan.starts = self.allowance.into_starts();
+        let is_sooner = |at: &Timestamp| self.cluster.plan_due().is_none_or(|due| *at < due);
+        self.plan.look_again = self.look_again_at.filter(is_sooner);
         Outlook { plan: self.plan, look_again_at: self.look_again_at, stopped_at: stops_at }
     }
 
@@ -187,7 +195,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Those of the partitions in which no limit of accounts keeps the job; if there is none, the limit of the first.
-    fn within_limits(&mut self, job: &'a Job, pools: Vec<PoolId>) -> (Vec<PoolId>, Option<Reason>) {
+    pub(crate) fn within_limits(&mut self, job: &'a Job, pools: Vec<PoolId>) -> (Vec<PoolId>, Option<Reason>) {
         let mut first = None;
         let mut within = Vec::with_capacity(pools.len());
         for pool in pools {
@@ -201,7 +209,7 @@ impl<'a> Pass<'a> {
     }
 
     /// A limit keeps the job: it has no place in the future, and holds up nobody.
-    fn stays_for(&mut self, job: &Job, reason: Reason) {
+    fn stays_for(&mut self, job: &'a Job, reason: Reason) {
         if job.reason != Some(reason) || !job.reason_text.is_empty() {
             let text = String::new();
             self.plan.reasons.push(WaitReason { job: job.id, reason: Some(reason), text, expected_start: None });
@@ -209,13 +217,24 @@ impl<'a> Pass<'a> {
         if job.expected_start.is_some() {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, ..Default::default() });
         }
-        self.waits_for_a_limit();
+        self.waits_for_a_limit(job, reason);
     }
 
-    /// Limits on time are lifted by time.
-    fn waits_for_a_limit(&mut self) {
-        let again = self.cluster.now() + LOOK_AGAIN_AT_LIMITS;
-        self.look_again(again);
+    /// Limits on time are lifted by time; all others by something that happens.
+    pub(crate) fn waits_for_a_limit(&mut self, job: &'a Job, reason: Reason) {
+        if !reason.is_limit_on_time() {
+            return;
+        }
+        self.n_limits_foreseen += 1;
+        if self.n_limits_foreseen > N_LIMITS_FORESEEN {
+            return self.look_again(self.cluster.now() + LOOK_AGAIN_AT_LIMITS);
+        }
+        let cluster = self.cluster;
+        for partition in job.spec.partitions.iter().filter_map(|name| cluster.config().partition(name)) {
+            if let Some(at) = self.allowance.lifted_at(job, partition) {
+                self.look_again(at);
+            }
+        }
     }
 
     /// The job's partitions that would take it now.
@@ -357,7 +376,7 @@ impl<'a> Pass<'a> {
 
     /// Keeps a place for the job in the future, where it can start first.
     fn promise(&mut self, pools: &[PoolId], request: &Request<'a>) -> bool {
-        let Some((slot, at, grants)) = self.find_place(pools, request) else { return false };
+        let Some((at, grants)) = self.find_place(pools, request) else { return false };
         let job = request.job;
         self.stage_on(job, at, &grants);
         let nodes = hostlist::compress(grants.iter().map(|grant| grant.node.as_str()));
@@ -365,16 +384,16 @@ impl<'a> Pass<'a> {
         if job.expected_start != at || job.expected_nodes != nodes {
             self.plan.expected_starts.push(ExpectedStart { job: job.id, at, nodes });
         }
-        self.look_again(self.clock.time(slot));
         true
     }
 
     /// The first place the job can have, which nobody after it can take; and when that is, if anybody knows.
+    /// What frees that place happens, and gives another plan: no deadline is needed.
     pub(crate) fn find_place(
         &mut self,
         pools: &[PoolId],
         request: &Request<'a>,
-    ) -> Option<(Slot, Option<Timestamp>, Vec<Grant>)> {
+    ) -> Option<(Option<Timestamp>, Vec<Grant>)> {
         let may_find = |pool: &PoolId| self.failed.earliest(&self.seeker(*pool, request), request) < Slot::NEVER;
         if !pools.iter().any(may_find) {
             return None;
@@ -407,7 +426,7 @@ impl<'a> Pass<'a> {
         // At the end of the window stand those of whom nobody knows when.
         let at = (slot < self.clock.end()).then(|| self.room.free_from(&grants, slot, &self.clock));
         self.room.give(pool, &grants, request, self.clock.interval(slot, request.length));
-        Some((slot, at, grants))
+        Some((at, grants))
     }
 
     /// Whoever waits for jobs that may run for ever lets others pass, but not for ever.
@@ -422,6 +441,7 @@ impl<'a> Pass<'a> {
     }
 
     pub(crate) fn look_again(&mut self, at: Timestamp) {
+        let at = at.max(self.cluster.now() + LEAST_WAIT);
         self.look_again_at = Some(self.look_again_at.map_or(at, |other| other.min(at)));
     }
 }

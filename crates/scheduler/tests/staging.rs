@@ -113,6 +113,29 @@ fn who_waits_for_reserved_space_holds_up_nobody() {
     assert_eq!(phase(&world, second), None);
 }
 
+/// Outsiders who queue for the rest of a pool keep nobody from what is reserved for him.
+#[test]
+fn reserved_space_is_given_whoever_waits_for_the_rest() {
+    use model::reservation::{Flag, Members};
+    use model::reservation_field::{Field, MembersChange};
+    let mut world = cluster(|_| ());
+    let own = Members { names: vec!["0".into()], are_excluded: false };
+    let fields = vec![
+        Field::Start(world.now),
+        Field::Duration(Some(Span::from_secs(3600))),
+        Field::Users(MembersChange::To(own)),
+        Field::Flags(vec![Flag::AnyNodes]),
+        Field::BurstBuffer("flash:4G".into()),
+    ];
+    world.apply(Command::CreateReservation { name: "r".into(), fields, utc_offset_secs: 0 });
+    let [has, waits] = ["capacity=6", "capacity=6"].map(|text| world.submit_spec(spec(text, 10)));
+    assert_eq!(staged_by(&world.schedule()), [has]);
+    let inside = |text: &str| JobSpec { reservations: vec!["r".into()], ..spec(text, 10) };
+    let [first, second] = ["capacity=3", "capacity=2"].map(|text| world.submit_spec(inside(text)));
+    assert_eq!(staged_by(&world.schedule()), [first], "{waits} waits for what is not reserved");
+    assert_eq!(phase(&world, second), None, "of the reservation one gibibyte is left");
+}
+
 #[test]
 fn those_who_wait_for_one_pool_do_not_hold_up_another() {
     let mut world = cluster(|config| {

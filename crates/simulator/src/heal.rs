@@ -70,7 +70,10 @@ fn give_up_wholes(world: &mut World) {
 
 fn unfinished(world: &World) -> String {
     let all = || world.cluster.jobs().map(|job| &**job);
-    let Some(job) = all().find(|job| job.phase != Phase::Done).or(all().next()) else { return String::new() };
+    let Some(job) = all().find(|job| job.phase != Phase::Done).or(all().next()) else {
+        let nodes: Vec<_> = world.cluster.nodes().filter(|node| !node.is_usable()).collect();
+        return format!("{:?} {nodes:?}", world.cluster.next_deadline());
+    };
     let duty = world.cluster.duty(&model::Owner::Job(job.id));
     let Job { id, phase, reason, wakes, .. } = job;
     let nodes: Vec<_> = job.allocation.names().collect();

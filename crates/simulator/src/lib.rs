@@ -15,6 +15,7 @@ mod heal;
 mod leader;
 mod promises;
 mod setting;
+mod silence;
 mod stages;
 mod stopwatch;
 mod truth;
@@ -27,12 +28,15 @@ pub use world::World;
 pub fn run(seed: u64) {
     let mut world = World::new(seed);
     let n_rounds = 60 + world.dice.below(100);
-    for _ in 0..n_rounds {
+    for round in 0..n_rounds {
         world.at.0 += world.dice.below(8_000_000);
         users::act(&mut world);
         faults::strike(&mut world);
         leader::act(&mut world);
         agents::act(&mut world);
+        if round == n_rounds / 2 || round + 1 == n_rounds {
+            world.ensure(silence::check(&world));
+        }
     }
     world.check_replay();
     heal::heal(&mut world);

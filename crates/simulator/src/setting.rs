@@ -9,7 +9,7 @@ use model::node::NodeConfig;
 use model::partition::{OverSubscribe, PreemptMode};
 use model::pool::{BurstBufferConfig, Pool, PoolKind};
 use model::preemption::PreemptKind;
-use model::spec::{ArraySpec, Memory, Sharing, Size, TimeLimit, Warning};
+use model::spec::{ArraySpec, Memory, NetworkWish, Sharing, Size, TimeLimit, Warning};
 use model::time::{Span, Timestamp};
 use model::topology::{Block, Switch, Topology, TopologyKind};
 use model::{BlobId, Config, JobId, JobKind, JobSpec, NodeName, Partition, StepSpec};
@@ -77,6 +77,7 @@ pub fn config(seed: u64) -> Config {
     if seed >= MIXED {
         mix(&mut config, seed);
     }
+    wait_by_the_clock(&mut config, seed);
     if seed % 7 == 5 {
         hand_out_whole(&mut config, if seed & 8 == 0 { HandOut::Cores } else { HandOut::Sockets });
     }
@@ -118,6 +119,20 @@ fn mix(config: &mut Config, seed: u64) {
         1 => config.topologies = vec![tree()],
         2 => config.topologies = vec![blocks()],
         _ => (),
+    }
+}
+
+/// Waits that time alone ends.
+fn wait_by_the_clock(config: &mut Config, seed: u64) {
+    let secs = Span::from_secs;
+    config.scheduler.backfill.patience = secs([30, 90, 600][(seed % 11 % 3) as usize]);
+    if seed % 4 == 1 {
+        config.topologies = vec![tree()];
+    }
+    config.topology.max_switch_wait = Some(secs(60));
+    config.partitions[0].topology_wait = (seed % 5 == 2).then_some(secs(40));
+    if let Some(buffers) = &mut config.burst_buffer {
+        buffers.stage_ahead = secs([36_000, 20, 0][(seed % 13 % 3) as usize]);
     }
 }
 
@@ -305,6 +320,8 @@ fn size(dice: &mut Dice) -> Size {
         5 => size.overcommit = true,
         6 => size.feature_sets = kinds("fast*1"),
         7 => size.feature_sets = kinds("[fast|!fast]"),
+        8 => size.network = NetworkWish { n_switches: 1, switch_wait: Some(Span::from_secs(20)), ..Default::default() },
+        9 => size.network = NetworkWish { most_level: Some(0), level_is_preferred: true, ..Default::default() },
         _ => (),
     }
     size

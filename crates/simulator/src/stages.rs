@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::command::PlaceResult;
 use model::pool::PoolReport;
 use model::staging::{Access, Home, Moved, StageFailure, StageResult};
+use model::buffer::Place;
 use model::{Buffer, BufferPhase, Caller, Command, Duty, Job, JobId, NodeName, Owner, Phase, Reason, Task};
 use state::Cluster;
 use state::buffers::capacity::{Usage, holdable_on, total_on};
@@ -125,7 +126,7 @@ fn errands(cluster: &Cluster, duty: &Duty) -> Vec<Errand> {
                     Task::StageOut if is_open => Kind::Out,
                     _ => return None,
                 };
-                let home = Home::Job { job: *id, epoch: buffer.epoch, access: place.access };
+                let home = buffer.home(place);
                 Some(errand(place.access, &place.node, home, kind))
             };
             buffer.places.iter().filter_map(of_place).collect()
@@ -197,8 +198,8 @@ pub fn welcome(world: &mut World, node: &NodeName) {
     let is_known = |on: Option<&NodeName>, home: &Home| match home {
         Home::Persistent { .. } => true,
         Home::Job { job, epoch, access } => cluster.buffer(*job).is_some_and(|buffer| {
-            buffer.epoch == *epoch
-                && buffer.places.iter().any(|it| it.access == *access && on.is_none_or(|on| it.node == *on))
+            let is_it = |it: &Place| it.access == *access && buffer.epoch_of(it) == *epoch;
+            buffer.places.iter().any(|it| is_it(it) && on.is_none_or(|on| it.node == *on))
         }),
     };
     let strays = world.disks.shared.iter().filter(|home| !is_known(None, home)).cloned();
@@ -265,13 +266,18 @@ pub fn observe(before: &Cluster, world: &World, command: &Command) -> Result<(),
     if matches!(command, Command::DropBuffer { .. } | Command::Reconfigure { .. }) {
         return Ok(());
     }
-    for gone in before.buffers().filter(|buffer| world.cluster.buffer(buffer.job).is_none()) {
-        let is_its =
-            |home: &Home| matches!(home, Home::Job { job, epoch, .. } if *job == gone.job && *epoch == gone.epoch);
-        let is_known = |node: &NodeName| gone.places.iter().any(|place| place.node == *node);
-        let private = world.disks.private.iter().filter(|(node, _)| is_known(node)).map(|(_, home)| home);
-        if let Some(home) = world.disks.shared.iter().chain(private).find(|home| is_its(home)) {
-            return Err(format!("the buffer of {} is complete, but {home:?} is left", gone.job));
+    let epoch = |cluster: &Cluster, job: JobId| cluster.buffer(job).map(|buffer| buffer.epoch);
+    for gone in before.buffers().filter(|buffer| epoch(&world.cluster, buffer.job) != Some(buffer.epoch)) {
+        let next = world.cluster.buffer(gone.job);
+        let is_charged = |home: &Home, node: &NodeName| {
+            let is_it = |next: &Buffer, place: &Place| next.home(place) == *home && place.node == *node;
+            next.is_some_and(|next| next.places.iter().any(|place| is_it(next, place)))
+        };
+        for place in &gone.places {
+            let home = gone.home(place);
+            if world.disks.has(&place.node, &home) && !is_charged(&home, &place.node) {
+                return Err(format!("the buffer of {} is complete, but {home:?} is left", gone.job));
+            }
         }
     }
     Ok(())
@@ -283,7 +289,7 @@ pub fn check(world: &World) -> Result<(), String> {
     for buffer in cluster.buffers().filter(|buffer| buffer.phase == BufferPhase::InUse) {
         let runs = |id: JobId| cluster.job(id).is_some_and(|job| job.phase == Phase::Running);
         for place in buffer.places.iter().filter(|place| !place.is_unwanted && runs(buffer.job)) {
-            let home = Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access };
+            let home = buffer.home(place);
             let is_wiped = world.disks.wiped.contains(&(place.node.clone(), home.clone()));
             if !is_wiped && !world.disks.has(&place.node, &home) {
                 return Err(format!("job {} runs without {home:?} on {}", buffer.job, place.node));
@@ -319,7 +325,7 @@ fn check_staged(world: &World, buffer: &Buffer) -> Result<(), String> {
         world.cluster.node(node.as_str()).map(|node| node.machine.boot_id.clone()) == boot
     };
     for place in buffer.places.iter().filter(|place| place.is_staged && !place.is_unwanted && is_known(&place.node)) {
-        let home = Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access };
+        let home = buffer.home(place);
         if !world.disks.has(&place.node, &home) {
             return Err(format!("{home:?} counts as staged in on {}, but is not there", place.node));
         }

@@ -76,6 +76,8 @@ pub struct Cluster {
     pub(crate) accrual_due: Option<Timestamp>,
     /// Who changed accounts, and when nodes were out of service.
     pub(crate) chronicle: crate::chronicle::Kept,
+    /// When time alone may give another plan; none: only what happens gives one.
+    pub(crate) plan_due: Option<Timestamp>,
     /// What is still to be recorded.
     pub(crate) history: History,
     pub(crate) reservations: OrdMap<String, Arc<Reservation>>,
@@ -306,6 +308,7 @@ impl Cluster {
             .chain(of_gangs)
             .chain(of_reboots)
             .chain(of_triggers)
+            .chain(self.plan_due)
             .min()
     }
 

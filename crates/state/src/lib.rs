@@ -34,6 +34,7 @@ mod machine_sizes;
 mod network;
 mod on;
 mod only_step;
+mod plan_due;
 mod ports;
 pub mod preemption;
 mod queue;

@@ -20,6 +20,11 @@
 //! | 3 | a certificate that was taken back is not renewed; only certificates that stand in the state are believed |
 //! | 3 | content that is not what its id says is discarded when this edition is adopted, and in backups; jobs that need it are held |
 //! | 3 | a job of which processes cannot be killed ends as its script has ended, and its node is drained |
+//! | 3 | a persistent buffer is destroyed though jobs wait for it; a job that is to destroy one in use has no nodes meanwhile, and none destroys what it uses |
+//! | 3 | a job that a limit keeps, or whose persistent buffers are not there, is not staged; the reason of a job to be staged is the plan's to tell |
+//! | 3 | a requeued job does not wait for what its last run left on nodes that do not answer |
+//! | 3 | DataWarp requests from before the pools were known are resolved when staging begins; SystemComment says `data_in`, `data_out` |
+//! | 3 | a job for more nodes than its partition has waits for PartitionNodeLimit |
 use model::Reply;
 
 use crate::on::{Answer, trust};

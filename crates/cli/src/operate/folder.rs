@@ -108,6 +108,7 @@ impl Folder {
             spool_dir: at("spool/%n"),
             agent_pid_file: at("run/agent-%n.pid"),
             agent_log_file: at("log/agent-%n.log"),
+            buffer_root: at("burst-buffer"),
         }
     }
 

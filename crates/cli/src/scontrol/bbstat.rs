@@ -168,7 +168,7 @@ async fn files(cluster: &Client, buffer: &Buffer, line: Line) -> Result<String, 
         let mut agent = NodeAgent::connect(&way(cluster, place.node.as_str())).await?;
         let mut from = Some(0);
         while let Some(start) = from {
-            match agent.ask(&Question::Moved { home: home(buffer, place), from: start }).await? {
+            match agent.ask(&Question::Moved { home: buffer.home(place), from: start }).await? {
                 Answer::Moved(told) => {
                     told.files.iter().for_each(|file| out.push_str(&line(place.node.as_str(), file)));
                     from = told.next;
@@ -185,7 +185,7 @@ async fn errors(cluster: &Client, buffer: &Buffer) -> Result<String, CallError> 
     let mut out = String::new();
     for place in &buffer.places {
         let mut agent = NodeAgent::connect(&way(cluster, place.node.as_str())).await?;
-        match agent.ask(&Question::MoveErrors { home: home(buffer, place) }).await? {
+        match agent.ask(&Question::MoveErrors { home: buffer.home(place) }).await? {
             Answer::MoveErrors(told) => {
                 told.iter().for_each(|error| out.push_str(&error_line(place.node.as_str(), error)));
             }
@@ -199,10 +199,6 @@ async fn errors(cluster: &Client, buffer: &Buffer) -> Result<String, CallError> 
 fn error_line(node: &str, error: &MoveError) -> String {
     let kind = if error.is_warning { "warning" } else { "error" };
     format!("{node} {} {kind}: {}\n", way_word(error.direction), error.text)
-}
-
-fn home(buffer: &Buffer, place: &Place) -> Home {
-    Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access }
 }
 
 #[cfg(test)]

@@ -62,8 +62,8 @@ fn parameter(word: &str, pair: &Pair, backfill: &mut BackfillConfig, notes: &Not
         | "bf_max_job_start"
         | "partition_job_depth"
         | "build_queue_timeout" => (),
-        // Read with the burst buffers, with the prologs, with the rules for jobs.
-        "bb_array_stage_cnt" | "nohold_on_prolog_fail" | "max_script_size" | "requeue_delay" => (),
+        // Read with the burst buffers, with the network, with the prologs, with the rules for jobs.
+        "bb_array_stage_cnt" | "max_switch_wait" | "nohold_on_prolog_fail" | "max_script_size" | "requeue_delay" => (),
         _ => notes.warn(&pair.at, format!("{word} has no effect here")),
     }
 }

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use model::node::NodePhase;
 use model::{Caller, Command, NodeName};
 use state::Cluster;
 
@@ -9,16 +10,24 @@ use crate::agents::Agents;
 use crate::door::Door;
 use crate::machine::Published;
 
+/// So many heartbeats may an agent miss whose node an administrator has set down.
+const N_HEARTBEATS_WHEN_DOWN: u32 = 3;
+
 pub async fn run(door: Arc<Door>, published: Published, agents: Arc<Agents>) {
     // Agents have the whole time-out to come back after the controller itself was away.
     let since = Instant::now();
     loop {
         let cluster = published.now();
         let limit = Duration::from_micros(cluster.config().controller.node_timeout.0);
+        let limit_when_down = Duration::from_micros(cluster.config().agent.heartbeat.0) * N_HEARTBEATS_WHEN_DOWN;
         let silent: Vec<NodeName> = cluster
             .nodes()
             .filter(|node| node.answers)
-            .filter(|node| agents.last_heard(&node.name).unwrap_or(since).elapsed() > limit)
+            .filter(|node| {
+                // Nobody waits for the processes of a node that was set down when its agent is away, too.
+                let patience = if node.phase == NodePhase::Down { limit.min(limit_when_down) } else { limit };
+                agents.last_heard(&node.name).unwrap_or(since).elapsed() > patience
+            })
             .map(|node| node.name.clone())
             .collect();
         for node in silent {

@@ -1,10 +1,10 @@
-//! Plans whenever something has changed; there is no tick to wait for.
+//! Plans whenever the state has changed. What time alone changes is a deadline of the state, whose tick is a change like any other.
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{Caller, Command, JobId, Plan, Reply, Timestamp};
+use model::{Caller, Command, JobId, Plan, Reply};
 use scheduler::Outlook;
 use state::Cluster;
 
@@ -19,8 +19,6 @@ const SHORT_QUEUE: usize = 64;
 
 const BACKFILL: &str = model::loudness::DebugFlag::Backfill.target();
 
-const A_LONG_TIME: Duration = Duration::from_secs(3600);
-
 /// So often in a row a plan may come too late. One that the state refuses for ever must not be made for ever.
 const N_IN_VAIN: u32 = 3;
 const REST: Duration = Duration::from_secs(1);
@@ -30,11 +28,9 @@ pub async fn run(door: Arc<Door>, published: Published) {
     let (mut stopped_at, mut n_in_vain) = (None, 0);
     loop {
         let cluster = changes.borrow_and_update().clone();
-        let mut look_again_at = None;
         if cluster.n_queued() + cluster.n_to_stage() > 0
             && let Some(outlook) = plan(&door, &published, cluster, None).await
         {
-            look_again_at = outlook.look_again_at;
             stopped_at = stopped_at.or(outlook.stopped_at);
             n_in_vain = outlook.refused.map_or(0, |_| n_in_vain + 1);
             if let (Some(job), true) = (outlook.refused, n_in_vain > N_IN_VAIN) {
@@ -49,15 +45,12 @@ pub async fn run(door: Arc<Door>, published: Published) {
                 break;
             }
             let Some(outlook) = plan(&door, &published, cluster, Some(after)).await else { break };
-            look_again_at = look_again_at.into_iter().chain(outlook.look_again_at).min();
             stopped_at = outlook.stopped_at;
             if changes.has_changed().unwrap_or(true) {
                 break;
             }
         }
-        let until = look_again_at.map_or(A_LONG_TIME, |at| Duration::from_micros((at - door.now()).0));
-        // Time alone may give another plan; what happens meanwhile gives one at once.
-        if let Ok(Err(_)) = tokio::time::timeout(until, changes.changed()).await {
+        if changes.changed().await.is_err() {
             return;
         }
     }
@@ -65,7 +58,6 @@ pub async fn run(door: Arc<Door>, published: Published) {
 
 /// What is left of an outlook when its plan has been adopted.
 struct Adopted {
-    look_again_at: Option<Timestamp>,
     stopped_at: Option<JobId>,
     /// The first to start, where the state let none of them.
     refused: Option<JobId>,
@@ -74,14 +66,14 @@ struct Adopted {
 /// One pass, adopted.
 async fn plan(door: &Door, published: &Published, cluster: Arc<Cluster>, stopped_at: Option<JobId>) -> Option<Adopted> {
     let begun = Instant::now();
-    let Outlook { plan, look_again_at, stopped_at } = look(cluster.clone(), stopped_at).await?;
+    let Outlook { plan, stopped_at, .. } = look(cluster.clone(), stopped_at).await?;
     let n_backfilled = n_backfilled(&cluster, &plan);
     let (n_starts, n_preempted) = (plan.starts.len(), plan.preemptions.len());
     tracing::debug!(target: BACKFILL, n_queued = cluster.n_queued(), n_starts, n_backfilled, n_preempted, took = ?begun.elapsed());
     published.statistics.planned(door.now(), begun.elapsed(), cluster.n_queued(), n_backfilled);
     published.statistics.placed(&cluster, &plan);
     let refused = adopt(door, plan).await;
-    Some(Adopted { look_again_at, stopped_at, refused })
+    Some(Adopted { stopped_at, refused })
 }
 
 /// Starts of jobs that stand behind one that stays.

@@ -43,7 +43,7 @@ pub fn given_up(cluster: &Cluster, owner: &Owner) -> Vec<Errand> {
         Owner::Buffer(id) => {
             let places = cluster.buffer(*id).filter(|buffer| !buffer.plugin.is_external()).map(|buffer| {
                 let remove = |place: &Place| {
-                    let home = Some(Home::Job { job: *id, epoch: buffer.epoch, access: place.access });
+                    let home = Some(buffer.home(place));
                     let (root, pool) = (place.root.clone(), place.pool.clone());
                     let order = Order::Remove { number: 0, removal: Removal { home, attempt, root, pool } };
                     Errand { access: place.access, node: place.node.clone(), order }
@@ -77,7 +77,7 @@ fn errand(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, task: Ta
         Task::StageOut if is_open => Some(Direction::Out),
         _ => return None,
     };
-    let home = Home::Job { job: buffer.job, epoch: buffer.epoch, access };
+    let home = buffer.home(place);
     let order = match direction {
         None => {
             let (root, pool) = (place.root.clone(), place.pool.clone());
@@ -164,7 +164,7 @@ fn transfers(cluster: &Cluster, job: &Job, buffer: &Buffer, place: &Place, direc
         node: place.node.as_str(),
         node_index: number.map_or(place.rank, |number| number as u32),
     };
-    let own = Home::Job { job: buffer.job, epoch: buffer.epoch, access: place.access }.directory(&place.root);
+    let own = buffer.home(place).directory(&place.root);
     let resolve = |transfer: &Transfer| {
         let (source, destination) = (replace(&transfer.source, &facts), replace(&transfer.destination, &facts));
         let (within, outside) = match direction {

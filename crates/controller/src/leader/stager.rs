@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::agent::Order;
+use model::buffer::Place;
 use model::command::PlaceResult;
 use model::staging::{Access, HeldHome, Home, Inventory, Removal, StageResult};
 use model::time::Span;
@@ -243,9 +244,12 @@ enum Standing {
 fn standing(cluster: &Cluster, node: &NodeName, home: &Home) -> Standing {
     match home {
         Home::Job { job, epoch, access } => {
-            let buffer = cluster.buffer(*job).filter(|buffer| buffer.epoch == *epoch);
-            let Some(buffer) = buffer else { return Standing::Nobodys };
-            let mut places = buffer.places.iter().filter(|place| place.access == *access);
+            let Some(buffer) = cluster.buffer(*job) else { return Standing::Nobodys };
+            let is_of_that = |place: &&Place| place.access == *access && buffer.epoch_of(place) == *epoch;
+            let mut places = buffer.places.iter().filter(is_of_that);
+            if places.clone().next().is_none() {
+                return Standing::Nobodys;
+            }
             match places.any(|place| place.node == *node) {
                 true => Standing::Ours,
                 // A shared directory is seen by all agents.

@@ -8,8 +8,8 @@ use crate::room::PoolId;
 impl<'a> Pass<'a> {
     /// A closer look would neither start the job, nor keep a place for it, nor find another reason for it to wait.
     pub(super) fn stays_as_it_is(&mut self, job: &'a Job) -> bool {
-        if self.is_kept_by_the_same_limit(job) {
-            self.waits_for_a_limit();
+        if let Some(reason) = job.reason.filter(|_| self.is_kept_by_the_same_limit(job)) {
+            self.waits_for_a_limit(job, reason);
             return true;
         }
         let waits_its_turn = job.reason == Some(Reason::Priority) && job.reason_text.is_empty();

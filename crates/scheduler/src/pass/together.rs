@@ -106,7 +106,6 @@ impl<'a> Pass<'a> {
                 self.plan.expected_starts.push(ExpectedStart { job: job.id, at, nodes });
             }
         }
-        self.look_again(self.clock.time(slot));
         true
     }
 

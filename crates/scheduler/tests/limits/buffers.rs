@@ -100,3 +100,45 @@ fn space_of_burst_buffers_is_held_to_every_limit_at_every_level() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// `-n2` under `MaxTRESPerJob=cpu=1`: no data is brought for a job that a limit keeps, and nobody waits for its space.
+#[test]
+fn a_job_that_a_limit_keeps_is_not_staged() {
+    let mut world = with_pool();
+    set(&mut world, "user", Field::MaxTres, "cpu=1");
+    let with = |words: &str, gib: u32| {
+        let kind = JobKind::Allocation;
+        model::JobSpec { kind, burst_buffer: format!("capacity={gib}"), ..spec(words, "") }
+    };
+    let kept = submit(&mut world, with("-n2 -t10", 100)).unwrap();
+    let other = submit(&mut world, with("-n1 -t10", 100)).unwrap();
+    world.schedule();
+    assert_eq!(world.cluster.buffer(kept).map(|buffer| buffer.phase), None);
+    assert_eq!(world.reason(kept).0, Some(model::Reason::AssocMaxCpuPerJobLimit));
+    assert!(world.cluster.buffer(other).is_some(), "{:?}", world.reason(other));
+    set(&mut world, "user", Field::MaxTres, "cpu=2");
+    world.schedule();
+    assert_eq!(world.reason(kept).0, Some(model::Reason::BurstBufferResources));
+}
+
+/// No more are staged than may start: what the first will hold of the limit counts for the second.
+#[test]
+fn no_more_are_staged_than_limits_let_start() {
+    for (field, limit) in [(Field::GrpTres, "bb/native=61440"), (Field::GrpJobs, "1")] {
+        let mut world = with_pool();
+        set(&mut world, "user", field, limit);
+        let jobs: Vec<JobId> = (0..3)
+            .map(|_| {
+                let kind = JobKind::Allocation;
+                let wanted = model::JobSpec { kind, burst_buffer: "capacity=40".into(), ..spec("-n1 -t10", "") };
+                submit(&mut world, wanted).unwrap()
+            })
+            .collect();
+        for _ in 0..3 {
+            world.schedule();
+        }
+        let staged = |job: &&JobId| world.cluster.buffer(**job).is_some();
+        assert_eq!(jobs.iter().filter(staged).collect::<Vec<_>>(), [&jobs[0]], "{field:?}");
+        assert!(world.reason(jobs[1]).0.is_some_and(model::Reason::is_limit), "{field:?}");
+    }
+}

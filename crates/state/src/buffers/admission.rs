@@ -5,7 +5,6 @@ use model::buffer::{BufferRequest, Space};
 use model::command::Blob;
 use model::directive::{self, Problem, ProblemKind, Sources};
 use model::pool::{BurstBufferConfig, PoolKind};
-use model::staging::Access;
 use model::{Caller, JobKind, JobSpec, Plugin, Reject};
 
 use crate::Cluster;
@@ -42,12 +41,7 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
     charge_swap(config, spec, &mut request)
         .map_err(|why| invalid(directive::about(&text, why, |name| name == "swap")))?;
     if config.counts {
-        const MIB: u64 = 1 << 20;
-        let of = |access| request.spaces.iter().filter(move |space| space.access == access).map(|space| space.bytes);
-        let created: u64 = request.creates.iter().map(|creation| creation.bytes).fold(0, u64::saturating_add);
-        request.tres_mb = of(Access::Shared).fold(created, u64::saturating_add) / MIB;
-        request.tres_mb_created = created / MIB;
-        request.tres_mb_per_node = of(Access::Private).fold(0, u64::saturating_add) / MIB;
+        request.count_megabytes();
     }
     may(config, by, spec, &request).map_err(Reject::BufferNotPermitted)?;
     let is_part = spec.array.is_some() || (spec.component.is_some() && cluster.rules() >= 1);
@@ -55,6 +49,9 @@ pub(crate) fn complete(cluster: &Cluster, by: Caller, spec: &mut JobSpec, brough
         return Err(Reject::TooManyNodes);
     }
     sense(config, spec, &request).map_err(invalid)?;
+    if cluster.rules() >= 3 {
+        destroys_nothing_it_uses(&request).map_err(invalid)?;
+    }
     spec.buffer = Some(Arc::new(request));
     Ok(())
 }
@@ -91,6 +88,18 @@ fn charge_swap(
 
 fn without(spec: &JobSpec) -> Result<(), Reject> {
     if runs_nothing(spec) { Err(Reject::TooManyNodes) } else { Ok(()) }
+}
+
+/// What a job uses is there while it runs; what it destroys is gone before. It would wait for itself.
+fn destroys_nothing_it_uses(request: &BufferRequest) -> Result<(), Problem> {
+    let is_used = |name: &String| request.uses.contains(name);
+    match request.destroys.iter().find(|destruction| is_used(&destruction.name)) {
+        None => Ok(()),
+        Some(destruction) => {
+            let why = format!("the job uses persistent buffer {} itself", destruction.name);
+            Err(directive::about(&request.text, &why, |name| name == "destroy_persistent"))
+        }
+    }
 }
 
 fn runs_nothing(spec: &JobSpec) -> bool {

@@ -1,7 +1,7 @@
 //! How much of each pool is in use: never counted apart, always what the buffers hold.
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::buffer::Space;
+use model::buffer::{BufferRequest, Space};
 use model::pool::{Pool, PoolKind};
 use model::staging::Access;
 use model::{Buffer, JobSpec, NodeName, PersistentBuffer};
@@ -119,6 +119,16 @@ impl Usage {
         fit
     }
 
+    /// What a reservation keeps of the pool for its jobs and none of them has.
+    pub fn left_in_reservation(&self, cluster: &Cluster, reservation: &str, pool: &str) -> u64 {
+        let (Some(config), Some(reservation)) = (&cluster.config().burst_buffer, cluster.reservation(reservation)) else {
+            return 0;
+        };
+        let promised = model::reserved_buffer::parse(&reservation.burst_buffer, config).unwrap_or_default();
+        let promised = promised.into_iter().filter(|(name, _)| name == pool).map(|(_, bytes)| bytes).sum::<u64>();
+        promised.saturating_sub(held_within(cluster, &reservation.name, pool))
+    }
+
     pub fn take(&mut self, cluster: &Cluster, spec: &JobSpec) {
         for (pool, bytes) in wanted(cluster, spec) {
             self.take_shared(&pool.name, bytes);
@@ -163,17 +173,20 @@ fn reserved_for_others(cluster: &Cluster, spec: &JobSpec) -> BTreeMap<String, (u
         }
         let promised = model::reserved_buffer::parse(&reservation.burst_buffer, config).unwrap_or_default();
         for (pool, bytes) in promised {
-            let own = cluster
-                .buffers
-                .values()
-                .filter(|buffer| cluster.job(buffer.job).is_some_and(|job| is_its(&job.spec.reservations)));
-            let has = own.flat_map(|buffer| &buffer.spaces).filter(|space| space.pool == pool).map(|space| space.bytes);
-            let left = bytes.saturating_sub(has.sum());
+            let left = bytes.saturating_sub(held_within(cluster, &reservation.name, &pool));
             let (promised, kept) = kept.entry(pool.clone()).or_default();
             (*promised, *kept) = (promised.saturating_add(bytes), kept.saturating_add(left));
         }
     }
     kept
+}
+
+/// What jobs of the reservation have of the pool.
+fn held_within(cluster: &Cluster, reservation: &str, pool: &str) -> u64 {
+    let is_its = |names: &[String]| names.iter().any(|name| name == reservation);
+    let is_within = |buffer: &Buffer| cluster.job(buffer.job).is_some_and(|job| is_its(&job.spec.reservations));
+    let own = cluster.buffers.values().filter(|buffer| is_within(buffer));
+    own.flat_map(|buffer| &buffer.spaces).filter(|space| space.pool == pool).map(|space| space.bytes).sum()
 }
 
 fn space(spaces: &[Space], access: Access) -> Option<&Space> {
@@ -189,11 +202,53 @@ fn names_lost_pool(cluster: &Cluster, spec: &JobSpec) -> bool {
     spaces.chain(request.creates.iter().map(|creation| &creation.pool)).any(is_lost)
 }
 
+/// The request as it is now that the plugin has told its pools: space without a pool is the default pool's, and all is in
+/// whole granules. None: it was so from the start.
+pub(crate) fn resolved(cluster: &Cluster, request: &BufferRequest) -> Option<BufferRequest> {
+    let config = cluster.config().burst_buffer.as_ref()?;
+    let is_its = request.plugin.is_external() && config.plugin == request.plugin && config.is_loaded;
+    if !is_its || cluster.rules() < 3 {
+        return None;
+    }
+    let place = |name: &str, bytes: u64| {
+        let pool = if name.is_empty() { config.default_pool() } else { config.pool(name) }?;
+        Some((pool, pool.rounded(bytes)?))
+    };
+    let is_open = |name: &str, bytes: u64| place(name, bytes).is_some_and(|new| (&*new.0.name, new.1) != (name, bytes));
+    let mut of_spaces = request.spaces.iter().map(|space| (space.pool.as_str(), space.bytes));
+    let mut of_creates = request.creates.iter().map(|creation| (creation.pool.as_str(), creation.bytes));
+    if !of_spaces.any(|(name, bytes)| is_open(name, bytes)) && !of_creates.any(|(name, bytes)| is_open(name, bytes)) {
+        return None;
+    }
+    let mut request = request.clone();
+    for space in std::mem::take(&mut request.spaces) {
+        let (name, bytes) = match place(&space.pool, space.bytes) {
+            Some((pool, bytes)) => (pool.name.clone(), bytes),
+            None => (space.pool.clone(), space.bytes),
+        };
+        match request.spaces.iter_mut().find(|known| known.pool == name && known.access == space.access) {
+            Some(known) => known.bytes = known.bytes.saturating_add(bytes),
+            None => request.spaces.push(Space { pool: name, bytes, ..space }),
+        }
+    }
+    for creation in &mut request.creates {
+        if let Some((pool, bytes)) = place(&creation.pool, creation.bytes) {
+            (creation.pool, creation.bytes) = (pool.name.clone(), bytes);
+        }
+    }
+    if config.counts {
+        request.count_megabytes();
+    }
+    Some(request)
+}
+
 /// What the job asks of each shared pool: its own space, and persistent buffers that are not there yet.
 pub fn wanted<'a>(cluster: &'a Cluster, spec: &JobSpec) -> Vec<(&'a Pool, u64)> {
     let (Some(config), Some(request)) = (cluster.config().burst_buffer.as_ref(), &spec.buffer) else {
         return Vec::new();
     };
+    let resolved = resolved(cluster, request);
+    let request: &BufferRequest = resolved.as_ref().unwrap_or(request);
     let mut wanted: BTreeMap<&str, u64> = BTreeMap::new();
     for space in request.spaces.iter().filter(|space| space.access == Access::Shared) {
         *wanted.entry(&space.pool).or_default() += space.bytes;

@@ -66,6 +66,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     };
     ensure(is_right, || format!("{:?} with its buffer {phase:?}", job.phase))?;
     let queued = cluster.is_eligible(job);
-    let is_ready = phase == Some(BufferPhase::StagedIn) || (phase.is_none() && !is_staged_ahead(&job.spec));
+    let has_none = phase.is_none() || life::is_left_behind(cluster, job);
+    let is_ready = phase == Some(BufferPhase::StagedIn) || (has_none && !is_staged_ahead(&job.spec));
     ensure(!queued || is_ready, || format!("queued with its buffer {phase:?}"))
 }

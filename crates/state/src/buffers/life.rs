@@ -19,7 +19,7 @@ use model::{
     Buffer, BufferPhase, Config, Duty, Event, HeldBy, Job, JobId, NodeName, Owner, Phase, Plugin, Task, Wake, size,
 };
 
-use super::{movers, persistent, words};
+use super::{capacity, movers, persistent, words};
 use crate::settle::wake;
 use crate::{Cluster, job_life, triggers};
 
@@ -71,7 +71,13 @@ fn next(phase: BufferPhase, step: Step) -> Option<BufferPhase> {
 
 /// The job's buffer begins: its space is charged from now on. `nodes` are where private space is made ahead.
 pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
+    let left = left_places(cluster, id);
+    let request = cluster.jobs[&id].spec.buffer.as_ref();
+    let resolved = request.and_then(|request| capacity::resolved(cluster, request)).map(Arc::new);
     let job = cluster.job_mut(id);
+    if resolved.is_some() {
+        Arc::make_mut(&mut job.spec).buffer = resolved;
+    }
     job.n_buffer_orders += 1;
     job.buffer_failure.clear();
     let (spec, epoch) = (job.spec.clone(), job.n_buffer_orders);
@@ -84,6 +90,7 @@ pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
         places.extend(movers::shared_place(cluster, request, id));
     }
     places.extend(nodes.iter().filter_map(|node| private_place(cluster, request, node)));
+    places.extend(left);
     let buffer = Buffer {
         job: id,
         epoch,
@@ -104,6 +111,33 @@ pub(crate) fn create(cluster: &mut Cluster, id: JobId, nodes: &[NodeName]) {
     index(cluster, id);
     persistent::create_for(cluster, id);
     moved(cluster, id);
+}
+
+/// What an earlier run has left on nodes that do not answer goes when they do; until then it is charged there.
+fn left_places(cluster: &mut Cluster, id: JobId) -> Vec<Place> {
+    if !cluster.buffers.get(&id).is_some_and(|buffer| is_out_of_reach(cluster, buffer)) {
+        return Vec::new();
+    }
+    unindex(cluster, id);
+    cluster.duties.remove(&Owner::Buffer(id));
+    let Some(old) = cluster.buffers.remove(&id) else { return Vec::new() };
+    let leave = |place: &Place| Place { epoch: old.epoch_of(place), is_unwanted: true, ..place.clone() };
+    old.places.iter().map(leave).collect()
+}
+
+/// All that is left of an earlier run's buffer is on nodes that do not answer: the next run need not wait for them.
+pub fn is_left_behind(cluster: &Cluster, job: &Job) -> bool {
+    let buffer = cluster.buffers.get(&job.id).filter(|_| job.phase == Phase::Pending);
+    buffer.is_some_and(|buffer| is_out_of_reach(cluster, buffer))
+}
+
+fn is_out_of_reach(cluster: &Cluster, buffer: &Buffer) -> bool {
+    let answers = |name: &NodeName| cluster.nodes.get(name).is_some_and(|node| node.answers);
+    cluster.rules() >= 3
+        && buffer.phase == BufferPhase::TearingDown
+        && !buffer.plugin.is_external()
+        && !buffer.places.is_empty()
+        && buffer.places.iter().all(|place| place.access == Access::Private && !answers(&place.node))
 }
 
 /// Whole granules, also of a pool that nobody knew when the job was submitted.
@@ -159,6 +193,7 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
         place.is_done = stays_as_staged && place.is_staged || stays_idle(place.access);
         place.failure.clear();
     }
+    let begins_use = step == Step::Allocated;
     match step {
         Step::Place => take_nodes(buffer, new_places),
         Step::Discard => buffer.hurry = true,
@@ -169,6 +204,9 @@ pub(crate) fn take(cluster: &mut Cluster, id: JobId, step: Step) -> bool {
     }
     if to == BufferPhase::TearingDown {
         persistent::let_go(cluster, id);
+    }
+    if begins_use {
+        persistent::use_begins(cluster, id);
     }
     let job = cluster.job_mut(id);
     job.buffer = Some(to);
@@ -208,7 +246,7 @@ pub(crate) fn place(cluster: &mut Cluster, id: JobId) {
     if cluster.jobs[&id].spec.buffer.is_none() {
         return;
     }
-    if !cluster.buffers.contains_key(&id) {
+    if cluster.buffers.get(&id).is_none_or(|buffer| is_out_of_reach(cluster, buffer)) {
         create(cluster, id, &[]);
         take(cluster, id, Step::Allocated);
         take(cluster, id, Step::StagedIn);
@@ -303,8 +341,9 @@ fn summary(buffer: &Buffer) -> Option<String> {
 
 /// The present task has failed, and is not tried again by itself.
 pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str) {
+    let rules = cluster.rules();
     let buffer = buffer_mut(cluster, id);
-    let words = words::failure(buffer.plugin, operation, &one_line(why));
+    let words = words::failure(buffer.plugin, operation, &one_line(why), rules);
     let text = words.shown;
     buffer.failure = text.clone();
     let phase = buffer.phase;
@@ -343,10 +382,11 @@ pub(crate) fn fail(cluster: &mut Cluster, id: JobId, operation: &str, why: &str)
 pub(crate) fn teardown_failed(cluster: &mut Cluster, id: JobId, why: &str) {
     /// A script that cannot do it three times is not asked again.
     const N_TEARDOWNS_OF_A_SCRIPT: u32 = 3;
+    let rules = cluster.rules();
     let buffer = buffer_mut(cluster, id);
     buffer.n_teardown_failures += 1;
     let gives_up = buffer.plugin == Plugin::Lua && buffer.n_teardown_failures >= N_TEARDOWNS_OF_A_SCRIPT;
-    let words = words::failure(buffer.plugin, "teardown", &one_line(why));
+    let words = words::failure(buffer.plugin, "teardown", &one_line(why), rules);
     let text = words.shown;
     if cluster.jobs[&id].buffer_failure != text {
         cluster.job_mut(id).buffer_failure = text;
@@ -415,6 +455,11 @@ pub(crate) fn node_came(cluster: &mut Cluster) {
     });
     let with_work: Vec<JobId> = with_work.collect();
     for id in with_work {
+        // A job that need not wait for its old buffer may have to now: the agent removes it.
+        let is_left = cluster.jobs.get(&id).is_some_and(|job| job.phase == Phase::Pending);
+        if is_left {
+            cluster.unsettled.insert(id);
+        }
         if movers::relieve(cluster, id) {
             moved(cluster, id);
         }

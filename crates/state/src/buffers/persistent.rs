@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::buffer::{Creation, PersistentPhase};
 use model::staging::StageResult;
-use model::{Duty, JobId, NodeName, Owner, PersistentBuffer, Task, Wake};
+use model::{Buffer, BufferPhase, Duty, Job, JobId, JobSpec, NodeName, Owner, PersistentBuffer, Task, Wake};
 
 use super::words::{DENIED, DUPLICATE};
 use super::{life, movers};
@@ -107,7 +107,41 @@ pub(crate) fn let_go(cluster: &mut Cluster, job: JobId) {
     let Some(buffer) = cluster.buffers.get_mut(&job).map(Arc::make_mut) else { return };
     for name in std::mem::take(&mut buffer.uses) {
         destroy_if_free(cluster, &name);
+        wake(cluster, Wake::Persistent(name));
     }
+}
+
+/// A job other than this one has the buffer. A job that still waits for the buffer to be there has nothing of it.
+fn is_used(cluster: &Cluster, name: &str, by: JobId) -> bool {
+    let counts_all = cluster.rules() < 3;
+    let has_it = |other: &Buffer| other.phase != BufferPhase::Allocating && other.job != by;
+    cluster.buffers.values().any(|other| (counts_all || has_it(other)) && other.uses.iter().any(|used| used == name))
+}
+
+/// Buffers that the job is to destroy and that others use now. It waits for these users without nodes.
+pub(crate) fn in_its_way<'a>(cluster: &'a Cluster, job: &'a Job) -> impl Iterator<Item = &'a String> {
+    let request = job.spec.buffer.as_ref().filter(|_| cluster.rules() >= 3);
+    let destructions = request.into_iter().flat_map(|request| &request.destroys).filter(|one| !one.hurry);
+    let may_destroy = move |buffer: &PersistentBuffer| {
+        buffer.uid == job.spec.uid || job.spec.buffer.as_ref().is_some_and(|request| request.by_admin)
+    };
+    destructions.map(|one| &one.name).filter(move |name| {
+        cluster.persistent.get(*name).is_some_and(|buffer| may_destroy(buffer)) && is_used(cluster, name, job.id)
+    })
+}
+
+/// What the job uses is there, or it makes that itself.
+pub fn uses_are_ready(cluster: &Cluster, spec: &JobSpec) -> bool {
+    let Some(request) = &spec.buffer else { return true };
+    let is_made = |name: &String| request.creates.iter().any(|creation| creation.name == *name);
+    let is_ready = |name: &String| cluster.persistent.get(name).is_some_and(|it| it.phase == PersistentPhase::Ready);
+    request.uses.iter().all(|name| is_made(name) || is_ready(name))
+}
+
+/// A job has begun to use what it uses: jobs that are to destroy that wait again.
+pub(crate) fn use_begins(cluster: &mut Cluster, job: JobId) {
+    let names = cluster.buffers.get(&job).map(|buffer| buffer.uses.clone()).unwrap_or_default();
+    names.into_iter().for_each(|name| wake(cluster, Wake::Persistent(name)));
 }
 
 fn destroy_if_free(cluster: &mut Cluster, name: &str) {
@@ -115,8 +149,7 @@ fn destroy_if_free(cluster: &mut Cluster, name: &str) {
     if buffer.phase != PersistentPhase::Condemned {
         return;
     }
-    let is_used = cluster.buffers.values().any(|other| other.uses.iter().any(|used| used == name));
-    if is_used && !buffer.hurry {
+    if is_used(cluster, name, buffer.by_job) && !buffer.hurry {
         return;
     }
     let pool = buffer.pool.clone();

@@ -9,9 +9,13 @@ pub(crate) struct Words {
 }
 
 /// `operation` is the hook, as the plugin calls it.
-pub(crate) fn failure(plugin: Plugin, operation: &str, why: &str) -> Words {
+/// Since edition 3 of the rules SystemComment names hooks as a 22.05 does.
+pub(crate) fn failure(plugin: Plugin, operation: &str, why: &str, rules: u32) -> Words {
     let name = plugin.word();
     let noted = format!("burst_buffer/{name}: {operation}: {why}");
+    // As a 22.05 names the two that move data, in the comment only.
+    let moves = operation.strip_prefix("dws_").filter(|hook| matches!(*hook, "data_in" | "data_out"));
+    let moves = moves.filter(|_| plugin == Plugin::DataWarp && rules >= 3);
     let shown = match (plugin, operation) {
         (Plugin::Native, _) => {
             let shown = format!("burst_buffer/{name}: {operation} failed: {why}");
@@ -26,6 +30,7 @@ pub(crate) fn failure(plugin: Plugin, operation: &str, why: &str) -> Words {
         (Plugin::DataWarp, "create_persistent" | "destroy_persistent") => why.to_owned(),
         (Plugin::DataWarp, _) => noted.clone(),
     };
+    let noted = moves.map_or(noted, |hook| format!("burst_buffer/{name}: {hook}: {why}"));
     Words { shown, noted }
 }
 

@@ -18,9 +18,16 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
         (Phase::Pending, Some(BufferPhase::PostRun | BufferPhase::StagingOut)) if !job.buffer_failure.is_empty() => {
             Hold::Wait(Some(Reason::BurstBufferOperation), wakes)
         }
-        (Phase::Pending, Some(BufferPhase::StagedIn)) if !buffers::runs_nothing(job) => Hold::Free,
+        (Phase::Pending, Some(BufferPhase::StagedIn))
+            if !buffers::runs_nothing(job) && buffers::persistent::in_its_way(cluster, job).next().is_none() =>
+        {
+            Hold::Free
+        }
         (Phase::Pending, Some(BufferPhase::StagingIn | BufferPhase::Revoked)) => {
             Hold::Wait(Some(Reason::BurstBufferStageIn), wakes)
+        }
+        (Phase::Pending, Some(BufferPhase::TearingDown)) if buffers::is_left_behind(cluster, job) => {
+            if buffers::is_staged_ahead(&job.spec) { Hold::Stage } else { Hold::Free }
         }
         (Phase::Pending, Some(_)) => Hold::Wait(Some(Reason::BurstBufferResources), wakes),
         (Phase::Starting, Some(BufferPhase::Deleting | BufferPhase::PreRun)) => Hold::Wait(None, wakes),

@@ -62,7 +62,9 @@ pub(crate) fn limit(cluster: &Cluster, partition: &Partition, spec: &JobSpec) ->
         return Some(Reason::PartitionNodeLimit);
     }
     // It may, but there are not so many.
-    (min_nodes > partition.nodes.len() as u32).then_some(Reason::PartitionConfig)
+    let is_told_as_limit = cluster.rules() >= 3;
+    let reason = if is_told_as_limit { Reason::PartitionNodeLimit } else { Reason::PartitionConfig };
+    (min_nodes > partition.nodes.len() as u32).then_some(reason)
 }
 
 /// The fewest and the most nodes that jobs of that QOS may have in the partition: a QOS may lift its limits.

@@ -125,6 +125,18 @@ pub(crate) fn refusal(cluster: &Cluster, job: &Job, start: &Start) -> Option<Rea
     rules.start(&cluster.tally, cluster.decay(), cluster.now, &Demand::granted(cluster, job, start))
 }
 
+/// What keeps the job from starting in the partition on whatever nodes: asked before anything is done for its start.
+pub fn asked_refusal(cluster: &Cluster, job: &Job, partition: &Partition) -> Option<Reason> {
+    if !binds(cluster, job) {
+        return None;
+    }
+    if let Some(reason) = cluster.below_threshold(job) {
+        return Some(reason);
+    }
+    let rules = cluster.rules_for(&job.spec, job.association, Some(partition));
+    rules.start(&cluster.tally, cluster.decay(), cluster.now, &Demand::asked(cluster, &job.spec))
+}
+
 /// Whether any limit could concern the job.
 pub fn binds(cluster: &Cluster, job: &Job) -> bool {
     cluster.config.accounting.enforce.limits && (job.association != 0 || !cluster.accounts.qos.is_empty())

@@ -1,6 +1,7 @@
 //! The limits that bind a job, in the order in which they are asked, and what they refuse.
 use model::plan::Grant;
 use model::spec::{Memory, TimeLimit};
+use model::time::Span;
 use model::{JobSpec, Reason, Timestamp};
 
 use super::words::{Form, reason};
@@ -155,6 +156,9 @@ impl Ceiling {
     }
 }
 
+/// Nobody looks further ahead than these many times twice a minute: four years.
+const MOST_DOUBLINGS: u32 = 22;
+
 /// When and with what rules are asked: what has been counted so far.
 #[derive(Clone, Copy)]
 struct Asked<'c> {
@@ -253,6 +257,34 @@ impl Rules<'_> {
     ) -> Option<Reason> {
         let refuses = |rule: &&Rule| self.refuses(rule, asked(rule, &count, decay, now), demand);
         self.start.iter().find(refuses).map(|rule| rule.reason())
+    }
+
+    /// When the job may start though nothing has happened: use is forgotten, and running jobs have less time left.
+    /// None: something must happen first.
+    pub fn passes_at<'c>(
+        &self,
+        count: impl Fn(Whom) -> Option<&'c Count>,
+        decay: Decay,
+        now: Timestamp,
+        demand: &Demand,
+    ) -> Option<Timestamp> {
+        let passes = |at: Timestamp| {
+            self.start.iter().all(|rule| !self.refuses(rule, asked(rule, &count, decay, at), demand))
+        };
+        let is_lasting = |rule: &&Rule| !matches!(rule.bound, Bound::Wall | Bound::UsedMinutes(_) | Bound::RunMinutes(_));
+        let refuses = |rule: &Rule| self.refuses(rule, asked(rule, &count, decay, now), demand);
+        if self.start.iter().filter(is_lasting).any(refuses) {
+            return None;
+        }
+        let after = |n_minutes: u64| now + Span::from_secs(60 * n_minutes);
+        let minutes = (0..MOST_DOUBLINGS).map(|n| 1u64 << n);
+        let mut passing = minutes.into_iter().find(|n_minutes| passes(after(*n_minutes)))?;
+        let mut refused = passing / 2;
+        while passing - refused > 1 {
+            let middle = refused + (passing - refused) / 2;
+            if passes(after(middle)) { passing = middle } else { refused = middle }
+        }
+        Some(after(passing))
     }
 
     /// What holds for all who ask now, with the counts that the caller finds.

@@ -11,14 +11,15 @@ use model::{
 };
 
 use super::Answer;
-use crate::buffers::capacity::{Fit, Usage};
+use crate::buffers::capacity::{self, Fit, Usage};
+use crate::buffers::life;
 use crate::features::partition_refusal;
 use crate::job_life::{self, Step};
 use crate::settle::forget_wait;
 use crate::step_layout::Layout;
 use crate::{
-    Cluster, arrays, batch_host, buffers, gang, het, ledger, limits, network, ports, preemption, reservations,
-    step_life,
+    Cluster, arrays, batch_host, buffers, gang, het, ledger, limits, network, plan_due, ports, preemption,
+    reservations, step_life,
 };
 
 pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
@@ -47,8 +48,9 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
     plan.stage_preemptions.iter().for_each(|one| unstage(cluster, one));
     let told = plan.preemptions.iter().filter(|one| preemption::begin(cluster, one)).count();
     for wait in &plan.reasons {
-        let eligible = cluster.jobs.get(&wait.job).is_some_and(|job| cluster.is_eligible(job));
-        if eligible {
+        let tells_staging = cluster.rules() >= 3;
+        let is_waiting = |job: &Job| cluster.is_eligible(job) || (tells_staging && cluster.may_be_staged(job));
+        if cluster.jobs.get(&wait.job).is_some_and(|job| is_waiting(job)) {
             let now = cluster.now;
             let job = cluster.job_mut(wait.job);
             job.reason = wait.reason;
@@ -73,6 +75,7 @@ pub(crate) fn adopt(cluster: &mut Cluster, plan: &Plan) -> Answer {
             job.last_evaluated = Some(now);
         }
     }
+    plan_due::note(cluster, plan.look_again);
     reservations::replace_used(cluster, plan.starts.iter().map(|start| start.reservation.as_str()));
     let n_stale = plan.starts.len() as u32 - n_started + (plan.preemptions.len() - told) as u32;
     Ok(Reply::Adopted { n_started, n_stale })
@@ -162,10 +165,18 @@ fn stage(cluster: &mut Cluster, usage: &mut Usage, stage_in: &StageStart) {
     let spec = job.spec.clone();
     let is_waiting = cluster.may_be_staged(job) || (cluster.is_eligible(job) && !stage_in.nodes.is_empty());
     let fits = |node: &NodeName| cluster.nodes.contains_key(node) && usage.has_room_on(cluster, &spec, None, node);
-    let may = job.buffer.is_none()
+    let has_none = job.buffer.is_none() || life::is_left_behind(cluster, job);
+    let is_let_in = cluster.rules() < 3 || is_within_limits(cluster, job);
+    // Whoever waits for a persistent buffer keeps no space from others meanwhile.
+    let finds_what_it_uses = cluster.rules() < 3
+        || capacity::wanted(cluster, &spec).is_empty()
+        || buffers::uses_are_ready(cluster, &spec);
+    let may = has_none
         && spec.buffer.is_some()
         && is_waiting
         && task_is_right
+        && is_let_in
+        && finds_what_it_uses
         && usage.fit(cluster, &spec) == Fit::Now
         && stage_in.nodes.iter().all(fits)
         && buffers::has_agent(cluster, job);
@@ -179,8 +190,15 @@ fn stage(cluster: &mut Cluster, usage: &mut Usage, stage_in: &StageStart) {
         None => stage_in.job,
     };
     forget_wait(cluster, id);
-    buffers::life::create(cluster, id, &stage_in.nodes);
+    life::create(cluster, id, &stage_in.nodes);
     cluster.unsettled.insert(id);
+}
+
+/// In some partition no limit of accounts would keep it from starting.
+fn is_within_limits(cluster: &Cluster, job: &Job) -> bool {
+    let partitions = job.spec.partitions.iter().filter_map(|name| cluster.config.partition(name));
+    let mut partitions = partitions.peekable();
+    partitions.peek().is_none() || partitions.any(|partition| limits::asked_refusal(cluster, job, partition).is_none())
 }
 
 /// What was filled ahead goes again, and its job waits for another turn.

@@ -3,7 +3,7 @@ use model::{Reply, Timestamp, Wake};
 
 use super::Answer;
 use crate::settle::wake;
-use crate::{Cluster, accrual, fair_share, gang, limits, reboots, reservations, triggers};
+use crate::{Cluster, accrual, fair_share, gang, limits, plan_due, reboots, reservations, triggers};
 
 pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     let due: Vec<Timestamp> = cluster
@@ -24,5 +24,6 @@ pub(crate) fn tick(cluster: &mut Cluster) -> Answer {
     limits::minutes::tick(cluster);
     triggers::tick(cluster);
     accrual::tick(cluster);
+    plan_due::tick(cluster);
     Ok(Reply::Ok)
 }

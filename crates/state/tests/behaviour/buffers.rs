@@ -540,14 +540,113 @@ fn persistent_buffers_are_made_used_and_destroyed_by_jobs() {
     assert_eq!(lab.used("flash"), 0);
 }
 
+fn without_nodes(text: &str) -> JobSpec {
+    let mut spec = file(text);
+    spec.size.max_nodes = Some(0);
+    spec
+}
+
+/// A persistent buffer `library` that a job on n1 uses.
+fn library_in_use(lab: &mut Lab) -> JobId {
+    let maker = lab.submit(without_nodes("#BB create_persistent name=library capacity=2"));
+    assert!(lab.stage(maker));
+    persistent_answer(lab, "library", StageResult::Done(Moved::default()));
+    let user = lab.submit(file("#DW persistentdw name=library"));
+    assert!(lab.stage(user));
+    lab.done_all(user, Task::StageIn);
+    assert!(lab.place(user, None, "n1"));
+    lab.done(user, Task::Launch);
+    user
+}
+
+#[test]
+fn a_persistent_buffer_goes_though_a_later_job_waits_for_it() {
+    let mut lab = lab();
+    let user = library_in_use(&mut lab);
+    let destroyer = lab.submit(without_nodes("#BB destroy_persistent name=library"));
+    assert!(lab.stage(destroyer));
+    let late = lab.submit(file("#DW persistentdw name=library"));
+    assert!(lab.stage(late));
+    assert_eq!((lab.word(destroyer), lab.word(late)), ("deleting", "allocating"));
+    lab.exit(user, ExitStatus::default()).unwrap();
+    assert_eq!(lab.cluster.persistent("library").unwrap().phase, PersistentPhase::Destroying);
+    persistent_answer(&mut lab, "library", StageResult::Done(Moved::default()));
+    assert_eq!((lab.job(destroyer).state(), lab.word(late)), (JobState::Completed, "allocating"));
+}
+
+#[test]
+fn a_job_that_waits_for_a_persistent_buffer_holds_no_space() {
+    let mut lab = lab();
+    let waits = lab.submit(file("#DW jobdw capacity=4GiB\n#DW persistentdw name=ghost"));
+    assert!(!lab.stage(waits));
+    assert_eq!((lab.used("flash"), lab.job(waits).reason), (0, Some(Reason::BurstBufferResources)));
+    let maker = lab.submit(without_nodes("#BB create_persistent name=ghost capacity=2"));
+    assert!(lab.stage(maker));
+    assert!(!lab.stage(waits), "it is not there yet");
+    persistent_answer(&mut lab, "ghost", StageResult::Done(Moved::default()));
+    assert!(lab.stage(waits));
+    assert_eq!(lab.used("flash"), 6);
+}
+
+#[test]
+fn a_job_that_destroys_what_others_use_waits_without_nodes() {
+    let mut lab = lab();
+    let user = library_in_use(&mut lab);
+    let destroyer = lab.submit(file("#BB destroy_persistent name=library"));
+    assert!(lab.stage(destroyer));
+    let seen = lab.job(destroyer);
+    assert_eq!((seen.phase, seen.reason), (Phase::Pending, Some(Reason::BurstBufferResources)));
+    assert!(!lab.place(destroyer, None, "n2"), "its nodes would be idle");
+    assert_eq!(lab.cluster.persistent("library").unwrap().phase, PersistentPhase::Ready);
+    lab.exit(user, ExitStatus::default()).unwrap();
+    assert!(lab.place(destroyer, None, "n2"));
+    persistent_answer(&mut lab, "library", StageResult::Done(Moved::default()));
+    assert_eq!((lab.duty(destroyer), lab.cluster.persistent_buffers().count()), (Some(Task::Launch), 0));
+}
+
+#[test]
+fn nobody_destroys_what_it_uses_itself() {
+    let mut lab = lab();
+    let spec = Box::new(file("#DW persistentdw name=x\n#BB destroy_persistent name=x"));
+    let said = lab.apply(ALICE, Command::Submit { spec, blobs: Vec::new() });
+    assert!(matches!(&said, Err(Reject::BadBuffer(why)) if why.contains("uses persistent buffer x itself")), "{said:?}");
+}
+
+#[test]
+fn a_requeued_job_does_not_wait_for_what_it_left_on_a_lost_node() {
+    let mut lab = lab();
+    let job = lab.submit(with_bb("capacity=3 pool=nvme"));
+    assert!(lab.place(job, None, "n1"));
+    lab.done_all(job, Task::PreRun);
+    lab.done(job, Task::Launch);
+    lab.ok(ROOT, Command::NodeLost { node: "n1".into() });
+    if let Some(task) = lab.duty(job) {
+        lab.done(job, task);
+    }
+    assert_eq!((lab.job(job).phase, lab.word(job), lab.used("nvme")), (Phase::Pending, "teardown", 3));
+    lab.at(1200);
+    assert!(lab.place(job, None, "n2"), "a directory of its own");
+    assert_eq!(lab.used("nvme"), 6, "what is left on n1 is charged there");
+    let done = |lab: &mut Lab, node: &str| {
+        let duty = lab.cluster.duty(&Owner::Buffer(job)).expect("a duty").clone();
+        let result = StageResult::Done(Moved::default());
+        let results = vec![PlaceResult { access: Access::Private, node: node.into(), result }];
+        lab.ok(ROOT, Command::Staged { duty, results });
+    };
+    done(&mut lab, "n2");
+    assert_eq!(lab.duty(job), Some(Task::Launch));
+    lab.done(job, Task::Launch);
+    lab.register("n1", &[]);
+    let left = lab.cluster.buffer(job).unwrap().places.iter().find(|place| place.node.as_str() == "n1").unwrap().clone();
+    assert!(left.is_unwanted && left.epoch > 0 && left.epoch < lab.cluster.buffer(job).unwrap().epoch);
+    assert_eq!(lab.buffer_duty(job), Some(Task::Trim));
+    done(&mut lab, "n1");
+    assert_eq!((lab.used("nvme"), lab.job(job).phase), (3, Phase::Running));
+}
+
 /// The old one is no answer to who wants a new one, and nobody waits for ever.
 #[test]
 fn what_is_being_destroyed_is_made_anew_when_it_is_gone() {
-    let without_nodes = |text: &str| {
-        let mut spec = file(text);
-        spec.size.max_nodes = Some(0);
-        spec
-    };
     let done = || StageResult::Done(Moved::default());
     let mut lab = lab();
     let maker = lab.submit(without_nodes("#BB create_persistent name=library capacity=2"));

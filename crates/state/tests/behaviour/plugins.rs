@@ -219,7 +219,7 @@ fn failures_before_the_run_hold_the_job_and_keep_the_buffer() {
             let seen = lab.job(job);
             assert_eq!((seen.held, seen.reason), (Some(HeldBy::BurstBuffer), Some(Reason::BurstBufferOperation)));
             assert_eq!(seen.reason_text, text);
-            let noted = format!("burst_buffer/{}: {hook}: no such set", plugin.word());
+            let noted = format!("burst_buffer/{}: {}: no such set", plugin.word(), hook.trim_start_matches("dws_"));
             assert_eq!(seen.remarks[0].text, noted);
             if gives_up {
                 assert!(lab.task(job) == Some(Task::TearDown) && lab.hurries(job));
@@ -405,6 +405,37 @@ fn until_the_plugin_has_spoken_jobs_wait() {
     assert!(lab.cluster.config().burst_buffer.is_some());
     lab.ok(ROOT, Command::Begin { config: Box::new(none) });
     assert!(lab.cluster.config().burst_buffer.is_none());
+}
+
+#[test]
+fn a_request_from_before_the_pools_are_known_is_resolved_when_staging_begins() {
+    let mut lab = Lab::new();
+    let burst = BurstBufferConfig {
+        plugin: Plugin::DataWarp,
+        counts: true,
+        enables_persistent: true,
+        ..Default::default()
+    };
+    let config = model::Config { burst_buffer: Some(burst), ..config() };
+    lab.ok(ROOT, Command::Begin { config: Box::new(config) });
+    let text = "#DW jobdw capacity=95 access_mode=striped type=scratch";
+    let job = lab.submit(JobSpec { burst_buffer: text.into(), ..batch() });
+    let maker = JobSpec { burst_buffer_file: "#BB create_persistent name=data capacity=2MiB".into(), ..batch() };
+    let maker = lab.submit(maker);
+    let mut told = pools();
+    told[0].total_bytes = Some(3 << 20);
+    lab.ok(ROOT, Command::PoolsReported { plugin: Plugin::DataWarp, pools: told });
+    lab.stage(job);
+    assert_eq!((lab.word(job), lab.used()), ("staging-in", 100), "a pool, whole granules, a charge");
+    let space = &lab.cluster.buffer(job).unwrap().spaces[0];
+    assert_eq!((space.pool.as_str(), space.bytes), ("p1", 100));
+    lab.stage(maker);
+    let made = lab.cluster.persistent("data").expect("it is being made");
+    assert_eq!((made.pool.as_str(), made.bytes), ("p1", 2_097_160));
+    // What does not fit waits.
+    let third = lab.submit(JobSpec { burst_buffer: "#DW jobdw capacity=2MiB".into(), ..batch() });
+    lab.stage(third);
+    assert_eq!(lab.word(third), "pending");
 }
 
 #[test]
