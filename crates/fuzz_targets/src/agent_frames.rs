@@ -11,7 +11,12 @@ struct FrameKind {
 
 /// Takes whole values as they come; a value that was taken is written as it would be read.
 fn hear<T: Serialize + DeserializeOwned>(pieces: &[&[u8]]) {
-    let mut incoming = Incoming::default();
+    for mut incoming in [Incoming::of_users(), Incoming::default()] {
+        take_all::<T>(&mut incoming, pieces);
+    }
+}
+
+fn take_all<T: Serialize + DeserializeOwned>(incoming: &mut Incoming, pieces: &[&[u8]]) {
     for piece in pieces {
         incoming.push(piece);
         loop {

@@ -83,7 +83,7 @@ impl Server {
         let mut server = Server {
             pid,
             line: Some(line),
-            incoming: Incoming::default(),
+            incoming: Incoming::of_users(),
             outgoing: Vec::new(),
             ranks,
             here: job.here,
