@@ -41,7 +41,7 @@ fn appoint(head: &Cluster) {
     }
     head.ok(&format!("sacctmgr -i add coordinator names={} account=b", COORDINATOR.0));
     let guest = format!("setpriv --reuid={0} --regid={0} --clear-groups", GUEST.1);
-    let job = head.ok(&format!("{guest} sbatch --parsable -w a1 -n 1 -D / -o /dev/null --wrap 'sleep 3000'"));
+    let job = head.ok(&format!("{guest} sbatch --parsable -w a1 -n 1 -D / -o /dev/null -t 9 --wrap 'sleep 500'"));
     head.wait_state(&job, "RUNNING");
 }
 
@@ -137,4 +137,6 @@ fn hostile_values_in_every_field_of_every_call_break_nothing() {
     eprintln!("{n_sent} requests, {} fields", walk.n_touched());
     assert!(n_sent > 2_000, "{n_sent} requests are no walk");
     head.ok("scontrol ping");
+    // Jobs outlive their machines' agents.
+    head.run("scancel -t running $(squeue -h -t running -o %A)");
 }

@@ -14,13 +14,15 @@ pub fn endow(head: &Cluster) -> String {
     let home = head.dir.join("home");
     fs::create_dir_all(&home).unwrap();
     fs::write(home.join("diary"), "nobody reads this").unwrap();
+    fs::write(home.join("program"), "#!/bin/sh\n").unwrap();
     if is_root() {
         head.ok(&format!("chown -R {0}:{0} {1} && chmod 700 {1}", VICTIM.1, home.display()));
     }
     let done = head.ok(&as_victim("sbatch --parsable -D / -o /dev/null -J past --comment kept --wrap true"));
     head.wait_until(&format!("sacct -nP -j {done} -o State"), |said| said.out.starts_with("COMPLETED"));
     let job = head.ok(&as_victim("sbatch --parsable -H -D / -o /dev/null -J victim --comment precious --wrap true"));
-    head.ok(&as_victim(&format!("strigger --set -j {job} --fini -p {}/program", home.display())));
+    // Users set none: it is the site's, about the victim's job.
+    head.ok(&format!("strigger --set -j {job} --fini -p {}/program", home.display()));
     job
 }
 
@@ -34,16 +36,17 @@ fn as_victim(line: &str) -> String {
 /// What nobody with these rights may change.
 pub fn possessions(head: &Cluster, job: &str, rights: WalkerRights) -> Vec<Possession> {
     let of_the_site = [
-        "scontrol show partition".to_owned(),
+        // What a partition's nodes have together, a node may say for itself.
+        "scontrol show partition | grep -vi total".to_owned(),
         // The other node, which nobody walks from.
-        "sinfo -h -N -n a2 -o '%N %f %G %E %T'".into(),
+        "sinfo -h -N -n a2 -o '%N %f %G %E'".into(),
         format!("cat {0}/spur.conf {0}/state/tls/ca.pem", head.dir.display()),
         "sacctmgr -nP show qos".into(),
     ];
     let of_the_victim = [
         format!("squeue -h -j {job} -o '%i %j %u %T %r %k %Q %l %P %v'"),
         format!("sacct -nP -u {} -n -o JobID,JobName,State,ExitCode,Comment,Account,Start,End", victim_name(head)),
-        format!("strigger --get --user {} | tr -s ' '", victim_name(head)),
+        format!("strigger --get -j {job} | grep {}/home | tr -s ' '", head.dir.display()),
         "scontrol show reservation".into(),
         "sacctmgr -nP show assoc".into(),
         "sacctmgr -nP show user".into(),

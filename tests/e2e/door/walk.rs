@@ -8,7 +8,7 @@ use super::callers::RawCaller;
 use super::contract::{
     ContractCall, ContractField, FieldContent, NounPlaces, NounRow, calls, noun, places_of, plain_contents, written,
 };
-use super::walkers::{VICTIM, WalkShare, Walker, WalkerRights};
+use super::walkers::{AT_ONCE, VICTIM, WalkShare, Walker, WalkerRights, side_by_side};
 
 /// Of each noun of each call, so many places by each caller who has no share in all of them.
 const SAMPLE: usize = 2;
@@ -16,6 +16,8 @@ const SAMPLE: usize = 2;
 const NO_JOB: u32 = 60_000_000;
 /// These end the cluster, or take it apart, at the word of the mighty, as they should.
 pub const ENDING: &[&str] = &["Shutdown", "ChangeMembers", "RemoveNode", "Restore", "End", "Stand", "Raft"];
+/// Commands that the controller makes of what their calls hold: specifications and changes.
+const MADE_OF_OTHER_NOUNS: &[&str] = &["Submit", "SubmitTogether", "ChangeAccounts"];
 /// Calls that members of the cluster make, and nobody else.
 pub const OF_MEMBERS: &[&str] = &["Attend", "Vouch", "Renew", "Raft", "Stand", "End", "Alive", "ReadAudit"];
 
@@ -119,13 +121,14 @@ impl Walk {
         for call in calls() {
             for field in &call.request.fields {
                 let Some(row) = noun_of(field) else { continue };
-                let mut taken = Vec::new();
-                for kind in kinds_of(row, &places_of(row, &ordinary(victim))) {
-                    let is_ending = ENDING.contains(&call.name);
-                    if is_ending || takes(caller, &call, field, (row, &kind), victim).await {
-                        taken.push(kind);
+                let all = kinds_of(row, &places_of(row, &ordinary(victim)));
+                let taken = match ENDING.contains(&call.name) {
+                    true => all,
+                    false => {
+                        let asking = all.into_iter().map(|kind| takes(caller, &call, field, (row, kind), victim));
+                        side_by_side(asking, AT_ONCE).await.into_iter().flatten().collect()
                     }
-                }
+                };
                 kinds.insert((call.name, field.name), taken);
             }
         }
@@ -235,7 +238,7 @@ impl Walk {
             let [Inward::Variant(name)] = kind[..] else { return None };
             // One inside another is what requests that come again are made of.
             let is_single = !matches!(command, model::Command::Once { .. });
-            (is_single && command.is_from_users()).then_some(name)
+            (is_single && command.is_from_users() && !MADE_OF_OTHER_NOUNS.contains(&name)).then_some(name)
         };
         kinds_of(row, &places).iter().filter(|kind| !is_taken(kind)).filter_map(of_users).collect()
     }
@@ -250,13 +253,14 @@ async fn takes(
     caller: &RawCaller,
     call: &ContractCall,
     field: &ContractField,
-    (row, kind): (&NounRow, &[Inward]),
+    (row, kind): (&NounRow, Vec<Inward>),
     victim: u32,
-) -> bool {
-    let Some(bytes) = (row.ordinary)(kind, &ordinary(victim)) else { return false };
+) -> Option<Vec<Inward>> {
+    let bytes = (row.ordinary)(&kind, &ordinary(victim))?;
     let body = body(call, field, FieldContent::Bytes(bytes), victim);
     let answer = caller.call(&call.path(), body, call.streams_requests).await;
-    !answer.is_err_and(|status| status.message().contains("does not belong to this call"))
+    let is_refused = answer.is_err_and(|status| status.message().contains("does not belong to this call"));
+    (!is_refused).then_some(kind)
 }
 
 impl WalkShare {

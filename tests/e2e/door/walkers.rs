@@ -19,7 +19,7 @@ pub const OPERATOR: (&str, u32) = ("sys", 3);
 pub const COORDINATOR: (&str, u32) = ("games", 5);
 pub const ADMINISTRATOR: (&str, u32) = ("man", 6);
 /// Requests of one caller at the same time: streams that are taken stay open for a moment.
-const AT_ONCE: usize = 8;
+pub const AT_ONCE: usize = 8;
 
 /// Who calls, and what may become of it.
 pub struct Walker {
@@ -156,16 +156,18 @@ impl Walker {
     /// What is wrong with the answer, if anything.
     async fn send(&self, caller: &RawCaller, call: &ContractCall, request: HostileRequest) -> Option<String> {
         let status = caller.call(&call.path(), request.body, call.streams_requests).await.err()?;
-        let is_fault = matches!(
-            status.code(),
-            Code::Internal | Code::Unknown | Code::DeadlineExceeded | Code::Unavailable | Code::DataLoss
-        );
+        let is_fault = match status.code() {
+            // A node may take itself away, and others walk at the same time.
+            Code::Unavailable => call.service != "Agent",
+            Code::Internal | Code::Unknown | Code::DeadlineExceeded | Code::DataLoss => true,
+            _ => false,
+        };
         is_fault.then(|| format!("{}: {}: {:?} {}", self.name, request.what, status.code(), status.message()))
     }
 }
 
 /// The results in any order; so many are under way at a time.
-async fn side_by_side<F: Future>(mut waiting: impl Iterator<Item = F>, n_most: usize) -> Vec<F::Output> {
+pub async fn side_by_side<F: Future>(mut waiting: impl Iterator<Item = F>, n_most: usize) -> Vec<F::Output> {
     let mut under_way: Vec<Pin<Box<F>>> = waiting.by_ref().take(n_most).map(Box::pin).collect();
     let mut results = Vec::new();
     while !under_way.is_empty() {
