@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use tonic::Code;
 
@@ -18,6 +19,8 @@ pub const GUEST: (&str, u32) = ("bin", 2);
 pub const OPERATOR: (&str, u32) = ("sys", 3);
 pub const COORDINATOR: (&str, u32) = ("games", 5);
 pub const ADMINISTRATOR: (&str, u32) = ("man", 6);
+/// Whoever watches may have nothing to see.
+const WATCH_PATIENCE: Duration = Duration::from_millis(500);
 /// Requests of one caller at the same time: streams that are taken stay open for a moment.
 pub const AT_ONCE: usize = 8;
 
@@ -155,7 +158,13 @@ impl Walker {
 
     /// What is wrong with the answer, if anything.
     async fn send(&self, caller: &RawCaller, call: &ContractCall, request: HostileRequest) -> Option<String> {
-        let status = caller.call(&call.path(), request.body, call.streams_requests).await.err()?;
+        let path = call.path();
+        let answering = caller.call(&path, request.body, call.streams_requests);
+        let status = match call.name.starts_with("Watch") {
+            // Until there is something to tell.
+            true => tokio::time::timeout(WATCH_PATIENCE, answering).await.ok()?.err()?,
+            false => answering.await.err()?,
+        };
         let is_fault = match status.code() {
             // A node may take itself away, and others walk at the same time.
             Code::Unavailable => call.service != "Agent",
