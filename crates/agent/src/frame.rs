@@ -5,6 +5,8 @@ use serde::de::DeserializeOwned;
 
 /// Longer frames are a sign of a broken stream.
 const LENGTH_MAX: usize = 512 << 20;
+/// Of a process that its user may have taken over; what it says to the step's client is no longer either.
+const LENGTH_MAX_OF_USERS: usize = 32 << 20;
 
 pub fn append<T: Serialize>(to: &mut Vec<u8>, value: &T) {
     let body = codec::encode(value);
@@ -23,12 +25,19 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 pub struct Incoming {
     bytes: Vec<u8>,
     taken: usize,
+    /// They come from a user's process: values are measured before they are made.
+    are_users: bool,
 }
 
 #[derive(Debug)]
 pub struct Broken;
 
 impl Incoming {
+    /// Of a process that runs as a user, whatever its program is.
+    pub fn of_users() -> Incoming {
+        Incoming { are_users: true, ..Incoming::default() }
+    }
+
     pub fn push(&mut self, bytes: &[u8]) {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
@@ -41,7 +50,7 @@ impl Incoming {
         let rest = &self.bytes[self.taken..];
         let Some((head, body)) = rest.split_at_checked(4) else { return Ok(None) };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if length > LENGTH_MAX {
+        if length > if self.are_users { LENGTH_MAX_OF_USERS } else { LENGTH_MAX } {
             return Err(Broken);
         }
         let Some(body) = body.get(..length) else {
@@ -52,8 +61,34 @@ impl Incoming {
             }
             return Ok(None);
         };
-        let value = codec::decode(body).map_err(|_| Broken)?;
+        let value = match self.are_users {
+            true => codec::decode_sent(body),
+            false => codec::decode(body),
+        };
+        let value = value.map_err(|_| Broken)?;
         self.taken += 4 + length;
         Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_users_processes_are_short_and_hold_few_parts() {
+        let list = |n_items: usize| encode(&vec![0u8; n_items]);
+        for (n_items, is_taken) in [(1_000, true), (1 << 20, false)] {
+            let mut incoming = Incoming::of_users();
+            incoming.push(&list(n_items));
+            assert_eq!(incoming.next::<Vec<u8>>().is_ok(), is_taken, "{n_items}");
+            let mut incoming = Incoming::default();
+            incoming.push(&list(n_items));
+            assert!(incoming.next::<Vec<u8>>().is_ok(), "our own are believed");
+        }
+        // Before its bytes have come.
+        let mut incoming = Incoming::of_users();
+        incoming.push(&(LENGTH_MAX_OF_USERS as u32 + 1).to_le_bytes());
+        assert!(incoming.next::<u8>().is_err());
     }
 }

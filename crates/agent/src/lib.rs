@@ -17,6 +17,8 @@ mod cgroup;
 mod clear;
 mod daemon;
 mod devices;
+#[doc(hidden)]
+pub mod foreign_bytes;
 mod frame;
 mod gate;
 mod hooks;

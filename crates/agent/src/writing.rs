@@ -101,11 +101,10 @@ fn ask_writer(line: OwnedFd, order: &WriteOrder) -> Result<(), String> {
 
 fn exchange(stream: &mut UnixStream, order: &WriteOrder) -> io::Result<Result<(), String>> {
     stream.write_all(&frame::encode(order))?;
-    receive(stream)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    receive(stream, Incoming::of_users())?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-fn receive<T: serde::de::DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<T>> {
-    let mut incoming = Incoming::default();
+fn receive<T: serde::de::DeserializeOwned>(stream: &mut UnixStream, mut incoming: Incoming) -> io::Result<Option<T>> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match incoming.next() {
@@ -139,7 +138,7 @@ pub fn serve(mut line: UnixStream, identity: &Identity) {
         libc::umask(0o077);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     }
-    let done = match receive(&mut line) {
+    let done = match receive(&mut line, Incoming::default()) {
         Ok(Some(WriteOrder::Piece(piece))) => put(&piece),
         Ok(Some(WriteOrder::Directory { path })) => make(&path),
         Ok(None) | Err(_) => return,

@@ -19,6 +19,8 @@ mod clock;
 mod counted;
 mod door;
 mod foreign;
+#[doc(hidden)]
+pub mod foreign_bytes;
 mod history;
 mod job_quota;
 mod job_submit;

@@ -57,8 +57,18 @@ pub fn seeds() -> Vec<Vec<u8>> {
 }
 
 pub fn run(bytes: &[u8]) {
-    let mut entropy = bytes;
     let mut cluster = start();
+    live_through(bytes, &mut cluster);
+}
+
+/// A cluster where this and that has happened.
+pub fn busy_cluster() -> Cluster {
+    let mut cluster = start();
+    seeds().iter().take(4).for_each(|seed| live_through(seed, &mut cluster));
+    cluster
+}
+
+fn live_through(mut entropy: &[u8], cluster: &mut Cluster) {
     let mut now = 1_000;
     for _ in 0..COMMANDS_MAX {
         let Some((first, rest)) = entropy.split_first() else { return };
@@ -67,22 +77,22 @@ pub fn run(bytes: &[u8]) {
         now += u64::from(*first) / 3;
         let Some(command) = draw::<Command>(&mut entropy).filter(may_come) else { continue };
         // As the door does.
-        let is_judged = state::judge_content(&cluster, by, &command).is_ok()
+        let is_judged = state::judge_content(cluster, by, &command).is_ok()
             && state::judge_machines(&command).is_ok()
             && model::text_bounds::judge(&command).is_ok()
-            && state::judge_work(&cluster, &command).is_ok();
+            && state::judge_work(cluster, &command).is_ok();
         if !is_judged {
             continue;
         }
         let before = cluster.clone();
         let entry = Entry { at: Timestamp::from_secs(now), by, command };
-        let reply = apply(&mut cluster, &entry).reply;
+        let reply = apply(cluster, &entry).reply;
         if let Err(Reject::Internal(why)) = &reply {
             panic!("{why}: {:?}", entry.command);
         }
-        check::check(&cluster).unwrap_or_else(|violation| panic!("{violation}: {:?}", entry.command));
+        check::check(cluster).unwrap_or_else(|violation| panic!("{violation}: {:?}", entry.command));
         if reply.is_err() {
-            check::left_no_trace(&before, &cluster).unwrap_or_else(|trace| panic!("{trace}: {:?}", entry.command));
+            check::left_no_trace(&before, cluster).unwrap_or_else(|trace| panic!("{trace}: {:?}", entry.command));
         }
     }
 }

@@ -9,6 +9,8 @@
 //! ```
 //! Whatever a hook does (loops, crashes, leaks, prints without end) costs one process and its time limit.
 mod call;
+#[doc(hidden)]
+pub mod foreign_bytes;
 mod group;
 mod lua;
 mod run;

@@ -58,6 +58,11 @@ impl Batch {
     }
 }
 
+/// No log grows so long. What claims to be later was never written by us, and counting on from there would overflow.
+pub(crate) fn is_possible_index(index: u64) -> bool {
+    index < 1 << 62
+}
+
 pub(crate) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     let (head, rest) = bytes.split_first_chunk::<4>()?;
     *bytes = rest;

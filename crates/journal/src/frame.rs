@@ -9,7 +9,7 @@
 
 use openraft::{EntryPayload, LogId as RaftLogId, Membership};
 
-use crate::batch::{Batch, LogId, RaftEntry, take_u32, take_u64};
+use crate::batch::{Batch, LogId, RaftEntry, is_possible_index, take_u32, take_u64};
 
 pub(crate) const ALIGNMENT: usize = 32;
 const HEADER: usize = 32;
@@ -176,7 +176,7 @@ fn decode_entries(mut bytes: &[u8]) -> Option<Vec<RaftEntry>> {
 fn decode_entry(bytes: &mut &[u8]) -> Option<RaftEntry> {
     let term = take_u64(bytes)?;
     let node_id = take_u64(bytes)?;
-    let index = take_u64(bytes)?;
+    let index = Some(take_u64(bytes)?).filter(|index| is_possible_index(*index))?;
     let length = take_u32(bytes)? as usize;
     let (kind, rest) = bytes.split_first()?;
     let (payload, rest) = rest.split_at_checked(length)?;

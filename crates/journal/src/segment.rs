@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::batch::{LogId, take_u32, take_u64};
+use crate::batch::{LogId, is_possible_index, take_u32, take_u64};
 use crate::error::Damage;
 use crate::frame::{self, log_id};
 
@@ -139,6 +139,7 @@ fn decode_header(bytes: &[u8], sequence: u64) -> Option<Follows> {
     }
     let id = log_id(take_u64(&mut fields)?, take_u64(&mut fields)?, take_u64(&mut fields)?);
     match kind {
+        _ if !is_possible_index(id.index) => None,
         AFTER_NOTHING => Some(Follows::Nothing),
         AFTER_ENTRY => Some(Follows::Entry(id)),
         AFTER_SNAPSHOT => Some(Follows::Snapshot(id)),

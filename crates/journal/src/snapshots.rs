@@ -11,7 +11,7 @@ use std::sync::Arc;
 use openraft::SnapshotMeta;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::take_u32;
+use crate::batch::{is_possible_index, take_u32};
 use crate::error::{Damage, OpenError};
 use crate::files::{self, Files};
 
@@ -128,5 +128,8 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<(Cover, Vec<u8>), Damage> {
         rest = after;
     }
     let cover = cover.ok_or_else(|| Damage::new(path, 8, "the snapshot does not say what it covers"))?;
+    if !is_possible_index(cover.last_index()) || !is_possible_index(cover.n_entries) {
+        return Err(Damage::new(path, 8, "the snapshot covers more than a log can hold"));
+    }
     Ok((cover, data))
 }

@@ -184,6 +184,20 @@ pub fn poisons(kind: PlainKind) -> Vec<Plain> {
     }
 }
 
+/// The hostile values of a place, beginning with the one whose turn it is; another place or seed begins elsewhere.
+pub fn poisons_in_turn(place: &[Inward], kind: PlainKind, seed: u64) -> Vec<Plain> {
+    let mut all = poisons(kind);
+    let first = (place_number(place).wrapping_add(seed) % all.len().max(1) as u64) as usize;
+    all.rotate_left(first);
+    all
+}
+
+/// A number that is the same for a place in every run.
+pub fn place_number(place: &[Inward]) -> u64 {
+    let written = format!("{place:?}");
+    written.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// No NUL, a terminal's orders, ways out of a directory, shells' words, and expressions that are cheap to write.
 const TEXTS: &[&str] = &[
     "",

@@ -14,6 +14,8 @@ pub mod brief;
 pub mod channel;
 pub mod client;
 pub mod connection_table;
+#[doc(hidden)]
+pub mod foreign_bytes;
 pub mod guarded;
 pub mod history;
 pub mod host;

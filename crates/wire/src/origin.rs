@@ -108,7 +108,7 @@ impl Origin {
         }
     }
 
-    fn read(text: &str) -> Option<Origin> {
+    pub(crate) fn read(text: &str) -> Option<Origin> {
         let mut words = text.split(' ');
         let from = match words.next()? {
             "local" => From::Local,

@@ -1,13 +1,18 @@
 //! Callers of every kind, who send any bytes to any call: users by the kernel's word, nodes and strangers over TLS, tokens.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio_stream::StreamExt;
+use tonic::body::Body;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http;
+use tonic::codegen::{BoxFuture, Service, StdError};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
+use wire::brief::Brief;
 use wire::tls::connect::{Expected, connect, connect_pinned};
 use wire::tls::identity::Keyring;
 
@@ -55,11 +60,43 @@ impl Decoder for RawCodec {
     }
 }
 
+/// The way to a daemon: HTTP/2, or few words on a Unix socket.
+#[derive(Clone)]
+enum CallWay {
+    Http2(Channel),
+    Brief(Brief),
+}
+
+impl Service<http::Request<Body>> for CallWay {
+    type Response = http::Response<Body>;
+    type Error = StdError;
+    type Future = BoxFuture<http::Response<Body>, StdError>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StdError>> {
+        match self {
+            CallWay::Http2(channel) => channel.poll_ready(context).map_err(StdError::from),
+            CallWay::Brief(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        match self {
+            CallWay::Http2(channel) => {
+                let answering = channel.call(request);
+                Box::pin(async move { answering.await.map_err(StdError::from) })
+            }
+            CallWay::Brief(brief) => Box::pin(brief.clone().call(request)),
+        }
+    }
+}
+
 /// How a caller comes in.
 #[derive(Clone, Debug)]
 pub enum Entrance {
     /// A process of this user at a Unix socket.
     Local { socket: PathBuf, uid: u32, gid: u32 },
+    /// The same, in the few words of brief calls.
+    LocalBrief { socket: PathBuf, uid: u32, gid: u32 },
     /// The holder of a node's or controller's certificate.
     Certificate { address: String, tls_dir: PathBuf },
     /// The holder of a certificate, at a node's agent.
@@ -70,7 +107,7 @@ pub enum Entrance {
 
 /// A connection of one caller, and the words it sends along.
 pub struct RawCaller {
-    channel: Channel,
+    way: CallWay,
     headers: Vec<(&'static str, String)>,
 }
 
@@ -78,6 +115,11 @@ impl RawCaller {
     /// On a thread of its own for local users: the thread takes on their identity, and the kernel notes it for the socket.
     pub async fn open(entrance: &Entrance, headers: &[(&'static str, String)]) -> RawCaller {
         let channel = match entrance {
+            Entrance::LocalBrief { socket, uid, gid } => {
+                become_user(*uid, *gid);
+                let brief = Brief::open(socket, None).expect("the socket is open to all");
+                return RawCaller { way: CallWay::Brief(brief), headers: headers.to_vec() };
+            }
             Entrance::Local { socket, uid, gid } => {
                 become_user(*uid, *gid);
                 wire::channel::connect(socket).await.expect("the socket is open to all")
@@ -94,13 +136,13 @@ impl RawCaller {
                 connect_pinned(address, *authority).await.expect("a stranger may connect")
             }
         };
-        RawCaller { channel, headers: headers.to_vec() }
+        RawCaller { way: CallWay::Http2(channel), headers: headers.to_vec() }
     }
 
     /// The first answer, if one comes before the call ends. A stream that asks for more is left after a moment.
     pub async fn call(&self, path: &str, body: Vec<u8>, streams_requests: bool) -> Result<Vec<u8>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
-        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let mut grpc = Grpc::new(self.way.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error: StdError| Status::unavailable(error.to_string()))?;
         let at = path.parse().expect("a path");
         let patience = if streams_requests { STREAM_PATIENCE } else { PATIENCE };
         let answering = async {
@@ -122,8 +164,8 @@ impl RawCaller {
 
     /// The messages of an answer, until it ends or so many are there.
     pub async fn messages(&self, path: &str, body: Vec<u8>, n_max: usize) -> Result<Vec<Vec<u8>>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
-        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let mut grpc = Grpc::new(self.way.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error: StdError| Status::unavailable(error.to_string()))?;
         let at = path.parse().expect("a path");
         let answering = async {
             let mut answers =
@@ -142,8 +184,8 @@ impl RawCaller {
 
     /// An answer that stays open, and that nobody reads beyond its beginning.
     pub async fn open_stream(&self, path: &str, body: Vec<u8>) -> Result<tonic::Streaming<Vec<u8>>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
-        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let mut grpc = Grpc::new(self.way.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error: StdError| Status::unavailable(error.to_string()))?;
         let answers =
             grpc.server_streaming(self.with_headers(Request::new(body)), path.parse().expect("a path"), RawCodec).await;
         Ok(answers?.into_inner())

@@ -17,6 +17,12 @@ pub struct ContractCall {
     pub request: ContractMessage,
 }
 
+impl ContractCall {
+    pub fn path(&self) -> String {
+        format!("/spur.v1.{}/{}", self.service, self.name)
+    }
+}
+
 /// The message that a call takes.
 #[derive(Clone, Debug)]
 pub struct ContractMessage {
@@ -74,7 +80,8 @@ pub const NOUNS: &[NounRow] = &[
     row::<model::trust::TokensRequest>("model::trust::TokensRequest"),
 ];
 
-type NounPlaces = Arc<Vec<(Place, PlainKind)>>;
+/// Places of a noun, shared by all who walk over it.
+pub type NounPlaces = Arc<Vec<(Place, PlainKind)>>;
 
 /// The places of a noun. They are looked for once: some nouns have many thousands.
 pub fn places_of(row: &'static NounRow, ordinary: Ordinary) -> NounPlaces {

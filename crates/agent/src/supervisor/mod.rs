@@ -42,6 +42,14 @@ pub use environment::TAG;
 pub use identity::Identity;
 pub use pmix::{NAME as PMIX_NAME, serve as serve_pmix};
 
+/// Both process manager interfaces, as the tasks of a user speak them.
+#[doc(hidden)]
+pub mod foreign_bytes {
+    pub use super::pmi::wire::{Message as PmiMessage, Version as PmiVersion, take as take_pmi_message};
+    pub use super::pmi::{News as PmiNews, Server as PmiServer};
+    pub use super::pmix::protocol::{FromServer, ToServer};
+}
+
 /// The descriptor on which the fork server finds its socket.
 pub const SERVER_FD: i32 = 3;
 /// How long a user's groups are remembered.

@@ -728,7 +728,7 @@ fn paged<T, R: PagedReply>(request: &Request<T>, reply: R) -> Response<Streamed<
 }
 
 /// What a caller says: decoded within bounds, its texts and lists within theirs.
-fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
+pub fn read<T: text_bounds::Judged>(bytes: &[u8]) -> Result<T, Status> {
     let value: T =
         codec::decode_sent(bytes).map_err(|error| Status::invalid_argument(format!("unreadable request: {error}")))?;
     text_bounds::judge(&value).map_err(|fault| to_status(&fault.into()))?;

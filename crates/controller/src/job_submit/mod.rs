@@ -5,8 +5,8 @@
 //! partitions: the table of partitions          scripts: the text that is run, as long as a newer one does not load
 //! ```
 //! A script runs in a process of its own (`hooks`), for a bounded time; nothing waits for it but the request it is about.
-mod changes;
-mod fields;
+pub mod changes;
+pub mod fields;
 mod partitions;
 mod scripts;
 mod values;

@@ -8,12 +8,12 @@
 //! Nothing here waits for a hook while holding anything that others need: a hook is a process, and a duty a task of its own.
 mod answers;
 mod calls;
-mod datawarp;
+pub mod datawarp;
 mod files;
 pub(crate) mod job_info;
 mod job_wishes;
 pub(crate) mod mail;
-mod pools;
+pub mod pools;
 mod reason_codes;
 mod runner;
 mod stages;
@@ -57,7 +57,7 @@ enum Stage {
 
 /// Why a hook has no answer to go on with.
 #[derive(Clone, Debug, PartialEq)]
-enum Bad {
+pub enum Bad {
     Failed { operation: String, why: String },
     Stopped,
 }

@@ -73,7 +73,7 @@ async fn compare(site: &Site, instances: &str, sessions: &str) {
 }
 
 /// A script that says nothing works without pools.
-fn lua(text: &str) -> Result<Vec<Pool>, String> {
+pub fn lua(text: &str) -> Result<Vec<Pool>, String> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }

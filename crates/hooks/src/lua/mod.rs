@@ -2,8 +2,8 @@
 mod edit;
 mod errors;
 mod slurm_table;
-mod values;
-mod yaml;
+pub(crate) mod values;
+pub(crate) mod yaml;
 
 use mlua::{Lua, MultiValue, Value};
 use serde_json::Value as Json;

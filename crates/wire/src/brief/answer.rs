@@ -135,7 +135,7 @@ async fn is_brief(stream: &UnixStream) -> io::Result<bool> {
 }
 
 /// Answers one request after the other until the caller has gone.
-async fn serve<S>(mut stream: UnixStream, slot: ConnectionSlot, caller: UdsConnectInfo, mut service: S)
+pub(super) async fn serve<S>(mut stream: UnixStream, slot: ConnectionSlot, caller: UdsConnectInfo, mut service: S)
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {

@@ -151,7 +151,7 @@ async fn send(mut body: Body, mut into: OwnedWriteHalf) {
 }
 
 /// The headers of an answer, and what was read after them.
-async fn beginning(from: &mut (impl AsyncRead + Unpin)) -> Result<(HeaderMap, BytesMut), StdError> {
+pub(super) async fn beginning(from: &mut (impl AsyncRead + Unpin)) -> Result<(HeaderMap, BytesMut), StdError> {
     let mut read = BytesMut::with_capacity(READ_BYTES);
     loop {
         match next_piece(&mut read, &mut 0)? {

@@ -14,6 +14,8 @@
 //! last on its connection.
 mod answer;
 mod ask;
+#[doc(hidden)]
+pub mod foreign_bytes;
 mod long_body;
 mod pieces;
 

@@ -56,21 +56,24 @@ pub async fn connect(address: &str, keyring: Arc<Keyring>, expected: Expected) -
 
 /// Shows nothing, and believes only the authority with this mark.
 pub async fn connect_pinned(address: &str, pin: [u8; 32]) -> Result<Channel, CallError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let client = ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| CallError::Other(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Pinned { pin, provider }))
-        .with_no_client_auth();
-    let mut client = client;
-    client.alpn_protocols = vec![b"h2".to_vec()];
+    let client = pinned_client(pin).map_err(|error| CallError::Other(error.to_string()))?;
     let (client, target) = (Arc::new(client), address.to_owned());
     let connector = service_fn(move |_| {
         let (client, target) = (client.clone(), target.clone());
         async move { open(&target, client, &Expected::AnyController).await.map(TokioIo::new) }
     });
     finish(watchful(endpoint()), address, connector).await
+}
+
+pub(crate) fn pinned_client(pin: [u8; 32]) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut client = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Pinned { pin, provider }))
+        .with_no_client_auth();
+    client.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(client)
 }
 
 async fn finish<C>(endpoint: Endpoint, address: &str, connector: C) -> Result<Channel, CallError>

@@ -69,7 +69,11 @@ pub struct Identity {
 impl Identity {
     pub fn load(dir: &Path) -> io::Result<Identity> {
         let ca_pem = fs::read_to_string(dir.join("ca.pem"))?;
-        let own = fs::read_to_string(dir.join("identity.pem"))?;
+        Identity::read(ca_pem, &fs::read_to_string(dir.join("identity.pem"))?)
+    }
+
+    /// What the two files hold.
+    pub fn read(ca_pem: String, own: &str) -> io::Result<Identity> {
         let certificate = CertificateDer::from_pem_slice(own.as_bytes()).map_err(io::Error::other)?;
         let key = || PrivateKeyDer::from_pem_slice(own.as_bytes()).map_err(io::Error::other);
         let authority = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(io::Error::other)?;
@@ -98,7 +102,7 @@ impl Identity {
             .with_client_auth_cert(chain, key()?)
             .map_err(io::Error::other)?;
         client.alpn_protocols = vec![b"h2".to_vec()];
-        let (from_secs, until_secs) = lifetime(&own).unwrap_or((0, 0));
+        let (from_secs, until_secs) = lifetime(own).unwrap_or((0, 0));
         Ok(Identity {
             principal,
             fingerprint: super::fingerprint(&certificate),

@@ -34,7 +34,7 @@ impl Principal {
         }
     }
 
-    fn read(name: &str) -> Option<Principal> {
+    pub(crate) fn read(name: &str) -> Option<Principal> {
         if let Some(member) = name.strip_suffix(".controller.spur") {
             return member.parse().ok().map(Principal::Controller);
         }

@@ -4,7 +4,7 @@
 //! task ── socket ── this ── FromStep::Fence ──▶ srun ── ToStep::Fence ──▶ the servers of all nodes
 //! ```
 //! What tasks put is theirs until a fence, which every task enters; then all know all. On one node no client is needed.
-mod wire;
+pub(super) mod wire;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -19,6 +19,12 @@ use wire::{Message, Version};
 pub const VARIABLES: [&str; 5] = ["PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID", "PMI_SPAWNED"];
 const KEY_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 1024;
+/// Of one task at a time, so that the others have their turn; a message takes as many turns as it needs.
+const READS_AT_ONCE: usize = 4;
+/// Answers that a task leaves unread. One that leaves more does not speak the protocol.
+const UNREAD_BYTES_MAX: usize = 2 << 20;
+/// All that the tasks here put, and what they wait for, while the step lives.
+const PUT_BYTES_MAX: usize = 64 << 20;
 
 pub struct Server {
     job: String,
@@ -32,6 +38,7 @@ pub struct Server {
     node_attributes: BTreeMap<String, String>,
     fence: u32,
     is_fencing: bool,
+    put_bytes: usize,
 }
 
 struct Line {
@@ -45,6 +52,8 @@ struct Line {
     /// Attributes of the node that it waits for.
     wanted: Vec<(String, Option<String>)>,
 }
+
+const TOO_MUCH: &str = "too much was put";
 
 /// What the rest of the step must learn.
 pub enum News {
@@ -68,6 +77,7 @@ impl Server {
             node_attributes: BTreeMap::new(),
             fence: 0,
             is_fencing: false,
+            put_bytes: 0,
         })
     }
 
@@ -179,14 +189,18 @@ impl Server {
             "get_my_kvsname" => Message::new("my_kvsname").with("kvsname", &self.job),
             "get_universe_size" => Message::new("universe_size").with("size", self.size),
             "get_ranks2hosts" => Message::new("put_result").with("rc", -1).with("msg", "not_supported"),
-            "put" => {
-                self.fresh.push((get("key"), get("value")));
-                Message::new("put_result").with("rc", 0).with("msg", "success")
-            }
+            "put" => match self.has_room(message) {
+                true => {
+                    self.fresh.push((get("key"), get("value")));
+                    Message::new("put_result").with("rc", 0).with("msg", "success")
+                }
+                false => Message::new("put_result").with("rc", -1).with("msg", "too_much_was_put"),
+            },
             "get" => match self.look_up(&get("key")) {
                 Some(value) => Message::new("get_result").with("rc", 0).with("msg", "success").with("value", value),
                 None => Message::new("get_result").with("rc", -1).with("msg", "key_not_found").with("value", "unknown"),
             },
+            "kvs-put" if !self.has_room(message) => respond("kvs-put-response").with("rc", 1).with("errmsg", TOO_MUCH),
             "kvs-put" => {
                 self.fresh.push((get("key"), get("value")));
                 respond("kvs-put-response").with("rc", 0)
@@ -200,6 +214,9 @@ impl Server {
                     _ => None,
                 };
                 value("info-getjobattr-response", found.as_ref())
+            }
+            "info-putnodeattr" | "info-getnodeattr" if !self.has_room(message) => {
+                respond(&format!("{}-response", message.command)).with("rc", 1).with("errmsg", TOO_MUCH)
             }
             "info-putnodeattr" => {
                 let (key, new) = (get("key"), get("value"));
@@ -247,6 +264,14 @@ impl Server {
         self.lines[index].say(&reply);
     }
 
+    /// Whether the tasks may put as much more as the message holds.
+    fn has_room(&mut self, message: &Message) -> bool {
+        let n_bytes: usize = message.arguments.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let is_room = self.put_bytes + n_bytes <= PUT_BYTES_MAX;
+        self.put_bytes += if is_room { n_bytes } else { 0 };
+        is_room
+    }
+
     /// Version 1 has the mapping among the values; what was put here is known here at once.
     fn look_up(&self, key: &str) -> Option<String> {
         let own = self.fresh.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone());
@@ -267,7 +292,8 @@ impl Server {
 impl Line {
     fn read(&mut self) {
         let mut buffer = [0; 16 * 1024];
-        while let Some(fd) = &self.fd {
+        for _ in 0..READS_AT_ONCE {
+            let Some(fd) = &self.fd else { return };
             match sys::read(fd.as_fd(), &mut buffer) {
                 Ok(0) => self.fd = None,
                 Ok(length) => self.incoming.extend_from_slice(&buffer[..length]),
@@ -282,6 +308,10 @@ impl Line {
         let bytes = message.write(self.version);
         self.outgoing.extend(bytes);
         self.write();
+        if self.outgoing.len() > UNREAD_BYTES_MAX {
+            self.fd = None;
+            self.outgoing.clear();
+        }
     }
 
     fn write(&mut self) {
@@ -332,6 +362,62 @@ fn mapping(ranks: &[Vec<u32>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn server_of_one_task() -> (Server, std::fs::File) {
+        let spec = model::StepSpec { mpi: Mpi::Pmi2, ..Default::default() };
+        let shares = vec![model::NodeShare { n_tasks: 1, ..Default::default() }];
+        let launch = Launch { step_spec: Some(Box::new(spec)), step_shares: shares, n_tasks: 1, ..Launch::default() };
+        let mut server = Server::new(&launch).expect("the step wants one");
+        let (task, _) = server.add_task(0).unwrap();
+        sys::set_nonblocking(task.as_fd()).unwrap();
+        (server, task.into())
+    }
+
+    /// What a task says over and over, until it has said so much or the server has given it up.
+    fn flood(server: &mut Server, task: &mut std::fs::File, word: &[u8], n_bytes: usize) -> bool {
+        use std::io::Write;
+        let words = word.repeat((64 << 10) / word.len());
+        let mut n_said = 0;
+        while n_said < n_bytes {
+            match task.write(&words) {
+                Ok(n_written) => n_said += n_written,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return false,
+            }
+            // A word that was cut is nothing the server knows: only whole ones count here.
+            server.lines[0].incoming.clear();
+            server.attend();
+        }
+        true
+    }
+
+    #[test]
+    fn task_that_reads_no_answers_is_given_up() {
+        let (mut server, mut task) = server_of_one_task();
+        assert!(!flood(&mut server, &mut task, b"cmd=get_universe_size\n", 16 << 20));
+        assert!(server.lines[0].outgoing.capacity() <= 4 * UNREAD_BYTES_MAX);
+    }
+
+    #[test]
+    fn task_keeps_server_busy_for_a_moment_at_a_time() {
+        use std::io::Write;
+        let (mut server, mut task) = server_of_one_task();
+        let mut n_said = 0;
+        while let Ok(n_written) = task.write(&[b'x'; 4096]) {
+            n_said += n_written;
+        }
+        server.attend();
+        let n_read = server.lines[0].incoming.len();
+        assert!(n_read <= READS_AT_ONCE * 16 * 1024 && n_read < n_said, "{n_read} of {n_said}");
+    }
+
+    #[test]
+    fn what_tasks_put_has_an_end() {
+        let (mut server, _task) = server_of_one_task();
+        let put = Message::new("put").with("key", "k").with("value", "v".repeat(1 << 20));
+        let n_taken = (0..100).take_while(|_| server.has_room(&put)).count();
+        assert_eq!(n_taken, 63);
+    }
 
     #[test]
     fn the_mapping_tells_the_node_of_every_rank() {

@@ -6,7 +6,7 @@
 //! Fences of the tasks of one node need nobody else. Those of several nodes meet in srun, which also carries what one
 //! task asks of another (`Fetch`). Groups of ranks fence independently; each has a count of its own.
 mod process;
-mod protocol;
+pub(super) mod protocol;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -83,7 +83,7 @@ impl Server {
         let mut server = Server {
             pid,
             line: Some(line),
-            incoming: Incoming::default(),
+            incoming: Incoming::of_users(),
             outgoing: Vec::new(),
             ranks,
             here: job.here,
