@@ -36,10 +36,8 @@ fn the_site_checks_its_nodes_and_takes_sick_ones_out() {
                 cluster,
                 "check",
                 &format!(
-                    "echo $SLURMD_NODENAME >> {0}/checked\n[ -e {0}/sick-$SLURMD_NODENAME ] && SPUR_CONF={1}/spur.conf {2} update nodename=$SLURMD_NODENAME state=drain reason=sick\nexit 0",
+                    "echo $SLURMD_NODENAME >> {0}/checked\n[ -e {0}/sick-$SLURMD_NODENAME ] && scontrol update nodename=$SLURMD_NODENAME state=drain reason=sick\nexit 0",
                     work.display(),
-                    cluster.dir.display(),
-                    cluster.dir.join("bin/scontrol").display(),
                 ),
             );
             fs::create_dir_all(work).unwrap();

@@ -276,3 +276,8 @@ fn sacctmgr_knows_the_words_of_a_real_one() {
 fn sreport_has_the_headings_and_refusals_of_a_real_one() {
     replay_with_accounts(include_str!("../golden/sreport.txt"));
 }
+
+#[test]
+fn clients_are_answered_as_by_a_slurm_with_slurmdbd() {
+    replay_with_accounts(include_str!("../golden/clients.txt"));
+}

@@ -100,8 +100,20 @@ fn long_option<'a>(
     Ok(())
 }
 
-/// Options that Slurm does not have: they make none of its abbreviations ambiguous.
-const OWN: &[&str] = &["wait-bb"];
+/// Options that a Slurm 22.05 does not have: they make none of its abbreviations ambiguous.
+const OWN: &[&str] = &[
+    "wait-bb",
+    "cron",
+    "draining",
+    "helpFormat",
+    "helpreason",
+    "helpstate",
+    "no-allocation",
+    "no-trunc",
+    "resume",
+    "running-over",
+    "running-under",
+];
 
 /// `written` is the whole word, which getopt repeats in its messages.
 fn find<'a>(flags: &'a [Flag], name: &str, written: &str) -> Result<&'a Flag, String> {

@@ -26,6 +26,7 @@ macro_rules! println {
 
 pub mod accounting;
 pub mod allocation;
+pub mod choices;
 pub mod context;
 mod data_back;
 pub mod delivery;

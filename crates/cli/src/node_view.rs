@@ -1,6 +1,7 @@
 //! A node as its viewers see it: what is derived from the record rather than stored in it.
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use model::accounts::Amounts;
 use model::amount::Amount;
 use model::capacity::{self, billing_by_node};
 use model::config::Config;
@@ -122,11 +123,19 @@ pub fn configured_tres(node: &NodeView, memberships: &Memberships) -> String {
     text
 }
 
-/// `cpu=16,mem=8000M,node=2,billing=16`
+/// `cpu=16,mem=8000M,node=2,billing=16,gres/gpu=4`
 pub fn partition_tres(partition: &Partition, config: &Config) -> String {
     let all = capacity::whole(config, Some(partition));
     let memory = size::show_megabytes(all.mem);
-    format!("cpu={},mem={memory},node={},billing={}", all.cpu, all.node, all.billing)
+    let mut text = format!("cpu={},mem={memory},node={},billing={}", all.cpu, all.node, all.billing);
+    devices(&all).for_each(|(name, count)| text.push_str(&format!(",{name}={count}")));
+    text
+}
+
+/// Devices of each name, as `gres/gpu`; kinds (`gres/gpu:a100`) are parts of them.
+pub fn devices(all: &Amounts) -> impl Iterator<Item = (&str, u64)> {
+    let named = all.others.iter().map(|(name, count)| (name.as_str(), *count));
+    named.filter(|(name, _)| name.starts_with("gres/") && !name.contains(':'))
 }
 
 /// `cpu=8,mem=800M`, empty when nothing is used.

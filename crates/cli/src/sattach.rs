@@ -1,4 +1,6 @@
 //! `sattach`: shows what a running step printed last and prints from now on, and sends it what is typed.
+use std::collections::BTreeMap;
+
 use model::attach::{Stream, ToStep};
 use model::{Job, JobId, Step, StepId, hostlist};
 use tokio::sync::mpsc;
@@ -15,6 +17,7 @@ use crate::trouble::{self, Trouble};
 use crate::version;
 
 pub const FLAGS: &[Flag] = &[
+    flag("debugger-test", None, Value::None),
     flag("error-filter", None, Value::Required),
     flag("help", Some('h'), Value::None),
     flag("input-filter", None, Value::Required),
@@ -35,6 +38,7 @@ Usage: sattach [options] <jobid.stepid>
       --error-filter=taskid   only this task's stderr
   -l, --label                 the task's number before each line
       --layout                show where the tasks are, and end
+      --debugger-test         tell the tasks' process ids, and end
       --pty                   for a step with a terminal of its own: what is
                               typed goes there as it is
   -Q, --quiet
@@ -95,6 +99,10 @@ pub fn run(arguments: &[String]) -> i32 {
             print(&layout(&job, &step));
             return Ok(0);
         }
+        if parsed.has("debugger-test") {
+            tell_processes(&cluster, &step).await;
+            return Ok(0);
+        }
         if !step.is_live() {
             return Err(Trouble::Call("Job step has already completed".into()));
         }
@@ -147,6 +155,25 @@ fn layout(job: &Job, step: &Step) -> String {
     }
     debug_assert_eq!(job.id, step.job);
     text
+}
+
+/// Where a debugger would find each task.
+async fn tell_processes(cluster: &config::Client, step: &Step) {
+    let mut tasks: BTreeMap<u32, (&str, u32)> = BTreeMap::new();
+    for share in &step.shares {
+        let node = share.node.as_str();
+        let runs = live::runs_on(cluster, node, Some(step.job)).await.unwrap_or_default();
+        for process in runs.iter().filter(|run| run.step == step.id).flat_map(|run| &run.processes) {
+            if let Some((_, rank)) = process.task {
+                tasks.insert(rank, (node, process.pid));
+            }
+        }
+    }
+    for (rank, (node, pid)) in tasks {
+        let command = step.spec.command(rank).unwrap_or_default();
+        let program = command.first().map_or("", String::as_str);
+        eprintln!("sattach: task:{rank}, host:{node}, pid:{pid}, executable:{program}");
+    }
 }
 
 async fn attach(cluster: &config::Client, step: &Step, filters: &Filters, labels: bool) -> i32 {

@@ -11,6 +11,7 @@ use crate::job_ids::{self, Target};
 use crate::output::print;
 use crate::trouble::{self, Trouble};
 use crate::version;
+use wire::Controller;
 
 pub const FLAGS: &[Flag] = &[
     flag("compress", Some('C'), Value::Optional),
@@ -19,6 +20,8 @@ pub const FLAGS: &[Flag] = &[
     flag("force", Some('f'), Value::None),
     flag("help", None, Value::None),
     flag("jobid", Some('j'), Value::Required),
+    flag("no-allocation", Some('Z'), Value::None),
+    flag("nodelist", Some('w'), Value::Required),
     flag("preserve", Some('p'), Value::None),
     flag("send-libs", None, Value::Optional),
     flag("size", Some('s'), Value::Required),
@@ -35,6 +38,8 @@ Usage: sbcast [OPTIONS] SOURCE DEST
       --exclude=paths   libraries in these directories are not sent (NONE: all are)
   -F, --fanout=num      accepted; every node is served directly
   -j, --jobid=#[.#]     the job, and perhaps the step, whose nodes get the file
+  -w, --nodelist=nodes  only these nodes of the job
+  -Z, --no-allocation   to the nodes of --nodelist, without a job (administrators)
   -p, --preserve        keep mode and times of the source
       --send-libs[=yes|no]  send the shared libraries of a program along
   -s, --size=num        bytes sent at once
@@ -83,13 +88,26 @@ pub fn run(arguments: &[String]) -> i32 {
         eprintln!("Try \"sbcast --help\" for more information");
         return 1;
     };
-    let named = parsed.value("jobid").map(str::to_string);
-    let variable = || std::env::var("SLURM_JOB_ID").or_else(|_| std::env::var("SLURM_JOBID")).ok();
-    let Some(text) = named.or_else(variable) else {
-        return fail("Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.");
+    let only = match parsed.value("nodelist").map(model::hostlist::expand) {
+        Some(Err(problem)) => return fail(&format!("Invalid node list: {problem}")),
+        only => only.and_then(Result::ok),
     };
-    let Some(Target { job, step }) = job_ids::parse(&text) else {
-        return fail(&format!("Invalid job id specified: {text}"));
+    let place = match (parsed.has("no-allocation"), &only) {
+        (true, None) => return fail("--nodelist/-w is required with --no-allocation/-Z."),
+        (true, Some(nodes)) => CopyPlace::Nodes(nodes.clone()),
+        (false, _) => {
+            let named = parsed.value("jobid").map(str::to_string);
+            let variable = || std::env::var("SLURM_JOB_ID").or_else(|_| std::env::var("SLURM_JOBID")).ok();
+            let Some(text) = named.or_else(variable) else {
+                return fail(
+                    "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.",
+                );
+            };
+            let Some(target) = job_ids::parse(&text) else {
+                return fail(&format!("Invalid job id specified: {text}"));
+            };
+            CopyPlace::Job { text, target, only }
+        }
     };
     let size = parsed
         .value("size")
@@ -113,27 +131,13 @@ pub fn run(arguments: &[String]) -> i32 {
     };
     let outcome = block_on(async {
         let (cluster, mut controller) = trouble::connect().await?;
-        let filter = JobFilter { jobs: vec![job], with_steps: true, ..JobFilter::default() };
-        let page = controller.all_jobs(&filter).await?;
-        let (jobs, steps) = (page.jobs.iter().filter(|job| job.holds_nodes()), &page.steps);
-        // All components of a heterogeneous job, unless one is named.
-        let held: Vec<String> = jobs.flat_map(|job| job.allocation.names().map(ToString::to_string)).collect();
-        if held.is_empty() {
-            return Err(Trouble::Call("slurm_sbcast_lookup: Invalid job id specified".into()));
-        }
-        if !may_bring(crate::users::own_uid(), page.jobs.iter().map(|job| job.spec.uid)) {
-            return Err(Trouble::Call("slurm_sbcast_lookup: Invalid user id".into()));
-        }
-        let nodes: Vec<String> = match step {
-            None => held,
-            Some(step) => match steps.iter().find(|known| known.id == step) {
-                Some(step) => step.shares.iter().map(|share| share.node.to_string()).collect(),
-                None => return Err(Trouble::Call("slurm_sbcast_lookup: Invalid job id specified".into())),
-            },
-        };
+        let nodes = place.nodes(&mut controller).await?;
         if is_verbose {
             tell(&delivery, source, dest, secs);
-            eprintln!("sbcast: jobid      = {text}\nsbcast: node_list  = {}", model::hostlist::compress(&nodes));
+            if let CopyPlace::Job { text, .. } = &place {
+                eprintln!("sbcast: jobid      = {text}");
+            }
+            eprintln!("sbcast: node_list  = {}", model::hostlist::compress(&nodes));
         }
         let targets: Vec<(String, String)> = nodes.into_iter().map(|node| (node, path.clone())).collect();
         delivery.bring(&cluster, source, &targets).await.map_err(Trouble::Call)?;
@@ -147,6 +151,55 @@ pub fn run(arguments: &[String]) -> i32 {
         Err(Trouble::NoCluster(text) | Trouble::Call(text)) => {
             fail(&text);
             exit_code(&text)
+        }
+    }
+}
+
+/// Where a file is to go.
+enum CopyPlace {
+    Job { text: String, target: Target, only: Option<Vec<String>> },
+    Nodes(Vec<String>),
+}
+
+impl CopyPlace {
+    async fn nodes(&self, controller: &mut Controller) -> Result<Vec<String>, Trouble> {
+        let refused = |why: &str| Err(Trouble::Call(format!("slurm_sbcast_lookup: {why}")));
+        let (target, only) = match self {
+            CopyPlace::Job { target, only, .. } => (target, only),
+            CopyPlace::Nodes(names) => {
+                let config = controller.configuration().await?.config;
+                if !crate::users::sees_hidden(&config) {
+                    return refused("Access/permission denied");
+                }
+                let is_there = |name: &&String| config.nodes.iter().any(|node| node.name.as_str() == **name);
+                return match names.iter().find(|name| !is_there(name)) {
+                    Some(_) => refused("Invalid node name specified"),
+                    None => Ok(names.clone()),
+                };
+            }
+        };
+        let filter = JobFilter { jobs: vec![target.job.clone()], with_steps: true, ..JobFilter::default() };
+        let page = controller.all_jobs(&filter).await?;
+        let (jobs, steps) = (page.jobs.iter().filter(|job| job.holds_nodes()), &page.steps);
+        // All components of a heterogeneous job, unless one is named.
+        let held: Vec<String> = jobs.flat_map(|job| job.allocation.names().map(ToString::to_string)).collect();
+        if held.is_empty() {
+            return refused("Invalid job id specified");
+        }
+        if !may_bring(crate::users::own_uid(), page.jobs.iter().map(|job| job.spec.uid)) {
+            return refused("Invalid user id");
+        }
+        let all: Vec<String> = match target.step {
+            None => held,
+            Some(step) => match steps.iter().find(|known| known.id == step) {
+                Some(step) => step.shares.iter().map(|share| share.node.to_string()).collect(),
+                None => return refused("Invalid job id specified"),
+            },
+        };
+        match only {
+            None => Ok(all),
+            Some(only) if only.iter().all(|name| all.contains(name)) => Ok(only.clone()),
+            Some(_) => refused("Invalid node name specified"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use model::command::JobResult;
 use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::signal::{self, Signal};
-use model::{Command, Job, JobId, JobRef, Reject, StepId, hostlist, job_state::JobState};
+use model::{Command, Job, JobId, JobRef, Reject, StepId, TaskSet, hostlist, job_state::JobState};
 use wire::{CallError, Controller};
 
 use crate::context;
@@ -20,6 +20,7 @@ pub const FLAGS: &[Flag] = &[
     flag("admin-comment", None, Value::Required),
     flag("batch", Some('b'), Value::None),
     flag("clusters", Some('M'), Value::Required),
+    flag("cron", None, Value::None),
     flag("ctld", Some('c'), Value::None),
     flag("full", Some('f'), Value::None),
     flag("help", None, Value::None),
@@ -437,20 +438,43 @@ async fn whole_jobs(controller: &mut Controller, plan: &Plan, jobs: Vec<JobRef>)
         };
         controller.signal(&request).await
     };
-    let results = match answer {
+    let mut results = match answer {
         Ok(results) => results,
         // One job that cannot be had may be refused as a whole.
         Err(CallError::Refused(reject)) => {
-            jobs.into_iter().map(|job| JobResult { job, result: Err(reject.clone()) }).collect()
+            jobs.iter().map(|job| JobResult { job: job.clone(), result: Err(reject.clone()) }).collect()
         }
         Err(error) => return Err(error.to_string()),
     };
+    let missing = missing_tasks(&jobs, &results, ends);
+    results.extend(missing);
     let is_tolerant = ends && plan.signal.is_none();
     let code = report(&results, is_tolerant, plan.verbosity > 0, plan.is_quiet);
     if is_tolerant && !plan.hurry && !plan.is_quiet {
         tell_of_data(controller, &results, plan.verbosity > 0).await;
     }
     Ok(code)
+}
+
+/// Tasks that were named and that nothing was heard of. As in Slurm, who ends them is told what was named, who signals them of each.
+fn missing_tasks(jobs: &[JobRef], results: &[JobResult], ends: bool) -> Vec<JobResult> {
+    let refused = |job: JobRef| JobResult { job, result: Err(Reject::NoSuchJob) };
+    let mut missing = Vec::new();
+    for named in jobs {
+        let Some(mut left) = named.tasks.clone() else { continue };
+        for heard in results.iter().map(|one| &one.job).filter(|heard| heard.job == named.job) {
+            match &heard.tasks {
+                Some(tasks) => left.remove_all(tasks),
+                None => left = TaskSet::new(),
+            }
+        }
+        match ends {
+            true if !left.is_empty() => missing.push(refused(named.clone())),
+            true => (),
+            false => missing.extend(left.iter().map(|task| refused(JobRef::task(named.job, task)))),
+        }
+    }
+    missing
 }
 
 /// Whoever ends a job whose data is still on its way out is told that this changes nothing, and what would.
@@ -577,6 +601,7 @@ Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
 
   -A, --account=account           only jobs of this account
   -b, --batch                     signal the batch shell only
+      --cron                      no difference: no job here is scrontab's
       --ctld                      no difference: everything goes through the controller
   -f, --full                      signal the batch shell and all steps
   -H, --hurry                     no stage out for burst buffers
@@ -648,6 +673,19 @@ mod tests {
         let wrong = planned("5", &[("BATCH", "1")]).unwrap_err();
         assert_eq!(wrong, "scancel: error: Unrecognized SCANCEL_BATCH value: 1\n");
         assert!(planned("5", &[("STATE", "x")]).unwrap_err().starts_with("Unrecognized SCANCEL_STATE value: x\n"));
+    }
+
+    #[test]
+    fn tasks_that_are_not_there_are_told() {
+        let job = |text: &str| job_ids::parse_job(text).unwrap();
+        let heard = [JobResult { job: job("9_[3-6]"), result: Ok(()) }];
+        let told = |named: &str, ends| {
+            let missing = missing_tasks(&[job(named)], &heard, ends);
+            missing.iter().map(|one| shown(&one.job)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told("9_[2-7]", true), "9_[2-7]");
+        assert_eq!(told("9_[2-7]", false), "9_2 9_7");
+        assert_eq!((told("9_[3-4]", true), told("9", false)), (String::new(), String::new()));
     }
 
     #[test]

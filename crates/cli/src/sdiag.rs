@@ -18,6 +18,7 @@ pub const FLAGS: &[Flag] = &[
     flag("clusters", None, Value::Required),
     flag("help", Some('h'), Value::None),
     flag("json", None, Value::Optional),
+    flag("no-trunc", None, Value::None),
     flag("reset", Some('r'), Value::None),
     flag("sort-by-id", Some('i'), Value::None),
     flag("sort-by-time", Some('t'), Value::None),
@@ -35,6 +36,7 @@ Usage: sdiag [OPTIONS]
   -M, --clusters=NAME   the cluster to ask; only the configured one is known
   -t, --sort-by-time    calls sorted by the time they took
   -T, --sort-by-time2   calls sorted by the time each took
+      --no-trunc        no difference: no line is cut
       --json[=PARSER]   JSON
       --yaml[=PARSER]   YAML
 

@@ -18,6 +18,7 @@ pub const FLAGS: &[Flag] = &[
     flag("clusters", Some('M'), Value::Required),
     flag("down", Some('d'), Value::None),
     flag("drained", Some('D'), Value::None),
+    flag("draining", None, Value::None),
     flag("fail", Some('F'), Value::None),
     flag("fini", Some('f'), Value::None),
     flag("flags", None, Value::Required),
@@ -41,6 +42,7 @@ pub const FLAGS: &[Flag] = &[
     flag("program", Some('p'), Value::Required),
     flag("quiet", Some('Q'), Value::None),
     flag("reconfig", Some('r'), Value::None),
+    flag("resume", Some('R'), Value::None),
     flag("set", None, Value::None),
     flag("time", Some('t'), Value::None),
     flag("up", Some('u'), Value::None),
@@ -50,17 +52,8 @@ pub const FLAGS: &[Flag] = &[
     flag("version", Some('V'), Value::None),
 ];
 
-/// Slurm has them; nothing here could make them happen.
-const REFUSED: &[&str] = &[
-    "backup_slurmctld_failure",
-    "backup_slurmctld_resumed_operation",
-    "front_end",
-    "primary_database_failure",
-    "primary_database_resumed_operation",
-    "primary_slurmctld_acct_buffer_full",
-    "primary_slurmdbd_failure",
-    "primary_slurmdbd_resumed_operation",
-];
+/// Slurm has it; there are no front ends here.
+const REFUSED: &[&str] = &["front_end"];
 
 pub const HELP: &str = "\
 Usage: strigger [--set | --get | --clear] [OPTIONS]
@@ -72,6 +65,8 @@ What may happen:
   -u, --up            a node is back in service from DOWN
   -d, --down          a node goes DOWN
   -D, --drained       a node is DRAINED
+      --draining      a node is DRAINING: jobs are left on it
+  -R, --resume        a node is resumed
   -F, --fail          a node is expected to FAIL
   -I, --idle          a node stays IDLE for the time of --offset
   -t, --time          a job reaches its time limit (with --jobid)
@@ -86,6 +81,12 @@ What may happen:
                       the first controller leads again
   -C, --backup_slurmctld_assumed_control
                       another controller leads
+
+What may be set and never happens here:
+  -B, --backup_slurmctld_failure, -c, --backup_slurmctld_resumed_operation,
+  -e, --primary_slurmctld_acct_buffer_full, -g, --primary_slurmdbd_failure,
+  -G, --primary_slurmdbd_resumed_operation, -h, --primary_database_failure,
+  -H, --primary_database_resumed_operation
 
 To whom, when and what:
   -j, --jobid=#       this job, or its nodes
@@ -107,7 +108,7 @@ Help options:
   -V, --version       the version
 ";
 
-const USAGE: &str = "Usage: strigger [--set | --get | --clear | --version] [-aAbBcCdDefFgGhHiIjnNopQrtuv]\n";
+const USAGE: &str = "Usage: strigger [--set | --get | --clear | --version] [-aAbBcCdDefFgGhHiIjnNopQrRtuv]\n";
 
 /// Slurm's own list, with what is refused here by name.
 const NO_TRIGGER: &str = "You must specify a trigger (--down, --up, --reconfig, --time, --fini, --burst_buffer,
@@ -205,6 +206,9 @@ fn read(parsed: &Parsed, uid_of: impl Fn(&str) -> Option<u32>) -> Result<Wish, V
     }
     if kinds.is_empty() {
         return Err(one(NO_TRIGGER));
+    }
+    for kind in kinds.iter().filter(|kind| kind.never_happens()) {
+        eprintln!("strigger: warning: --{} never happens on this cluster", kind.word());
     }
     let Some(program) = parsed.value("program") else { return Err(one("You must specify a --program value")) };
     if job.is_none() && kinds.iter().any(|kind| kind.about() == About::Job) {
@@ -338,6 +342,8 @@ mod tests {
             panic!("a trigger")
         };
         assert_eq!((trigger.nodes.len(), trigger.is_permanent, trigger.kinds.len()), (2, true, 2));
+        let Ok(Wish::Set(trigger)) = wish("--set -g -p /bin/true") else { panic!("a trigger") };
+        assert_eq!((trigger.kinds[0].word(), trigger.resource()), ("primary_slurmdbd_failure", "slurmdbd"));
         assert_eq!(
             wish("--clear --user=ada"),
             Ok(Wish::Clear(TriggerFilter { uid: Some(1000), ..Default::default() }))
@@ -357,7 +363,7 @@ mod tests {
             ("--set -d -p /bin/true -o 99999", "The --offset parameter must be between +/-32000"),
             ("--set -d -p /bin/true --flags=x", "Invalid flags x"),
             ("--get --user=nobody-here", "Invalid user nobody-here"),
-            ("--set -g -p /bin/true", "--primary_slurmdbd_failure is not supported"),
+            ("--set --front_end -p /bin/true", "--front_end is not supported"),
         ] {
             assert_eq!(wish(line), Err(told.to_string()), "{line}");
         }

@@ -52,6 +52,8 @@ record! {
         pub partition: String,
         /// Whom it is charged to; 0: nobody.
         pub association: u32,
+        /// An administrator chose its QOS, which its association need not have.
+        pub has_given_qos: bool,
         /// Held while `holds_nodes()`, kept for display afterwards.
         pub allocation: Allocation,
         /// Tasks already done in this phase.

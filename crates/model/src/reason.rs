@@ -10,6 +10,8 @@ macro_rules! reasons {
         pub enum Reason { $($name),* }
 
         impl Reason {
+            pub const ALL: &[Reason] = &[$(Reason::$name),*];
+
             /// The word users see: the variant's own name.
             pub fn word(self) -> &'static str {
                 match self { $(Reason::$name => stringify!($name)),* }

@@ -33,6 +33,9 @@ pub enum About {
     Job,
     Controller,
     Cluster,
+    /// Of a Slurm's accounting, which here is part of the controller: they can be set and never happen.
+    AccountingDaemon,
+    Database,
 }
 
 kinds! {
@@ -49,6 +52,15 @@ kinds! {
     PrimaryResumedControl "primary_slurmctld_resumed_control" Controller,
     BackupAssumedControl "backup_slurmctld_assumed_control" Controller,
     BurstBuffer "burst_buffer" Cluster,
+    Draining "draining" Node,
+    Resume "resume" Node,
+    BackupFailure "backup_slurmctld_failure" Controller,
+    BackupResumedOperation "backup_slurmctld_resumed_operation" Controller,
+    AccountingBufferFull "primary_slurmctld_acct_buffer_full" Controller,
+    AccountingDaemonFailure "primary_slurmdbd_failure" AccountingDaemon,
+    AccountingDaemonResumed "primary_slurmdbd_resumed_operation" AccountingDaemon,
+    DatabaseFailure "primary_database_failure" Database,
+    DatabaseResumed "primary_database_resumed_operation" Database,
 }
 
 record! {
@@ -93,7 +105,17 @@ record! {
     pub struct NodeMark {
         pub is_down: bool,
         pub is_drained: bool,
+        pub is_draining: bool,
         pub has_failed: bool,
+    }
+}
+
+impl TriggerKind {
+    /// The accounts are the controller's own, and no controller stands by as a backup that does nothing.
+    pub fn never_happens(self) -> bool {
+        use TriggerKind::{AccountingBufferFull, BackupFailure, BackupResumedOperation};
+        matches!(self, AccountingBufferFull | BackupFailure | BackupResumedOperation)
+            || matches!(self.about(), About::AccountingDaemon | About::Database)
     }
 }
 
@@ -111,6 +133,8 @@ impl Trigger {
         match (self.job, self.kinds.first().map(|kind| kind.about())) {
             (Some(_), _) => "job",
             (None, Some(About::Controller)) => "slurmctld",
+            (None, Some(About::AccountingDaemon)) => "slurmdbd",
+            (None, Some(About::Database)) => "database",
             (None, _) if self.kinds.contains(&TriggerKind::BurstBuffer) => "other",
             (None, _) => "node",
         }

@@ -9,9 +9,14 @@ pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 /// What passes as the daemon has it: how to show time and words, and where the cluster's file is.
 const KEPT: [&str; 5] = ["TZ", "LANG", "LC_ALL", "SPUR_CONF", "SLURM_CONF"];
 
+/// Names the folder of the cluster's own commands, in the environment of the daemons that `spur up` starts.
+pub const COMMANDS_FOLDER: &str = "SPUR_BIN";
+
 /// The environment of a program that is given none of its own; the caller adds what it has to tell.
 pub fn clean_environment(command: &mut Command) {
-    command.env_clear().env("PATH", PATH);
+    let own = std::env::var(COMMANDS_FOLDER).ok().filter(|folder| folder.starts_with('/') && !folder.contains(':'));
+    let path = own.map_or(PATH.to_string(), |folder| format!("{folder}:{PATH}"));
+    command.env_clear().env("PATH", path);
     command.envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
 }
 

@@ -94,7 +94,17 @@ fn named(name: &str) -> Option<Run> {
 
 fn run_command(name: &str, run: Run, arguments: &[String]) -> i32 {
     cli::output::begin(name, arguments);
-    run(arguments)
+    match cli::manual::autocomplete(name, arguments) {
+        None => run(arguments),
+        Some(Ok(text)) => {
+            cli::output::print(&text);
+            0
+        }
+        Some(Err(problem)) => {
+            eprintln!("{name}: {problem}\nTry \"{name} --help\" for more information");
+            1
+        }
+    }
 }
 
 /// `spur squeue -l` is `squeue -l`; anything else is a verb of `spur` itself.

@@ -159,6 +159,12 @@ pub(crate) fn next_deadline(cluster: &Cluster) -> Option<Timestamp> {
     cluster.triggers.values().filter_map(next).min()
 }
 
+/// To this node.
+pub(crate) fn happened_to(cluster: &mut Cluster, kind: TriggerKind, name: &NodeName) {
+    let waiting: Vec<u32> = waiting_for(cluster, kind).filter(|id| is_meant(cluster, *id, name)).collect();
+    waiting.into_iter().for_each(|id| fire(cluster, id, Some(name)));
+}
+
 fn node_changed(cluster: &mut Cluster, name: &NodeName) {
     let before = cluster.node_marks.get(name).cloned().unwrap_or_default();
     let node = cluster.nodes.get(name);
@@ -168,6 +174,7 @@ fn node_changed(cluster: &mut Cluster, name: &NodeName) {
         (TriggerKind::Down, !before.is_down && after.is_down),
         (TriggerKind::Up, before.is_down && !after.is_down),
         (TriggerKind::Drained, !before.is_drained && after.is_drained),
+        (TriggerKind::Draining, !before.is_draining && after.is_draining),
         (TriggerKind::Fail, !before.has_failed && after.has_failed),
     ];
     match after == NodeMark::default() {
@@ -175,8 +182,7 @@ fn node_changed(cluster: &mut Cluster, name: &NodeName) {
         false => cluster.node_marks.insert(name.clone(), after),
     };
     for (kind, _) in news.into_iter().filter(|(_, is_new)| *is_new) {
-        let waiting: Vec<u32> = waiting_for(cluster, kind).filter(|id| is_meant(cluster, *id, name)).collect();
-        waiting.into_iter().for_each(|id| fire(cluster, id, Some(name)));
+        happened_to(cluster, kind, name);
     }
     if is_idle {
         let waiting: Vec<u32> =
@@ -279,6 +285,7 @@ fn mark(node: &Node) -> Option<NodeMark> {
     let mark = NodeMark {
         is_down: matches!(node.phase, NodePhase::Lost | NodePhase::Down),
         is_drained: node.drain && node.jobs.is_empty(),
+        is_draining: node.drain && !node.jobs.is_empty(),
         has_failed: node.has_failed,
     };
     (mark != NodeMark::default()).then_some(mark)

@@ -1,7 +1,9 @@
 //! Manual pages and shell completion of every command, made from the tables that read its arguments.
+mod autocomplete;
 mod completion;
 mod page;
 
+pub use autocomplete::autocomplete;
 pub use completion::{Shell, completion};
 pub use page::page;
 

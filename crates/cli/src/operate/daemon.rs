@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use model::config::for_member;
 use model::{Config, NodeName};
+use prolog::inheritance::COMMANDS_FOLDER;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -185,7 +186,7 @@ pub fn start(role: &Role, conf: &Path, config: &Config) -> Result<Child, String>
     if role.is_controller() && !rustix::process::geteuid().is_root() {
         arguments.push("--private".into());
     }
-    spawn(&arguments, &log).map_err(|error| format!("cannot start {}: {error}", role.name()))
+    spawn(&arguments, conf, &log).map_err(|error| format!("cannot start {}: {error}", role.name()))
 }
 
 /// Starts the process that ends everything which still runs on a node.
@@ -193,15 +194,17 @@ pub fn start_clearing(node: &NodeName, conf: &Path, config: &Config) -> Result<C
     let role = Role::Agent(node.clone());
     let mut arguments = role.arguments(conf);
     arguments.insert(1, "--clear".into());
-    spawn(&arguments, &role.log_file(config)).map_err(|error| format!("cannot end the jobs of {node}: {error}"))
+    spawn(&arguments, conf, &role.log_file(config)).map_err(|error| format!("cannot end the jobs of {node}: {error}"))
 }
 
-fn spawn(arguments: &[String], log: &Path) -> io::Result<Child> {
+fn spawn(arguments: &[String], conf: &Path, log: &Path) -> io::Result<Child> {
     let log = fs::File::options().create(true).append(true).open(log)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg0(&arguments[0]).args(&arguments[1..]).current_dir("/");
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     command.env_clear().envs(std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)));
+    // For the site's programs that the daemon runs: triggers, health checks, mails.
+    command.env("SPUR_CONF", conf).env(COMMANDS_FOLDER, conf.with_file_name("bin"));
     // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
         command.pre_exec(|| {

@@ -145,7 +145,11 @@ pub static FIELDS: &[Field] = &[
     field("Reserved", 10, |row| row.of_job(&duration::show(waited_secs(row)))),
     field("ResvCPU", 10, |row| row.of_job(&duration::show(waited_secs(row) * u64::from(row.job().asked.n_cpus)))),
     field("ResvCPURAW", 10, |row| row.of_job(&number(waited_secs(row) * u64::from(row.job().asked.n_cpus)))),
-    field("Start", 19, |row| row.time(row.started())),
+    field("Start", 19, |row| match (row.started(), row.ended()) {
+        // It ended while it waited.
+        (None, Some(_)) => "None".into(),
+        (started, _) => row.time(started),
+    }),
     field("State", 10, |row| row.state_text()),
     field("Submit", 19, |row| match row.part {
         Part::Job => row.time(Some(row.job().submitted)),

@@ -1,5 +1,9 @@
 //! The texts of `sacct --help`, `--usage` and `--helpformat`.
+use model::Reason;
+use model::job_state::JobState;
+
 use super::fields::FIELDS;
+use crate::choices::in_columns;
 
 pub const DEFAULT: &str = "jobid,jobname,partition,account,alloccpus,state,exitcode";
 pub const BRIEF: &str = "jobid,state,exitcode";
@@ -45,8 +49,10 @@ Which jobs:
                               there is one cluster
 What of them:
   -X, --allocations           only jobs, no steps
-  -o, --format=FIELDS         these fields, each with %WIDTH or %-WIDTH if wanted
-  -e, --helpformat            the list of fields
+  -o, --format=FIELDS         these fields, each with %WIDTH or %-WIDTH if wanted; also --fields
+  -e, --helpformat            the list of fields; also --help-fields
+      --helpstate             the list of states
+      --helpreason            the list of reasons
   -l, --long                  many fields
   -b, --brief                 JobID, State and ExitCode
   -B, --batch-script          the scripts instead (with -j)
@@ -76,12 +82,16 @@ valid start/end time formats are...
 
 /// Four to a line.
 pub fn fields() -> String {
-    let names: Vec<&str> = FIELDS.iter().filter(|field| field.is_listed).map(|field| field.name).collect();
-    let mut text = String::new();
-    for line in names.chunks(4) {
-        let padded: Vec<String> = line.iter().map(|name| format!("{name:<19}")).collect();
-        text.push_str(&padded.join(" "));
-        text.push('\n');
-    }
-    text
+    in_columns(FIELDS.iter().filter(|field| field.is_listed).map(|field| field.name), 4, 19)
+}
+
+/// What `--state` takes of those that a job can end in, or be in for long.
+pub fn states() -> String {
+    let lasting = JobState::all().filter(|state| *state < JobState::Completing);
+    in_columns(lasting.map(JobState::name), 4, 19)
+}
+
+/// What `--reason` can find.
+pub fn reasons() -> String {
+    in_columns(std::iter::once("None").chain(Reason::ALL.iter().map(|reason| reason.word())), 2, 39)
 }

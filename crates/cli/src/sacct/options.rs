@@ -32,13 +32,17 @@ pub const FLAGS: &[Flag] = &[
     flag("env-vars", None, Value::None),
     flag("expand-patterns", None, Value::None),
     flag("federation", None, Value::None),
+    flag("fields", None, Value::Required),
     flag("file", Some('f'), Value::Required),
     flag("flags", Some('F'), Value::Required),
     flag("format", Some('o'), Value::Required),
     flag("gid", Some('g'), Value::Required),
     flag("group", None, Value::Required),
     flag("help", Some('h'), Value::None),
+    flag("help-fields", None, Value::None),
     flag("helpformat", Some('e'), Value::None),
+    flag("helpreason", None, Value::None),
+    flag("helpstate", None, Value::None),
     flag("jobs", Some('j'), Value::Required),
     flag("json", None, Value::Optional),
     flag("local", None, Value::None),
@@ -121,8 +125,15 @@ const MANUAL: Manual = Manual { program: "sacct", flags: FLAGS, help: help::HELP
 
 pub fn parse(arguments: &[String], environment: Environment, clock: &Clock) -> Result<Asked<Options>, Refusal> {
     MANUAL.read(arguments, |parsed| {
-        if parsed.has("helpformat") {
+        let asked = |name: &str| parsed.has(name);
+        if asked("helpformat") || asked("help-fields") {
             return Ok(Asked::Print(help::fields()));
+        }
+        if asked("helpstate") {
+            return Ok(Asked::Print(help::states()));
+        }
+        if asked("helpreason") {
+            return Ok(Asked::Print(help::reasons()));
         }
         let options = options(parsed, environment, clock).map_err(|Problem(stderr)| Refusal::told(stderr))?;
         Ok(Asked::Show(Box::new(options)))
@@ -393,7 +404,7 @@ fn layout(parsed: &Parsed, environment: Environment) -> Result<Layout, Problem> 
     let mut format: Vec<String> = Vec::new();
     for (name, value) in &parsed.options {
         match (*name, value) {
-            ("format", Some(text)) => format.push(text.clone()),
+            ("format" | "fields", Some(text)) => format.push(text.clone()),
             ("brief", _) => format.push(help::BRIEF.into()),
             ("long", _) => format.push(help::LONG.into()),
             _ => {}

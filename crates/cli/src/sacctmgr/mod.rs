@@ -268,22 +268,26 @@ fn facts(config: &model::Config) -> ClusterFacts {
         config.nodes.iter().flat_map(|node| &node.config.gres).map(|gres| gres.name.clone()).collect();
     gres.sort();
     gres.dedup();
-    let sum = |of: fn(&model::config::NamedNode) -> u64| config.nodes.iter().map(of).sum::<u64>();
-    let (cpus, memory) = (sum(|node| node.config.cpus.into()), sum(|node| node.config.memory_mb));
-    let n_nodes = config.nodes.len();
+    let all = model::capacity::whole(config, None);
     let billing: u64 = model::capacity::billing_by_node(config).values().sum();
-    let amounts = vec![("cpu", cpus), ("mem", memory), ("node", n_nodes as u64), ("billing", billing)];
-    let memory = model::size::show_megabytes(memory);
+    let amounts = vec![("cpu", all.cpu), ("mem", all.mem), ("node", all.node), ("billing", billing)];
     ClusterFacts {
         name: config.cluster_name.clone(),
         host: config.controller.host.clone(),
         data_parser: config.controller.data_parser,
         gres,
         nodes: model::hostlist::compress(config.nodes.iter().map(|node| node.name.as_str())),
-        n_nodes,
-        tres: format!("cpu={cpus},mem={memory},node={n_nodes},billing={billing}"),
+        n_nodes: config.nodes.len(),
+        tres: all_tres(&all, billing),
         amounts,
     }
+}
+
+/// In the order of their names; nothing counts those that are 0.
+fn all_tres(all: &model::accounts::Amounts, billing: u64) -> String {
+    let devices: String = crate::node_view::devices(all).map(|(name, count)| format!("{name}={count},")).collect();
+    let (cpus, memory, n_nodes) = (all.cpu, model::size::show_megabytes(all.mem), all.node);
+    format!("billing={billing},cpu={cpus},energy=0,fs/disk=0,{devices}mem={memory},node={n_nodes},pages=0,vmem=0")
 }
 
 /// What Slurm's users do with its accounting daemon. There is none here: the controller keeps accounts and history.

@@ -104,7 +104,8 @@ pub(super) fn show_any(word: &str, rest: &[String], mode: Mode) -> Reply {
                 Err(CallError::Refused(Reject::NotPermitted)) => show_node::as_configured(&config),
                 other => other?,
             };
-            let mut reply = show::partitions(id, &nodes, &config, mode.style, mode.all, mode.document(&config));
+            let sees_hidden = mode.all || crate::users::sees_hidden(&config);
+            let mut reply = show::partitions(id, &nodes, &config, mode.style, sees_hidden, mode.document(&config));
             preface(&mut reply, mode, &now(), config.partitions.len());
             Ok(reply)
         }),

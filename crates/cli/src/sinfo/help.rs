@@ -42,5 +42,8 @@ Others:
 
 Help options:
       --help                this text
+      --helpformat          the letters of --format
+      --helpFormat          the names of --Format
+      --helpstate           the states of --states
       --usage               a short one
 ";

@@ -10,7 +10,7 @@ use crate::json;
 use crate::output::print;
 use crate::render::{Format, all_letters, known_sort, parse_letters, parse_names, sort_rows};
 use crate::trouble::Trouble;
-use crate::users::Names;
+use crate::users::{self, Names};
 use crate::viewer::{Shown, Viewer};
 use crate::zone::Clock;
 
@@ -56,6 +56,8 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
             print(&reservations::table(&reservations, &clock, options.heading));
             return Ok(0);
         }
+        let all = options.all || users::sees_hidden(&configuration.config);
+        let options = &Options { all, ..options.clone() };
         if let Some(code) = render(options, &nodes, &configuration.config, &clock).put_out() {
             return Ok(code);
         }

@@ -2,10 +2,12 @@
 use model::hostlist;
 use model::node_state::{Base, NodeState};
 
+use crate::choices;
 use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::json::{self, Shape};
 use crate::viewer::{Asked, Environment, Manual, Refusal, Told, listing};
 
+use super::columns::COLUMNS;
 use super::help;
 
 pub const FLAGS: &[Flag] = &[
@@ -18,6 +20,9 @@ pub const FLAGS: &[Flag] = &[
     flag("format", Some('o'), Value::Required),
     flag("future", Some('F'), Value::None),
     flag("help", None, Value::None),
+    flag("helpFormat", None, Value::None),
+    flag("helpformat", None, Value::None),
+    flag("helpstate", None, Value::None),
     flag("hide", None, Value::None),
     flag("iterate", Some('i'), Value::Required),
     flag("json", None, Value::Optional),
@@ -162,8 +167,21 @@ const MANUAL: Manual = Manual { program: "sinfo", flags: FLAGS, help: help::HELP
 
 pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
     MANUAL.read(arguments, |parsed| {
+        if let Some(list) = help_list(parsed) {
+            return Ok(Asked::Print(list));
+        }
         let options = options(parsed, environment).map_err(|lines| Refusal::lines("sinfo", &lines))?;
         Ok(Asked::Show(Box::new(options)))
+    })
+}
+
+/// What an option takes, if that was asked.
+fn help_list(parsed: &Parsed) -> Option<String> {
+    let asked = ["helpformat", "helpFormat", "helpstate"].into_iter().find(|name| parsed.has(name))?;
+    Some(match asked {
+        "helpformat" => choices::letters(COLUMNS.iter().map(|column| column.letter)),
+        "helpFormat" => choices::names(&COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>()),
+        _ => choices::lines(STATES.iter().filter(|state| state.2 != StateFilter::All).map(|state| state.0)),
     })
 }
 

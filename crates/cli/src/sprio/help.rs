@@ -20,5 +20,6 @@ Shows what the priorities of waiting jobs are made of.
 
 Help options:
   --help                   show this help message
+  --helpformat             the letters of --format
   --usage                  display a brief summary of sprio options
 ";

@@ -3,7 +3,7 @@ use model::capacity::Measures;
 use model::config::Config;
 use model::priority::{self, Factors, PriorityKind, TresPart};
 use model::request::{JobFilter, JobsPage};
-use model::{Job, Phase};
+use model::{Job, Phase, Reason};
 
 use crate::output::print;
 use crate::render::{Format, parse_letters, parse_sort, sort_rows};
@@ -132,12 +132,18 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config) -> Shown {
     shown
 }
 
-/// Held jobs have no priority; a job has one in each of its partitions. Those that have their nodes keep theirs, unless it is
+/// What has been eligible once may wait for its own siblings, or for a moment again.
+fn waits_beside_the_queue(job: &Job) -> bool {
+    let reasons = [Reason::JobArrayTaskLimit, Reason::BeginTime, Reason::Dependency, Reason::DependencyNeverSatisfied];
+    job.reason.is_some_and(|reason| reasons.contains(&reason))
+}
+
+/// Jobs that are not eligible yet have none that counts; a job has one in each of its partitions. Those that have their nodes keep theirs, unless it is
 /// computed for them too.
 fn rows<'a>(options: &Options, page: &'a JobsPage, config: &'a Config, names: &'a Names) -> Vec<Row<'a>> {
     let computed = config.scheduler.priority.calculates_running;
     let is_weighed = |job: &&Job| match job.phase {
-        Phase::Pending => job.held.is_none(),
+        Phase::Pending => job.held.is_none() && job.eligible.is_some() && !waits_beside_the_queue(job),
         Phase::Starting | Phase::Running | Phase::Suspended => computed,
         Phase::Ending | Phase::Finishing | Phase::Done => false,
     };

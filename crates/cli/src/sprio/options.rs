@@ -1,7 +1,9 @@
 //! What `sprio` is asked: its arguments and environment, read without touching anything.
 use model::JobRef;
 
+use super::columns::COLUMNS;
 use super::help;
+use crate::choices;
 use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::job_ids;
 use crate::users::uid_of;
@@ -12,6 +14,7 @@ pub const FLAGS: &[Flag] = &[
     flag("federation", None, Value::None),
     flag("format", Some('o'), Value::Required),
     flag("help", None, Value::None),
+    flag("helpformat", None, Value::None),
     flag("jobs", Some('j'), Value::Optional),
     flag("local", None, Value::None),
     flag("long", Some('l'), Value::None),
@@ -51,6 +54,9 @@ const MANUAL: Manual = Manual { program: "sprio", flags: FLAGS, help: help::HELP
 
 pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Options>, Refusal> {
     MANUAL.read(arguments, |parsed| {
+        if parsed.has("helpformat") {
+            return Ok(Asked::Print(choices::letters(COLUMNS.iter().map(|column| column.letter))));
+        }
         let options = options(parsed, environment);
         options
             .map(|options| Asked::Show(Box::new(options)))

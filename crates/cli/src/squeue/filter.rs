@@ -3,7 +3,7 @@ use std::collections::HashMap;
 
 use model::config::Config;
 use model::request::JobFilter;
-use model::{Job, JobId, JobRef, Phase};
+use model::{Job, JobId, JobRef, Phase, Timestamp};
 
 use crate::job_view::{JobView, Scene};
 
@@ -34,7 +34,7 @@ pub fn request(options: &Options) -> JobFilter {
 /// The rows of the jobs that were asked for; tasks of an array that wait together are one.
 pub fn rows<'a>(options: &Options, jobs: &'a [Job], scene: &'a Scene<'a>) -> Vec<JobView<'a>> {
     let mut rows = Vec::with_capacity(jobs.len());
-    for job in jobs.iter().filter(|job| fits(options, job, scene.config)) {
+    for job in jobs.iter().filter(|job| fits(options, job, scene.config, scene.clock.now())) {
         push_partitions(options, JobView::new(job, scene), &mut rows);
     }
     rows
@@ -66,7 +66,7 @@ pub fn one_by_one<'a>(options: &Options, rows: Vec<JobView<'a>>) -> Vec<JobView<
     if is_whole { rows } else { rows.into_iter().flat_map(|row| tasks(options, row)).collect() }
 }
 
-pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
+pub fn fits(options: &Options, job: &Job, config: &Config, now: Timestamp) -> bool {
     let spec = &job.spec;
     let named = |list: &Option<Vec<String>>, name: &str| {
         list.as_ref().is_none_or(|list| list.iter().any(|one| one.eq_ignore_ascii_case(name)))
@@ -79,6 +79,7 @@ pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
         && options.uids.as_ref().is_none_or(|uids| uids.contains(&spec.uid))
         && options.excluded_uid.is_none_or(|uid| uid != spec.uid)
         && fits_state(&options.states, job)
+        && fits_time_run(options, job, now)
         && (!options.start || job.phase == Phase::Pending)
         && fits_partition(options, job, config)
         && named(&options.names, &spec.name)
@@ -88,6 +89,15 @@ pub fn fits(options: &Options, job: &Job, config: &Config) -> bool {
             job.phase != Phase::Pending
                 && job.allocation.names().any(|name| nodes.iter().any(|one| one == name.as_str()))
         })
+}
+
+fn fits_time_run(options: &Options, job: &Job, now: Timestamp) -> bool {
+    if options.ran_over.is_none() && options.ran_under.is_none() {
+        return true;
+    }
+    let ran = job.run_time(now);
+    let runs = job.holds_nodes() && job.started.is_some();
+    runs && options.ran_over.is_none_or(|span| ran > span) && options.ran_under.is_none_or(|span| ran < span)
 }
 
 fn fits_state(states: &States, job: &Job) -> bool {

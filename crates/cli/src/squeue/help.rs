@@ -29,6 +29,8 @@ Which jobs:
   -w, --nodelist=NODES      jobs on these nodes
   -L, --licenses=NAMES      jobs that use these licenses
   -R, --reservation=NAME    jobs in this reservation
+      --running-over=TIME   running jobs that have run longer than this
+      --running-under=TIME  running jobs that have not run so long
   -a, --all                 also jobs in hidden partitions
       --hide                not those (the default)
   -s, --steps[=IDS]         steps instead of jobs (12.0)
@@ -57,5 +59,8 @@ Others:
 
 Help options:
       --help                this text
+      --helpformat          the letters of --format
+      --helpFormat          the names of --Format
+      --helpstate           the states of --states
       --usage               a short one
 ";

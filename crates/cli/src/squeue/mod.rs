@@ -11,6 +11,7 @@ use crate::json;
 use crate::output::print;
 use crate::render::{Format, View, all_letters, known_sort, parse_letters, parse_names, parse_sort, sort_rows};
 use crate::trouble::Trouble;
+use crate::users;
 use crate::viewer::Viewer;
 use crate::watch::Watch;
 use crate::zone::Clock;
@@ -47,6 +48,7 @@ async fn show(options: &Options) -> Result<i32, Trouble> {
         return Ok(1);
     };
     let config = controller.configuration().await?.config;
+    let options = &Options { all: options.all || users::sees_hidden(&config), ..options.clone() };
     if config.hides_partitions() && !options.shows_steps {
         eprintln!("slurm_load_partitions: {}", Reject::NotPermitted);
     }
@@ -129,7 +131,7 @@ pub fn render(options: &Options, page: &JobsPage, config: &Config, clock: &Clock
     }
     if options.shows_steps {
         let mut rows = steps::live_steps(&page.jobs, &page.steps, &scene);
-        rows.retain(|row| fits(options, row.job.job, config) && is_step_meant(options, row));
+        rows.retain(|row| fits(options, row.job.job, config, clock.now()) && is_step_meant(options, row));
         let usual = Usual { what: "job step", format: STEPS, sort: "" };
         table(options, &usual, steps::COLUMNS, rows, |rows| rows, &mut shown);
     } else {

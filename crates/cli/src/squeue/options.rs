@@ -1,13 +1,16 @@
 //! What `squeue` is asked: its arguments and environment, read without touching anything.
 use model::job_state::JobState;
-use model::{JobRef, StepId, hostlist};
+use model::time::Span;
+use model::{JobRef, StepId, duration, hostlist};
 
+use crate::choices;
 use crate::getopt::{Flag, Parsed, Value, flag, words};
 use crate::job_ids;
 use crate::json::{self, Shape};
 use crate::users;
 use crate::viewer::{Asked, Environment, Manual, Refusal, Told, listing};
 
+use super::columns::COLUMNS;
 use super::help;
 
 pub const FLAGS: &[Flag] = &[
@@ -22,6 +25,9 @@ pub const FLAGS: &[Flag] = &[
     flag("Format", Some('O'), Value::Required),
     flag("format", Some('o'), Value::Required),
     flag("help", None, Value::None),
+    flag("helpFormat", None, Value::None),
+    flag("helpformat", None, Value::None),
+    flag("helpstate", None, Value::None),
     flag("hide", None, Value::None),
     flag("iterate", Some('i'), Value::Required),
     flag("jobs", Some('j'), Value::Optional),
@@ -41,6 +47,8 @@ pub const FLAGS: &[Flag] = &[
     flag("priority", Some('P'), Value::None),
     flag("qos", Some('q'), Value::Required),
     flag("reservation", Some('R'), Value::Required),
+    flag("running-over", None, Value::Required),
+    flag("running-under", None, Value::Required),
     flag("sibling", None, Value::None),
     flag("sort", Some('S'), Value::Required),
     flag("start", None, Value::None),
@@ -84,6 +92,9 @@ pub struct Options {
     pub nodes: Option<Vec<String>>,
     pub licenses: Option<Vec<String>>,
     pub reservation: Option<String>,
+    /// They run, and have run longer, or not so long.
+    pub ran_over: Option<Span>,
+    pub ran_under: Option<Span>,
     pub clusters: Vec<String>,
     pub layout: Layout,
     pub heading: bool,
@@ -137,8 +148,21 @@ pub fn parse(arguments: &[String], environment: Environment) -> Result<Asked<Opt
             let stderr = format!("squeue: error: Unrecognized option: {extra}\n");
             return Err(Refusal { stdout: help::USAGE.into(), stderr });
         }
+        if let Some(list) = help_list(parsed) {
+            return Ok(Asked::Print(list));
+        }
         let options = options(parsed, environment).map_err(|lines| Refusal::lines("squeue", &lines))?;
         Ok(Asked::Show(Box::new(options)))
+    })
+}
+
+/// What an option takes, if that was asked.
+fn help_list(parsed: &Parsed) -> Option<String> {
+    let asked = ["helpformat", "helpFormat", "helpstate"].into_iter().find(|name| parsed.has(name))?;
+    Some(match asked {
+        "helpformat" => choices::letters(COLUMNS.iter().map(|column| column.letter)),
+        "helpFormat" => choices::names(&COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>()),
+        _ => choices::lines(help::STATES.split(',')),
     })
 }
 
@@ -214,6 +238,8 @@ fn options(parsed: &Parsed, environment: Environment) -> Result<Options, Problem
         nodes: parsed.value("nodelist").or(parsed.value("nodes")).map(node_list).transpose()?,
         licenses: list("licenses", "licenses", "SQUEUE_LICENSES"),
         reservation: parsed.value("reservation").map(str::to_string),
+        ran_over: parsed.value("running-over").map(time_run).transpose()?,
+        ran_under: parsed.value("running-under").map(time_run).transpose()?,
         clusters: list("clusters", "clusters", "SLURM_CLUSTERS").unwrap_or_default(),
         layout,
         heading: !parsed.has("noheader"),
@@ -303,6 +329,12 @@ fn states(text: Option<String>) -> Result<States, Problem> {
         states.push(state);
     }
     Ok(States::Only(states))
+}
+
+/// As a time limit is written.
+fn time_run(text: &str) -> Result<Span, Problem> {
+    let limit = duration::parse_limit(text).and_then(|limit| limit.seconds()).filter(|secs| *secs > 0);
+    limit.map(Span::from_secs).ok_or_else(|| vec!["fatal: Invalid time limit specification".to_string()])
 }
 
 fn job_list(text: &str) -> Result<Vec<JobRef>, Problem> {

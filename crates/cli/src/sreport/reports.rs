@@ -64,7 +64,6 @@ impl Scene<'_> {
     fn kind(&self) -> &'static str {
         match &self.options.tres {
             None => "CPU",
-            Some(list) if list.len() == 1 && list[0] == "cpu" => "CPU",
             Some(_) => "TRES",
         }
     }
@@ -293,6 +292,7 @@ impl Scene<'_> {
         // Jobs of one size are in the group behind its bound: nothing is before the first.
         let first = usize::from(is_individual);
         let counted = self.tres().first().cloned().unwrap_or_else(|| "cpu".into());
+        let counted_word = if counted == "cpu" { "CPUs" } else { "TRES" };
         let mut sums: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for part in self.parts.iter().filter(|part| !part.used.is_empty() && self.is_meant(part)) {
             let Some(name) = self.size_owner(part, by) else { continue };
@@ -317,9 +317,9 @@ impl Scene<'_> {
         for (place, group) in group_names.iter().enumerate().take(n_groups) {
             let from = if place == 0 { 0 } else { bounds[place - 1] };
             let title = match bounds.get(place) {
-                Some(bound) if is_individual => format!("{bound} CPUs"),
-                Some(bound) => format!("{from}-{} CPUs", bound.saturating_sub(1)),
-                None => format!(">= {from} CPUs"),
+                Some(bound) if is_individual => format!("{bound} {counted_word}"),
+                Some(bound) => format!("{from}-{} {counted_word}", bound.saturating_sub(1)),
+                None => format!(">= {from} {counted_word}"),
             };
             fields.push(Field { name: group, title, width: 13, wide: wide(13), is_always: true });
         }
@@ -341,6 +341,7 @@ impl Scene<'_> {
             true => "Units are in number of jobs ran".to_string(),
             false => format!("Time reported in {}", self.options.unit.words()),
         };
+        let unit = if self.is_named() { format!("TRES type is {counted}\n{unit}") } else { unit };
         let title = if by == Sizes::Wckey { "Job Sizes by Wckey" } else { "Job Sizes" };
         let heading = self.options.heading(title, self.period, true, &unit, self.clock);
         self.under(heading, &fields, &usual, &rows)

@@ -16,6 +16,7 @@ mod submit;
 mod tokens;
 mod triggers;
 mod trust;
+mod unheard_directives;
 mod watchers;
 
 use std::path::PathBuf;

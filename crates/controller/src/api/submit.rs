@@ -1,13 +1,13 @@
 //! Submissions: the spec is made the caller's own before it goes to the log.
 use model::command::{Blob, RequestId};
-use model::{Caller, Entry, JobId, JobSpec, Reject, Reply, Start, hostlist};
+use model::{Caller, Entry, JobId, JobSpec, Plan, Reject, Reply, Start, hostlist};
 use state::Cluster;
 use tonic::{Response, Status};
 use wire::accounts;
 use wire::proto::{SubmitReply, SubmitRequest};
 use wire::refusal::to_status;
 
-use super::{Answer, Api, authority, read, refused};
+use super::{Answer, Api, authority, read, refused, unheard_directives};
 use crate::audit::AuditNotes;
 use crate::door::{Refusal, submission};
 use crate::job_submit::with_words;
@@ -48,16 +48,19 @@ pub async fn submit(
     if !specs.iter().all(|spec| state::fits_its_reservations(&api.published.now(), spec)) {
         return Err(refuse(Reject::NeverFits));
     }
+    let unheard = unheard_directives::warnings(api.published.now().config(), &specs, &blobs);
+    let all_told =
+        || [told.as_str(), &unheard].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
     if request.test_only {
         let text = try_out(&api.published.now(), by, specs, blobs, api.door.now()).map_err(refuse)?;
-        return Ok(Response::new(SubmitReply { job: 0, text, told }));
+        return Ok(Response::new(SubmitReply { job: 0, text, told: all_told() }));
     }
     api.plugin.validate(by, &specs, &blobs).await.map_err(refuse)?;
     let behalf = specs.iter().find(|spec| spec.uid != by.uid).map(|spec| spec.user.clone());
     match api.door.submit(by, specs, blobs, request_id).await {
         Ok(Reply::Submitted(JobId(job))) => {
             notes.submitted(job, behalf);
-            Ok(Response::new(SubmitReply { job, text: String::new(), told }))
+            Ok(Response::new(SubmitReply { job, text: String::new(), told: all_told() }))
         }
         Ok(other) => Err(Status::internal(format!("unexpected reply {other:?}"))),
         Err(Refusal::Rejected(reject)) => Err(refuse(reject)),
@@ -139,14 +142,37 @@ fn try_out(
         if components.iter().any(|id| copy.job(*id).is_some_and(|job| wants_too_much(&copy, job))) {
             return Err(Reject::NeverFits);
         }
-        return Ok(format!("Job {id} would wait; no start time can be told yet"));
+        return Ok(expected(&copy, id, &components, &plan));
     };
     let grants = || starts.iter().flat_map(|start| &start.nodes);
     let n_cpus: u32 = grants().map(|grant| grant.n_cpus).sum();
     let nodes = hostlist::compress(grants().map(|grant| &grant.node));
+    Ok(to_start(id, at, n_cpus, &nodes, &first.partition))
+}
+
+/// When and where a job that has to wait would start: what `squeue --start` would show of it.
+fn expected(cluster: &Cluster, id: JobId, components: &[JobId], plan: &Plan) -> String {
+    let places = || plan.expected_starts.iter().filter(|place| components.contains(&place.job));
+    let jobs = || components.iter().filter_map(|id| cluster.job(*id));
+    let at = places().filter_map(|place| place.at).max();
+    let Some(at) = at.filter(|_| places().filter(|place| place.at.is_some()).count() == components.len()) else {
+        return format!("Job {id} would wait; no start time can be told yet");
+    };
+    let names: Vec<String> = places().flat_map(|place| hostlist::expand(&place.nodes).unwrap_or_default()).collect();
+    let n_cpus = jobs().map(|job| job.asked().n_cpus).sum();
+    // Of several partitions, the first that has these nodes.
+    let has_all = |name: &&String| {
+        let own = cluster.config().partition(name).map(|partition| &partition.nodes);
+        own.is_some_and(|own| names.iter().all(|node| own.iter().any(|one| one.as_str() == node)))
+    };
+    let named = jobs().next().and_then(|job| job.spec.partitions.iter().find(has_all));
+    let partition = named.map_or("", String::as_str);
+    to_start(id, at, n_cpus, &hostlist::compress(names.iter().map(String::as_str)), partition)
+}
+
+fn to_start(id: JobId, at: model::Timestamp, n_cpus: u32, nodes: &str, partition: &str) -> String {
     let when = local_time(at);
-    let partition = &first.partition;
-    Ok(format!("Job {id} to start at {when} using {n_cpus} processors on nodes {nodes} in partition {partition}"))
+    format!("Job {id} to start at {when} using {n_cpus} processors on nodes {nodes} in partition {partition}")
 }
 
 fn local_time(at: model::Timestamp) -> String {

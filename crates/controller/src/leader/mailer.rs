@@ -2,19 +2,21 @@
 //! A mail is best effort: one that is under way when the controller dies is lost.
 use std::sync::Arc;
 
-use model::job_state::JobState;
 use model::spec::{Mail, MailKind};
 use model::staging::Direction;
-use model::{Event, Job, Outcome, Phase, Reason, Timestamp, duration, plain_text};
+use model::{Event, HetPlace, Job, Outcome, Phase, Reason, Timestamp};
 use state::Cluster;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::mail_arrays::ArrayMails;
 use super::mail_queue::{Letter, MailQueue};
+use super::mail_words::{self, MailScope};
 use crate::machine::Published;
 
 pub async fn run(published: Published) {
     let mut batches = published.events();
     let mut queue = MailQueue::start(published.statistics.mails.clone());
+    let mut arrays = ArrayMails::default();
     loop {
         match batches.recv().await {
             Ok(events) => {
@@ -22,9 +24,16 @@ pub async fn run(published: Published) {
                 if !events.iter().any(|event| concerned(&cluster, event).is_some()) {
                     continue;
                 }
-                // Whether an array has ended is asked of all its tasks: other threads answer callers meanwhile.
-                let letters = move || events.iter().flat_map(|event| letters(&cluster, event)).collect::<Vec<_>>();
-                let Ok(letters) = tokio::task::spawn_blocking(letters).await else { continue };
+                // How an array has ended is asked of all its tasks: other threads answer callers meanwhile.
+                let mut known = std::mem::take(&mut arrays);
+                let written = tokio::task::spawn_blocking(move || {
+                    let write = |event: &Event| letters(&cluster, event, &mut known);
+                    let letters: Vec<Letter> = events.iter().flat_map(write).collect();
+                    known.forget_gone(&cluster);
+                    (letters, known)
+                });
+                let Ok((letters, known)) = written.await else { continue };
+                arrays = known;
                 letters.into_iter().for_each(|letter| queue.post(letter));
             }
             Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "mails about some events were not sent"),
@@ -42,33 +51,39 @@ fn concerned<'a>(cluster: &'a Cluster, event: &Event) -> Option<(&'a Arc<Job>, &
         _ => return None,
     };
     let job = cluster.job(*job)?;
-    Some((job, job.spec.mail.as_ref()?, *at))
+    // The first component speaks for a heterogeneous job.
+    let speaks = job.het.as_ref().is_none_or(HetPlace::is_leader);
+    Some((job, job.spec.mail.as_ref().filter(|_| speaks)?, *at))
 }
 
-fn letters(cluster: &Cluster, event: &Event) -> Vec<Letter> {
-    let mut letters = Vec::new();
-    let Some((job, mail, at)) = concerned(cluster, event) else { return letters };
+fn letters(cluster: &Cluster, event: &Event, arrays: &mut ArrayMails) -> Vec<Letter> {
+    let Some((job, mail, at)) = concerned(cluster, event) else { return Vec::new() };
     let kinds = match event {
         Event::JobChanged { from, to, .. } => kinds(job, *from, *to),
         Event::TimeUsed { percent, .. } => vec![of_time_used(*percent)],
         _ if job.is_over() && stages_out(job) => vec![MailKind::StageOut],
         _ => Vec::new(),
     };
+    let to = || match mail.to.as_str() {
+        "" => cluster.config().jobs.address(&job.spec.user),
+        to => to.to_string(),
+    };
+    let mut letters = Vec::new();
     for kind in kinds {
-        if mail.kinds.contains(&kind)
+        let about = match job.array_id() {
+            Some(array) if !mail.for_each_task => arrays.news(cluster, array, job, kind),
+            _ => Some((MailScope::Job, kind)),
+        };
+        if let Some((about, kind)) = about
+            && mail.kinds.contains(&kind)
             && mail.has_plain_address()
-            && let Some(subject) = subject(cluster, job, mail, kind, at)
         {
-            let to = match mail.to.as_str() {
-                "" => cluster.config().jobs.address(&job.spec.user),
-                to => to.to_string(),
-            };
             letters.push(Letter {
                 uid: job.spec.uid,
                 program: cluster.config().controller.mail_program.clone(),
-                subject,
-                to,
-                told: told(cluster, job, kind, at),
+                subject: mail_words::subject(job, &about, kind, at),
+                to: to(),
+                told: mail_words::told(cluster, job, &about, kind, at),
             });
         }
     }
@@ -113,109 +128,6 @@ fn kinds(job: &Job, from: Phase, to: Phase) -> Vec<MailKind> {
     }
 }
 
-/// None for a task of an array that has mails only as a whole, unless this is the whole's first or last news.
-fn subject(cluster: &Cluster, job: &Job, mail: &Mail, kind: MailKind, at: Timestamp) -> Option<String> {
-    let name = &job.spec.name;
-    let head = match (job.array_id(), job.array_task()) {
-        (Some(array), Some(task)) if mail.for_each_task => {
-            format!("Slurm Array Task Job_id={array}_{task} ({}) Name={name}", job.id)
-        }
-        (Some(array), _) => {
-            let tasks = cluster.named(&array.into())?;
-            let tasks: Vec<&Job> = tasks.iter().filter_map(|id| cluster.job(*id)).map(|task| &**task).collect();
-            let is_news = match kind {
-                MailKind::Begin => tasks.iter().filter(|task| task.started.is_some()).count() == 1,
-                MailKind::TimeLimit50 | MailKind::TimeLimit80 | MailKind::TimeLimit90 => true,
-                _ => tasks.iter().all(|task| task.is_over()),
-            };
-            if !is_news {
-                return None;
-            }
-            format!("Slurm Array Summary Job_id={array}_* ({array}) Name={name}")
-        }
-        (None, _) => format!("Slurm Job_id={} Name={name}", job.id),
-    };
-    let end = || {
-        let state = job.outcome.map_or("COMPLETED", |outcome| JobState::from(outcome).name());
-        format!(", Run time {}, {state}, ExitCode {}", duration::show(job.run_time(at).secs()), exit_code(job))
-    };
-    Some(match kind {
-        MailKind::Begin => format!("{head} Began, Queued time {}", duration::show((at - job.submitted).secs())),
-        MailKind::End => format!("{head} Ended{}", end()),
-        MailKind::Fail => format!("{head} Failed{}", end()),
-        MailKind::Requeue => format!("{head} Requeued, Run time {}", ran(job, at)),
-        MailKind::InvalidDependency => format!("{head} Invalid dependency"),
-        MailKind::StageOut => {
-            let took = at - job.ended.unwrap_or(at);
-            format!("{head} StageOut/Teardown time {}", duration::show(took.secs()))
-        }
-        MailKind::TimeLimit50 => format!("{head} Reached 50% of time limit, Run time {}", ran(job, at)),
-        MailKind::TimeLimit80 => format!("{head} Reached 80% of time limit, Run time {}", ran(job, at)),
-        MailKind::TimeLimit90 => format!("{head} Reached 90% of time limit, Run time {}", ran(job, at)),
-        MailKind::TimeLimit => {
-            format!("{head} Reached time limit, Run time {}", ran(job, at))
-        }
-    })
-}
-
-/// One that was ended from outside has none of its own.
-fn exit_code(job: &Job) -> u32 {
-    match job.outcome {
-        Some(Outcome::Cancelled | Outcome::Timeout | Outcome::Deadline | Outcome::Preempted) => 0,
-        _ => u32::from(job.exit.wait_code()),
-    }
-}
-
-fn ran(job: &Job, at: Timestamp) -> String {
-    duration::show(job.run_time(at).secs())
-}
-
-/// What the mail program finds in its environment.
-fn told(cluster: &Cluster, job: &Job, kind: MailKind, at: Timestamp) -> Vec<(&'static str, String)> {
-    let mut told = vec![
-        ("SLURM_CLUSTER_NAME", cluster.config().cluster_name.clone()),
-        ("SLURM_JOB_ID", job.id.to_string()),
-        ("SLURM_JOB_NAME", job.spec.name.replace(plain_text::is_hostile, " ")),
-        ("SLURM_JOB_USER", job.spec.user.clone()),
-        ("SLURM_JOB_PARTITION", job.partition.clone()),
-        ("SLURM_JOB_ACCOUNT", job.spec.account.clone()),
-        ("SLURM_JOB_WORK_DIR", job.spec.work_dir.clone()),
-        ("SLURM_JOB_STATE", job.base_state().name().to_string()),
-        ("SLURM_JOB_MAIL_TYPE", word(kind).to_string()),
-    ];
-    told.push(match kind {
-        MailKind::Begin => ("SLURM_JOB_QUEUED_TIME", duration::show((at - job.submitted).secs())),
-        _ => ("SLURM_JOB_RUN_TIME", ran(job, at)),
-    });
-    if matches!(kind, MailKind::End | MailKind::Fail) {
-        told.push(("SLURM_JOB_EXIT_CODE_MAX", exit_code(job).to_string()));
-    }
-    if let (Some(array), Some(task)) = (job.array_id(), job.array_task()) {
-        told.push(("SLURM_ARRAY_JOB_ID", array.to_string()));
-        told.push(("SLURM_ARRAY_TASK_ID", task.to_string()));
-    }
-    if kind == MailKind::StageOut {
-        told.push(("SLURM_JOB_STAGE_OUT_TIME", (at - job.ended.unwrap_or(at)).secs().to_string()));
-    }
-    told
-}
-
-/// As Slurm calls it.
-fn word(kind: MailKind) -> &'static str {
-    match kind {
-        MailKind::Begin => "Began",
-        MailKind::End => "Ended",
-        MailKind::Fail => "Failed",
-        MailKind::Requeue => "Requeued",
-        MailKind::InvalidDependency => "Invalid dependency",
-        MailKind::TimeLimit => "Reached time limit",
-        MailKind::StageOut => "StageOut/Teardown",
-        MailKind::TimeLimit50 => "Reached 50% of time limit",
-        MailKind::TimeLimit80 => "Reached 80% of time limit",
-        MailKind::TimeLimit90 => "Reached 90% of time limit",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,15 +149,5 @@ mod tests {
         assert_eq!(kinds_of(&[Fail], Outcome::Failed), [Fail]);
         assert_eq!(kinds_of(&[Fail], Outcome::Completed), []);
         assert_eq!(kinds_of(&[TimeLimit], Outcome::Timeout), [TimeLimit]);
-    }
-
-    #[test]
-    fn a_subject_says_what_slurm_says() {
-        let mut job = Job { id: model::JobId(7), outcome: Some(Outcome::Completed), ..Default::default() };
-        job.spec = model::JobSpec { name: "x".into(), ..Default::default() }.into();
-        job.started = Some(Timestamp::from_secs(100));
-        job.ended = Some(Timestamp::from_secs(105));
-        let subject = subject(&Cluster::default(), &job, &Mail::default(), MailKind::End, Timestamp::from_secs(105));
-        assert_eq!(subject.as_deref(), Some("Slurm Job_id=7 Name=x Ended, Run time 00:00:05, COMPLETED, ExitCode 0"));
     }
 }

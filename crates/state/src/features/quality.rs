@@ -9,7 +9,8 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
 }
 
 fn may_have(accounts: &Accounts, job: &Job) -> bool {
-    job.association == 0 || job.spec.qos.is_empty() || accounts.allows_qos(job.association, &job.spec.qos)
+    let is_bound = job.association != 0 && !job.has_given_qos && !job.spec.qos.is_empty();
+    !is_bound || accounts.allows_qos(job.association, &job.spec.qos)
 }
 
 /// The waiting jobs that may have their quality of service now and might not before, or the other way round.

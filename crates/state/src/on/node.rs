@@ -6,6 +6,7 @@ use model::command::Exited;
 use model::config::{Config, NamedNode};
 use model::gres::Gres;
 use model::node::{Machine, Node, NodePhase, NodeReason, NodeStart, Run};
+use model::trigger::TriggerKind;
 use model::update::NodeChange;
 use model::{
     Caller, Duty, Event, ExitStatus, HeldBy, JobId, NodeName, Outcome, Owner, Phase, Reason, Reject, Reply, StepId,
@@ -15,7 +16,9 @@ use model::{
 use super::{Answer, dynamic};
 use crate::buffers::life;
 use crate::derived::Derived;
-use crate::{Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, reservations, step_life};
+use crate::{
+    Cluster, chronicle, het, job_life, ledger, limits, on, only_step, reboots, reservations, step_life, triggers,
+};
 
 const NOT_RESPONDING: &str = "Not responding";
 
@@ -303,6 +306,9 @@ fn change_node(cluster: &mut Cluster, by: Caller, name: &NodeName, change: &Node
             }
             cluster.reboots.remove(name);
             set_duty(cluster, name);
+            if *change == NodeChange::Resume {
+                triggers::happened_to(cluster, TriggerKind::Resume, name);
+            }
         }
         NodeChange::Reason(text) => note(node, text),
         NodeChange::Features(features) => {

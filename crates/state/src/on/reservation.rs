@@ -481,7 +481,7 @@ impl Draft {
         let kept: u32 = others.filter_map(|other| other.cpus.get(&node.name)).sum();
         let is_foreign = |job: &&Arc<Job>| {
             let is_own = !own.name.is_empty() && job.reservation == own.name;
-            !is_own && !job.is_over() && job.reservation.is_empty() && own.meets(cluster.now, job.end_time())
+            !is_own && !job.is_over() && job.reservation.is_empty() && self.is_met_by(cluster, job)
         };
         let jobs = node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).filter(is_foreign);
         let held: u32 =
@@ -500,10 +500,16 @@ impl Draft {
         let own = &self.reservation;
         node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).any(|job| {
             let is_own = !own.name.is_empty() && job.reservation == own.name;
-            let is_in_the_way = !is_own && !job.is_over() && own.meets(cluster.now, job.end_time());
+            let is_in_the_way = !is_own && !job.is_over() && self.is_met_by(cluster, job);
             let share = job.allocation.share(node.name.as_str()).filter(|_| is_in_the_way);
             share.is_some_and(|share| share.cpus.iter().any(|cpu| cpu < n_cpus))
         })
+    }
+
+    /// By the second in which the job ends, as commands show it: there the reservation may begin.
+    fn is_met_by(&self, cluster: &Cluster, job: &Job) -> bool {
+        let shown = |end: Timestamp| if cluster.rules() >= 3 { Timestamp::from_secs(end.secs()) } else { end };
+        self.reservation.meets(cluster.now, job.end_time().map(shown))
     }
 
     /// A job runs there into the reservation's time.
@@ -511,7 +517,7 @@ impl Draft {
         let reservation = &self.reservation;
         node.jobs.iter().filter_map(|id| cluster.jobs.get(id)).any(|job| {
             let is_own = !reservation.name.is_empty() && job.reservation == reservation.name;
-            !is_own && !job.is_over() && reservation.meets(cluster.now, job.end_time())
+            !is_own && !job.is_over() && self.is_met_by(cluster, job)
         })
     }
 

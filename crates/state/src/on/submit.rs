@@ -95,9 +95,21 @@ fn within_max_wall(cluster: &Cluster, spec: &mut JobSpec, association: u32) {
     spec.time_limit = Some(spec.time_limit.map_or(most, |limit| limit.min(most)));
 }
 
+/// Among which QOS a job's may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QosChoice {
+    /// Those of its association.
+    OfItsOwn,
+    OfAll,
+}
+
 /// The association the job is charged to, 0 for none. Who says nothing uses the user's own account and QOS.
 /// A cluster without accounts welcomes everybody; with them, what is not known is refused as far as it is enforced.
 pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result<u32, Reject> {
+    place_choosing(cluster, spec, QosChoice::OfItsOwn)
+}
+
+pub(crate) fn place_choosing(cluster: &Cluster, spec: &mut JobSpec, choice: QosChoice) -> Result<u32, Reject> {
     let (accounts, enforce) = (&cluster.accounts, cluster.config.accounting.enforce);
     let is_strict = enforce.associations;
     // Somebody without a place is welcome where none is asked for, as long as there is such an account.
@@ -120,7 +132,8 @@ pub(crate) fn place_in_accounts(cluster: &Cluster, spec: &mut JobSpec) -> Result
     if spec.qos.is_empty() {
         spec.qos = accounts.qos_unasked(association.id);
     }
-    if enforce.qos && !spec.qos.is_empty() && !accounts.allows_qos(association.id, &spec.qos) {
+    let must_be_own = enforce.qos && choice == QosChoice::OfItsOwn;
+    if must_be_own && !spec.qos.is_empty() && !accounts.allows_qos(association.id, &spec.qos) {
         return Err(Reject::BadQos);
     }
     let qos = accounts.qos.get(&spec.qos);

@@ -8,10 +8,11 @@ use model::update::{JobChanges, TimeLimitChange};
 use model::{Caller, Job, JobId, JobRef, JobSpec, Phase, Reject, Timestamp, feature_sets, features};
 
 use super::job::{pending_only, touched};
+use super::submit::QosChoice;
 use super::{Answer, each, resize, submit};
 use crate::buffers::life;
 use crate::features::dependency::would_wait_for_itself;
-use crate::settle::forget_wait;
+use crate::settle::{self, forget_wait};
 use crate::{Cluster, arrays, job_life, limits, network};
 
 pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes: &JobChanges) -> Answer {
@@ -45,7 +46,8 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if changes.memory.is_some() {
             submit::ask_for_nodes_with_memory(cluster, &mut spec.size);
         }
-        let association = charged_to(cluster, job, changes, &mut spec)?;
+        let has_given_qos = gives_any_qos(cluster, by, changes);
+        let association = charged_to(cluster, by, job, changes, &mut spec)?;
         if needs_pending(changes) {
             pending_only(job)?;
             submit::admissible(cluster, by, &spec)?;
@@ -80,6 +82,9 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         let job = cluster.job_mut(id);
         job.spec = Arc::new(spec);
         job.association = association;
+        if changes.qos.is_some() || changes.account.is_some() {
+            job.has_given_qos = has_given_qos;
+        }
         if let Some(dependency) = dependency {
             job.dependency = dependency;
             job.dependency_failed = false;
@@ -119,6 +124,11 @@ pub(crate) fn update(cluster: &mut Cluster, by: Caller, named: &JobRef, changes:
         if let (Some(limit), Some(array)) = (limit, job.array_id()) {
             arrays::set_limit(cluster, array, (limit > 0).then_some(limit));
         }
+        let is_worth_other = changes.nice.is_some() || changes.site_factor.is_some();
+        if is_worth_other && cluster.jobs[&id].phase == Phase::Pending && cluster.rules() >= 3 {
+            // Also of one that is not eligible now: nothing else would weigh it before.
+            settle::weigh(cluster, id);
+        }
         job_life::remember_name(cluster, id);
         touched(cluster, id);
         Ok(())
@@ -139,8 +149,14 @@ fn most_nodes(cluster: &Cluster, spec: &JobSpec) -> u32 {
     partitions.map(|partition| partition.nodes.len() as u32).max().unwrap_or(u32::MAX)
 }
 
-/// Another account or partition may be another association; a QOS must be one that it may use.
-fn charged_to(cluster: &Cluster, job: &Job, changes: &JobChanges, spec: &mut JobSpec) -> Result<u32, Reject> {
+/// Another account or partition may be another association; a QOS must be one that it may use. Administrators give any.
+fn charged_to(
+    cluster: &Cluster,
+    by: Caller,
+    job: &Job,
+    changes: &JobChanges,
+    spec: &mut JobSpec,
+) -> Result<u32, Reject> {
     let moves = changes.account.is_some() || changes.qos.is_some() || changes.partitions.is_some();
     if !moves {
         return Ok(job.association);
@@ -154,7 +170,14 @@ fn charged_to(cluster: &Cluster, job: &Job, changes: &JobChanges, spec: &mut Job
             return Ok(association);
         }
     }
-    submit::place_in_accounts(cluster, spec)
+    let is_given = gives_any_qos(cluster, by, changes);
+    submit::place_choosing(cluster, spec, if is_given { QosChoice::OfAll } else { QosChoice::OfItsOwn })
+}
+
+/// Administrators are not bound to the QOS of the job's association.
+fn gives_any_qos(cluster: &Cluster, by: Caller, changes: &JobChanges) -> bool {
+    let is_there = |name: &String| cluster.accounts.qos.contains_key(name);
+    by.is_admin && cluster.rules() >= 3 && changes.qos.as_ref().is_some_and(is_there)
 }
 
 /// `BurstBuffer=`: an operator gives up what is left of a finished job's buffer. Nothing else can be changed of it.

@@ -166,6 +166,25 @@ fn a_waiting_job_that_has_lost_its_qos_waits_until_it_is_given_back() {
     assert!(lab.cluster.queue().any(|job| job.id == high));
 }
 
+#[test]
+fn administrator_gives_a_waiting_job_any_qos_there_is() {
+    let mut lab = tree(Span::from_secs(100));
+    let mut config = model::Config::clone(lab.cluster.config());
+    config.accounting.enforce.qos = true;
+    lab.ok(ROOT, Command::Reconfigure { config: Box::new(config) });
+    change(&mut lab, Change::AddQos { names: vec!["odd".into()], edits: Vec::new() });
+    let job = lab.submit(job_in("a11"));
+    let give = |lab: &mut Lab, by, qos: &str| {
+        let changes = Box::new(model::update::JobChanges { qos: Some(qos.into()), ..Default::default() });
+        lab.each(by, Command::UpdateJob { job: job.into(), changes })
+    };
+    assert_eq!(give(&mut lab, ALICE, "odd"), Err(Reject::BadQos));
+    assert_eq!(give(&mut lab, ROOT, "none"), Err(Reject::BadQos));
+    assert_eq!(give(&mut lab, ROOT, "odd"), Ok(()));
+    assert_eq!((lab.job(job).spec.qos.as_str(), lab.job(job).reason), ("odd", Some(model::Reason::Priority)));
+    assert!(lab.cluster.queue().any(|waiting| waiting.id == job));
+}
+
 fn one(name: &str) -> model::accounts::EntityFilter {
     model::accounts::EntityFilter { names: [name.to_string()].into(), ..Default::default() }
 }

@@ -209,6 +209,21 @@ fn the_warning_comes_before_the_limit_once() {
 }
 
 #[test]
+fn warning_waits_until_a_program_can_listen() {
+    for (limit, before, at) in [(120, 120, 1030), (120, 500, 1030), (600, 599, 1030), (60, 60, 1015), (60, 20, 1040)] {
+        let mut lab = Lab::new();
+        let (signal, before) = (10, Span::from_secs(before));
+        let warning = model::spec::Warning { signal, before, ..Default::default() };
+        let time_limit = Some(TimeLimit::Secs(limit));
+        let job = lab.running(JobSpec { time_limit, warning: Some(warning), ..batch() }, "n1");
+        lab.at(at - 1);
+        assert_eq!(lab.duty(job), None, "{limit} {before:?}");
+        lab.at(at);
+        assert_eq!(lab.duty(job), Some(Task::Warn), "{limit} {before:?}");
+    }
+}
+
+#[test]
 fn a_job_requeued_to_be_held_says_so_until_it_is_released() {
     let mut lab = Lab::new();
     let job = in_phase(&mut lab, Phase::Done);

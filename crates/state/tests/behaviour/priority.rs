@@ -97,3 +97,17 @@ fn a_priority_that_only_rises_falls_for_nobody_but_who_changes_the_job() {
     lab.each(ROOT, Command::UpdateJob { job: job.into(), changes }).unwrap();
     assert_eq!(priority(&lab, job), 1400);
 }
+
+#[test]
+fn nice_of_a_throttled_array_takes_only_what_it_says() {
+    let mut lab = weighed();
+    lab.at(1000);
+    let (tasks, limit) = model::ranges::parse_array("0-3%1").unwrap();
+    let array = lab.submit(JobSpec { array: Some(model::spec::ArraySpec { tasks, limit }), ..batch() });
+    assert!(lab.place(array, Some(0), "n1"));
+    lab.at(1060);
+    let before = priority(&lab, array);
+    let changes = Box::new(JobChanges { nice: Some(50), ..Default::default() });
+    lab.ok(ROOT, Command::UpdateJob { job: array.into(), changes });
+    assert_eq!((before, priority(&lab, array)), (600, 550));
+}
