@@ -81,8 +81,8 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         options,
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
-    if !mover::confine::is_available() {
-        tracing::warn!("this kernel filters no system calls: movers are held by their user's rights alone");
+    for shortcoming in confine::shortcomings() {
+        tracing::warn!("{shortcoming}");
     }
     adopt::adopt_all(&agent)?;
     if let Some(remote) = agent.options.remote.clone() {
