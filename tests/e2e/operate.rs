@@ -51,7 +51,7 @@ fn an_installation_has_all_names_and_units_that_systemd_takes() {
     let root = cluster.dir.join("root");
     for _ in 0..2 {
         // Again is as good as once: so upgrades go.
-        cluster.ok(&format!("spur install --root {} --user spur", root.display()));
+        cluster.ok(&format!("spur install --root {}", root.display()));
     }
     let bin = root.join("usr/local/bin");
     for name in ["sbatch", "squeue", "scontrol", "srun", "spurd", "spurctld", "sacctmgr"] {
@@ -63,7 +63,13 @@ fn an_installation_has_all_names_and_units_that_systemd_takes() {
     let (agent, controller) = (read("etc/systemd/system/spurd.service"), read("etc/systemd/system/spurctld.service"));
     assert!(agent.contains("KillMode=process"), "jobs outlive their agent");
     assert!(controller.contains("\nUser=spur\n") && !agent.contains("User="), "{controller}");
-    if cluster.run("command -v systemd-analyze").code == 0 {
+    for line in ["NoNewPrivileges=yes", "ProtectHome=yes", "PrivateTmp=yes", "RestrictNamespaces=yes", "UMask=0022"] {
+        assert!(controller.contains(&format!("\n{line}\n")), "{line}: {controller}");
+    }
+    assert!(!agent.contains("\nRuntimeDirectory="), "the controller's directory would become the agent's");
+    if cluster.run("command -v systemd-analyze").code != 0 {
+        eprintln!("skipped: systemd-analyze is not here to judge the units");
+    } else {
         // As it would be on a machine of its own.
         let units = cluster.dir.join("units");
         std::fs::create_dir_all(&units).unwrap();
@@ -78,7 +84,20 @@ fn an_installation_has_all_names_and_units_that_systemd_takes() {
     assert!(read("etc/systemd/system/spurctld.service").contains("SystemCallFilter=~@clock"));
     cluster.ok(&format!("spur install --root {} --user spur --setuid-programs", root.display()));
     assert!(!read("etc/systemd/system/spurctld.service").contains("SystemCallFilter"));
-    assert_ne!(cluster.run(&format!("spur install --root {} --setuid-programs", root.display())).code, 0);
+    let as_root = format!("spur install --root {} --user root", root.display());
+    assert_ne!(cluster.run(&format!("{as_root} --setuid-programs")).code, 0);
+    cluster.ok(&as_root);
+    assert!(!read("etc/systemd/system/spurctld.service").contains("User="));
+    // An upgrade leaves it as it was.
+    let said = cluster.run(&format!("spur install --root {}", root.display()));
+    assert!(said.out.contains("runs as root: its unit had it so"), "{said:?}");
+    assert!(!read("etc/systemd/system/spurctld.service").contains("User="));
+    std::fs::remove_file(root.join("etc/systemd/system/spurctld.service")).unwrap();
+    let conf =
+        "[jobs]\nusers_set_triggers = true\n[[nodes]]\nnames = \"n1\"\n[[partitions]]\nname = \"p\"\nnodes = \"ALL\"\n";
+    std::fs::write(root.join("etc/spur/spur.conf"), conf).unwrap();
+    let said = cluster.run(&format!("spur install --root {}", root.display()));
+    assert!(said.out.contains("runs as root: users_set_triggers"), "{said:?}");
     let refused = cluster.run(&format!("spur install --root {} --user 'a b'", root.display()));
     assert_ne!(refused.code, 0);
 }

@@ -10,6 +10,7 @@ use tonic::transport::Server;
 use wire::connection_table::{ConnectionLimits, ConnectionTable};
 use wire::guarded::{CallGuard, http2_for_members, http2_for_others};
 use wire::log_lines::LogLines;
+use wire::long_path::SocketPath;
 
 use crate::attach::Door;
 use crate::killed::Killed;
@@ -81,8 +82,8 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         options,
     });
     tracing::info!(node = %agent.options.node, cgroup = ?agent.cgroup, "agent started");
-    if !mover::confine::is_available() {
-        tracing::warn!("this kernel filters no system calls: movers are held by their user's rights alone");
+    for shortcoming in confine::shortcomings() {
+        tracing::warn!("{shortcoming}");
     }
     adopt::adopt_all(&agent)?;
     if let Some(remote) = agent.options.remote.clone() {
@@ -132,7 +133,9 @@ async fn listen_to_others(agent: Arc<Agent>, table: ConnectionTable, remote: Rem
 fn listen(options: &Options) -> anyhow::Result<UnixListener> {
     let path = &options.socket;
     let _ = fs::remove_file(path);
-    let listener = UnixListener::bind(path).with_context(|| format!("cannot listen on {}", path.display()))?;
+    let listener = SocketPath::of(path)
+        .and_then(UnixListener::bind)
+        .with_context(|| format!("cannot listen on {}", path.display()))?;
     // Anybody may knock; the kernel says who it is.
     fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
     Ok(listener)

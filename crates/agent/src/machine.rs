@@ -7,7 +7,7 @@ use model::Timestamp;
 use model::agent::Load;
 use model::node::Machine;
 
-use crate::Options;
+use crate::{Options, sys};
 
 pub fn describe(options: &Options) -> Machine {
     // SAFETY: uname fills the struct; all its fields are NUL-ended.
@@ -39,6 +39,8 @@ pub fn describe(options: &Options) -> Machine {
         pools: Vec::new(),
         topology: options.topology.clone(),
         dynamic: options.dynamic.clone(),
+        runs_only: Some(sys::own_uid()).filter(|uid| *uid != 0),
+        unconfined: confine::shortcomings().into_iter().map(str::to_owned).collect(),
     }
 }
 

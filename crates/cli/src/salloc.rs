@@ -1,6 +1,6 @@
 //! `salloc`: holds an allocation while the user's command, or a shell, runs in it.
 use std::ffi::OsString;
-use std::io::{ErrorKind, IsTerminal};
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus as ProcessStatus, Stdio};
 use std::time::Duration;
@@ -14,7 +14,6 @@ use wire::Controller;
 
 use crate::allocation::{self, Failed, Granted};
 use crate::data_back;
-use crate::output::print;
 use crate::sbatch::{error_code, question};
 use crate::submit::request::{Behaviour, Bell};
 use crate::submit::spec::finish;
@@ -179,8 +178,8 @@ fn ring(bell: Bell, waited: Duration) {
         Bell::AfterDelay => waited >= BELL_AFTER,
         Bell::Never => false,
     };
-    if is_due && std::io::stdout().is_terminal() {
-        print("\x07");
+    if is_due && crate::output::TalkStream::Stdout.is_terminal() {
+        crate::output::draw("\x07");
     }
 }
 

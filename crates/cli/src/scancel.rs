@@ -1,11 +1,10 @@
 //! `scancel`: ends or signals jobs, by number or by what they are.
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use model::command::JobResult;
 use model::request::{JobFilter, SignalRequest, SignalScope};
 use model::signal::{self, Signal};
-use model::{Command, Job, JobId, JobRef, Reject, StepId, TaskSet, hostlist, job_state::JobState};
+use model::{Command, Job, JobId, JobRef, Reject, StepId, TaskSet, hostlist, job_state::JobState, plain_text};
 use wire::{CallError, Controller};
 
 use crate::context;
@@ -108,8 +107,10 @@ impl Filter {
         words.iter().filter_map(word).collect()
     }
 
+    /// The texts of jobs are plain here (`output::SHOWING`), so what is asked for is compared as plainly.
     fn passes(&self, job: &Job) -> bool {
-        let is = |asked: &Option<String>, has: &str| asked.as_deref().is_none_or(|asked| asked == has);
+        let is =
+            |asked: &Option<String>, has: &str| asked.as_deref().is_none_or(|asked| plain_text::shown(asked) == has);
         let is_there = |name: &&String| job.holds_nodes() && job.allocation.share(name).is_some();
         self.uid.is_none_or(|uid| uid == job.spec.uid)
             && is(&self.account, &job.spec.account)
@@ -272,7 +273,7 @@ pub fn run(arguments: &[String]) -> i32 {
     let own_uid = users::own_uid();
     let plan = match build(arguments, |name| std::env::var(name).ok(), own_uid, uid_of) {
         Ok(Built::Answer(text)) => {
-            let _ = std::io::stdout().write_all(text.as_bytes());
+            crate::output::print(&text);
             return 0;
         }
         Ok(Built::Plan(mut plan)) => {
@@ -393,7 +394,6 @@ fn confirm(what: &str, job: &Job) -> bool {
     let mut answer = String::new();
     loop {
         print!("Cancel {what} name={} partition={} [y/n]? ", job.spec.name, job.partition);
-        let _ = std::io::stdout().flush();
         answer.clear();
         match std::io::stdin().read_line(&mut answer) {
             Ok(0) | Err(_) => return false,

@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use journal::{DiskRoom, Journal, ProposeError};
 use model::command::{Blob, RequestId};
-use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, Timestamp, codec, text_bounds};
+use model::{Caller, Command, Entry, JobId, JobSpec, Reject, Reply, Timestamp, codec, error_texts, text_bounds};
+use state::{Cluster, JobHome};
 use tokio::sync::watch;
 
 use crate::api::authority;
@@ -53,6 +54,7 @@ impl Door {
             return Ok(0);
         }
         let cluster = self.published.now();
+        state::owners_of_submission(command).into_iter().try_for_each(|uid| self.judge_owner(&cluster, uid))?;
         let tally = text_bounds::judge(command)?;
         state::judge_work(&cluster, command)?;
         let brought = brought(command);
@@ -65,6 +67,24 @@ impl Door {
         self.quota.judge(&cluster, by, size_bytes)?;
         self.job_quota.judge(&cluster, by, command)?;
         Ok(size_bytes)
+    }
+
+    /// Daemons that are not root's run nobody else's jobs, so these are refused before they wait for a node. A
+    /// controller that is not root's cannot tell before an agent has said whose it is.
+    fn judge_owner(&self, cluster: &Cluster, uid: u32) -> Result<(), Reject> {
+        // SAFETY: geteuid cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let is_home = match state::home_of_jobs_of(cluster, uid) {
+            JobHome::SomeNode => true,
+            JobHome::NoNode => false,
+            JobHome::Unknown => own == 0 || own == uid,
+        };
+        if is_home {
+            return Ok(());
+        }
+        let told =
+            format!("the nodes of this cluster run no jobs of {}: their daemons are not root's", self.names.user(uid));
+        Err(Reject::BySite { code: error_texts::ACCESS_DENIED, told })
     }
 
     fn may_act_as_another(&self, by: Caller) -> Result<(), Refusal> {

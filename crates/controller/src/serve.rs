@@ -17,6 +17,7 @@ use tonic::transport::Server;
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::connection_table::{ConnectionLimits, ConnectionTable};
 use wire::guarded::{CallGuard, alive, http2_for_members, http2_for_others};
+use wire::long_path::SocketPath;
 use wire::proto::member_server::MemberServer;
 use wire::tls::identity::Keyring;
 
@@ -201,7 +202,7 @@ fn listen(socket: &Path) -> Result<UnixListener> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (),
         Err(error) => return Err(error).with_context(|| socket.display().to_string()),
     }
-    let listener = UnixListener::bind(socket).with_context(|| socket.display().to_string())?;
+    let listener = SocketPath::of(socket).and_then(UnixListener::bind).with_context(|| socket.display().to_string())?;
     // Anyone on this machine may ask; the kernel tells who it is.
     fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
     Ok(listener)

@@ -13,10 +13,12 @@ mod call;
 pub mod foreign_bytes;
 mod group;
 mod lua;
+mod restraint;
 mod run;
 mod worker;
 
 pub use call::{Call, Edit, Edited, FUNCTIONS, SUBMIT_FUNCTIONS, Surroundings};
+pub use restraint::is_program;
 pub use run::{Answer, Stop, check, check_in_time, run};
 pub use worker::work;
 

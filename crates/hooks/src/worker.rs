@@ -8,6 +8,7 @@ use prolog::inheritance::reset_own;
 
 use crate::call::Call;
 use crate::lua;
+use crate::restraint::restrain;
 
 /// `main()` of a worker.
 pub fn work() -> i32 {
@@ -21,8 +22,13 @@ pub fn work() -> i32 {
         eprintln!("error: the call is not understood");
         return 1;
     };
-    std::thread::spawn(move || die_with_daemon(&mut input));
     let Some(mut answer) = take_standard_output() else { return 1 };
+    if let Err(error) = restrain(&call) {
+        let _ = write!(answer, "the worker cannot be confined: {error}");
+        eprintln!("error: the worker cannot be confined: {error}");
+        return 1;
+    }
+    std::thread::spawn(move || die_with_daemon(&mut input));
     let (is_success, message) = match call {
         Call::Check { script, functions } => match lua::check(&script, &functions) {
             Ok(()) => (true, String::new()),

@@ -16,6 +16,7 @@ pub fn text(number: u32) -> String {
 
 /// What scripts call `slurm.ERROR`, -1.
 pub const UNSPECIFIED: u32 = u32::MAX;
+pub const ACCESS_DENIED: u32 = 2002;
 
 /// In the order of their numbers.
 const TEXTS: &[(u32, &str)] = &[

@@ -135,6 +135,10 @@ record! {
         pub topology: Option<String>,
         /// What the node is, where no file names it (`-Z`).
         pub dynamic: Option<Box<NodeConfig>>,
+        /// The only user whose jobs its agent can run; none: it is root's, and runs everybody's.
+        pub runs_only: Option<u32>,
+        /// What its kernel does not offer to keep movers and Lua workers in bounds.
+        pub unconfined: Vec<String>,
     }
 
     /// Kept equal to the sum over the jobs by the ledger.

@@ -10,7 +10,7 @@
 mod attributes;
 mod clean;
 mod commands;
-pub mod confine;
+mod confine;
 mod copy;
 mod fence;
 mod finish;

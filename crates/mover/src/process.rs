@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::confine::confine;
+use crate::confine::{filter_calls, reach_of, restrict_paths};
 use crate::order::{Identity, Order};
-use crate::{Files, Stop, commands, run};
+use crate::{Ending, Files, Outcome, Status, Stop, commands, run};
 
 /// The descriptors a mover is born with.
 pub const ORDER_FD: RawFd = 3;
@@ -164,20 +164,36 @@ fn prepare(has_peer: bool) -> std::io::Result<(Order, Files, Arc<Stop>)> {
     order_file.read_to_end(&mut bytes)?;
     let order: Order = msgpack::decode(&bytes).map_err(std::io::Error::other)?;
     // From here on whoever knows the status file can end this process.
-    let _ = crate::write_status(&status, &crate::Status { pid: std::process::id(), ..crate::Status::default() });
+    let _ = crate::write_status(&status, &Status { pid: std::process::id(), ..Status::default() });
+    match become_harmless(&order) {
+        Ok(stop) => Ok((order, Files { journal, status: Some(status), scratch, peer }, stop)),
+        Err(error) => {
+            let why = format!("the mover cannot be confined: {error}");
+            let outcome = Outcome { ending: Ending::Failed, n_errors: 1, errors: vec![why], ..Outcome::default() };
+            let told = Status { pid: std::process::id(), outcome: Some(outcome), ..Status::default() };
+            let _ = crate::write_status(&status, &told);
+            Err(error)
+        }
+    }
+}
+
+/// Becomes the user, and keeps only what the order needs. Commands of the user's are programs like any other.
+fn become_harmless(order: &Order) -> std::io::Result<Arc<Stop>> {
     raise_open_files_limit();
     if order.is_background {
         give_way();
     }
-    let stop = listen()?;
+    hold_back_signals();
     if let Some(identity) = &order.identity {
         become_user(identity)?;
     }
-    // Commands of the user's are programs like any other. Where the kernel has no filters the agent says so in its log.
-    if order.commands.is_empty() {
-        let _ = confine();
+    if !order.commands.is_empty() {
+        return listen();
     }
-    Ok((order, Files { journal, status: Some(status), scratch, peer }, stop))
+    restrict_paths(&reach_of(order))?;
+    let stop = listen()?;
+    filter_calls()?;
+    Ok(stop)
 }
 
 /// With no descriptors from this one on, and nobody's terminal.
@@ -194,12 +210,10 @@ pub(crate) fn stand_alone(first_fd: RawFd) {
 /// Signals that call the errand off.
 pub(crate) const CALL_OFF: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// One thread waits for those.
-pub(crate) fn listen() -> std::io::Result<Arc<Stop>> {
-    let stop = Arc::new(Stop::default());
-    let told = stop.clone();
-    // SAFETY: the set is initialised before it is used; the mask is inherited by every later thread.
-    let signals = unsafe {
+/// Until a thread waits for them. The mask is inherited by every later thread.
+pub(crate) fn hold_back_signals() -> libc::sigset_t {
+    // SAFETY: the set is initialised before it is used.
+    unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut signals);
         for signal in CALL_OFF {
@@ -207,7 +221,14 @@ pub(crate) fn listen() -> std::io::Result<Arc<Stop>> {
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
         signals
-    };
+    }
+}
+
+/// One thread waits for those.
+pub(crate) fn listen() -> std::io::Result<Arc<Stop>> {
+    let stop = Arc::new(Stop::default());
+    let told = stop.clone();
+    let signals = hold_back_signals();
     std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
         let mut signal = 0;
         // SAFETY: both are valid.

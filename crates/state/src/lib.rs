@@ -42,6 +42,7 @@ mod reboots;
 mod requests;
 mod reservations;
 pub mod rules;
+mod runnable_users;
 mod settle;
 pub mod sharing;
 mod step_layout;
@@ -59,6 +60,7 @@ pub use on::step::need_not_wait;
 pub use on::submit::{admissible, fits_its_reservations};
 pub use ports::may_have_ports;
 pub use queue::QueueKey;
+pub use runnable_users::{JobHome, home_of_jobs_of, owners_of_submission};
 pub use work_bounds::{environments, judge_refs, judge_specs, judge_work};
 
 /// Applies one committed entry. Total and deterministic: no clock, no randomness, no I/O.

@@ -10,6 +10,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
 use crate::listener_guard;
+use crate::long_path::SocketPath;
 use crate::refusal::CallError;
 
 /// Answers and messages may be large: a page of jobs, a script.
@@ -52,7 +53,7 @@ async fn connect_with(endpoint: Endpoint, socket: &Path, owner: Option<u32>) -> 
     let connector = service_fn(move |_| {
         let path = path.clone();
         async move {
-            let stream = UnixStream::connect(&path).await?;
+            let stream = UnixStream::connect(SocketPath::of(&path)?).await?;
             listener_guard::check(stream.as_fd(), &path, owner)?;
             Ok::<_, std::io::Error>(TokioIo::new(stream))
         }

@@ -21,6 +21,7 @@ pub mod history;
 pub mod host;
 pub mod listener_guard;
 pub mod log_lines;
+pub mod long_path;
 pub mod node;
 pub mod open_files;
 pub mod origin;

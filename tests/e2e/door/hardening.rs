@@ -98,7 +98,36 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
     );
     fs::write(head.dir.join("wanted.conf"), conf).unwrap();
     head.start(&format!("--config {}/wanted.conf", head.dir.display()));
-    // As a careless administrator would: from a shell full of secrets, with files open, in the middle of somewhere.
+    started_from_a_shell_full_of_secrets(&head);
+    let daemons = [head.controller_pid(), head.agent_pid("n1")];
+    for pid in daemons {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+        assert!(String::from_utf8_lossy(&environment).contains(SECRET), "the daemon itself has it");
+    }
+    let job = head.sbatch("--mail-type=BEGIN -o env --wrap 'srun -o step env; env; ls /proc/self/fd'");
+    head.ok(&format!("strigger --set -j {job} --fini -p {}", program[6]));
+    head.wait_state(&job, "COMPLETED");
+    for name in names {
+        let told = head.wait_file(&format!("{name}.told"), |text| !text.is_empty());
+        // Prologs and epilogs have none, as in Slurm.
+        let path = told.lines().find_map(|line| line.strip_prefix("PATH="));
+        assert!(path.is_none_or(|path| path == PATH), "{name}: {path:?}");
+        assert_harmless(name, &told, false);
+    }
+    let (batch, step) = (head.file("env"), head.file("step"));
+    assert!(batch.contains("SLURM_JOB_ID=") && step.contains("SLURM_STEP_ID="), "{batch}{step}");
+    assert!(!batch.contains(SECRET) && !step.contains(SECRET), "{batch}{step}");
+    // Neither do the processes between the daemons and the jobs, which users could look into.
+    let supervisors = head.ok(&format!("pgrep -x spurstepd -P {}", daemons[1]));
+    assert!(!supervisors.is_empty());
+    for pid in supervisors.lines() {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&environment).contains(SECRET), "spurstepd {pid}");
+    }
+}
+
+/// Ends the daemons, and starts them as a careless administrator would: from a shell full of secrets, with a file open.
+fn started_from_a_shell_full_of_secrets(head: &Cluster) {
     kill_9(head.agent_pid("n1"));
     kill_9(head.controller_pid());
     let again = format!(
@@ -110,37 +139,57 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
     head.wait_until("sinfo -h -o %t", |said| {
         said.out.trim() == "idle" && is_alive(head.controller_pid()) && is_alive(head.agent_pid("n1"))
     });
-    let daemons = [head.controller_pid(), head.agent_pid("n1")];
-    for pid in daemons {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
-        assert!(String::from_utf8_lossy(&environment).contains(SECRET), "the daemon itself has it");
-    }
-    let job = head.sbatch("--mail-type=BEGIN -o env --wrap 'srun -o step env; env; ls /proc/self/fd'");
-    head.ok(&format!("strigger --set -j {job} --fini -p {}", program[6]));
-    head.wait_state(&job, "COMPLETED");
-    for name in names {
-        let told = head.wait_file(&format!("{name}.told"), |text| !text.is_empty());
-        let lines: BTreeSet<&str> = told.lines().collect();
-        assert!(!told.contains(SECRET) && !told.contains("/nowhere"), "{name}: {told}");
-        // Prologs and epilogs have none, as in Slurm.
-        let path = lines.iter().find_map(|line| line.strip_prefix("PATH="));
-        assert!(path.is_none_or(|path| path == PATH), "{name}: {path:?}");
-        assert!(lines.contains("cwd /") && lines.contains("umask 0022"), "{name}: {told}");
-        // 3 is the directory that ls reads.
-        let open: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("fd ")).collect();
-        assert_eq!(open, ["0", "1", "2", "3"], "{name}");
-        let is_reset = |line: &&str| !line.starts_with("Sig") || line.ends_with("0000000000000000");
-        assert!(lines.iter().all(is_reset), "{name}: {told}");
-    }
-    let (batch, step) = (head.file("env"), head.file("step"));
-    assert!(batch.contains("SLURM_JOB_ID=") && step.contains("SLURM_STEP_ID="), "{batch}{step}");
-    assert!(!batch.contains(SECRET) && !step.contains(SECRET), "{batch}{step}");
-    // Neither do the processes between the daemons and the jobs, which users could look into.
-    let supervisors = head.ok(&format!("pgrep -x spurstepd -P {}", daemons[1]));
-    assert!(!supervisors.is_empty());
-    for pid in supervisors.lines() {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        assert!(!String::from_utf8_lossy(&environment).contains(SECRET), "spurstepd {pid}");
+}
+
+/// What such a program tells holds nothing of the daemon that began it; of a worker between the two it may hold
+/// descriptors. 3 is the directory that ls reads.
+fn assert_harmless(name: &str, told: &str, has_own_descriptors: bool) {
+    let lines: BTreeSet<&str> = told.lines().collect();
+    assert!(!told.contains(SECRET) && !told.contains("/nowhere"), "{name}: {told}");
+    assert!(lines.contains("cwd /") && lines.contains("umask 0022"), "{name}: {told}");
+    let open: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("fd ")).collect();
+    assert!(has_own_descriptors || open == ["0", "1", "2", "3"], "{name}: {open:?}");
+    assert!(!open.contains(&"7"), "{name}: {open:?}");
+    // The C library ignores two signals of its own in what it starts for a script.
+    let of_library = |line: &str| has_own_descriptors && line == "SigIgn:\t0000000180000000";
+    let is_reset = |line: &&str| !line.starts_with("Sig") || line.ends_with("0000000000000000") || of_library(line);
+    assert!(lines.iter().all(is_reset), "{name}: {told}");
+}
+
+#[test]
+fn scripts_and_programs_of_buffers_and_reboots_inherit_nothing() {
+    let functions =
+        hooks::FUNCTIONS.map(|name| format!("function {name}(...) return slurm.SUCCESS, '' end\n")).concat();
+    for kind in ["lua", "datawarp"] {
+        let head = Cluster { dir: new_dir() };
+        let reboot = teller(&head, "reboot");
+        let tell = teller(&head, "buffer");
+        let script = head.dir.join("burst_buffer.lua");
+        let pools = "function slurm_bb_pools() os.execute(TELL) return slurm.SUCCESS, '{\"pools\":[]}' end\n";
+        let pools = pools.replace("TELL", &format!("'{tell}; true'"));
+        fs::write(&script, format!("{functions}{pools}")).unwrap();
+        let buffer = match kind {
+            "lua" => format!("type = \"lua\"\nscript = \"{}\"\npools_interval = 1\n", script.display()),
+            _ => format!("type = \"datawarp\"\nget_sys_state = \"{tell}\"\nget_sys_status = \"{tell}\"\n"),
+        };
+        let submit = head.dir.join("job_submit.lua");
+        let text = "function slurm_job_submit(job) slurm.log_user('secret is %s', tostring(os.getenv('SECRET'))) end\n\
+                    function slurm_job_modify() end\n";
+        fs::write(&submit, text.replace("SECRET", SECRET)).unwrap();
+        let conf = format!(
+            "{CONF}[burst_buffer]\n{buffer}[health]\nreboot_program = \"{reboot}\"\n[hooks]\njob_submit = [\"{}\"]\n",
+            submit.display()
+        );
+        fs::write(head.dir.join("wanted.conf"), conf).unwrap();
+        head.start(&format!("--config {}/wanted.conf", head.dir.display()));
+        started_from_a_shell_full_of_secrets(&head);
+        let told = head.dir.join("work/buffer.told");
+        let _ = fs::remove_file(&told);
+        head.ok("scontrol reconfigure");
+        assert_harmless(kind, &head.wait_file("buffer.told", |text| !text.is_empty()), true);
+        assert!(head.run("sbatch -H --wrap true").err.contains("secret is nil"));
+        head.ok("scontrol reboot n1");
+        assert_harmless("reboot", &head.wait_file("reboot.told", |text| !text.is_empty()), false);
     }
 }
 

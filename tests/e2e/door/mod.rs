@@ -4,6 +4,7 @@ mod at_rest;
 mod audit;
 mod callers;
 mod certificates;
+mod confined;
 mod content;
 mod contract;
 mod endurance;

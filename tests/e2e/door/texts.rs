@@ -217,6 +217,77 @@ fn names_forge_neither_rows_nor_terminals() {
     }
 }
 
+/// In a shell's quotes: a line end, a tab, an escape, and a mark that turns the direction of writing.
+const HOSTILE: &str = "$'x\\e[2J\\n99999\\tmain\\u202eforged'";
+/// The same, as it is shown.
+const SHOWN: &str = "x\\u001b[2J\\n99999\\tmain\\u202eforged";
+
+#[test]
+fn names_of_others_forge_nothing_in_any_command() {
+    let head = Cluster::up("--nodes 1");
+    let line = format!("-J {HOSTILE} --comment {HOSTILE} -o /dev/null --wrap 'srun sleep 600'");
+    let job = head.sbatch(&line);
+    head.wait_until("squeue -h -s", |said| said.out.contains(".0"));
+    let commands = [
+        "squeue -h -s".to_owned(),
+        format!("squeue -h -s -j {job} -o '%i|%j|%P|%u'"),
+        format!("squeue -h -s -j {job} -O stepid:20,stepname:80"),
+        format!("scontrol show step {job}.0"),
+        format!("scontrol -o show step {job}"),
+        format!("sstat -n -P -a -j {job}"),
+        format!("sstat -n -P -j {job}.0 --format=jobid,nodelist,maxrss"),
+        format!("seff {job}"),
+        format!("strigger --set -j {job} --fini -p /bin/true{HOSTILE}"),
+        "strigger --get".into(),
+        format!("strigger --get -j {job}"),
+        "sreport -n -P cluster utilization".into(),
+        "sreport -n -P job sizesbyaccount".into(),
+        "sreport -n -P user top".into(),
+        format!("sreport cluster nonsense{HOSTILE}"),
+        format!("spur stage {job}"),
+        "spur topo".into(),
+        "spur topo place -N 1".into(),
+        format!("spur why {job}"),
+        "spur audit --all".into(),
+        "spur status".into(),
+        format!("scontrol show job {job} -d"),
+        format!("scontrol listpids {job}"),
+        format!("sprio -h -j {job}"),
+        format!("sattach {job}{HOSTILE}"),
+        format!("sbcast -j {job} /etc/hosts /tmp/{HOSTILE}/x"),
+        format!("sgather -j {job} /tmp/{HOSTILE}/x /tmp/y"),
+        format!("srun --jobid={job} -J {HOSTILE} --nonsense={HOSTILE}"),
+        format!("salloc -p {HOSTILE} true"),
+        format!("sbatch -p {HOSTILE} --wrap true"),
+        format!("sbatch -A {HOSTILE} --wrap true"),
+        format!("sbatch -w {HOSTILE} --wrap true"),
+        format!("sbatch -C {HOSTILE} --wrap true"),
+        format!("sbatch --bb {HOSTILE} --wrap true"),
+        format!("sbatch --reservation {HOSTILE} --wrap true"),
+        format!("scontrol update jobid={job} partition={HOSTILE}"),
+        format!("scontrol update nodename={HOSTILE} state=drain reason={HOSTILE}"),
+        format!("scontrol hold jobname={HOSTILE}x"),
+        format!("scancel -v -n {HOSTILE}x"),
+        format!("sacctmgr -i add account {HOSTILE}"),
+        format!("sacctmgr -i modify user {HOSTILE} set qos=x"),
+    ];
+    for line in &commands {
+        let said = head.run(line);
+        let is_forged = |text: &str| text.lines().any(|line| line.starts_with("99999"));
+        assert!(!has_hostile(&said.out) && !has_hostile(&said.err), "{line}: {said:?}");
+        // A user's own words may have lines.
+        let is_own = line.contains(HOSTILE);
+        assert!(is_own || !is_forged(&said.out) && !is_forged(&said.err), "{line}: {said:?}");
+    }
+    // Whoever is asked whether to cancel sees one line, which is what it seems to be.
+    let asked = head.run(&format!("echo n | scancel -i {job}"));
+    assert_eq!(asked.out, format!("Cancel job_id={job} name={SHOWN} partition=main [y/n]? "), "{asked:?}");
+    // The name is found by itself, and by nothing else.
+    let other = head.sbatch("-H -J other -o /dev/null --wrap true");
+    head.ok(&format!("scancel -n {HOSTILE}"));
+    head.wait_for("squeue -h -o %i", &other);
+}
+
 #[test]
 fn private_cluster_hears_its_owner_and_root_only() {
     if !is_root() {

@@ -63,7 +63,9 @@ pub fn take_down(folder: &Folder) -> Result<usize, String> {
         let _ = fs::remove_file(role.socket(&config));
         let _ = fs::remove_file(role.pid_file(&config));
     }
-    let _ = fs::remove_dir(folder.short_directory());
+    if let Some(sockets) = folder.socket_directory(&config) {
+        let _ = fs::remove_dir(sockets);
+    }
     machine_wide::withdraw(folder);
     Ok(running.len())
 }

@@ -6,6 +6,7 @@
 //! DIR/run/        sockets and pid files       DIR/log/    what the daemons say
 //! DIR/state/      the journal                 DIR/spool/  scripts and results, a directory a node
 //! ```
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -13,10 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use config::{Places, home};
+use model::Config;
 use rustix::fs::FlockOperation;
 
 /// Room that the kernel gives the path of a Unix socket, less some for temporary names beside it.
 const SOCKET_PATH_MAX: usize = 100;
+/// Room for the sockets' names in a directory of theirs.
+const SOCKET_NAME_MAX: usize = 50;
 const LOCK_PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Folder {
@@ -91,13 +95,23 @@ impl Folder {
         Ok(file)
     }
 
-    /// Where this cluster's files go. `longest_node` is the longest name among its nodes: the sockets move to a short
-    /// directory when their paths would not fit.
+    /// Where this cluster's files go. `longest_node` is the longest name among its nodes: the sockets move to a
+    /// directory of the user's session when their paths would not fit the kernel's idea of a path. Without one, they
+    /// stay and are reached through their directory (`wire::long_path`). Everybody finds them by what the
+    /// configuration says.
     pub fn places(&self, longest_node: &str) -> Places {
+        let session = runtime_directory(std::env::var_os("XDG_RUNTIME_DIR"), rustix::process::geteuid().as_raw());
+        self.places_beside(longest_node, session)
+    }
+
+    fn places_beside(&self, longest_node: &str, session: Option<PathBuf>) -> Places {
         let at = |path: &str| self.dir.join(path).to_string_lossy().into_owned();
         let run = self.dir.join("run");
         let longest = run.join(format!("agent-{longest_node}.sock")).as_os_str().len();
-        let sockets = if longest > SOCKET_PATH_MAX { self.short_directory() } else { run };
+        let sockets = match session {
+            Some(session) if longest > SOCKET_PATH_MAX => session.join(self.short_name()),
+            _ => run,
+        };
         let socket = |name: &str| sockets.join(name).to_string_lossy().into_owned();
         Places {
             controller_socket: socket("controller.sock"),
@@ -112,20 +126,31 @@ impl Folder {
         }
     }
 
-    /// Where sockets go when DIR is too deep: named after DIR, so that it is found again.
-    pub fn short_directory(&self) -> PathBuf {
-        let uid = rustix::process::geteuid().as_raw();
+    /// Named after DIR, so that it is found again.
+    fn short_name(&self) -> String {
         let hash = blake3::hash(self.dir.as_os_str().as_encoded_bytes()).to_hex();
-        Path::new("/tmp").join(format!("spur-{uid}-{}", &hash[..12]))
+        format!("spur-{}", &hash[..12])
     }
 
-    /// Makes the short directory; somebody else's of that name is refused.
-    pub fn create_short_directory(&self) -> Result<(), String> {
-        let short = self.short_directory();
-        create(&short, 0o755)?;
-        let found = fs::symlink_metadata(&short).map_err(|error| cannot("find", &short, error))?;
+    /// Where the sockets of this configuration are, if that is a directory that was made for them elsewhere.
+    pub fn socket_directory<'c>(&self, config: &'c Config) -> Option<&'c Path> {
+        let found = Path::new(&config.controller.socket).parent()?;
+        found.ends_with(self.short_name()).then_some(found)
+    }
+
+    /// Makes it, for this user alone; somebody else's of that name is refused.
+    pub fn create_socket_directory(&self, config: &Config) -> Result<(), String> {
+        let Some(sockets) = self.socket_directory(config) else { return Ok(()) };
+        let made = create(sockets, 0o700);
+        made.map_err(|why| {
+            format!(
+                "{why}; it belongs to a session of yours: log in, or put the sockets elsewhere in {}",
+                self.conf().display()
+            )
+        })?;
+        let found = fs::symlink_metadata(sockets).map_err(|error| cannot("find", sockets, error))?;
         let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-        if is_ours { Ok(()) } else { Err(format!("{} belongs to somebody else", short.display())) }
+        if is_ours { Ok(()) } else { Err(format!("{} belongs to somebody else", sockets.display())) }
     }
 
     /// Links every command to the running executable.
@@ -136,6 +161,16 @@ impl Folder {
         }
         Ok(())
     }
+}
+
+/// `$XDG_RUNTIME_DIR`, if it is the user's own directory, nobody else may look into it, and its path is short. A
+/// cluster of root's is everybody's, who could not reach its sockets there.
+fn runtime_directory(given: Option<OsString>, uid: u32) -> Option<PathBuf> {
+    let directory = PathBuf::from(given?);
+    let found = fs::symlink_metadata(&directory).ok()?;
+    let is_private = found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0;
+    let is_short = directory.as_os_str().len() + SOCKET_NAME_MAX <= SOCKET_PATH_MAX;
+    (uid != 0 && directory.is_absolute() && is_private && is_short).then_some(directory)
 }
 
 /// Points `link` at `target`, at once: a command started meanwhile finds the old or the new.
@@ -187,8 +222,34 @@ mod tests {
         assert_eq!(shallow.places("n1").controller_socket, "/home/ann/.spur/run/controller.sock");
         assert_eq!(shallow.places("n1").agent_pid_file, "/home/ann/.spur/run/agent-%n.pid");
         let deep = Folder { dir: format!("/tmp/{}", "x".repeat(120)).into() };
-        let places = deep.places("n1");
-        assert!(places.controller_socket.starts_with("/tmp/spur-") && places.controller_socket.len() < 60);
+        let places = deep.places_beside("n1", Some("/run/user/1000".into()));
+        assert!(places.controller_socket.starts_with("/run/user/1000/spur-") && places.controller_socket.len() < 60);
         assert!(places.agent_pid_file.starts_with("/tmp/xxx"));
+        let alone = deep.places_beside("n1", None);
+        assert!(
+            alone.controller_socket.starts_with("/tmp/xxx"),
+            "a directory that others could have made is never used"
+        );
+        let config = Config {
+            controller: model::config::ControllerConfig { socket: places.controller_socket, ..Default::default() },
+            ..Config::default()
+        };
+        assert!(deep.socket_directory(&config).is_some_and(|dir| dir.starts_with("/run/user/1000")));
+        assert!(shallow.socket_directory(&config).is_none());
+    }
+
+    #[test]
+    fn runtime_directory_counts_if_it_is_the_users_alone() {
+        let path = std::env::temp_dir().join(format!("spur-rt-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&path).unwrap();
+        let uid = fs::metadata(&path).unwrap().uid();
+        let given = || Some(path.clone().into_os_string());
+        assert_eq!(runtime_directory(given(), uid), (uid != 0).then(|| path.clone()));
+        assert_eq!(runtime_directory(given(), uid + 1), None, "somebody else's");
+        assert_eq!(runtime_directory(None, uid), None);
+        assert_eq!(runtime_directory(Some("run".into()), uid), None);
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o711)).unwrap();
+        assert_eq!(runtime_directory(given(), uid), None, "not private");
+        fs::remove_dir(&path).unwrap();
     }
 }

@@ -175,8 +175,8 @@ fn heading(origin: Option<&Path>, folder: &Folder, config: &Config) -> String {
         "# Written by `spur up`{from}. Yours to edit: run `spur up --dir {}` afterwards.\n# Every key is explained in docs/admin.md; `spur config check` tells what is wrong.\n",
         folder.dir.display()
     );
-    if Path::new(&config.controller.socket).starts_with(folder.short_directory()) {
-        text.push_str("# The sockets are not in this directory because the kernel limits their paths to 107 bytes.\n");
+    if folder.socket_directory(config).is_some() {
+        text.push_str("# The sockets are in $XDG_RUNTIME_DIR because the kernel limits their paths to 107 bytes.\n");
     }
     text
 }

@@ -1,5 +1,5 @@
 //! `spur sim`: a workload through the real scheduler on a simulated clock, beside another configuration or the textbook's rule.
-use std::io::{IsTerminal, Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,7 @@ impl<'a> Bar<'a> {
     const CELLS: usize = 30;
 
     fn new(name: &'a str, n_all: usize) -> Bar<'a> {
-        Bar { name, n_all, shown_at: None, is_terminal: std::io::stderr().is_terminal() }
+        Bar { name, n_all, shown_at: None, is_terminal: crate::output::TalkStream::Stderr.is_terminal() }
     }
 
     fn show(&mut self, n_over: usize) {
@@ -156,12 +156,12 @@ impl<'a> Bar<'a> {
         self.shown_at = Some(Instant::now());
         let n_cells = n_over * Self::CELLS / self.n_all.max(1);
         let cells = format!("{}{}", "#".repeat(n_cells), ".".repeat(Self::CELLS - n_cells.min(Self::CELLS)));
-        let _ = write!(std::io::stderr(), "\r{} [{cells}] {n_over}/{} jobs\x1b[K", self.name, self.n_all);
+        crate::output::redraw(&format!("\r{} [{cells}] {n_over}/{} jobs\x1b[K", self.name, self.n_all));
     }
 
     fn clear(&self) {
         if self.shown_at.is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            crate::output::redraw("\r\x1b[K");
         }
     }
 }

@@ -21,6 +21,8 @@ struct Told {
     up_secs: u64,
     nodes: BTreeMap<String, Vec<String>>,
     jobs: BTreeMap<&'static str, u64>,
+    /// What kernels of nodes lack to keep movers and Lua workers in bounds, and the nodes.
+    unconfined: BTreeMap<String, Vec<String>>,
     /// The controllers.
     members: Members,
 }
@@ -72,16 +74,20 @@ fn look(folder: &Folder) -> Result<View, String> {
 async fn ask(sockets: Sockets) -> Result<Told, CallError> {
     let mut controller = Controller::connect(sockets).await?;
     let about = controller.configuration().await?;
-    let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let (mut nodes, mut unconfined): (BTreeMap<String, Vec<String>>, BTreeMap<String, Vec<String>>) =
+        Default::default();
     for view in controller.nodes().await? {
         nodes.entry(view.state().word()).or_default().push(view.node.name.to_string());
+        for missing in &view.node.machine.unconfined {
+            unconfined.entry(missing.clone()).or_default().push(view.node.name.to_string());
+        }
     }
     let mut jobs = BTreeMap::new();
     for job in controller.all_jobs(&JobFilter::default()).await?.jobs {
         *jobs.entry(job.state().name()).or_insert(0) += job.n_tasks_waiting().max(1);
     }
     let members = controller.members().await?;
-    Ok(Told { version: about.version, up_secs: (about.now - about.started).secs(), nodes, jobs, members })
+    Ok(Told { version: about.version, up_secs: (about.now - about.started).secs(), nodes, jobs, unconfined, members })
 }
 
 fn as_text(view: &View, dir: &Path) -> String {
@@ -111,6 +117,9 @@ fn as_text(view: &View, dir: &Path) -> String {
                 told.jobs.iter().map(|(state, n_jobs)| format!("{n_jobs} {}", state.to_lowercase())).collect();
             let jobs = if jobs.is_empty() { "none in the queue".into() } else { jobs.join(", ") };
             text.push_str(&format!("jobs        {jobs}\n"));
+            for (missing, names) in &told.unconfined {
+                text.push_str(&format!("confinement {}: {missing}\n", hostlist::compress(names)));
+            }
         }
     }
     match view.without_agent.len() {
@@ -161,6 +170,7 @@ fn as_json(view: &View) -> serde_json::Value {
         "nodes": told.map(|told| &told.nodes),
         "jobs": told.map(|told| &told.jobs),
         "nodes_without_agent": view.without_agent,
+        "unconfined": told.map(|told| &told.unconfined),
     })
 }
 
@@ -193,13 +203,14 @@ mod tests {
             up_secs: 62,
             nodes,
             jobs: [("RUNNING", 3)].into(),
+            unconfined: [("this kernel has no landlock".to_owned(), vec!["n2".to_owned()])].into(),
             members: Members::default(),
         };
         let text = as_text(&view(Ok(told)), Path::new("/c"));
         assert_eq!(
             text,
             "cluster     spur (/c/spur.conf)\ncontroller  up for 1:02, pid 7, version 1\nnodes       2 idle (n[1-2])\n\
-             jobs        3 running\nagents      not running: n3; `spur up --dir /c` starts them\n"
+             jobs        3 running\nconfinement n2: this kernel has no landlock\nagents      not running: n3; `spur up --dir /c` starts them\n"
         );
     }
 }

@@ -1,6 +1,5 @@
 //! `spur up`: a controller and its agents on this machine, running when it returns.
 use std::fs;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -51,9 +50,7 @@ pub fn bring_up(folder: &Folder, wanted: &Wanted, names: &[&str]) -> Result<Conf
     let config = settle::settle(folder, wanted)?;
     folder.link_commands(names)?;
     let conf = folder.conf();
-    if Path::new(&config.controller.socket).starts_with(folder.short_directory()) {
-        folder.create_short_directory()?;
-    }
+    folder.create_socket_directory(&config)?;
     let running = daemon::running(&conf, &config);
     stop_removed(&running, &config, &conf)?;
     let began = timestamp(SystemTime::now());
@@ -285,20 +282,19 @@ struct Line {
 
 impl Line {
     fn new() -> Self {
-        Line { is_shown: std::io::stderr().is_terminal(), last: String::new() }
+        Line { is_shown: crate::output::TalkStream::Stderr.is_terminal(), last: String::new() }
     }
 
     fn show(&mut self, text: &str) {
         if self.is_shown && self.last != text {
-            let _ = write!(std::io::stderr(), "\r\x1b[K{}", model::plain_text::shown(text));
-            let _ = std::io::stderr().flush();
+            crate::output::redraw(&format!("\r\x1b[K{}", model::plain_text::shown(text)));
             self.last = text.into();
         }
     }
 
     fn clear(&mut self) {
         if self.is_shown && !self.last.is_empty() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            crate::output::redraw("\r\x1b[K");
         }
     }
 }

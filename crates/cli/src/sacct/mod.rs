@@ -1,5 +1,4 @@
 //! `sacct`: what became of jobs and steps.
-use std::io::IsTerminal;
 
 use model::Timestamp;
 use model::accounts::Accounts;
@@ -120,7 +119,7 @@ impl<'a> Printer<'a> {
         let scene = row::Scene { clock: &clock, config: self.config, options: self.options, accounts: self.accounts };
         let text = json::document(crate::json::settled(self.options.shape, scene.config), &self.gathered, &scene);
         print(&if self.options.yaml { crate::json::yaml(&text) } else { text });
-        if std::io::stdout().is_terminal() {
+        if crate::output::TalkStream::Stdout.is_terminal() {
             print("\n");
         }
     }

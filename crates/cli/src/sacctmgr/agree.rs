@@ -1,5 +1,5 @@
 //! Changes are made once the user agrees to them.
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use model::accounts::Change;
 use wire::{CallError, Controller};
@@ -72,7 +72,6 @@ fn problem_adding(change: &Change) -> Option<&'static str> {
 
 pub fn agrees(question: &str) -> bool {
     print(&format!("{question} (You have 30 seconds to decide)\n(N/y): "));
-    let _ = std::io::stdout().flush();
     let is_terminal = std::io::stdin().is_terminal();
     let answer = if is_terminal { key() } else { line() };
     print("\n");

@@ -1,9 +1,11 @@
 //! `scontrol shutdown`: ends all controllers, and the agents of all nodes unless only the controller is named.
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use wire::CallError;
+use wire::long_path::SocketPath;
 
 use super::{Reply, asking};
 
@@ -38,11 +40,15 @@ pub fn shutdown(rest: &[String]) -> Reply {
         }
         let give_up = Instant::now() + PATIENCE;
         while Instant::now() < give_up {
-            if !cluster.controller_socket.all().any(|socket| UnixStream::connect(socket).is_ok()) {
+            if !cluster.controller_socket.all().any(answers) {
                 return Ok(Reply::default());
             }
             sleep(LOOK_EVERY).await;
         }
         Ok(Reply::failed("slurm_shutdown error: the controller still answers"))
     })
+}
+
+fn answers(socket: &Path) -> bool {
+    SocketPath::of(socket).is_ok_and(|path| UnixStream::connect(path).is_ok())
 }

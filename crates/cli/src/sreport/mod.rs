@@ -1,5 +1,5 @@
 //! `sreport`: who used how much, from history.
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
 use model::Timestamp;
 use model::accounts::Accounts;
@@ -94,8 +94,6 @@ fn converse(mut options: Options) -> i32 {
     let mut code = 0;
     loop {
         print("sreport: ");
-        // A prompt that cannot be written has nobody to read it.
-        let _ = std::io::stdout().flush();
         let mut line = String::new();
         if !matches!(std::io::stdin().lock().read_line(&mut line), Ok(1..)) {
             print("\n");

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use model::attach::Stream;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::output::{TalkStream, pass};
+
 /// A line that never ends is passed on in pieces of this size.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Pieces on their way to the writer.
@@ -129,12 +131,8 @@ impl Outlet {
 
 fn write(sink: &mut Sink, data: &[u8]) -> io::Result<()> {
     match sink {
-        Sink::Stdout => {
-            let mut out = io::stdout().lock();
-            out.write_all(data)?;
-            out.flush()
-        }
-        Sink::Stderr => io::stderr().lock().write_all(data),
+        Sink::Stdout => pass(TalkStream::Stdout, data),
+        Sink::Stderr => pass(TalkStream::Stderr, data),
         Sink::File(file) => file.write_all(data),
     }
 }

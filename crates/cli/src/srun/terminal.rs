@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 use model::step::TerminalSize;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
 
+use crate::output;
+
 /// Raw mode until dropped.
 pub struct RawTerminal {
     before: Termios,
@@ -33,7 +35,7 @@ impl Drop for RawTerminal {
 
 /// The size of the user's terminal, or what terminals have had for ever.
 pub fn size() -> TerminalSize {
-    let known = [tcgetwinsize(io::stdin().as_fd()), tcgetwinsize(io::stdout().as_fd())];
+    let known = [tcgetwinsize(io::stdin().as_fd()).ok(), output::window_size()];
     match known.into_iter().flatten().find(|size| size.ws_row > 0) {
         Some(size) => TerminalSize { rows: size.ws_row, columns: size.ws_col },
         None => TerminalSize { rows: 24, columns: 80 },

@@ -1,5 +1,4 @@
 //! Progress bars of data on its way: pure text, and the drawing of several lines over themselves on a terminal.
-use std::io::IsTerminal;
 
 use crate::staging_view::seconds_left;
 
@@ -144,7 +143,7 @@ struct Window {
 }
 
 fn window() -> Window {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let size = crate::output::window_size();
     let known = |count: u16| if count == 0 { usize::MAX } else { usize::from(count) };
     size.map_or(Window { columns: usize::MAX, rows: usize::MAX }, |size| Window {
         columns: known(size.ws_col),
@@ -180,7 +179,7 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(indent: &'static str) -> Self {
-        Screen { indent, is_terminal: std::io::stdout().is_terminal(), n_drawn: 0, told: Vec::new() }
+        Screen { indent, is_terminal: crate::output::TalkStream::Stdout.is_terminal(), n_drawn: 0, told: Vec::new() }
     }
 
     /// False when nobody reads any more.

@@ -1,23 +1,13 @@
 //! Where files and sockets of a cluster are that a slurm.conf describes. Slurm has ports where we have sockets: these lie
-//! in the directories that the daemons own, so that nobody else can sit down in their places.
-
-/// Room that the kernel gives the path of a Unix socket, less some for temporary names beside it.
-const SOCKET_PATH_MAX: usize = 100;
-/// Room for the name of a node.
-const NODE_NAME_ROOM: usize = 32;
+//! in the directories that the daemons own, however deep these are (`wire::long_path`), so that nobody else can sit
+//! down in their places.
 
 pub(crate) fn controller_socket(state_dir: &str) -> String {
-    let path = format!("{}/controller.sock", state_dir.trim_end_matches('/'));
-    if path.len() <= SOCKET_PATH_MAX { path } else { format!("{}/controller.sock", short_directory(state_dir)) }
+    format!("{}/controller.sock", state_dir.trim_end_matches('/'))
 }
 
 pub(crate) fn agent_socket(spool_dir: &str) -> String {
-    let path = format!("{}/agent.sock", spool_dir.trim_end_matches('/'));
-    let n_names = path.matches("%n").count();
-    if path.len() + n_names * NODE_NAME_ROOM <= SOCKET_PATH_MAX + n_names * "%n".len() {
-        return path;
-    }
-    format!("{}/agent-%n.sock", short_directory(spool_dir))
+    format!("{}/agent.sock", spool_dir.trim_end_matches('/'))
 }
 
 /// `%h` is the node's name too: here a node's host is known by no other. Every agent needs a spool of its own.
@@ -43,27 +33,18 @@ pub(crate) fn one_a_node(given: &str, n_nodes: usize) -> String {
     }
 }
 
-/// Named after the directory it stands for, so that it is found again by everybody who reads the file.
-fn short_directory(dir: &str) -> String {
-    // FNV-1a: the same in every version.
-    let hash = dir
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("/tmp/spur-{hash:016x}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sockets_lie_with_the_daemons_unless_they_would_be_too_deep() {
+    fn sockets_lie_with_the_daemons_however_deep() {
         assert_eq!(controller_socket("/var/spool/slurmctld/"), "/var/spool/slurmctld/controller.sock");
         assert_eq!(agent_socket(&spool_dir("/var/spool/slurmd")), "/var/spool/slurmd/%n/agent.sock");
         assert_eq!(agent_socket(&spool_dir("/var/spool/slurmd.%h")), "/var/spool/slurmd.%n/agent.sock");
         let deep = format!("/tmp/{}", "x".repeat(100));
-        assert!(controller_socket(&deep).starts_with("/tmp/spur-") && controller_socket(&deep).len() < 50);
-        assert!(agent_socket(&spool_dir(&deep)).ends_with("/agent-%n.sock"));
+        assert_eq!(controller_socket(&deep), format!("{deep}/controller.sock"));
+        assert_eq!(agent_socket(&spool_dir(&deep)), format!("{deep}/%n/agent.sock"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     TOTAL, TROUBLE, VERSION, WANT, pack_attributes, place, push,
 };
 use crate::attributes;
-use crate::confine::confine;
+use crate::confine::{filter_calls, reach_of_sender, restrict_paths};
 use crate::copy::batch::version_of;
 use crate::fence::Fences;
 use crate::hash::ChunkHash;
@@ -69,11 +69,13 @@ fn prepared(mut file: File) -> std::io::Result<(Order, std::sync::Arc<Stop>)> {
     file.read_to_end(&mut bytes)?;
     let order: Order = msgpack::decode(&bytes).map_err(std::io::Error::other)?;
     process::give_way();
-    let stop = process::listen()?;
+    process::hold_back_signals();
     if let Some(identity) = &order.identity {
         process::become_user(identity)?;
     }
-    let _ = confine();
+    restrict_paths(&reach_of_sender(&order))?;
+    let stop = process::listen()?;
+    filter_calls()?;
     Ok((order, stop))
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use mover::{Fence, Files, Kind, Order, Outcome, Place, Status, Stop, Transfer};
+use mover::{Fence, Files, Kind, Order, Outcome, Place, Status, Transfer};
 
 pub struct Folder(pub PathBuf);
 
@@ -40,8 +40,16 @@ impl Folder {
         Files { journal, status: Some(open("status")), scratch: mover::scratch_in(&self.0).unwrap(), peer: None }
     }
 
+    /// In a process of its own, confined as an agent's.
     pub fn run(&self, order: &Order) -> Status {
-        mover::run(order, self.files(), &Stop::default())
+        let executable = Path::new(env!("CARGO_BIN_EXE_mover-test"));
+        let mut child = mover::process::start(executable, order, self.files(), false, None).unwrap();
+        let until = Instant::now() + Duration::from_secs(120);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "it takes too long");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        mover::read_status(&File::open(self.path("status")).unwrap()).unwrap()
     }
 }
 
@@ -72,14 +80,7 @@ impl Drop for Tmpfs {
 
 /// In a process of its own, which can be another user's.
 pub fn run_apart(folder: &Folder, order: &Order) -> Outcome {
-    let executable = Path::new(env!("CARGO_BIN_EXE_mover-test"));
-    let mut child = mover::process::start(executable, order, folder.files(), false, None).unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < until, "it takes too long");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    outcome(mover::read_status(&File::open(folder.path("status")).unwrap()).unwrap())
+    outcome(folder.run(order))
 }
 
 pub fn outcome(status: Status) -> Outcome {

@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use wire::long_path::SocketPath;
+
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -50,7 +52,7 @@ fn wait_for(child: libc::pid_t, socket: &Path, log: &Path) -> i32 {
             eprintln!("the daemon has ended; {} says why", log.display());
             return 1;
         }
-        if UnixStream::connect(socket).is_ok() {
+        if answers(socket) {
             return 0;
         }
         if Instant::now() > give_up {
@@ -64,11 +66,15 @@ fn wait_for(child: libc::pid_t, socket: &Path, log: &Path) -> i32 {
 /// Nobody answers at `socket`, or soon nobody does.
 fn falls_silent(socket: &Path) -> bool {
     let end = Instant::now() + PREDECESSOR_LEAVES_WITHIN;
-    while UnixStream::connect(socket).is_ok() {
+    while answers(socket) {
         if end < Instant::now() {
             return false;
         }
         std::thread::sleep(LOOK_EVERY);
     }
     true
+}
+
+fn answers(socket: &Path) -> bool {
+    SocketPath::of(socket).is_ok_and(|path| UnixStream::connect(path).is_ok())
 }

@@ -3,6 +3,7 @@ use model::node::{Machine, NodeConfig, NodePhase};
 use model::topology::{Switch, Topology, TopologyKind};
 use model::update::NodeChange;
 use model::{Command, NodeName, Reject, Timestamp};
+use state::JobHome;
 
 use crate::lab::{ALICE, Lab, ROOT, batch, config};
 
@@ -91,4 +92,20 @@ fn a_node_may_come_by_itself_and_say_where_it_is() {
     let machine = Machine { topology: Some("t:r1".into()), ..Machine::default() };
     register(&mut lab, "n3", 1, machine).unwrap();
     assert_eq!(leaf(&lab, "n3"), None, "it was here before");
+}
+
+#[test]
+fn jobs_are_at_home_where_an_agent_runs_them() {
+    let mut lab = Lab::new();
+    let home = |lab: &Lab, uid: u32| state::home_of_jobs_of(&lab.cluster, uid);
+    let of = |only: Option<u32>| Machine { runs_only: only, ..Machine::default() };
+    assert_eq!(home(&lab, 7), JobHome::Unknown, "no agent has said whose it is");
+    register(&mut lab, "n1", 1, of(Some(7))).unwrap();
+    assert_eq!((home(&lab, 7), home(&lab, 8), home(&lab, 0)), (JobHome::SomeNode, JobHome::NoNode, JobHome::NoNode));
+    register(&mut lab, "n2", 1, of(None)).unwrap();
+    assert_eq!((home(&lab, 7), home(&lab, 8)), (JobHome::SomeNode, JobHome::SomeNode), "one that is root's runs all");
+    let specs = vec![model::JobSpec { uid: 7, ..batch() }, model::JobSpec { uid: 8, ..batch() }];
+    let together = Command::SubmitTogether { specs, blobs: Vec::new() };
+    let once = Command::Once { request: model::command::RequestId(1, 1), command: Box::new(together) };
+    assert_eq!(state::owners_of_submission(&once), [7, 8]);
 }

@@ -21,6 +21,7 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 use super::pieces::{End, Pieces};
 use super::{DATA, GREETING, IN_PIECES, Piece, TRAILERS, next_piece, write_headers, write_piece};
 use crate::listener_guard;
+use crate::long_path::SocketPath;
 use crate::refusal::CallError;
 
 /// How much is read at once.
@@ -60,7 +61,7 @@ impl Brief {
 
     fn connect(&self) -> io::Result<Line> {
         // The kernel answers at once, so even an event loop need not wait for it.
-        let stream = PlainStream::connect(&self.socket)?;
+        let stream = PlainStream::connect(SocketPath::of(&self.socket)?)?;
         listener_guard::check(stream.as_fd(), &self.socket, self.owner)?;
         if self.blocks {
             return Ok(Line::Blocking(stream));

@@ -1,7 +1,6 @@
 //! Where the demo plays: a cluster in a temporary directory, commands run in it, and what they print.
 use model::config::Sockets;
 use std::fs::{self, DirBuilder};
-use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -209,7 +208,14 @@ pub struct Bar {
 
 impl Bar {
     pub fn new(indent: &'static str, noun: &'static str, n_all: u32) -> Self {
-        Bar { indent, noun, n_all, last: None, is_terminal: std::io::stdout().is_terminal(), is_open: false }
+        Bar {
+            indent,
+            noun,
+            n_all,
+            last: None,
+            is_terminal: crate::output::TalkStream::Stdout.is_terminal(),
+            is_open: false,
+        }
     }
 
     pub fn show(&mut self, n_done: u32, n_running: u32) {

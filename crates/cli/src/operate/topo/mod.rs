@@ -4,7 +4,6 @@ mod scene;
 mod svg;
 mod text;
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use model::config::Sockets;
@@ -42,7 +41,7 @@ pub fn run(call: &Call) -> Result<i32, String> {
     match parsed.has("json") {
         true => crate::output::print(&format!("{}\n", as_json(&scene))),
         false => {
-            let has_colour = std::io::stdout().is_terminal() && !parsed.has("no-color");
+            let has_colour = crate::output::TalkStream::Stdout.is_terminal() && !parsed.has("no-color");
             match has_colour {
                 true => crate::output::draw(&text::draw(&scene, has_colour)),
                 false => crate::output::print(&text::draw(&scene, has_colour)),
