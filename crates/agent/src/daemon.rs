@@ -12,6 +12,7 @@ use wire::guarded::{CallGuard, http2_for_members, http2_for_others};
 use wire::log_lines::LogLines;
 
 use crate::attach::Door;
+use crate::audited::AgentAudit;
 use crate::killed::Killed;
 use crate::neighbours::Remote;
 use crate::relay::{Exchange, Relay};
@@ -64,6 +65,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         fs::write(path, format!("{}\n", std::process::id()))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
+    let audit = AgentAudit::open(spool.dir()).context("the audit's file does not open")?;
     let killed = Killed::open(&spool.dir().join("killed"))?;
     let agent = Arc::new(Agent {
         machine: machine::describe(&options),
@@ -77,6 +79,8 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         heard: Default::default(),
         care: Default::default(),
         writers: Default::default(),
+        shares: Default::default(),
+        audit,
         spool,
         options,
     });

@@ -5,6 +5,8 @@ use serde::de::DeserializeOwned;
 
 /// Longer frames are a sign of a broken stream.
 const LENGTH_MAX: usize = 512 << 20;
+/// What a process of a user's says at once, at most: no more goes from node to node.
+pub const USERS_LENGTH_MAX: usize = 64 << 20;
 
 pub fn append<T: Serialize>(to: &mut Vec<u8>, value: &T) {
     let body = codec::encode(value);
@@ -19,16 +21,32 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// Bytes that have come, of which whole frames can be taken.
-#[derive(Default)]
 pub struct Incoming {
     bytes: Vec<u8>,
     taken: usize,
+    length_max: usize,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Incoming { bytes: Vec::new(), taken: 0, length_max: LENGTH_MAX }
+    }
 }
 
 #[derive(Debug)]
 pub struct Broken;
 
 impl Incoming {
+    /// From a process that a user can make say anything.
+    pub fn of_user() -> Self {
+        Incoming { length_max: USERS_LENGTH_MAX, ..Incoming::default() }
+    }
+
+    /// More than a whole frame waits to be taken: no more is read meanwhile.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() - self.taken > self.length_max + 4
+    }
+
     pub fn push(&mut self, bytes: &[u8]) {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
@@ -41,7 +59,7 @@ impl Incoming {
         let rest = &self.bytes[self.taken..];
         let Some((head, body)) = rest.split_at_checked(4) else { return Ok(None) };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if length > LENGTH_MAX {
+        if length > self.length_max {
             return Err(Broken);
         }
         let Some(body) = body.get(..length) else {

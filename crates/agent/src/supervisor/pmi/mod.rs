@@ -19,6 +19,8 @@ use wire::{Message, Version};
 pub const VARIABLES: [&str; 5] = ["PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID", "PMI_SPAWNED"];
 const KEY_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 1024;
+/// Longer than any message (`wire`).
+const INCOMING_BYTES_MAX: usize = 2 << 20;
 
 pub struct Server {
     job: String,
@@ -267,7 +269,8 @@ impl Server {
 impl Line {
     fn read(&mut self) {
         let mut buffer = [0; 16 * 1024];
-        while let Some(fd) = &self.fd {
+        // A task that says more than it hears waits.
+        while let Some(fd) = self.fd.as_ref().filter(|_| self.incoming.len() <= INCOMING_BYTES_MAX) {
             match sys::read(fd.as_fd(), &mut buffer) {
                 Ok(0) => self.fd = None,
                 Ok(length) => self.incoming.extend_from_slice(&buffer[..length]),
