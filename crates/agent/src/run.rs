@@ -119,13 +119,7 @@ fn hand_over(agent: &Agent, birth: Birth, mut first: Vec<u8>, record: OwnedFd) -
 }
 
 /// From the hand-over to the end; a supervisor that can have another run is kept for it.
-async fn see_through(
-    agent: Arc<Agent>,
-    run: RunId,
-    line: Line,
-    words: WordsToWrite,
-    rest: Vec<u8>,
-) {
+async fn see_through(agent: Arc<Agent>, run: RunId, line: Line, words: WordsToWrite, rest: Vec<u8>) {
     if attend(&agent, run, &line.stream, words, rest).await == Last::StandsBy {
         agent.standby.keep(line);
     }

@@ -171,8 +171,7 @@ impl AnswerQueue {
             let n_kib = waiting.n_bytes >> 10;
             let why = format!("dropped: {n_kib} KiB of the step's messages were waiting to be read");
             // A step's client that lives comes again, and is told again what it has not received.
-            let refusal =
-                if waiting.is_onlooker { Status::resource_exhausted(why) } else { Status::unavailable(why) };
+            let refusal = if waiting.is_onlooker { Status::resource_exhausted(why) } else { Status::unavailable(why) };
             drop(waiting);
             self.part(StepParting::Lagging, Some(refusal));
             return false;

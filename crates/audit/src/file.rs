@@ -49,7 +49,8 @@ impl WrittenFile {
         if self.n_lost > 0 {
             let n_lost = self.n_lost;
             let about = "the disk took no records";
-            let lost = AuditRecord { at: record.at, call: "lost".into(), about: about.into(), n_lost, ..Default::default() };
+            let lost =
+                AuditRecord { at: record.at, call: "lost".into(), about: about.into(), n_lost, ..Default::default() };
             self.append(&lost)?;
             self.n_lost = 0;
             tracing::warn!(target: "security", n_lost, "the audit is written again");
@@ -65,7 +66,8 @@ impl AuditFile {
         let n_bytes = file.metadata()?.len();
         // A machine that lost its power may have left half a line: the next begins on one of its own.
         let is_torn = n_bytes > 0;
-        let writing = WrittenFile { file, n_bytes, is_dirty: false, is_over: false, n_lost: 0, is_torn, n_sync_failures: 0 };
+        let writing =
+            WrittenFile { file, n_bytes, is_dirty: false, is_over: false, n_lost: 0, is_torn, n_sync_failures: 0 };
         let writing = Arc::new((Mutex::new(writing), Condvar::new()));
         let synced = writing.clone();
         std::thread::Builder::new().name("audit".into()).spawn(move || sync_again_and_again(&synced))?;

@@ -169,7 +169,13 @@ impl FloodGate {
         if !rest.is_empty() {
             let (n_counts, n_more) = (rest.len(), rest.iter().fold(0_u32, |sum, one| sum.saturating_add(one.n_more)));
             let about = format!("{n_counts} callers and calls whose records are only counted");
-            counts.push(AuditRecord { call: "several".into(), from: "several".into(), about, n_more, ..Default::default() });
+            counts.push(AuditRecord {
+                call: "several".into(),
+                from: "several".into(),
+                about,
+                n_more,
+                ..Default::default()
+            });
         }
         // Written when the clock says so, about a minute that is over.
         let at = if now.0 == u64::MAX { crate::now() } else { now };
@@ -216,7 +222,8 @@ mod tests {
         let mut gate = FloodGate::default();
         let n = n_told(&mut gate, (0..10_000).map(|uid| refused(100, "node n1", uid, "Shutdown")));
         assert_eq!(n, REFUSALS_OF_CALL);
-        let calls = (0..10_000).map(|n| refused(100, "node n1", n, ["Backup", "Audit", "Cancel", "unknown"][n as usize % 4]));
+        let calls =
+            (0..10_000).map(|n| refused(100, "node n1", n, ["Backup", "Audit", "Cancel", "unknown"][n as usize % 4]));
         assert_eq!(n_told(&mut gate, calls), REFUSALS_OF_OWNER - REFUSALS_OF_CALL);
         let counts = gate.counts_of_past_minute(Timestamp::from_secs(160));
         let n_counted: u32 = counts.iter().map(|count| count.n_more).sum();
@@ -228,7 +235,8 @@ mod tests {
     fn strangers_of_all_the_world_take_no_room_from_users() {
         let mut gate = FloodGate::default();
         let address = |n: u32| format!("stranger {}:{}", std::net::Ipv4Addr::from(n), n % 60_000);
-        let n = n_told(&mut gate, (0..50_000).map(|n| AuditRecord { uid: None, ..refused(100, &address(n), 0, "Join") }));
+        let n =
+            n_told(&mut gate, (0..50_000).map(|n| AuditRecord { uid: None, ..refused(100, &address(n), 0, "Join") }));
         assert_eq!(n, REFUSALS_OF_STRANGERS);
         assert!(gate.owners.len() <= OWNERS_MAX + 1, "{}", gate.owners.len());
         assert!(gate.pass(&refused(100, "local", 1000, "Shutdown")).0);
@@ -241,7 +249,8 @@ mod tests {
     #[test]
     fn changes_of_one_user_are_told_at_a_pace_and_root_is_told_of_always() {
         let mut gate = FloodGate::default();
-        let change = |secs, from: &str, uid| AuditRecord { refused: String::new(), ..refused(secs, from, uid, "Submit") };
+        let change =
+            |secs, from: &str, uid| AuditRecord { refused: String::new(), ..refused(secs, from, uid, "Submit") };
         let n = n_told(&mut gate, (0..50_000).map(|_| change(100, "local", 1000)));
         assert_eq!(f64::from(n), CHANGES_OF_OWNER.at_once);
         assert!(gate.pass(&change(100, "local", 1001)).0);

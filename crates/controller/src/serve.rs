@@ -124,12 +124,8 @@ async fn serve(options: Options) -> Result<()> {
     let member = MemberServer::new(member)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let member = MemberGate {
-        inner: member,
-        audit: audit.clone(),
-        journal: journal.clone(),
-        published: published.clone(),
-    };
+    let member =
+        MemberGate { inner: member, audit: audit.clone(), journal: journal.clone(), published: published.clone() };
     tracing::info!(socket = settings.socket, "the controller answers");
     let limiter = CallLimiter::new(published.statistics.clone());
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };

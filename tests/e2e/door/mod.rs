@@ -17,3 +17,4 @@ mod sizes;
 mod texts;
 mod transport;
 mod trust_table;
+mod unread_steps;

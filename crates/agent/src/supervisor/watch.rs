@@ -604,9 +604,8 @@ impl Watch<'_> {
                 }
             }
             ToStep::Fence { sequence, entries } => {
-                self.outbox.forget(
-                    |event| matches!(event, FromStep::Fence { sequence: number, .. } if *number <= sequence),
-                );
+                self.outbox
+                    .forget(|event| matches!(event, FromStep::Fence { sequence: number, .. } if *number <= sequence));
                 if let Some(server) = &mut self.pmi {
                     server.fenced(sequence, entries);
                 }

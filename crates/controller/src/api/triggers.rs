@@ -5,8 +5,8 @@ use tonic::{Request, Response};
 use wire::proto::{CommandReply, CommandRequest, Nothing, TriggersReply};
 use wire::refusal::to_status;
 
-use crate::audit::AuditNotes;
 use super::{Answer, Api, Streamed, codec, paged, read, refused, request_id};
+use crate::audit::AuditNotes;
 
 /// The trigger is its caller's own, whatever it says.
 pub async fn set(api: &Api, request: Request<CommandRequest>) -> Answer<CommandReply> {

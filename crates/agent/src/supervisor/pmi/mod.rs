@@ -21,6 +21,10 @@ const KEY_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 1024;
 /// Longer than any message (`wire`).
 const INCOMING_BYTES_MAX: usize = 2 << 20;
+/// A task that does not read its answers is not heard meanwhile.
+const OUTGOING_BYTES_MAX: usize = 2 << 20;
+/// What the tasks here may put, all together.
+const PUT_BYTES_MAX: usize = 64 << 20;
 
 pub struct Server {
     job: String,
@@ -32,6 +36,8 @@ pub struct Server {
     known: BTreeMap<String, String>,
     fresh: Vec<(String, String)>,
     node_attributes: BTreeMap<String, String>,
+    /// How much of what is known was put here.
+    put_bytes: usize,
     fence: u32,
     is_fencing: bool,
 }
@@ -68,6 +74,7 @@ impl Server {
             known: BTreeMap::new(),
             fresh: Vec::new(),
             node_attributes: BTreeMap::new(),
+            put_bytes: 0,
             fence: 0,
             is_fencing: false,
         })
@@ -111,6 +118,13 @@ impl Server {
             self.lines[index].read();
             loop {
                 let line = &mut self.lines[index];
+                if line.outgoing.len() > OUTGOING_BYTES_MAX {
+                    line.write();
+                }
+                // It goes on when the task has read.
+                if line.outgoing.len() > OUTGOING_BYTES_MAX {
+                    break;
+                }
                 match wire::take(&mut line.incoming, line.version) {
                     Ok(Some(message)) => self.answer(index, &message, &mut news),
                     Ok(None) => break,
@@ -181,17 +195,17 @@ impl Server {
             "get_my_kvsname" => Message::new("my_kvsname").with("kvsname", &self.job),
             "get_universe_size" => Message::new("universe_size").with("size", self.size),
             "get_ranks2hosts" => Message::new("put_result").with("rc", -1).with("msg", "not_supported"),
-            "put" => {
-                self.fresh.push((get("key"), get("value")));
-                Message::new("put_result").with("rc", 0).with("msg", "success")
-            }
+            "put" => match self.put(get("key"), get("value")) {
+                true => Message::new("put_result").with("rc", 0).with("msg", "success"),
+                false => Message::new("put_result").with("rc", -1).with("msg", "no_room"),
+            },
             "get" => match self.look_up(&get("key")) {
                 Some(value) => Message::new("get_result").with("rc", 0).with("msg", "success").with("value", value),
                 None => Message::new("get_result").with("rc", -1).with("msg", "key_not_found").with("value", "unknown"),
             },
             "kvs-put" => {
-                self.fresh.push((get("key"), get("value")));
-                respond("kvs-put-response").with("rc", 0)
+                let rc = if self.put(get("key"), get("value")) { 0 } else { -1 };
+                respond("kvs-put-response").with("rc", rc)
             }
             "kvs-get" => value("kvs-get-response", self.look_up(&get("key")).as_ref()),
             "job-getid" => respond("job-getid-response").with("jobid", &self.job).with("rc", 0),
@@ -205,6 +219,10 @@ impl Server {
             }
             "info-putnodeattr" => {
                 let (key, new) = (get("key"), get("value"));
+                if !self.takes(key.len() + new.len()) {
+                    self.lines[index].say(&respond("info-putnodeattr-response").with("rc", -1));
+                    return;
+                }
                 self.node_attributes.insert(key.clone(), new.clone());
                 for line in &mut self.lines {
                     let (ready, later) =
@@ -247,6 +265,24 @@ impl Server {
             }
         };
         self.lines[index].say(&reply);
+    }
+
+    /// False: the tasks here have put enough.
+    fn put(&mut self, key: String, value: String) -> bool {
+        let is_taken = self.takes(key.len() + value.len());
+        if is_taken {
+            self.fresh.push((key, value));
+        }
+        is_taken
+    }
+
+    fn takes(&mut self, n_bytes: usize) -> bool {
+        const ENTRY_BYTES: usize = 128;
+        let n_bytes = self.put_bytes + n_bytes + ENTRY_BYTES;
+        if n_bytes <= PUT_BYTES_MAX {
+            self.put_bytes = n_bytes;
+        }
+        n_bytes <= PUT_BYTES_MAX
     }
 
     /// Version 1 has the mapping among the values; what was put here is known here at once.
