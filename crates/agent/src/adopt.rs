@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use model::ExitStatus;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::protocol::{RunId, ToSupervisor};
+use crate::protocol::RunId;
 use crate::run;
 use crate::spool::{Record, Spool, socket_name};
 use crate::supervisor::through;
+use crate::supervisor_words::{SupervisorWords, WordsToWrite};
 use crate::table::{Agent, Entry};
 
 pub fn adopt_all(agent: &Arc<Agent>) -> io::Result<()> {
@@ -38,24 +38,24 @@ fn adopt(agent: &Arc<Agent>, record: Record) {
         agent.spool.forget_socket(slot);
         return table.note_exit(slot, exited);
     }
-    let (to, messages) = unbounded_channel();
+    let (to, words) = SupervisorWords::new();
     table.add(run, Entry::new(record.uid, slot, to));
     if let Some(exited) = record.result {
         table.note_exit(slot, exited);
     }
     drop(table);
-    tokio::spawn(reconnect(agent.clone(), run, slot, messages));
+    tokio::spawn(reconnect(agent.clone(), run, slot, words));
 }
 
 /// The supervisor listens as soon as it has seen that its agent is gone.
-async fn reconnect(agent: Arc<Agent>, run: RunId, slot: u32, messages: UnboundedReceiver<ToSupervisor>) {
+async fn reconnect(agent: Arc<Agent>, run: RunId, slot: u32, words: WordsToWrite) {
     let mut pause = Duration::from_millis(1);
     loop {
         match connect(&agent.spool, slot) {
             Ok(stream) => {
                 tracing::info!(%run, "found again");
                 // It has seen an agent die: it does not stand by for another.
-                run::attend(&agent, run, &stream, messages, Vec::new()).await;
+                run::attend(&agent, run, &stream, words, Vec::new()).await;
                 return;
             }
             Err(_) if !agent.spool.is_supervised(slot) => {

@@ -3,10 +3,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::ask::{Answer, LiveRun, Question};
-use tokio::sync::oneshot;
 use wire::peer::Peer;
 
-use crate::protocol::ToSupervisor;
+use crate::audited::AuditedCaller;
 use crate::staging;
 use crate::sys;
 use crate::table::Agent;
@@ -15,7 +14,24 @@ use crate::writing;
 /// A supervisor that does not answer in this time is left out.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub async fn answer(agent: &Arc<Agent>, caller: Peer, question: Question) -> Answer {
+/// Of what changes nothing, the audit has what was refused; of a file that comes in pieces, the first.
+pub async fn answer(agent: &Arc<Agent>, audited: &AuditedCaller, caller: Peer, question: Question) -> Answer {
+    let (about, is_change) = match &question {
+        Question::Write(piece) => (format!("writes {}", piece.path), piece.offset == 0),
+        Question::MakeDirectory { path } => (format!("makes directory {path}"), true),
+        Question::Runs { .. } => ("runs".to_owned(), false),
+        Question::Moved { home, .. } | Question::MoveErrors { home } => (format!("{home:?}"), false),
+    };
+    let answer = answer_to(agent, caller, question).await;
+    match &answer {
+        Answer::Refused { why } => agent.audit.refused(audited, &about, why),
+        _ if is_change => agent.audit.allowed(audited, &about),
+        _ => {}
+    }
+    answer
+}
+
+async fn answer_to(agent: &Arc<Agent>, caller: Peer, question: Question) -> Answer {
     match question {
         Question::Runs { job } => {
             let is_meant = |id: &crate::protocol::RunId| job.is_none_or(|job| job == id.job);
@@ -54,10 +70,7 @@ async fn live_runs(agent: &Agent, caller: Peer, is_meant: impl Fn(&crate::protoc
             if entry.has_ended || !is_meant(id) || !(is_admin || caller.uid == entry.uid) {
                 continue;
             }
-            let (tell, told) = oneshot::channel();
-            entry.on_measured.insert(number, tell);
-            let _ = entry.to.send(ToSupervisor::Measure { number });
-            waits.push(told);
+            waits.extend(entry.measure(number));
         }
     }
     let mut runs = Vec::new();

@@ -13,6 +13,7 @@ use wire::log_lines::LogLines;
 use wire::long_path::SocketPath;
 
 use crate::attach::Door;
+use crate::audited::AgentAudit;
 use crate::killed::Killed;
 use crate::neighbours::Remote;
 use crate::relay::{Exchange, Relay};
@@ -65,6 +66,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         fs::write(path, format!("{}\n", std::process::id()))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
+    let audit = AgentAudit::open(spool.dir()).context("the audit's file does not open")?;
     let killed = Killed::open(&spool.dir().join("killed"))?;
     let agent = Arc::new(Agent {
         machine: machine::describe(&options),
@@ -78,6 +80,8 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         heard: Default::default(),
         care: Default::default(),
         writers: Default::default(),
+        shares: Default::default(),
+        audit,
         spool,
         options,
     });

@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 
 /// Longer frames are a sign of a broken stream.
 const LENGTH_MAX: usize = 512 << 20;
-/// Of a process that its user may have taken over; what it says to the step's client is no longer either.
-const LENGTH_MAX_OF_USERS: usize = 32 << 20;
+/// What a process of a user's says at once, at most: no more goes from node to node.
+pub const USERS_LENGTH_MAX: usize = 64 << 20;
 
 pub fn append<T: Serialize>(to: &mut Vec<u8>, value: &T) {
     let body = codec::encode(value);
@@ -21,12 +21,18 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// Bytes that have come, of which whole frames can be taken.
-#[derive(Default)]
 pub struct Incoming {
     bytes: Vec<u8>,
     taken: usize,
+    length_max: usize,
     /// They come from a user's process: values are measured before they are made.
     are_users: bool,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Incoming { bytes: Vec::new(), taken: 0, length_max: LENGTH_MAX, are_users: false }
+    }
 }
 
 #[derive(Debug)]
@@ -35,7 +41,12 @@ pub struct Broken;
 impl Incoming {
     /// Of a process that runs as a user, whatever its program is.
     pub fn of_users() -> Incoming {
-        Incoming { are_users: true, ..Incoming::default() }
+        Incoming { length_max: USERS_LENGTH_MAX, are_users: true, ..Incoming::default() }
+    }
+
+    /// More than a whole frame waits to be taken: no more is read meanwhile.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() - self.taken > self.length_max + 4
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -50,7 +61,7 @@ impl Incoming {
         let rest = &self.bytes[self.taken..];
         let Some((head, body)) = rest.split_at_checked(4) else { return Ok(None) };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if length > if self.are_users { LENGTH_MAX_OF_USERS } else { LENGTH_MAX } {
+        if length > self.length_max {
             return Err(Broken);
         }
         let Some(body) = body.get(..length) else {
@@ -88,7 +99,7 @@ mod tests {
         }
         // Before its bytes have come.
         let mut incoming = Incoming::of_users();
-        incoming.push(&(LENGTH_MAX_OF_USERS as u32 + 1).to_le_bytes());
+        incoming.push(&(USERS_LENGTH_MAX as u32 + 1).to_le_bytes());
         assert!(incoming.next::<u8>().is_err());
     }
 }

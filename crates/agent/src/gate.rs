@@ -25,6 +25,7 @@ use wire::proto::agent_server::AgentServer;
 use wire::tls::listen::{Caller, incoming};
 
 use crate::attach::Door;
+use crate::audited::{AgentAudit, AuditedCaller};
 use crate::neighbours::Remote;
 use crate::relay::Relay;
 use crate::sys;
@@ -88,7 +89,8 @@ pub async fn open(remote: &Remote, heard: &Heard) -> TcpListener {
 
 pub async fn serve(listener: TcpListener, table: ConnectionTable, remote: Remote, door: Door) -> Infallible {
     let vouchers = Vouchers::new(Relay::new(Some(remote.clone())));
-    let gate = CallGuard(Gate { inner: served(door), remote: remote.clone(), vouchers });
+    let audit = door.audit();
+    let gate = CallGuard(Gate { inner: served(door), remote: remote.clone(), vouchers, audit });
     let connections = incoming(listener, table, remote.keyring);
     let members = alive(http2_for_members()).add_service(gate.clone()).serve_with_incoming(connections.members);
     let others = alive(http2_for_others()).add_service(gate).serve_with_incoming(connections.others);
@@ -113,6 +115,7 @@ struct Gate {
     inner: AgentServer<Door>,
     remote: Remote,
     vouchers: Vouchers,
+    audit: AgentAudit,
 }
 
 impl NamedService for Gate {
@@ -129,6 +132,15 @@ impl Gate {
             return Err(Status::permission_denied("this certificate was taken back"));
         }
         judged(origin, neighbours.root_squash)
+    }
+
+    fn refused(&self, request: &Request<Body>, said: Option<Origin>, status: &Status) {
+        let mut extensions = request.extensions().clone();
+        let origin = said.or_else(|| Origin::of(request));
+        let user = origin.as_ref().and_then(|origin| origin.user);
+        origin.and_then(|origin| extensions.insert(origin));
+        let caller = AuditedCaller::of(&extensions, user, request.uri().path());
+        self.audit.refused(&caller, "", status.message());
     }
 
     /// The user, if the controllers let the node speak for it. Groups are this machine's to say.
@@ -167,18 +179,25 @@ impl Service<Request<Body>> for Gate {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let origin = match self.known(&request) {
             Ok(origin) => origin,
-            Err(status) => return Box::pin(future::ready(Ok(status.into_http()))),
+            Err(status) => {
+                self.refused(&request, None, &status);
+                return Box::pin(future::ready(Ok(status.into_http())));
+            }
         };
         let (gate, mut inner) = (self.clone(), self.inner.clone());
         let for_data = request.uri().path().ends_with("/Mirror");
         Box::pin(async move {
+            let said = origin.clone();
             match gate.vouched(origin, for_data).await {
                 Ok(origin) => {
                     request.extensions_mut().insert(origin);
                     let (request, _hold) = bounded(request);
                     inner.call(request).await
                 }
-                Err(status) => Ok(status.into_http()),
+                Err(status) => {
+                    gate.refused(&request, Some(said), &status);
+                    Ok(status.into_http())
+                }
             }
         })
     }

@@ -9,11 +9,14 @@ use model::codec;
 use prolog::inheritance::clean_environment;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::protocol::Birth;
 use crate::supervisor::SERVER_FD;
 use crate::sys::{self, SocketKind};
+
+/// Births that the fork server has not been told of. Each holds a descriptor.
+const ORDERS_MAX: usize = 16_384;
 
 /// A supervisor to be, and its end of the agent's socket.
 pub struct Order {
@@ -22,9 +25,9 @@ pub struct Order {
 }
 
 /// Starts the server and a task that feeds it. An order that cannot be given is dropped, which its socket tells the agent.
-pub fn start() -> io::Result<UnboundedSender<Order>> {
+pub fn start() -> io::Result<Sender<Order>> {
     let server = Server::start()?;
-    let (give, orders) = unbounded_channel();
+    let (give, orders) = channel(ORDERS_MAX);
     tokio::spawn(feed(server, orders));
     Ok(give)
 }
@@ -93,7 +96,7 @@ impl Server {
     }
 }
 
-async fn feed(mut server: Server, mut orders: UnboundedReceiver<Order>) {
+async fn feed(mut server: Server, mut orders: Receiver<Order>) {
     while let Some(order) = orders.recv().await {
         if server.give(&order).await.is_ok() {
             continue;

@@ -10,6 +10,7 @@
 mod adopt;
 mod answers;
 mod attach;
+mod audited;
 mod birth;
 mod bounds;
 mod care;
@@ -38,7 +39,9 @@ mod run;
 mod spool;
 mod staging;
 mod standby;
+mod step_answers;
 mod supervisor;
+mod supervisor_words;
 mod sys;
 mod table;
 mod unkillable;

@@ -7,9 +7,9 @@ use anyhow::Context;
 use model::agent::{Order, Report};
 use model::codec;
 use model::node::Machine;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{self, Receiver};
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use wire::channel::MAX_MESSAGE_BYTES;
 use wire::proto::controller_client::ControllerClient;
@@ -17,7 +17,7 @@ use wire::proto::{FromAgent, ToAgent};
 use wire::tls::connect::Expected;
 
 use crate::Options;
-use crate::table::Agent;
+use crate::table::{Agent, REPORTS_MAX};
 use crate::{hooks, orders, staging};
 
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
@@ -80,7 +80,7 @@ async fn attend(agent: &Arc<Agent>, turn: usize, (was_welcome, is_welcome): (boo
     let mut client = ControllerClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let (say, reports) = unbounded_channel();
+    let (say, reports) = mpsc::channel(REPORTS_MAX);
     let address = agent.options.remote.as_ref().map(|remote| agent.heard.address(remote)).unwrap_or_default();
     let mut machine = Machine { pools: staging::pool_reports(agent).await, address, ..agent.machine.clone() };
     // A node that was deleted does not come back by itself.
@@ -91,7 +91,7 @@ async fn attend(agent: &Arc<Agent>, turn: usize, (was_welcome, is_welcome): (boo
     runs.sort_unstable_by_key(|run| (run.job, run.attempt));
     runs.dedup();
     let hello = Report::Hello { node: agent.options.node.clone(), machine: Box::new(machine), runs };
-    say.send(hello).context("the stream has just been made")?;
+    say.try_send(hello).context("the stream has just been made")?;
     let mut orders = client.attend(encoded(reports)).await?.into_inner();
     let mut again = tokio::time::interval(REPORT_AGAIN);
     let mut old_sequence = 0;
@@ -129,15 +129,15 @@ async fn attend(agent: &Arc<Agent>, turn: usize, (was_welcome, is_welcome): (boo
             () = agent.heard.is_new() => return Ok(()),
             _ = heartbeat.tick() => {
                 // A controller of an earlier version knows only the first.
-                drop(say.send(Report::Heartbeat));
-                drop(say.send(Report::Load(crate::machine::load())));
+                drop(say.try_send(Report::Heartbeat));
+                drop(say.try_send(Report::Load(crate::machine::load())));
             }
         }
     }
 }
 
-fn encoded(reports: UnboundedReceiver<Report>) -> impl tokio_stream::Stream<Item = FromAgent> {
-    UnboundedReceiverStream::new(reports).map(|report| FromAgent { report: codec::encode(&report).into() })
+fn encoded(reports: Receiver<Report>) -> impl tokio_stream::Stream<Item = FromAgent> {
+    ReceiverStream::new(reports).map(|report| FromAgent { report: codec::encode(&report).into() })
 }
 
 /// Between half and all of it, so that many agents do not come at once.

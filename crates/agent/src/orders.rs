@@ -95,7 +95,7 @@ fn kill(agent: &Arc<Agent>, number: u64, run: Run, step: Option<StepId>, kill_wa
             let (tell, end) = oneshot::channel();
             entry.on_end.push(tell);
             waits.push(end);
-            let _ = entry.to.send(ToSupervisor::Kill { kill_wait, note });
+            entry.to.say(ToSupervisor::Kill { kill_wait, note });
             told.push(id);
         }
     }
@@ -125,7 +125,7 @@ fn ask_all(agent: &Arc<Agent>, number: u64, run: &Run, message: impl Fn(u64) -> 
             let (tell, told) = oneshot::channel();
             entry.on_done.insert(number, tell);
             waits.push(told);
-            let _ = entry.to.send(message(number));
+            entry.to.say(message(number));
         }
     }
     answer_after(agent, number, waits);
@@ -159,7 +159,7 @@ fn notify_run(agent: &Agent, run: &Run, text: &str, request: Option<RequestId>) 
     let runs = table.of_run(run, None);
     let has_batch = runs.iter().any(|id| id.step == StepId::Batch);
     for id in runs.iter().filter(|id| !has_batch || id.step == StepId::Batch) {
-        let _ = table.runs[id].to.send(ToSupervisor::Say { text: text.to_owned(), request });
+        table.runs[id].to.say(ToSupervisor::Say { text: text.to_owned(), request });
     }
 }
 
@@ -174,7 +174,7 @@ fn signal_run(agent: &Agent, run: &Run, signal: u32, scope: SignalScope, request
             SignalScope::Step(step) if step == id.step => Whom::Everyone,
             SignalScope::Steps | SignalScope::BatchShell | SignalScope::Step(_) => continue,
         };
-        let _ = table.runs[&id].to.send(ToSupervisor::Signal { signal, whom, request });
+        table.runs[&id].to.say(ToSupervisor::Signal { signal, whom, request });
     }
 }
 

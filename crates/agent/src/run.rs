@@ -9,13 +9,13 @@ use model::agent::Launch;
 use model::command::Exited;
 use model::time::Span;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cgroup::Cgroup;
 use crate::frame::{self, Incoming};
 use crate::protocol::{Birth, BirthTrade, FromSupervisor, RunId, Start, ToSupervisor};
 use crate::standby::Line;
 use crate::supervisor::TAG;
+use crate::supervisor_words::{SupervisorWords, WordsToWrite};
 use crate::sys;
 use crate::table::{Agent, Entry};
 use crate::{leftovers, processes, spool, unkillable};
@@ -45,7 +45,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
     let spec = &launch.job_spec;
     let own_uid = sys::own_uid();
     let uid = spec.uid;
-    let (to, messages) = unbounded_channel();
+    let (to, words) = SupervisorWords::new();
     let (slot, record) = loop {
         let slot = table.slots.pick();
         match agent.spool.create(slot, run, uid) {
@@ -92,7 +92,7 @@ pub fn launch(agent: &Arc<Agent>, launch: Launch) -> Result<(), NotLaunched> {
     };
     drop(table);
     agent.launched.send_modify(|count| *count += 1);
-    tokio::spawn(see_through(agent.clone(), run, line, messages, rest));
+    tokio::spawn(see_through(agent.clone(), run, line, words, rest));
     Ok(())
 }
 
@@ -119,14 +119,8 @@ fn hand_over(agent: &Agent, birth: Birth, mut first: Vec<u8>, record: OwnedFd) -
 }
 
 /// From the hand-over to the end; a supervisor that can have another run is kept for it.
-async fn see_through(
-    agent: Arc<Agent>,
-    run: RunId,
-    line: Line,
-    messages: UnboundedReceiver<ToSupervisor>,
-    rest: Vec<u8>,
-) {
-    if attend(&agent, run, &line.stream, messages, rest).await == Last::StandsBy {
+async fn see_through(agent: Arc<Agent>, run: RunId, line: Line, words: WordsToWrite, rest: Vec<u8>) {
+    if attend(&agent, run, &line.stream, words, rest).await == Last::StandsBy {
         agent.standby.keep(line);
     }
 }
@@ -143,7 +137,7 @@ pub async fn attend(
     agent: &Arc<Agent>,
     run: RunId,
     stream: &UnixStream,
-    mut messages: UnboundedReceiver<ToSupervisor>,
+    mut words: WordsToWrite,
     mut outgoing: Vec<u8>,
 ) -> Last {
     let mut last = Last::Gone;
@@ -186,7 +180,8 @@ pub async fn attend(
                     }
                 }
             }
-            Some(message) = messages.recv() => frame::append(&mut outgoing, &message),
+            // One at a time: what the supervisor does not take waits in its bounded queue.
+            Some(message) = words.next(), if outgoing.is_empty() => frame::append(&mut outgoing, &message),
         }
     }
     gone(agent, run).await;
@@ -207,19 +202,18 @@ fn hear(agent: &Agent, run: RunId, message: FromSupervisor) {
             }
         }
         FromSupervisor::Measured { number, run: measured } => {
-            if let Some(waiter) = table.runs.get_mut(&run).and_then(|entry| entry.on_measured.remove(&number)) {
-                let _ = waiter.send(*measured);
+            if let Some(entry) = table.runs.get_mut(&run) {
+                entry.measured(number, *measured);
             }
         }
-        FromSupervisor::Step(_) | FromSupervisor::InputTaken { .. } => {
-            if let Some(entry) = table.runs.get_mut(&run)
-                && let FromSupervisor::Step(event) = &message
-            {
-                entry.recent.note(event);
-                entry.observers.retain(|observer| observer.send(event.clone()).is_ok());
+        FromSupervisor::Step(event) => {
+            if let Some(entry) = table.runs.get_mut(&run) {
+                entry.tell_clients(&event);
             }
-            if let Some(client) = table.runs.get(&run).and_then(|entry| entry.client.as_ref()) {
-                let _ = client.send(message);
+        }
+        FromSupervisor::InputTaken { bytes } => {
+            if let Some(entry) = table.runs.get(&run) {
+                entry.to.input_taken(bytes);
             }
         }
         FromSupervisor::StandsBy => {}

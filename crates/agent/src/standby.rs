@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::net::UnixStream;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
 
 use crate::launcher::Order;
 use crate::protocol::Birth;
@@ -28,12 +28,13 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn to_newborn(birth: Birth, launcher: &UnboundedSender<Order>) -> io::Result<Line> {
+    pub fn to_newborn(birth: Birth, launcher: &Sender<Order>) -> io::Result<Line> {
         let (near, far) = sys::socket_pair(SocketKind::Stream)?;
         sys::set_nonblocking(near.as_fd())?;
         let stream = UnixStream::from_std(near.into())?;
         // The feeding task lives as long as the agent.
-        let _ = launcher.send(Order { birth: birth.clone(), control: far });
+        let given = launcher.try_send(Order { birth: birth.clone(), control: far });
+        given.map_err(|_| io::Error::other("too many processes wait to be started"))?;
         Ok(Line { stream, birth, born: Instant::now() })
     }
 }

@@ -9,30 +9,39 @@ use model::ask::LiveRun;
 use model::attach::FromStep;
 use model::command::Exited;
 use model::node::{Machine, Run};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
 use tokio::sync::{oneshot, watch};
 
 use crate::Options;
+use crate::audited::AgentAudit;
 use crate::care::Care;
 use crate::gate::Heard;
 use crate::hooks::Hooks;
 use crate::killed::Killed;
 use crate::launcher;
-use crate::protocol::{FromSupervisor, RunId, ToSupervisor};
+use crate::protocol::{RunId, ToSupervisor};
 use crate::spool::Spool;
 use crate::staging::Staging;
 use crate::standby::Standby;
+use crate::step_answers::{AnswerQueue, EncodedEvent, UserShares};
+use crate::supervisor_words::SupervisorWords;
 use crate::writing::WriterTurns;
 
 /// How many acknowledged runs are remembered, to answer orders that come twice.
 const OVER_MAX: usize = 20_000;
+/// Those that look on at one run.
+const ONLOOKERS_MAX: usize = 16;
+/// Those that wait to hear of one run's processes.
+const MEASURING_MAX: usize = 64;
+/// Reports to the controller that have not gone out. What is beyond is lost: ends are reported again, orders come again.
+pub const REPORTS_MAX: usize = 16_384;
 
 pub struct Agent {
     pub options: Options,
     pub machine: Machine,
     pub spool: Spool,
     pub cgroup: Option<PathBuf>,
-    pub launcher: UnboundedSender<launcher::Order>,
+    pub launcher: Sender<launcher::Order>,
     pub standby: Standby,
     /// Tells those that wait for a launch.
     pub launched: watch::Sender<u64>,
@@ -43,6 +52,9 @@ pub struct Agent {
     /// Where other machines reach it.
     pub heard: Heard,
     pub writers: WriterTurns,
+    /// What waits for the clients of each user.
+    pub shares: UserShares,
+    pub audit: AgentAudit,
 }
 
 pub struct Table {
@@ -57,14 +69,14 @@ pub struct Table {
     over: HashSet<RunId>,
     over_order: VecDeque<RunId>,
     /// The present stream to the controller.
-    pub link: Option<UnboundedSender<Report>>,
+    pub link: Option<Sender<Report>>,
 }
 
 /// A run whose supervisor lives, or is being looked for.
 pub struct Entry {
     pub uid: u32,
     pub slot: u32,
-    pub to: UnboundedSender<ToSupervisor>,
+    pub to: SupervisorWords,
     /// Nothing is left of it but, at most, a supervisor with the rest of its output.
     pub has_ended: bool,
     /// It was told to end, and that is seen to (`unkillable`).
@@ -72,13 +84,13 @@ pub struct Entry {
     pub on_end: Vec<oneshot::Sender<()>>,
     /// Those that wait for `Done` with this number.
     pub on_done: HashMap<u64, oneshot::Sender<()>>,
-    pub client: Option<UnboundedSender<FromSupervisor>>,
+    client: Option<AnswerQueue>,
     /// Those that look on.
-    pub observers: Vec<UnboundedSender<FromStep>>,
+    observers: Vec<AnswerQueue>,
     /// What was printed last, for observers to come.
-    pub recent: Recent,
+    recent: Recent,
     /// Those that wait for `Measured` with this number.
-    pub on_measured: HashMap<u64, oneshot::Sender<LiveRun>>,
+    on_measured: HashMap<u64, oneshot::Sender<LiveRun>>,
 }
 
 impl Agent {
@@ -93,7 +105,7 @@ impl Agent {
 }
 
 impl Entry {
-    pub fn new(uid: u32, slot: u32, to: UnboundedSender<ToSupervisor>) -> Self {
+    pub fn new(uid: u32, slot: u32, to: SupervisorWords) -> Self {
         Entry {
             uid,
             slot,
@@ -106,6 +118,75 @@ impl Entry {
             observers: Vec::new(),
             recent: Recent::default(),
             on_measured: HashMap::new(),
+        }
+    }
+
+    /// Asks what its processes use. None: so many wait for that already that it does not seem to answer.
+    pub fn measure(&mut self, number: u64) -> Option<oneshot::Receiver<LiveRun>> {
+        self.on_measured.retain(|_, waiter| !waiter.is_closed());
+        if self.on_measured.len() >= MEASURING_MAX {
+            return None;
+        }
+        let (tell, told) = oneshot::channel();
+        self.on_measured.insert(number, tell);
+        self.to.say(ToSupervisor::Measure { number });
+        Some(told)
+    }
+
+    pub fn measured(&mut self, number: u64, measured: LiveRun) {
+        if let Some(waiter) = self.on_measured.remove(&number) {
+            let _ = waiter.send(measured);
+        }
+    }
+
+    /// Another client's turn ends with this.
+    pub fn take_client(&mut self, client: AnswerQueue) {
+        if let Some(before) = self.client.replace(client) {
+            before.replace();
+        }
+        self.to.say(ToSupervisor::Attach);
+    }
+
+    /// A client has come that is still there.
+    pub fn is_attended(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| !client.has_parted())
+    }
+
+    /// From what was printed last on. The error says why not.
+    pub fn take_onlooker(&mut self, onlooker: AnswerQueue) -> Result<(), &'static str> {
+        self.observers.retain(|other| !other.has_parted());
+        if self.observers.len() >= ONLOOKERS_MAX {
+            return Err("too many look on at this step already");
+        }
+        if !onlooker.become_onlooker() {
+            return Err("too many look on for this user already");
+        }
+        for piece in self.recent.pieces() {
+            onlooker.push(&EncodedEvent::of(piece));
+        }
+        self.observers.push(onlooker);
+        Ok(())
+    }
+
+    /// Its supervisor has said this for the client and the onlookers.
+    pub fn tell_clients(&mut self, event: &FromStep) {
+        self.recent.note(event);
+        let event = EncodedEvent::of(event);
+        self.observers.retain(|onlooker| onlooker.push(&event));
+        if let Some(client) = &self.client {
+            client.push(&event);
+        }
+    }
+
+    /// The supervisor has ended, perhaps before it had said all.
+    fn tell_of_end(&self) {
+        let ended = EncodedEvent::of(&FromStep::Finished);
+        for onlooker in &self.observers {
+            onlooker.push(&ended);
+        }
+        let gone = FromStep::Failed { why: "the step's supervisor is gone".to_owned() };
+        if let Some(client) = &self.client {
+            client.push(&EncodedEvent::of(&gone));
         }
     }
 }
@@ -188,7 +269,7 @@ impl Table {
     /// Says it on the present stream, if there is one. Answers may be lost: orders come again.
     pub fn report(&self, report: Report) {
         if let Some(link) = &self.link {
-            let _ = link.send(report);
+            let _ = link.try_send(report);
         }
     }
 
@@ -238,6 +319,7 @@ impl Table {
 
     pub fn remove(&mut self, run: RunId) {
         if let Some(entry) = self.runs.remove(&run) {
+            entry.tell_of_end();
             self.slots.let_go(entry.slot);
         }
     }

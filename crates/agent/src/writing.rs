@@ -71,7 +71,8 @@ async fn by_caller(agent: &Agent, caller: Peer, order: WriteOrder) -> Result<(),
     let turn = turns.acquire_owned().await.map_err(|error| error.to_string())?;
     let (near, far) = sys::socket_pair(SocketKind::Stream).map_err(|error| describe(&error))?;
     let birth = Birth { uid: caller.uid, gid: caller.gid, user: String::new(), trade: BirthTrade::Writer };
-    let _ = agent.launcher.send(Order { birth, control: far });
+    let given = agent.launcher.try_send(Order { birth, control: far });
+    given.map_err(|_| "too many processes wait to be started".to_owned())?;
     let written = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         ask_writer(near, &order)

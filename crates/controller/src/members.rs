@@ -187,6 +187,7 @@ pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
 #[derive(Clone)]
 pub struct MemberGate {
     pub inner: MemberServer<MemberApi>,
+    pub audit: AuditLog,
     pub journal: ClusterJournal,
     pub published: Published,
 }
@@ -223,6 +224,7 @@ impl Service<http::Request<Body>> for MemberGate {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         if let Err(status) = self.check(&request) {
+            self.audit.unheard(&request, &status);
             return Box::pin(std::future::ready(Ok(status.into_http())));
         }
         let (request, hold) = bounded_body::bound(request, BodyBound::LOG);

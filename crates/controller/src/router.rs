@@ -225,7 +225,7 @@ impl Router {
     }
 
     /// What a user gets to hear who has made too many calls; administrators make as many as they like.
-    fn put_off(&self, request: &Request<Body>, origin: &Origin) -> Option<Response<Body>> {
+    pub fn put_off(&self, request: &Request<Body>, origin: &Origin) -> Option<Response<Body>> {
         let cluster = self.published.now();
         let limit = &cluster.config().controller.call_limit;
         if !limit.binds() {

@@ -205,6 +205,15 @@ pub fn only_asks(path: &str) -> bool {
     rule(path).is_some_and(|rule| rule.asks)
 }
 
+/// What controllers say to each other; `MemberGate` hears it from them alone.
+const MEMBER_CALLS: [&str; 5] = ["Raft", "Stand", "End", "Alive", "ReadAudit"];
+
+/// The call's name, if it is one.
+pub fn known_call(path: &str) -> Option<&'static str> {
+    let of_members = || MEMBER_CALLS.into_iter().find(|call| path.rsplit('/').next() == Some(call));
+    rule(path).map(|rule| rule.call).or_else(of_members)
+}
+
 fn rule(path: &str) -> Option<&'static Rule> {
     let call = path.rsplit('/').next().unwrap_or(path);
     RULES.iter().chain(AGENT_RULES).find(|rule| rule.call == call)
@@ -219,10 +228,12 @@ mod tests {
 
     /// Every call that a controller takes, as the contract has it.
     fn calls() -> Vec<&'static str> {
-        let service =
-            |name: &str| CONTRACT.split(&format!("service {name} {{")).nth(1).unwrap().split("\n}").next().unwrap();
-        let lines = service("Controller").lines().chain(service("Agent").lines());
-        lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).collect()
+        [calls_of("Controller"), calls_of("Agent")].concat()
+    }
+
+    fn calls_of(service: &str) -> Vec<&'static str> {
+        let service = CONTRACT.split(&format!("service {service} {{")).nth(1).unwrap().split("\n}").next().unwrap();
+        service.lines().filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).collect()
     }
 
     #[test]
@@ -232,6 +243,7 @@ mod tests {
         let extra: Vec<_> =
             RULES.iter().chain(AGENT_RULES).map(|rule| rule.call).filter(|call| !calls().contains(call)).collect();
         assert!(extra.is_empty(), "rules without a call: {extra:?}");
+        assert_eq!(calls_of("Member"), MEMBER_CALLS);
     }
 
     #[test]

@@ -114,7 +114,7 @@ async fn serve(options: Options) -> Result<()> {
     };
     let (lead_sender, lead) = watch::channel(first.clone());
     tokio::spawn(leading::follow(ground.clone(), lead_sender, first, wishes));
-    tokio::spawn(reload_on_hangup(lead.clone(), ground.config_file.clone()));
+    tokio::spawn(reload_on_hangup(lead.clone(), ground.config_file.clone(), audit.clone()));
     // Whoever finds somebody listening finds out who it is.
     if !settings.pid_file.is_empty() {
         fs::write(&settings.pid_file, format!("{}\n", std::process::id())).context(settings.pid_file.clone())?;
@@ -125,7 +125,8 @@ async fn serve(options: Options) -> Result<()> {
     let member = MemberServer::new(member)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let member = MemberGate { inner: member, journal: journal.clone(), published: published.clone() };
+    let member =
+        MemberGate { inner: member, audit: audit.clone(), journal: journal.clone(), published: published.clone() };
     tracing::info!(socket = settings.socket, "the controller answers");
     let limiter = CallLimiter::new(published.statistics.clone());
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };
@@ -209,7 +210,8 @@ fn listen(socket: &Path) -> Result<UnixListener> {
 }
 
 /// SIGHUP is `scontrol reconfigure`.
-async fn reload_on_hangup(lead: router::Lead, config_file: PathBuf) {
+async fn reload_on_hangup(lead: router::Lead, config_file: PathBuf, audit: AuditLog) {
+    const ABOUT: &str = "SIGHUP";
     let mut hangup = signal(SignalKind::hangup()).expect("signals can be awaited");
     while hangup.recv().await.is_some() {
         let Some(leading) = lead.borrow().clone() else {
@@ -220,6 +222,7 @@ async fn reload_on_hangup(lead: router::Lead, config_file: PathBuf) {
             Ok(config) => Box::new(config),
             Err(problems) => {
                 tracing::error!(%problems, "the configuration stays as it was");
+                audit.own("Reconfigure", ABOUT, &problems.to_string());
                 continue;
             }
         };
@@ -228,8 +231,12 @@ async fn reload_on_hangup(lead: router::Lead, config_file: PathBuf) {
             Ok(_) => {
                 crate::loudness::follow(&loudness);
                 tracing::info!("the configuration was read again");
+                audit.own("Reconfigure", ABOUT, "");
             }
-            Err(refusal) => tracing::error!(?refusal, "the configuration stays as it was"),
+            Err(refusal) => {
+                tracing::error!(?refusal, "the configuration stays as it was");
+                audit.own("Reconfigure", ABOUT, &format!("{refusal:?}"));
+            }
         }
     }
 }

@@ -30,22 +30,36 @@ impl NamedService for ToAgents {
 }
 
 impl ToAgents {
-    async fn pass(self, request: Request<Body>) -> Result<Response<Body>, Status> {
+    async fn pass(self, mut request: Request<Body>) -> Result<Response<Body>, Status> {
         let known = self.router.known(&request);
         let origin = known.inspect_err(|status| self.router.audit.unheard(&request, status))?;
+        if let Some(put_off) = self.router.put_off(&request, &origin) {
+            return Ok(put_off);
+        }
+        let audited = self.router.audit.begin(&origin, &mut request);
+        let node =
+            request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
+        audited.about(&format!("node {node}"));
+        let answered = self.passed(&node, request, origin).await;
+        match &answered {
+            Ok(response) => audited.end(response),
+            Err(status) => audited.refuse(status),
+        }
+        answered
+    }
+
+    async fn passed(&self, node: &str, request: Request<Body>, origin: Origin) -> Result<Response<Body>, Status> {
         // What the node's word comes to is this controller's own word to the agent.
         let origin = match self.router.vouched(origin, request.uri().path())? {
             Origin { from: From::Node(_), user } => Origin { from: From::Local, user },
             origin => origin,
         };
-        let node =
-            request.headers().get(NODE_HEADER).and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
-        let address = self.router.published.now().node(&node).map(|node| node.machine.address.clone());
-        match (address, self.agents) {
+        let address = self.router.published.now().node(node).map(|node| node.machine.address.clone());
+        match (address, &self.agents) {
             (None, _) => Err(Status::not_found(format!("Invalid node name specified: {node}"))),
             (Some(address), Some(agents)) if !address.is_empty() => {
                 let (request, _hold) = self.router.bounded(request, &origin);
-                Ok(agents.pass(&node, &address, request, &origin).await)
+                Ok(agents.pass(node, &address, request, &origin).await)
             }
             (Some(_), _) => Err(Status::unavailable(format!("the agent of {node} cannot be reached"))),
         }

@@ -17,8 +17,10 @@ record! {
         pub about: String,
         /// Why it was refused; empty: it was allowed.
         pub refused: String,
-        /// As many more calls like this one were refused within a minute, and are not told one by one.
+        /// As many calls like this one, within a minute, are not told one by one. 0: this is one call.
         pub n_more: u32,
+        /// So many records before this one were not written, since the disk took none.
+        pub n_lost: u32,
         /// The controller that heard it; 0: there is only one.
         pub controller: u64,
     }

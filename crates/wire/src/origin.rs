@@ -108,6 +108,17 @@ impl Origin {
         }
     }
 
+    /// As people read it.
+    pub fn place(&self) -> String {
+        match &self.from {
+            From::Local => "local".into(),
+            From::Controller(member) => format!("controller {member}"),
+            From::Node(name) => format!("node {name}"),
+            From::Bearer => "token".into(),
+            From::Stranger => "stranger".into(),
+        }
+    }
+
     pub(crate) fn read(text: &str) -> Option<Origin> {
         let mut words = text.split(' ');
         let from = match words.next()? {

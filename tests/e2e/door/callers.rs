@@ -141,25 +141,27 @@ impl RawCaller {
 
     /// The first answer, if one comes before the call ends. A stream that asks for more is left after a moment.
     pub async fn call(&self, path: &str, body: Vec<u8>, streams_requests: bool) -> Result<Vec<u8>, Status> {
-        let mut grpc = Grpc::new(self.way.clone()).max_decoding_message_size(usize::MAX);
-        grpc.ready().await.map_err(|error: StdError| Status::unavailable(error.to_string()))?;
-        let at = path.parse().expect("a path");
         let patience = if streams_requests { STREAM_PATIENCE } else { PATIENCE };
-        let answering = async {
-            let answers = match streams_requests {
-                true => {
-                    let waits = tokio_stream::iter([body]).chain(tokio_stream::pending());
-                    grpc.streaming(self.with_headers(Request::new(waits)), at, RawCodec).await
-                }
-                false => grpc.server_streaming(self.with_headers(Request::new(body)), at, RawCodec).await,
-            };
-            answers?.into_inner().message().await.map(Option::unwrap_or_default)
-        };
-        match tokio::time::timeout(patience, answering).await {
+        match tokio::time::timeout(patience, self.first_answer(path, body, streams_requests)).await {
             Ok(answer) => answer,
             Err(_) if streams_requests => Ok(Vec::new()),
             Err(_) => Err(Status::deadline_exceeded("no answer")),
         }
+    }
+
+    /// The first answer to one message, whenever it comes; a stream stays open meanwhile.
+    pub async fn first_answer(&self, path: &str, body: Vec<u8>, streams_requests: bool) -> Result<Vec<u8>, Status> {
+        let mut grpc = Grpc::new(self.way.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error: StdError| Status::unavailable(error.to_string()))?;
+        let at = path.parse().expect("a path");
+        let answers = match streams_requests {
+            true => {
+                let waits = tokio_stream::iter([body]).chain(tokio_stream::pending());
+                grpc.streaming(self.with_headers(Request::new(waits)), at, RawCodec).await
+            }
+            false => grpc.server_streaming(self.with_headers(Request::new(body)), at, RawCodec).await,
+        };
+        answers?.into_inner().message().await.map(Option::unwrap_or_default)
     }
 
     /// The messages of an answer, until it ends or so many are there.

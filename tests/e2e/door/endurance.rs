@@ -145,7 +145,7 @@ fn watchers_of_everything_slow_nobody_down() {
     assert!(grown < 150, "{grown} MiB for watchers");
 }
 
-fn resident_mib(pid: i32) -> u64 {
+pub fn resident_mib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
@@ -214,6 +214,26 @@ fn calls_of_a_user_are_limited_and_commands_wait() {
     }
     let said = head.ok("sdiag");
     assert!(said.contains("Calls put off by the limit of calls: "), "{said}");
+}
+
+#[test]
+fn calls_for_agents_are_limited_like_others() {
+    if !is_root() {
+        eprintln!("skipped: only root has several users");
+        return;
+    }
+    let head = with_controller_lines("call_limit = true\ncall_bucket_size = 5\ncall_refill_rate = 4");
+    let entrance = local(&head, NOBODY);
+    let codes = on_own_thread(async move {
+        let caller = RawCaller::open(&entrance, &[(wire::node::NODE_HEADER, "n1".into())]).await;
+        let mut codes = Vec::new();
+        for _ in 0..40 {
+            codes.push(caller.call("/spur.v1.Agent/Ask", Vec::new(), false).await.map_err(|why| why.code()));
+        }
+        codes
+    });
+    let n_put_off = codes.iter().filter(|code| code.as_ref().err() == LIMITED.as_ref()).count();
+    assert!((10..=35).contains(&n_put_off), "{n_put_off} of 40 calls were put off: {codes:?}");
 }
 
 #[test]

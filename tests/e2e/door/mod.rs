@@ -21,3 +21,4 @@ mod transport;
 mod trust_table;
 mod walk;
 mod walkers;
+mod unread_steps;

@@ -44,7 +44,7 @@ pub fn shared(conf: &str) -> Option<Cluster> {
 }
 
 /// An attacker's process, which goes with its test also when the test fails.
-struct BegunShell(Child);
+pub struct BegunShell(Child);
 
 impl Deref for BegunShell {
     type Target = Child;
@@ -67,7 +67,7 @@ impl Drop for BegunShell {
     }
 }
 
-fn begin(head: &Cluster, line: &str) -> BegunShell {
+pub fn begin(head: &Cluster, line: &str) -> BegunShell {
     BegunShell(head.shell(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash runs"))
 }
 

@@ -70,7 +70,11 @@ impl Served {
 
 type Answer = Result<Piece, Status>;
 
-pub async fn serve(agent: &Arc<Agent>, request: Request<Streaming<Piece>>) -> Result<ReceiverStream<Answer>, Status> {
+/// The data of a home, which the first piece names.
+pub async fn serve(
+    agent: &Arc<Agent>,
+    request: Request<Streaming<Piece>>,
+) -> Result<(Home, ReceiverStream<Answer>), Status> {
     let caller = caller(&request).ok_or_else(|| Status::unauthenticated("the caller is not known"))?;
     let mut pieces = request.into_inner();
     let first = pieces.message().await?.ok_or_else(|| Status::invalid_argument("nothing is asked for"))?;
@@ -91,7 +95,7 @@ pub async fn serve(agent: &Arc<Agent>, request: Request<Streaming<Piece>>) -> Re
         end(child).await;
         drop(turn);
     });
-    Ok(ReceiverStream::new(stream))
+    Ok((home, ReceiverStream::new(stream)))
 }
 
 /// On this machine only other agents' users may say for whom they ask.

@@ -12,6 +12,10 @@ use crate::sys;
 
 /// Output that nobody has received is kept up to this; then the tasks' pipes are left to fill.
 const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Output that is on its way to the client, at most: what the agent keeps of it for a client that does not read.
+const SENT_BYTES_MAX: u64 = 1 << 20;
+/// Exchanges of MPI that nobody has answered are kept up to this; then what the tasks say waits in their sockets.
+const EXCHANGE_BYTES_MAX: usize = 64 << 20;
 /// The client is asked for more input when every task has less than this before it.
 const INPUT_LOW_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 64 * 1024;
@@ -26,8 +30,11 @@ pub struct Outbox {
     n_sent: usize,
     is_attached: bool,
     kept_bytes: usize,
-    /// Bytes of output so far, and how many of them the client has.
+    /// Everything that is not output.
+    exchange_bytes: usize,
+    /// Bytes of output so far, how many of them have been sent, and how many of them the client has.
     total: u64,
+    sent: u64,
     received: u64,
     /// What the present client counts from.
     base: u64,
@@ -40,8 +47,14 @@ impl Outbox {
         if let FromStep::Output { data, .. } = &event {
             self.kept_bytes += data.len();
             self.total += data.len() as u64;
+        } else {
+            self.exchange_bytes += exchange_bytes(&event);
         }
         self.events.push((self.total, event));
+    }
+
+    pub fn has_room_for_exchange(&self) -> bool {
+        self.exchange_bytes < EXCHANGE_BYTES_MAX
     }
 
     pub fn has_room(&self) -> bool {
@@ -53,6 +66,7 @@ impl Outbox {
         self.is_attached = true;
         self.is_abandoned = false;
         self.n_sent = 0;
+        self.sent = self.received;
         self.base = self.received;
     }
 
@@ -70,7 +84,8 @@ impl Outbox {
     }
 
     pub fn receive(&mut self, total_bytes: u64) {
-        self.received = self.received.max((self.base + total_bytes).min(self.total));
+        // Nobody can have received what was not sent.
+        self.received = self.received.max(self.base.saturating_add(total_bytes).min(self.sent));
         let received = self.received;
         let (mut index, mut n_sent, mut kept_bytes) = (0, self.n_sent, self.kept_bytes);
         self.events.retain(|(end, event)| {
@@ -88,30 +103,58 @@ impl Outbox {
         (self.n_sent, self.kept_bytes) = (n_sent, kept_bytes);
     }
 
-    /// What the client has not been sent yet.
+    /// What the client has not been sent yet, as far as it may be under way.
     pub fn take(&mut self) -> Vec<FromSupervisor> {
         if !self.is_attached {
             return Vec::new();
         }
-        let fresh = self.events[self.n_sent..].iter().map(|(_, event)| FromSupervisor::Step(event.clone())).collect();
-        self.events.retain(|(_, event)| !matches!(event, FromStep::Fetched { .. }));
-        self.n_sent = self.events.len();
-        fresh
+        let most = self.received + SENT_BYTES_MAX;
+        let fits = |(end, event): &&(u64, FromStep)| !matches!(event, FromStep::Output { .. }) || *end <= most;
+        let fresh: Vec<_> = self.events[self.n_sent..].iter().take_while(fits).cloned().collect();
+        self.n_sent += fresh.len();
+        self.sent = fresh.last().map_or(self.sent, |(end, _)| self.sent.max(*end));
+        if fresh.iter().any(|(_, event)| matches!(event, FromStep::Fetched { .. })) {
+            let n_sent = self.n_sent;
+            self.forget_where(|index, event| index < n_sent && matches!(event, FromStep::Fetched { .. }));
+        }
+        fresh.into_iter().map(|(_, event)| FromSupervisor::Step(event)).collect()
     }
 
     /// What has been answered need not be said again.
     pub fn forget(&mut self, is_answered: impl Fn(&FromStep) -> bool) {
-        let n_sent = self.n_sent;
-        let mut index = 0;
+        self.forget_where(|_, event| is_answered(event));
+    }
+
+    /// Of events that are no output.
+    fn forget_where(&mut self, goes: impl Fn(usize, &FromStep) -> bool) {
+        let (n_sent, mut index) = (self.n_sent, 0);
+        let (mut n_sent_gone, mut n_bytes_gone) = (0, 0);
         self.events.retain(|(_, event)| {
-            let goes = is_answered(event);
-            if goes && index < n_sent {
-                self.n_sent -= 1;
+            let goes = goes(index, event);
+            if goes {
+                n_sent_gone += usize::from(index < n_sent);
+                n_bytes_gone += exchange_bytes(event);
             }
             index += 1;
             !goes
         });
+        self.n_sent -= n_sent_gone;
+        self.exchange_bytes -= n_bytes_gone;
     }
+}
+
+/// What an event that is no output takes, roughly.
+fn exchange_bytes(event: &FromStep) -> usize {
+    let content = match event {
+        FromStep::Output { .. } => return 0,
+        FromStep::Started { tasks } => size_of_val(&tasks[..]),
+        FromStep::Fence { entries, .. } => entries.iter().map(|(key, value)| key.len() + value.len() + 64).sum(),
+        FromStep::Gather { data, group, .. } => data.len() + group.len(),
+        FromStep::Fetched { data, .. } => data.len(),
+        FromStep::Abort { text, .. } | FromStep::Failed { why: text } => text.len(),
+        FromStep::TaskExited { .. } | FromStep::Fetch { .. } | FromStep::Finished => 0,
+    };
+    content + size_of::<FromStep>()
 }
 
 /// The supervisor's end of a task's output, and the file it is to write to, if it is not for the client.
@@ -340,5 +383,41 @@ mod tests {
         assert_eq!(outbox.kept_bytes, 0);
         outbox.attach();
         assert_eq!(outbox.take().len(), 1);
+    }
+
+    #[test]
+    fn receipts_release_no_more_than_was_sent() {
+        let mut outbox = Outbox::default();
+        outbox.attach();
+        let mut n_taken = 0;
+        for _ in 0..1000 {
+            while outbox.has_room() {
+                outbox.push(output(&[0; READ_BYTES]));
+            }
+            n_taken += outbox.take().len();
+        }
+        assert_eq!((n_taken * READ_BYTES) as u64, SENT_BYTES_MAX, "what nobody receives waits here");
+        // However much a client says to have: only what went out.
+        outbox.receive(1 << 62);
+        assert_eq!(outbox.received, SENT_BYTES_MAX);
+        assert_eq!((outbox.take().len() * READ_BYTES) as u64, SENT_BYTES_MAX);
+        outbox.attach();
+        outbox.receive(u64::MAX);
+        assert_eq!(outbox.received, SENT_BYTES_MAX, "a new client has nothing yet");
+        assert_eq!((outbox.take().len() * READ_BYTES) as u64, SENT_BYTES_MAX);
+    }
+
+    #[test]
+    fn exchange_that_nobody_answers_is_bounded() {
+        let mut outbox = Outbox::default();
+        let gather = |sequence| FromStep::Gather { group: "0-1".into(), n_nodes: 2, sequence, data: vec![0; 1 << 20] };
+        let mut n_kept = 0;
+        while outbox.has_room_for_exchange() {
+            outbox.push(gather(n_kept));
+            n_kept += 1;
+        }
+        assert_eq!(n_kept as usize, EXCHANGE_BYTES_MAX >> 20);
+        outbox.forget(|event| matches!(event, FromStep::Gather { .. }));
+        assert_eq!(outbox.exchange_bytes, 0);
     }
 }

@@ -395,8 +395,10 @@ impl Watch<'_> {
             fds.extend(outputs.map(|pipe| readable(pipe.fd.as_raw_fd())));
             fds.extend(task.input.as_ref().and_then(InputPipe::poll_fd));
         }
-        fds.extend(self.pmi.iter().flat_map(pmi::Server::poll_fds));
-        fds.extend(self.pmix.as_ref().map(pmix::Server::poll_fd));
+        if self.outbox.has_room_for_exchange() {
+            fds.extend(self.pmi.iter().flat_map(pmi::Server::poll_fds));
+            fds.extend(self.pmix.as_ref().map(pmix::Server::poll_fd));
+        }
         sys::poll(&mut fds, self.timeout());
         let is_ready = |index: usize| fds[index].revents != 0;
         let (signals_ready, control_ready, streams_ready) =
@@ -417,6 +419,9 @@ impl Watch<'_> {
     }
 
     fn attend_pmi(&mut self) {
+        if !self.outbox.has_room_for_exchange() {
+            return;
+        }
         if let Some(server) = &mut self.pmix {
             server.attend().into_iter().for_each(|news| self.outbox.push(news));
         }
@@ -599,6 +604,8 @@ impl Watch<'_> {
                 }
             }
             ToStep::Fence { sequence, entries } => {
+                self.outbox
+                    .forget(|event| matches!(event, FromStep::Fence { sequence: number, .. } if *number <= sequence));
                 if let Some(server) = &mut self.pmi {
                     server.fenced(sequence, entries);
                 }

@@ -1,5 +1,7 @@
 //! `spur audit`: who asked for which change, from where, and what was refused.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Timestamp;
 use model::audit::{AuditQuery, AuditRecord};
@@ -12,7 +14,7 @@ use crate::getopt::{self, Flag, Operands, Parsed, Value, flag};
 use crate::zone::Clock;
 use crate::{context, trouble};
 
-pub const USAGE: &str = "audit [--user NAME] [--call CALL] [--refused] [--since TIME] [--until TIME] [--last N | --all] [--json] [--dir DIR]";
+pub const USAGE: &str = "audit [--user NAME] [--call CALL] [--refused] [--since TIME] [--until TIME] [--last N | --all] [--json] [--dir DIR | --files SPOOL/audit]";
 
 const FLAGS: &[Flag] = &[
     flag("dir", None, Value::Required),
@@ -24,6 +26,7 @@ const FLAGS: &[Flag] = &[
     flag("last", Some('n'), Value::Required),
     flag("all", Some('a'), Value::None),
     flag("json", None, Value::None),
+    flag("files", None, Value::Required),
 ];
 
 /// What fits on a few screens.
@@ -33,6 +36,9 @@ pub(super) fn run(call: &Call) -> Result<i32, String> {
     let parsed = getopt::parse(FLAGS, Operands::Mixed, call.arguments)?;
     if let Some(word) = parsed.operands.first() {
         return Err(format!("{word}: records are chosen by --user and --call"));
+    }
+    if let Some(dir) = parsed.value("files") {
+        return read_files(Path::new(dir), &parsed);
     }
     let socket = match super::directory(&parsed) {
         Some(dir) => {
@@ -57,6 +63,29 @@ pub(super) fn run(call: &Call) -> Result<i32, String> {
         eprintln!("spur audit: controller {controller} does not answer: what it alone heard is missing here");
     }
     Ok(i32::from(!missing.is_empty()))
+}
+
+/// Of an agent, which has its own and answers nobody about it, or of a controller that does not run.
+fn read_files(dir: &Path, parsed: &Parsed) -> Result<i32, String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let clock = Clock::local(None, Timestamp(now.as_micros() as u64));
+    let query = query(parsed, &clock)?;
+    let mut newest = VecDeque::new();
+    let read = audit::read(dir, &query, |record| {
+        match query.last {
+            0 => show(&record, parsed, &clock),
+            last => {
+                newest.push_back(record);
+                if newest.len() > last as usize {
+                    newest.pop_front();
+                }
+            }
+        }
+        true
+    });
+    read.map_err(|error| format!("{}: {error}", dir.display()))?;
+    newest.iter().for_each(|record| show(record, parsed, &clock));
+    Ok(0)
 }
 
 fn query(parsed: &Parsed, clock: &Clock) -> Result<AuditQuery, String> {
@@ -101,6 +130,7 @@ fn show(record: &AuditRecord, parsed: &Parsed, clock: &Clock) {
         fields.insert("allowed", record.refused.is_empty().into());
         fields.insert("why_refused", record.refused.as_str().into());
         fields.insert("n_more", record.n_more.into());
+        fields.insert("n_lost", record.n_lost.into());
         fields.insert("controller", record.controller.into());
         say!("{}", serde_json::to_string(&fields).unwrap_or_default());
         return;
@@ -122,7 +152,10 @@ fn line(record: &AuditRecord, clock: &Clock) -> String {
         text.push_str(&format!(" REFUSED: {}", record.refused));
     }
     if record.n_more > 0 {
-        text.push_str(&format!(" (and {} more refused before)", record.n_more));
+        text.push_str(&format!(" (the last of {} within a minute that are only counted)", record.n_more));
+    }
+    if record.n_lost > 0 {
+        text.push_str(&format!(" ({} records before this one are missing)", record.n_lost));
     }
     text.chars()
         .flat_map(|letter| match letter.is_control() {
@@ -148,11 +181,12 @@ mod tests {
             about: "job \u{1b}[2J".into(),
             refused: "Access/permission denied".into(),
             n_more: 3,
+            n_lost: 0,
             controller: 2,
         };
         let told = line(&record, &Clock::utc(Timestamp::from_secs(60)));
         let wanted = "1970-01-01T00:01:00 mallory (node n1) Submit for root: job \\u{1b}[2J REFUSED: Access/permission denied \
-                      (and 3 more refused before)";
+                      (the last of 3 within a minute that are only counted)";
         assert_eq!(told, wanted);
     }
 }

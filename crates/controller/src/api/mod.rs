@@ -488,7 +488,9 @@ impl Controller for Api {
         if !self.caller(&request)?.is_admin {
             return Err(to_status(&model::Reject::NotPermitted));
         }
-        crate::loudness::change(&read(&request.get_ref().command)?);
+        let asked = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &asked);
+        crate::loudness::change(&asked);
         Ok(Response::new(Nothing {}))
     }
 
@@ -650,7 +652,11 @@ impl Controller for Api {
     }
 
     async fn join(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
-        trust::join(self, read(&request.get_ref().command)?).await
+        let asked: model::trust::JoinRequest = read(&request.get_ref().command)?;
+        // Its secret is not for the audit.
+        let name = asked.node.as_ref().map_or_else(|| asked.address.clone(), |node| node.name.to_string());
+        AuditNotes::about(request.extensions(), &format_args!("{:?} {name}", asked.role));
+        trust::join(self, asked).await
     }
 
     async fn renew(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -661,7 +667,9 @@ impl Controller for Api {
 
     async fn make_token(&self, request: Request<CommandRequest>) -> Answer<TokenReply> {
         let by = self.caller(&request)?;
-        trust::make_token(self, by, read(&request.get_ref().command)?).await
+        let role = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &role);
+        trust::make_token(self, by, role).await
     }
 
     async fn locate(&self, request: Request<LocateRequest>) -> Answer<LocateReply> {
@@ -706,7 +714,9 @@ impl Controller for Api {
             From::Controller(_) => Caller::SYSTEM,
             From::Local | From::Node(_) | From::Bearer | From::Stranger => self.caller(&request)?,
         };
-        members::change(self, by, read(&request.get_ref().command)?).await
+        let wish = read(&request.get_ref().command)?;
+        AuditNotes::about(request.extensions(), &wish);
+        members::change(self, by, wish).await
     }
 
     async fn attend(&self, request: Request<Streaming<FromAgent>>) -> Answer<Self::AttendStream> {

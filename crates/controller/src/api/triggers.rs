@@ -6,6 +6,7 @@ use wire::proto::{CommandReply, CommandRequest, Nothing, TriggersReply};
 use wire::refusal::to_status;
 
 use super::{Answer, Api, Streamed, codec, paged, read, refused, request_id};
+use crate::audit::AuditNotes;
 
 /// The trigger is its caller's own, whatever it says.
 pub async fn set(api: &Api, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -13,6 +14,7 @@ pub async fn set(api: &Api, request: Request<CommandRequest>) -> Answer<CommandR
     let Command::SetTrigger { trigger } = read(&request.get_ref().command)? else {
         return Err(tonic::Status::invalid_argument("the command does not belong to this call"));
     };
+    AuditNotes::about(request.extensions(), &trigger);
     let cluster = api.published.now();
     // SAFETY: a plain system call that cannot fail.
     let own = unsafe { libc::geteuid() };

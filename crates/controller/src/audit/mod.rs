@@ -1,18 +1,15 @@
 //! The audit log: every call that changes something, and every refusal, as a line of JSON in the state directory.
 //!
 //! ```text
-//! router ──▶ AuditedCall (who, from where, which call) ──▶ the call adds what it is about ──▶ outcome ──▶ AuditFile
+//! router ──▶ AuditedCall (who, from where, which call) ──▶ the call adds what it is about ──▶ outcome ──▶ AuditBook
 //! ```
-//! A line is written before the answer goes out, and is on the disk a second later at most. The controller that leads
-//! writes what it answers; others write only what they refuse.
-mod file;
-mod floods;
-
+//! A line is written before the answer goes out, and is on the disk a second later at most (crate `audit`). The controller
+//! that leads writes what it answers; others write what they refuse and what they pass on to agents.
 use std::fmt::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::Timestamp;
+use ::audit::{AuditBook, Shortened, shortened};
 use model::audit::{AuditQuery, AuditRecord};
 use tonic::Status;
 use tonic::body::Body;
@@ -22,23 +19,15 @@ use wire::origin::{From, Origin};
 use crate::names::Names;
 use crate::rules;
 
-use file::AuditFile;
-use floods::{Flood, FloodGate};
-
-/// What a record says of its subject is no longer than this.
-const ABOUT_MAX_BYTES: usize = 400;
-
 #[derive(Clone)]
 pub struct AuditLog {
-    file: Arc<AuditFile>,
-    floods: Arc<Mutex<FloodGate>>,
+    book: AuditBook,
     names: Arc<Names>,
 }
 
 impl AuditLog {
     pub fn open(state_dir: &Path, names: Arc<Names>) -> std::io::Result<AuditLog> {
-        let file = Arc::new(AuditFile::open(&state_dir.join("audit"))?);
-        Ok(AuditLog { file, floods: Arc::default(), names })
+        Ok(AuditLog { book: AuditBook::open(&state_dir.join("audit"))?, names })
     }
 
     /// A call that is heard; none: it only asks, and is noted only if it is refused.
@@ -55,8 +44,16 @@ impl AuditLog {
     /// A call that is not heard at all.
     pub fn unheard(&self, request: &Request<Body>, status: &Status) {
         let mut record = self.record_of(Origin::of(request).as_ref(), request);
-        record.refused = status.message().to_owned();
-        self.refused(record);
+        record.refused = why(status);
+        self.book.write(record);
+    }
+
+    /// What the daemon itself does at a word that is no call: a signal, say.
+    pub fn own(&self, call: &str, about: &str, refused: &str) {
+        let user = self.names.user(0);
+        let (call, from) = (call.to_owned(), "local".to_owned());
+        let (about, refused) = (shortened(about), shortened(refused));
+        self.book.write(AuditRecord { uid: Some(0), user, from, call, about, refused, ..AuditRecord::default() });
     }
 
     fn record_of(&self, origin: Option<&Origin>, request: &Request<Body>) -> AuditRecord {
@@ -66,26 +63,14 @@ impl AuditLog {
             uid,
             user: uid.map(|uid| self.names.user(uid)).unwrap_or_default(),
             from: origin.map_or_else(|| "unknown".to_owned(), |origin| place(origin, request)),
-            call: shortened(path.rsplit('/').next().unwrap_or(path)),
+            // What a caller makes up is no call, and does not count as another one.
+            call: rules::known_call(path).unwrap_or("unknown").to_owned(),
             ..AuditRecord::default()
         }
     }
 
-    /// A refusal costs its sender nothing: of many alike, only their number is kept.
-    fn refused(&self, mut record: AuditRecord) {
-        record.at = now();
-        let flood = self.floods.lock().unwrap_or_else(PoisonError::into_inner).pass(&record);
-        match flood {
-            Flood::Hold => (),
-            Flood::Pass { n_held_back } => {
-                record.n_more = n_held_back;
-                self.file.write(&record);
-            }
-        }
-    }
-
     pub fn read(&self, query: &AuditQuery, take: impl FnMut(AuditRecord) -> bool) -> std::io::Result<()> {
-        self.file.read(query, take)
+        self.book.read(query, take)
     }
 }
 
@@ -107,7 +92,7 @@ impl AuditNotes {
         let Some(notes) = extensions.get::<AuditNotes>() else { return };
         let mut text = Shortened::default();
         let _ = write!(text, "{what:?}");
-        notes.noted().about = text.0;
+        notes.noted().about = text.text;
     }
 
     /// Some of what the call named was refused.
@@ -141,6 +126,11 @@ pub struct AuditedCall {
 }
 
 impl AuditedCall {
+    /// Of a call that goes to another daemon.
+    pub fn about(&self, what: &str) {
+        self.notes.noted().about = shortened(what);
+    }
+
     /// What has become of it, as the head of the answer says.
     pub fn end(self, response: &Response<Body>) {
         let refusal = Status::from_header_map(response.headers()).filter(|status| status.code() != tonic::Code::Ok);
@@ -149,11 +139,7 @@ impl AuditedCall {
             None if self.is_change => {
                 let AuditedCall { log, mut record, notes, .. } = self;
                 notes.tell(&mut record);
-                record.at = now();
-                match record.refused.is_empty() {
-                    true => log.file.write(&record),
-                    false => log.refused(record),
-                }
+                log.book.write(record);
             }
             None => (),
         }
@@ -167,63 +153,18 @@ impl AuditedCall {
         }
         let AuditedCall { log, mut record, notes, .. } = self;
         notes.tell(&mut record);
-        record.refused = if status.message().is_empty() { "refused".into() } else { shortened(status.message()) };
-        log.refused(record);
+        record.refused = why(status);
+        log.book.write(record);
     }
 }
 
-/// Text that takes no more than [`ABOUT_MAX_BYTES`]; what is formatted into it stops there.
-#[derive(Default)]
-struct Shortened(String);
-
-impl Write for Shortened {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = ABOUT_MAX_BYTES.saturating_sub(self.0.len());
-        if text.len() <= room {
-            self.0.push_str(text);
-            return Ok(());
-        }
-        let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        self.0.push_str(&text[..end]);
-        self.0.push('…');
-        Err(fmt::Error)
-    }
-}
-
-fn shortened(text: &str) -> String {
-    let mut short = Shortened::default();
-    let _ = short.write_str(text);
-    short.0
+fn why(status: &Status) -> String {
+    if status.message().is_empty() { "refused".into() } else { shortened(status.message()) }
 }
 
 fn place(origin: &Origin, request: &Request<Body>) -> String {
-    match &origin.from {
-        From::Local => "local".into(),
-        From::Controller(member) => format!("controller {member}"),
-        From::Node(name) => format!("node {name}"),
-        From::Bearer => "token".into(),
-        From::Stranger => match request.extensions().get::<wire::tls::listen::Caller>() {
-            Some(caller) => format!("stranger {}", caller.address),
-            None => "stranger".into(),
-        },
-    }
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since.as_micros() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subject_is_cut_at_its_bound_however_long_the_value() {
-        let mut text = Shortened::default();
-        let long = vec!["ä".repeat(1000); 1000];
-        let _ = write!(text, "{long:?}");
-        assert!(text.0.len() <= ABOUT_MAX_BYTES + '…'.len_utf8(), "{}", text.0.len());
-        assert!(text.0.ends_with('…'));
+    match (&origin.from, request.extensions().get::<wire::tls::listen::Caller>()) {
+        (From::Stranger, Some(caller)) => format!("stranger {}", caller.address),
+        _ => origin.place(),
     }
 }

@@ -41,6 +41,9 @@ pub const VARIABLES: [&str; 2] = ["PMIX_NAMESPACE", "PMIX_RANK"];
 const BIRTH_PATIENCE: Duration = Duration::from_secs(30);
 const DEATH_PATIENCE: Duration = Duration::from_secs(2);
 
+/// What the server has not taken yet, besides one message of any size.
+const OUTGOING_BYTES_MAX: usize = 64 << 20;
+
 pub struct Server {
     pid: i32,
     line: Option<UnixStream>,
@@ -146,9 +149,15 @@ impl Server {
         let was_there = self.line.is_some();
         self.move_bytes();
         let mut news = Vec::new();
-        while let Ok(Some(message)) = self.incoming.next() {
-            if let FromServer::Said(event) = message {
-                news.extend(self.hear(event));
+        loop {
+            match self.incoming.next() {
+                Ok(Some(FromServer::Said(event))) => news.extend(self.hear(event)),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    self.line = None;
+                    break;
+                }
             }
         }
         if was_there && self.line.is_none() {
@@ -246,6 +255,11 @@ impl Server {
     fn say(&mut self, message: &ToServer) {
         frame::append(&mut self.outgoing, message);
         self.write();
+        // It does not take what it is told, as its user may make it: it is as good as gone.
+        if self.outgoing.len() > frame::USERS_LENGTH_MAX + OUTGOING_BYTES_MAX {
+            self.outgoing = Vec::new();
+            self.line = None;
+        }
     }
 
     fn move_bytes(&mut self) {
@@ -256,7 +270,7 @@ impl Server {
     /// Only where what has come is heard afterwards: what is read makes the line ready no more.
     fn read(&mut self) {
         let mut buffer = [0; 16 * 1024];
-        while let Some(line) = &mut self.line {
+        while let Some(line) = self.line.as_mut().filter(|_| !self.incoming.is_full()) {
             match line.read(&mut buffer) {
                 Ok(0) => self.line = None,
                 Ok(length) => self.incoming.push(&buffer[..length]),
