@@ -18,6 +18,7 @@ mod certificates;
 mod clock;
 mod counted;
 mod door;
+mod fair_turns;
 mod foreign;
 mod history;
 mod job_submit;

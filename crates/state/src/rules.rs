@@ -19,6 +19,7 @@
 //! | 3 | a change of accounts that touches nothing does not make the first accounts |
 //! | 3 | a certificate that was taken back is not renewed; only certificates that stand in the state are believed |
 //! | 3 | content that is not what its id says is discarded when this edition is adopted, and in backups; jobs that need it are held |
+//! | 3 | a user who is no administrator has 500 triggers at most |
 //! | 3 | a job of which processes cannot be killed ends as its script has ended, and its node is drained |
 use model::Reply;
 

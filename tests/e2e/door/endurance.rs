@@ -145,7 +145,7 @@ fn watchers_of_everything_slow_nobody_down() {
     assert!(grown < 150, "{grown} MiB for watchers");
 }
 
-fn resident_mib(pid: i32) -> u64 {
+pub(super) fn resident_mib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
