@@ -56,3 +56,27 @@ fn programs_run_when_nodes_and_jobs_change_and_when_the_controller_is_back() {
     let said = cluster.run("strigger --set -j 999 --fini -p /bin/true");
     assert_eq!((said.err.as_str(), said.code), ("slurm_set_trigger: Invalid job id specified\n", 1));
 }
+
+#[test]
+fn programs_of_one_user_run_a_few_at_a_time() {
+    const N_TRIGGERS: usize = 24;
+    let cluster = Cluster::up("--nodes 1");
+    fs::create_dir_all(cluster.dir.join("work")).unwrap();
+    let (path, notes) = (cluster.dir.join("slow"), cluster.dir.join("work/notes"));
+    // A line is written whole.
+    let body = format!("#!/bin/bash\necho begin >> {0}\nsleep 0.3\necho end >> {0}\n", notes.display());
+    fs::write(&path, body).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    for number in 0..N_TRIGGERS {
+        cluster.ok(&format!("strigger --set --down -p '{} {number}'", path.display()));
+    }
+    cluster.ok("scontrol update nodename=n1 state=down reason=x");
+    let notes = cluster.wait_file("notes", |text| text.matches("end").count() == N_TRIGGERS);
+    let (mut n_running, mut n_most) = (0, 0);
+    for line in notes.lines() {
+        n_running += if line == "begin" { 1 } else { -1 };
+        n_most = n_most.max(n_running);
+    }
+    assert!(n_most <= 4, "{n_most} at once");
+    assert_eq!(cluster.ok("strigger --get -N"), "");
+}

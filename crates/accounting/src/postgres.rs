@@ -75,7 +75,7 @@ impl Postgres {
                 continue;
             }
             page.extend(order.push(query, job));
-            if page.len() >= select::RUNS_PER_PAGE {
+            if page.len() >= select::runs_per_page(query) {
                 let whole = with_parts(&parts, query, std::mem::take(&mut page)).await.map_err(failure)?;
                 if out.send(whole).await.is_err() {
                     return Ok(());

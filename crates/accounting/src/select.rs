@@ -6,7 +6,13 @@ use model::{BlobId, Timestamp};
 pub const NOT_ENDED: i64 = i64::MAX;
 
 /// Runs sent to the reader at a time.
-pub const RUNS_PER_PAGE: usize = 500;
+const RUNS_PER_PAGE: usize = 500;
+/// The same, with their scripts or environments: megabytes each.
+const LONG_RUNS_PER_PAGE: usize = 8;
+
+pub fn runs_per_page(query: &HistoryQuery) -> usize {
+    if query.with_scripts || query.with_environments { LONG_RUNS_PER_PAGE } else { RUNS_PER_PAGE }
+}
 
 /// `record` is last; the types are those that SQLite and PostgreSQL both know once `{blob}` is filled in.
 pub const TABLES: &str = "

@@ -122,7 +122,7 @@ impl Inner {
                 for certain in order.push(query, job) {
                     page.push(with_parts(&reader, query, select::run(certain))?);
                 }
-                if page.len() >= select::RUNS_PER_PAGE && out.blocking_send(std::mem::take(&mut page)).is_err() {
+                if page.len() >= select::runs_per_page(query) && out.blocking_send(std::mem::take(&mut page)).is_err() {
                     return Ok(());
                 }
             }

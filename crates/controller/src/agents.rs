@@ -104,8 +104,8 @@ impl Agents {
     }
 
     /// How busy the machines are, as far as they have said.
-    pub fn loads(&self) -> HashMap<NodeName, Load> {
-        self.lock().loads.clone()
+    pub fn load(&self, node: &NodeName) -> Option<Load> {
+        self.lock().loads.get(node).cloned()
     }
 
     pub fn last_heard(&self, node: &NodeName) -> Option<Instant> {

@@ -22,10 +22,11 @@ use wire::proto::controller_server::ControllerServer;
 use wire::tls::identity::Keyring;
 
 use crate::agents::Agents;
-use crate::api::Api;
+use crate::api::{Api, history_turns};
 use crate::audit::AuditLog;
 use crate::counted::Counted;
 use crate::door::{Door, Refusal};
+use crate::fair_turns::FairTurns;
 use crate::leader;
 use crate::machine::Published;
 use crate::members::{self, ClusterJournal, Connections};
@@ -133,7 +134,9 @@ impl Leading {
             hand_overs: ground.hand_overs.clone(),
             ends_all: ground.ends_all.clone(),
             turns: Default::default(),
-            watch_turns: Default::default(),
+            watch_turns: FairTurns::new(1, 1),
+            work_turns: FairTurns::of_machine(),
+            history_turns: history_turns(),
             watchers: Default::default(),
             encoded: Default::default(),
         };

@@ -18,6 +18,7 @@ mod certificates;
 mod clock;
 mod counted;
 mod door;
+mod fair_turns;
 mod foreign;
 #[doc(hidden)]
 pub mod foreign_bytes;

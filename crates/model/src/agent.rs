@@ -238,7 +238,7 @@ record! {
     }
 
     /// All that a supervisor needs to run the batch script, or one node's tasks of a step.
-    pub struct Launch {
+    pub struct Launch hides(script, environment, buffer_environment) {
         pub job: JobId,
         pub attempt: u32,
         pub restarts: u32,

@@ -77,7 +77,7 @@ record! {
     }
 
     /// The buffer of one run of a job.
-    pub struct Buffer {
+    pub struct Buffer hides(environment) {
         pub job: JobId,
         /// Names its directories; a later buffer of the same job has a higher one.
         pub epoch: u32,

@@ -1,15 +1,23 @@
 //! Scripts and environments: content, and the hash of it that names it.
 use std::cell::Cell;
+use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::BlobId;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Blob {
     pub id: BlobId,
     #[serde(with = "crate::command::bytes")]
     pub content: Vec<u8>,
+}
+
+/// Scripts and environments are nobody's to read but their owner's.
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob {:?} of {} bytes", self.id, self.content.len())
+    }
 }
 
 impl Blob {

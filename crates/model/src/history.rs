@@ -174,7 +174,7 @@ record! {
     }
 
     /// One run with its steps.
-    pub struct RunHistory {
+    pub struct RunHistory hides(script, environment) {
         pub job: JobRecord,
         pub steps: Vec<StepRecord>,
         #[serde(with = "crate::bytes")]

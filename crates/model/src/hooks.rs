@@ -52,7 +52,7 @@ pub struct HookFlags {
 
 record! {
     /// One of them, ready to run.
-    pub struct Hook {
+    pub struct Hook hides(environment) {
         /// Paths or patterns, in the order in which they run.
         pub programs: Vec<String>,
         /// `NAME=value`, and nothing else.

@@ -13,7 +13,7 @@ use crate::{Allocation, ExitStatus, HetPlace, JobId, JobSpec, NodeName, Outcome,
 
 record! {
     /// A job, one task of an array, or the part of an array that has not started (`waiting_tasks`).
-    pub struct Job {
+    pub struct Job hides(buffer_environment) {
         pub id: JobId,
         pub spec: Arc<JobSpec>,
         /// For tasks that have left their array's record; and for that record itself, with `task` none.

@@ -71,7 +71,7 @@ impl Home {
 
 record! {
     /// Fills or empties one home.
-    pub struct StageWork {
+    pub struct StageWork hides(environment) {
         pub home: Option<Home>,
         pub attempt: u32,
         pub direction: Direction,
@@ -136,7 +136,7 @@ record! {
     }
 
     /// What was moved in all.
-    pub struct Moved {
+    pub struct Moved hides(environment) {
         pub n_files: u64,
         pub n_bytes: u64,
         /// Sockets, FIFOs and devices, which are not copied.

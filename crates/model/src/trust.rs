@@ -1,13 +1,15 @@
 //! Who belongs to the cluster: its authority, the certificates it has given, and the tokens that still open the door.
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::NamedNode;
+use crate::secret::HIDDEN;
 use crate::{Config, NodeName, Timestamp};
 
 record! {
-    pub struct Trust {
+    pub struct Trust hides(ca_key, jwt_key) {
         /// The authority's certificate and key, as PEM; empty: this cluster is one machine.
         pub ca_certificate: String,
         pub ca_key: String,
@@ -37,7 +39,7 @@ record! {
         pub role: Role,
     }
 
-    pub struct OldJwtKey {
+    pub struct OldJwtKey hides(key) {
         #[serde(with = "crate::bytes")]
         pub key: Vec<u8>,
         pub until: Timestamp,
@@ -68,7 +70,7 @@ record! {
     }
 
     /// What a machine that wants to join says.
-    pub struct JoinRequest {
+    pub struct JoinRequest hides(secret) {
         #[serde(with = "crate::bytes")]
         pub secret: Vec<u8>,
         /// The public half of its key.
@@ -105,7 +107,7 @@ pub enum Role {
 }
 
 /// What may become of the trust.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum TrustChange {
     /// The first one stays.
     Found {
@@ -168,6 +170,29 @@ pub enum TrustChange {
     RemoveController {
         member: u64,
     },
+}
+
+impl fmt::Debug for TrustChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut named = |kind: &str, name: &str| write!(f, "{kind} {name}");
+        match self {
+            // Without the keys.
+            TrustChange::Found { fingerprint, .. } => named("Found", fingerprint),
+            TrustChange::KeepJwtKey { key: _ } => named("KeepJwtKey", HIDDEN),
+            TrustChange::RotateJwtKey { key: _, old_until } => write!(f, "RotateJwtKey old until {old_until:?}"),
+            TrustChange::NoteUserToken { user, .. } => named("NoteUserToken", user),
+            TrustChange::RevokeUserTokens { user } => named("RevokeUserTokens", user),
+            TrustChange::AddToken { token, .. } => write!(f, "AddToken {token:?}"),
+            TrustChange::Enroll { role, member, node, fingerprint, .. } => {
+                let node = node.as_ref().map(|node| &node.name);
+                write!(f, "Enroll {role:?} {member} {node:?} {fingerprint}")
+            }
+            TrustChange::Renew { name, fingerprint, .. } => write!(f, "Renew {name} {fingerprint}"),
+            TrustChange::Lead { member, fingerprint, .. } => write!(f, "Lead {member} {fingerprint}"),
+            TrustChange::RemoveNode { node } => named("RemoveNode", node.as_str()),
+            TrustChange::RemoveController { member } => write!(f, "RemoveController {member}"),
+        }
+    }
 }
 
 /// What is asked of the tokens of users.

@@ -1,4 +1,5 @@
 //! Scripts and environments, stored once by content and shared by all jobs that use them.
+use std::fmt;
 use std::sync::Arc;
 
 use model::command::Blob;
@@ -11,10 +12,16 @@ use crate::Cluster;
 const FORGED: &str =
     "its script or environment was not what its id says, and was discarded: cancel the job and submit it anew";
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredBlob {
     pub content: Arc<[u8]>,
     pub n_users: u32,
+}
+
+impl fmt::Debug for StoredBlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes for {}", self.content.len(), self.n_users)
+    }
 }
 
 /// What a command carries is what its ids say, and the caller brings, or has, what it names.

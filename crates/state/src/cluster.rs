@@ -1,5 +1,6 @@
 //! Everything replicas agree on. Cheap to copy: readers and the scheduler work on snapshots.
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -177,6 +178,11 @@ impl Cluster {
         self.jobs.values()
     }
 
+    /// So many jobs, in order of their ids: those after that one.
+    pub fn jobs_after(&self, last: Option<JobId>, n_max: usize) -> impl Iterator<Item = &Arc<Job>> {
+        self.jobs.range((bound_after(last), Bound::Unbounded)).take(n_max).map(|(_, job)| job)
+    }
+
     pub fn n_jobs(&self) -> usize {
         self.jobs.len()
     }
@@ -204,6 +210,21 @@ impl Cluster {
 
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.nodes.values()
+    }
+
+    /// So many nodes, in order of their names: those after that one.
+    pub fn nodes_after(&self, last: Option<NodeName>, n_max: usize) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.range((bound_after(last), Bound::Unbounded)).take(n_max).map(|(_, node)| node)
+    }
+
+    /// So many triggers, in the order in which they were set: those after that one.
+    pub fn triggers_after(&self, last: Option<u32>, n_max: usize) -> impl Iterator<Item = &Arc<Trigger>> {
+        self.triggers.range((bound_after(last), Bound::Unbounded)).take(n_max).map(|(_, trigger)| trigger)
+    }
+
+    /// So many reservations, in order of their names: those after that one.
+    pub fn reservations_after(&self, last: Option<String>, n_max: usize) -> impl Iterator<Item = &Arc<Reservation>> {
+        self.reservations.range((bound_after(last), Bound::Unbounded)).take(n_max).map(|(_, one)| one)
     }
 
     pub fn n_nodes(&self) -> usize {
@@ -376,4 +397,8 @@ impl Cluster {
         history::note(self, &event);
         self.events.push(event);
     }
+}
+
+fn bound_after<T>(last: Option<T>) -> Bound<T> {
+    last.map_or(Bound::Unbounded, Bound::Excluded)
 }

@@ -22,6 +22,7 @@
 //! | 3 | a reservation may begin in the very second in which a job of its nodes ends |
 //! | 3 | the warning of `--signal` comes no earlier than 30 seconds, or a quarter of the time, after the start |
 //! | 3 | administrators give a waiting job any QOS that there is; a job that is not eligible is weighed anew with its nice |
+//! | 3 | a user who is no administrator has 500 triggers at most |
 //! | 3 | a job of which processes cannot be killed ends as its script has ended, and its node is drained |
 //! | 3 | a persistent buffer is destroyed though jobs wait for it; a job that is to destroy one in use has no nodes meanwhile, and none destroys what it uses |
 //! | 3 | a job that a limit keeps, or whose persistent buffers are not there, is not staged; the reason of a job to be staged is the plan's to tell |

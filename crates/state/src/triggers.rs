@@ -18,8 +18,10 @@ use crate::on::Answer;
 const GATHERING: Span = Span::from_secs(1);
 /// No trigger looks further.
 const OFFSET_MAX_SECS: i64 = 32_000;
-/// Nobody keeps more.
+/// Of all users together,
 const N_MAX: usize = 10_000;
+/// and of one who is no administrator.
+const N_OF_USER_MAX: usize = 500;
 
 impl Cluster {
     /// All of them, in the order in which they were set.
@@ -38,6 +40,9 @@ pub(crate) fn set(cluster: &mut Cluster, by: Caller, wanted: &Trigger) -> Answer
         return Err(Reject::NotPermitted);
     }
     check(cluster, wanted)?;
+    if cluster.rules() >= 3 && !by.is_admin && n_of(cluster, wanted.uid) >= N_OF_USER_MAX {
+        return Err(Reject::TooManyTriggers);
+    }
     let is_same = |known: &&Arc<Trigger>| {
         let blank = Trigger { id: 0, fire: None, n_fired: 0, look_at: None, ..(***known).clone() };
         blank == Trigger { id: 0, fire: None, n_fired: 0, look_at: None, ..wanted.clone() }
@@ -54,6 +59,10 @@ pub(crate) fn set(cluster: &mut Cluster, by: Caller, wanted: &Trigger) -> Answer
     cluster.triggers.insert(id, Arc::new(trigger));
     look(cluster, id);
     Ok(Reply::Ok)
+}
+
+fn n_of(cluster: &Cluster, uid: u32) -> usize {
+    cluster.triggers.values().filter(|trigger| trigger.uid == uid).count()
 }
 
 fn check(cluster: &Cluster, wanted: &Trigger) -> Result<(), Reject> {

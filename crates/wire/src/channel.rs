@@ -16,6 +16,11 @@ use crate::refusal::CallError;
 /// Answers and messages may be large: a page of jobs, a script.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024 * 1024;
 
+/// An answer that nobody reads takes this, of the connection's window, too: many of them fit in, so that those who pass calls
+/// on for many users keep no other call waiting.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+
 /// A daemon that is asked for a sign of life and gives none for this long is thought dead.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
@@ -44,8 +49,8 @@ pub(crate) fn watchful(endpoint: Endpoint) -> Endpoint {
 pub(crate) fn endpoint() -> Endpoint {
     // The name is never resolved: the connector always opens the socket.
     Endpoint::from_static("http://spur.local")
-        .initial_stream_window_size(4 << 20)
-        .initial_connection_window_size(16 << 20)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
 }
 
 async fn connect_with(endpoint: Endpoint, socket: &Path, owner: Option<u32>) -> Result<Channel, CallError> {

@@ -15,8 +15,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tonic::Status;
+use tonic::codegen::http::Request;
 
 use crate::open_files;
+use crate::origin;
+use crate::unread_answers::{AnswerPayer, UnreadAccount, UnreadFrames, Within};
 
 /// A connection that has made no call by then says nothing any more.
 const SILENT_MAX: Duration = Duration::from_secs(20);
@@ -30,6 +33,8 @@ const CLOSING_MAX: usize = 64;
 const LOG_AGAIN: Duration = Duration::from_secs(10);
 /// Calls under way on one connection of a member, which carries those of many users; one user has a quarter of them.
 pub(crate) const STREAMS_MAX: u32 = 16_384;
+/// Streams of steps, and what else agents are asked.
+const AGENT_CALLS: &str = "/spur.v1.Agent/";
 /// Bytes under way are counted in pieces of this size.
 pub(crate) const BUDGET_UNIT: usize = 1024;
 
@@ -89,6 +94,7 @@ struct OwnerLimits {
     n_connections: usize,
     n_calls: usize,
     n_bytes: usize,
+    n_unread_bytes: usize,
 }
 
 /// What a daemon gives out in all.
@@ -119,16 +125,23 @@ impl ConnectionLimits {
     }
 
     fn of(&self, owner: &ConnectionOwner) -> OwnerLimits {
-        let (n_connections, n_calls, n_bytes) = match owner {
-            ConnectionOwner::Own => (usize::MAX, usize::MAX, Semaphore::MAX_PERMITS),
+        let (n_connections, n_calls, n_bytes, n_unread_bytes) = match owner {
+            ConnectionOwner::Own => (usize::MAX, usize::MAX, Semaphore::MAX_PERMITS, usize::MAX),
             // Its agent's stream, and what its commands say: a few connections carry all.
-            ConnectionOwner::Node(_) => (16, STREAMS_MAX as usize, 64 << 20),
-            ConnectionOwner::User(_) => ((self.n_all / 4).min(4096), STREAMS_MAX as usize / 4, 64 << 20),
-            ConnectionOwner::Stranger(_) => ((self.n_all / 16).min(1024), 1024, 1 << 20),
+            ConnectionOwner::Node(_) => (16, STREAMS_MAX as usize, 64 << 20, 64 << 20),
+            ConnectionOwner::User(_) => {
+                ((self.n_all / 4).min(4096), STREAMS_MAX as usize / 4, 64 << 20, USER_UNREAD_BYTES)
+            }
+            ConnectionOwner::Stranger(_) => ((self.n_all / 16).min(1024), 1024, 1 << 20, 1 << 20),
         };
-        OwnerLimits { n_connections, n_calls, n_bytes }
+        OwnerLimits { n_connections, n_calls, n_bytes, n_unread_bytes }
     }
 }
+
+/// Of answers to one user, whatever way its calls have come.
+const USER_UNREAD_BYTES: usize = 32 << 20;
+/// Of answers to all who are not the cluster itself; whoever has nothing unread gets a page all the same.
+const ALL_UNREAD_BYTES: usize = 256 << 20;
 
 /// Bytes of requests under way, of all who are not the cluster itself.
 const ALL_BYTES: usize = 512 << 20;
@@ -141,7 +154,12 @@ struct Shared {
     begun: Instant,
     open: Mutex<OpenConnections>,
     bytes: Arc<Semaphore>,
+    unread: Arc<UnreadAccount>,
+    passed_on: Arc<PassedOnAccounts>,
 }
+
+/// What users have unread whose calls a member passes on.
+type PassedOnAccounts = Mutex<HashMap<(ConnectionOwner, u32), Weak<UnreadAccount>>>;
 
 #[derive(Default)]
 struct OpenConnections {
@@ -163,6 +181,7 @@ struct OwnerAccount {
     limits: OwnerLimits,
     n_calls: AtomicUsize,
     bytes: Arc<Semaphore>,
+    unread: Arc<UnreadAccount>,
 }
 
 /// A connection as its calls know it.
@@ -170,6 +189,8 @@ pub struct ConnectionState {
     owner: ConnectionOwner,
     account: Arc<OwnerAccount>,
     all_bytes: Arc<Semaphore>,
+    passed_on: Arc<PassedOnAccounts>,
+    frames: Arc<UnreadFrames>,
     fd: RawFd,
     begun: Instant,
     n_calls: AtomicUsize,
@@ -210,7 +231,9 @@ impl ConnectionTable {
     /// In an event loop: connections that are idle for too long are closed now and then.
     pub fn new(limits: ConnectionLimits) -> ConnectionTable {
         let bytes = Arc::new(Semaphore::new(ALL_BYTES / BUDGET_UNIT));
-        let shared = Arc::new(Shared { limits, begun: Instant::now(), open: Mutex::default(), bytes });
+        let unread = UnreadAccount::new(ALL_UNREAD_BYTES, Within::Alone);
+        let (begun, open, passed_on) = (Instant::now(), Mutex::default(), Arc::default());
+        let shared = Arc::new(Shared { limits, begun, open, bytes, unread, passed_on });
         tokio::spawn(sweep(Arc::downgrade(&shared)));
         ConnectionTable(shared)
     }
@@ -244,6 +267,7 @@ impl ConnectionTable {
                 limits,
                 n_calls: AtomicUsize::new(0),
                 bytes: Arc::new(Semaphore::new(limits.n_bytes / BUDGET_UNIT)),
+                unread: UnreadAccount::new(limits.n_unread_bytes, Within::All(shared.unread.clone())),
             }),
             open: BTreeMap::new(),
         });
@@ -251,6 +275,8 @@ impl ConnectionTable {
             owner,
             account: connections.account.clone(),
             all_bytes: shared.bytes.clone(),
+            passed_on: shared.passed_on.clone(),
+            frames: Arc::default(),
             fd: socket.as_raw_fd(),
             begun: shared.begun,
             n_calls: AtomicUsize::new(0),
@@ -319,7 +345,8 @@ impl OpenConnections {
         }
     }
 
-    fn close_those_who_rest(&mut self, now_millis: u64) {
+    fn close_those_who_rest(&mut self, begun: Instant, now: Instant) {
+        let now_millis = now.duration_since(begun).as_millis() as u64;
         let mut resting = Vec::new();
         for (owner, connections) in &self.owners {
             for (number, state) in connections.open.iter().filter(|(_, state)| state.is_idle()) {
@@ -339,8 +366,24 @@ impl OpenConnections {
         for (owner, number) in resting {
             self.close(&owner, number);
         }
+        self.close_those_who_do_not_read(now);
         // Calls that go on without their connection still count.
         self.owners.retain(|_, one| !one.open.is_empty() || Arc::strong_count(&one.account) > 1);
+    }
+}
+
+impl OpenConnections {
+    /// Members see to their own callers: one connection carries those of many.
+    fn close_those_who_do_not_read(&mut self, now: Instant) {
+        let mut overdue = Vec::new();
+        for (owner, connections) in self.owners.iter().filter(|(owner, _)| !owner.is_member()) {
+            let late = connections.open.iter().filter(|(_, state)| state.frames.is_overdue(now));
+            overdue.extend(late.map(|(number, _)| (owner.clone(), *number)));
+        }
+        for (owner, number) in overdue {
+            tracing::info!(%owner, "a connection is closed: its reader has not taken an answer for too long");
+            self.close(&owner, number);
+        }
     }
 }
 
@@ -370,6 +413,40 @@ impl ConnectionState {
             _ => (self.all_bytes.clone(), ALL_BYTES / BUDGET_UNIT),
         };
         [own, all]
+    }
+
+    /// Who pays for the answer to this request; none: the cluster itself asks, or the answer is a job's own output, which
+    /// its user may look at for as long as they like.
+    pub(crate) fn payer<B>(&self, request: &Request<B>) -> Option<AnswerPayer> {
+        if request.uri().path().starts_with(AGENT_CALLS) {
+            return None;
+        }
+        let account = match &self.owner {
+            ConnectionOwner::User(_) | ConnectionOwner::Stranger(_) => self.account.unread.clone(),
+            ConnectionOwner::Own | ConnectionOwner::Node(_) if !request.headers().contains_key(origin::HEADER) => {
+                return None;
+            }
+            ConnectionOwner::Own | ConnectionOwner::Node(_) => {
+                self.passed_on_account(origin::Origin::of(request)?.user?.uid)
+            }
+        };
+        Some(AnswerPayer { account, frames: self.frames.clone() })
+    }
+
+    fn passed_on_account(&self, uid: u32) -> Arc<UnreadAccount> {
+        let mut accounts = self.passed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (self.owner.clone(), uid);
+        if let Some(account) = accounts.get(&key).and_then(Weak::upgrade) {
+            return account;
+        }
+        accounts.retain(|_, account| account.strong_count() > 0);
+        let within = match self.owner.is_member() && self.owner != ConnectionOwner::Own {
+            true => Within::Node(self.account.unread.clone()),
+            false => Within::Alone,
+        };
+        let account = UnreadAccount::new(USER_UNREAD_BYTES, within);
+        accounts.insert(key, Arc::downgrade(&account));
+        account
     }
 
     fn is_idle(&self) -> bool {
@@ -413,8 +490,7 @@ async fn sweep(table: Weak<Shared>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(shared) = table.upgrade() else { return };
-        let now = shared.begun.elapsed().as_millis() as u64;
-        shared.lock().close_those_who_rest(now);
+        shared.lock().close_those_who_rest(shared.begun, Instant::now());
     }
 }
 
@@ -423,6 +499,12 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::os::unix::net::UnixStream;
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Full};
+    use tonic::body::Body;
+
+    use crate::unread_answers::{AnswerStock, counted};
 
     fn table(n_all: usize) -> ConnectionTable {
         ConnectionTable::new(ConnectionLimits { n_all })
@@ -497,8 +579,7 @@ mod tests {
         let (near, mut silent) = UnixStream::pair().unwrap();
         let _silent = table.admit(owners[1].clone(), &near).unwrap();
         let later = |table: &ConnectionTable, after: Duration| {
-            let now = (table.0.begun.elapsed() + after).as_millis() as u64;
-            table.0.lock().close_those_who_rest(now);
+            table.0.lock().close_those_who_rest(table.0.begun, Instant::now() + after);
         };
         later(&table, Duration::from_secs(30));
         assert!(is_closed(&mut silent) && is_closed(&mut held[3].2) && !is_closed(&mut held[2].2));
@@ -508,5 +589,33 @@ mod tests {
         drop(watching);
         later(&table, Duration::from_secs(86_400));
         assert!(!is_closed(&mut held[0].2) && !is_closed(&mut held[1].2) && is_closed(&mut held[2].2));
+    }
+
+    #[tokio::test]
+    async fn reader_that_takes_nothing_is_cut_off_and_members_are_not() {
+        let table = table(640);
+        let owners = [ConnectionOwner::Own, ConnectionOwner::Node("n1".into()), ConnectionOwner::User(54_321)];
+        let mut held: Vec<_> = owners
+            .iter()
+            .map(|owner| {
+                let (near, far) = UnixStream::pair().unwrap();
+                let slot = table.admit(owner.clone(), &near).unwrap();
+                let call = slot.state().begin_call().unwrap();
+                let payer = AnswerPayer { account: UnreadAccount::new(9, Within::Alone), frames: slot.state().frames.clone() };
+                let body = Body::new(Full::new(Bytes::from(vec![7; 10_000])));
+                (slot, call, near, far, counted(body, Some(payer), AnswerStock::default()))
+            })
+            .collect();
+        let mut unread = Vec::new();
+        for (.., answer) in &mut held {
+            unread.push(answer.frame().await.unwrap().unwrap());
+        }
+        let later = |after: u64| {
+            table.0.lock().close_those_who_rest(table.0.begun, Instant::now() + Duration::from_secs(after));
+        };
+        later(50);
+        assert!((0..3).all(|at| !is_closed(&mut held[at].3)));
+        later(70);
+        assert!(!is_closed(&mut held[0].3) && !is_closed(&mut held[1].3) && is_closed(&mut held[2].3));
     }
 }

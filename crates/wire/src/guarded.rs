@@ -21,6 +21,7 @@ use tonic::transport::server::{Connected, UdsConnectInfo};
 
 use crate::connection_table::{CallUnderWay, ConnectionSlot, ConnectionState, STREAMS_MAX};
 use crate::tls::listen::Caller;
+use crate::unread_answers::{AnswerPayer, counted};
 
 /// Headers hold a path, a token and a few words.
 const HEADERS_MAX_BYTES: u32 = 16 << 10;
@@ -150,9 +151,15 @@ where
             ConnectionPeer::Local(peer) => request.extensions_mut().insert(peer).is_none(),
             ConnectionPeer::Remote(caller) => request.extensions_mut().insert(caller).is_none(),
         };
+        let payer = info.state.payer(&request);
+        let stock = AnswerPayer::stock(payer.as_ref());
+        request.extensions_mut().insert(stock.clone());
         request.extensions_mut().insert(info.state);
         let answer = self.0.call(request);
-        Box::pin(async move { Ok(answer.await?.map(|inner| Body::new(HeldAnswer { inner, _call: call }))) })
+        Box::pin(async move {
+            let answer = answer.await?.map(|inner| counted(inner, payer, stock));
+            Ok(answer.map(|inner| Body::new(HeldAnswer { inner, _call: call })))
+        })
     }
 }
 

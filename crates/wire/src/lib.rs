@@ -33,6 +33,7 @@ pub mod reach;
 pub mod refusal;
 pub mod retry;
 pub mod tls;
+pub mod unread_answers;
 pub mod waiting_peers;
 
 pub use client::Controller;

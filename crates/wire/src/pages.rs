@@ -1,6 +1,7 @@
 //! Answers of any size: no message is larger than a page, whatever the state holds.
 //!
-//! A list comes in several messages; a noun that is larger than a page comes in pieces, which the caller puts together.
+//! A list comes in several messages, each made when its reader comes to it; a noun that is larger than a page comes in
+//! pieces, which the caller puts together. A noun is made when its reader comes to it, and counts as unread until it is.
 //! Callers of earlier releases, who do not say [`PAGES_HEADER`], get what they know: everything in one message.
 use std::pin::Pin;
 
@@ -14,6 +15,7 @@ use crate::proto::{
     LicensesReply, MembersReply, NodesReply, ReservationsReply, StagingReply, StandingReply, TriggersReply, WhyReply,
 };
 use crate::refusal::CallError;
+use crate::unread_answers::AnswerStock;
 
 /// With a request: the caller puts pages together.
 pub const PAGES_HEADER: &str = "spur-pages";
@@ -22,17 +24,33 @@ pub const PAGE_BYTES: usize = 1 << 20;
 
 /// An answer whose messages add up to one.
 pub trait PagedReply: Default + Send + 'static {
-    /// The answer in messages of about [`PAGE_BYTES`] each, at least one.
-    fn pages(self) -> Vec<Self>;
-
     /// Takes in what the next message holds.
     fn add(&mut self, next: Self);
+}
+
+/// An answer that holds one noun.
+pub trait NounInPages: PagedReply {
+    /// Its bytes count for the caller until the last piece of them is gone.
+    fn kept(self, stock: &AnswerStock) -> Self;
+
+    /// The answer in messages of [`PAGE_BYTES`] each, at least one. Nothing is copied.
+    fn pages(self) -> Vec<Self>;
+}
+
+/// An answer that holds a list.
+pub trait ListInPages: PagedReply {
+    fn push(&mut self, item: Bytes);
 }
 
 /// A noun, the pieces of which stand in the same field of several messages.
 macro_rules! paged_nouns {
     ($($reply:ident . $field:ident),* $(,)?) => { $(
-        impl PagedReply for $reply {
+        impl NounInPages for $reply {
+            fn kept(mut self, stock: &AnswerStock) -> Self {
+                self.$field = stock.keep(std::mem::take(&mut self.$field));
+                self
+            }
+
             #[allow(clippy::field_reassign_with_default, reason = "most of these messages have no other field")]
             fn pages(mut self) -> Vec<Self> {
                 let mut rest = cut(std::mem::take(&mut self.$field)).into_iter();
@@ -44,7 +62,9 @@ macro_rules! paged_nouns {
                 });
                 std::iter::once(self).chain(others).collect()
             }
+        }
 
+        impl PagedReply for $reply {
             fn add(&mut self, next: Self) {
                 self.$field = [&self.$field[..], &next.$field[..]].concat().into();
             }
@@ -55,19 +75,13 @@ macro_rules! paged_nouns {
 /// A list, the items of which stand in several messages.
 macro_rules! paged_lists {
     ($($reply:ident . $field:ident),* $(,)?) => { $(
-        impl PagedReply for $reply {
-            #[allow(clippy::field_reassign_with_default, reason = "most of these messages have no other field")]
-            fn pages(mut self) -> Vec<Self> {
-                let mut rest = grouped(std::mem::take(&mut self.$field)).into_iter();
-                self.$field = rest.next().unwrap_or_default();
-                let others = rest.map(|items| {
-                    let mut next = Self::default();
-                    next.$field = items;
-                    next
-                });
-                std::iter::once(self).chain(others).collect()
+        impl ListInPages for $reply {
+            fn push(&mut self, item: Bytes) {
+                self.$field.push(item);
             }
+        }
 
+        impl PagedReply for $reply {
             fn add(&mut self, next: Self) {
                 self.$field.extend(next.$field);
             }
@@ -132,20 +146,6 @@ fn cut(mut noun: Bytes) -> Vec<Bytes> {
     pieces
 }
 
-fn grouped(items: Vec<Bytes>) -> Vec<Vec<Bytes>> {
-    let mut groups = vec![Vec::new()];
-    let mut n_bytes = 0;
-    for item in items {
-        if n_bytes > 0 && n_bytes + item.len() > PAGE_BYTES {
-            groups.push(Vec::new());
-            n_bytes = 0;
-        }
-        n_bytes += item.len();
-        groups.last_mut().expect("there is always one").push(item);
-    }
-    groups
-}
-
 /// All messages of an answer in one.
 pub(crate) async fn whole<R: PagedReply>(mut answer: Streaming<R>) -> Result<R, CallError> {
     let first = answer.message().await?;
@@ -197,12 +197,71 @@ pub(crate) fn nouns<R: NounReply, T: codec::Decode + 'static>(
 /// As servers give them.
 pub type Messages<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
 
-/// The answer to a request, in pages if its caller takes them.
-pub fn answer<R: PagedReply>(reply: R, takes_pages: bool) -> Messages<R> {
-    if takes_pages {
-        return Box::pin(tokio_stream::iter(reply.pages().into_iter().map(Ok)));
-    }
-    Box::pin(tokio_stream::once(Ok(reply)))
+/// The noun that answers a request, in pages if its caller takes them; made when it is asked for.
+pub fn noun<R: NounInPages>(
+    stock: AnswerStock,
+    takes_pages: bool,
+    make: impl FnOnce() -> R + Send + 'static,
+) -> Messages<R> {
+    let made = std::iter::once(make).flat_map(move |make| noun_pages(make().kept(&stock), takes_pages));
+    Box::pin(tokio_stream::iter(made.map(Ok)))
+}
+
+/// As [`noun`], of one that is there and kept.
+pub fn made_noun<R: NounInPages>(noun: R, takes_pages: bool) -> Messages<R> {
+    Box::pin(tokio_stream::iter(noun_pages(noun, takes_pages).into_iter().map(Ok)))
+}
+
+fn noun_pages<R: NounInPages>(noun: R, takes_pages: bool) -> Vec<R> {
+    if takes_pages { noun.pages() } else { vec![noun] }
+}
+
+/// The list that answers a request, page by page if its caller takes them: `first` holds what is no item. At least one.
+pub fn list<R: ListInPages>(
+    first: R,
+    takes_pages: bool,
+    items: impl Iterator<Item = Bytes> + Send + 'static,
+) -> Messages<R> {
+    Box::pin(tokio_stream::iter(list_pages(first, takes_pages, items).map(Ok)))
+}
+
+fn list_pages<R: ListInPages>(
+    first: R,
+    takes_pages: bool,
+    items: impl Iterator<Item = Bytes> + Send,
+) -> impl Iterator<Item = R> + Send {
+    let mut items = items.peekable();
+    let mut first = Some(first);
+    std::iter::from_fn(move || {
+        if first.is_none() && items.peek().is_none() {
+            return None;
+        }
+        let mut page = first.take().unwrap_or_default();
+        let mut n_bytes = 0;
+        let has_room = |item: &Bytes, n_bytes: usize| !takes_pages || n_bytes == 0 || n_bytes + item.len() <= PAGE_BYTES;
+        while let Some(item) = items.next_if(|item| has_room(item, n_bytes)) {
+            n_bytes += item.len();
+            page.push(item);
+        }
+        Some(page)
+    })
+}
+
+/// Items that are looked up a few at a time: what the last one was says where to go on.
+pub fn in_batches<T>(mut after: impl FnMut(Option<&T>) -> Vec<T>) -> impl Iterator<Item = T>
+where
+    T: Clone,
+{
+    let mut batch = Vec::new().into_iter();
+    let mut last = None;
+    std::iter::from_fn(move || {
+        let next = batch.next().or_else(|| {
+            batch = after(last.as_ref()).into_iter();
+            batch.next()
+        });
+        last.clone_from(&next);
+        next
+    })
 }
 
 #[cfg(test)]
@@ -228,10 +287,36 @@ mod tests {
             assert!(pages.iter().all(|page| page.config.len() <= PAGE_BYTES));
             assert_eq!(put_together(pages), config);
             let nodes = NodesReply { nodes: vec![noun, vec![1; 7].into(), vec![2; PAGE_BYTES].into()], now_micros: 9 };
-            let pages = nodes.clone().pages();
+            let first = NodesReply { now_micros: 9, ..Default::default() };
+            let pages: Vec<NodesReply> = list_pages(first, true, nodes.nodes.clone().into_iter()).collect();
             assert!(pages.iter().all(|page| page.nodes.len() == 1 || page.nodes.iter().map(Bytes::len).sum::<usize>() <= PAGE_BYTES));
             assert_eq!(put_together(pages), nodes);
         }
+    }
+
+    #[test]
+    fn list_is_made_as_it_is_read() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (n_made, counted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let seen = counted.clone();
+        let numbers = in_batches(move |last: Option<&usize>| {
+            let next = last.map_or(0, |last| last + 1);
+            seen.fetch_add(1, Ordering::Relaxed);
+            (next..(next + 3).min(100)).collect()
+        });
+        let made = n_made.clone();
+        let items = numbers.map(move |number| {
+            made.fetch_add(1, Ordering::Relaxed);
+            Bytes::from(vec![number as u8; PAGE_BYTES / 4])
+        });
+        let mut pages = list_pages(NodesReply::default(), true, items);
+        assert_eq!(pages.next().unwrap().nodes.len(), 4);
+        // And the one that found no room.
+        assert_eq!(n_made.load(Ordering::Relaxed), 5);
+        assert_eq!(pages.map(|page| page.nodes.len()).sum::<usize>(), 96);
+        assert_eq!(counted.load(Ordering::Relaxed), 35);
+        assert_eq!(list_pages(NodesReply::default(), true, std::iter::empty()).count(), 1);
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn reconfigured(change: impl FnOnce(String) -> String) -> Cluster {
 }
 
 /// All files below, with what they hold.
-fn files_below(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn files_below(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let kind = entry.file_type().unwrap();
@@ -51,14 +51,14 @@ fn holds_secret(bytes: &[u8]) -> bool {
 }
 
 /// The process and those that it started, theirs too.
-fn family(pid: i32) -> Vec<i32> {
+pub(super) fn family(pid: i32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let children = children.split_whitespace().filter_map(|word| word.parse().ok());
     std::iter::once(pid).chain(children.flat_map(family)).collect()
 }
 
 /// Every answer that this user gets to a call without words, from every call.
-fn all_answers(head: &Cluster, uid: u32) -> Vec<(String, Vec<u8>)> {
+pub(super) fn all_answers(head: &Cluster, uid: u32) -> Vec<(String, Vec<u8>)> {
     let entrance = Entrance::Local { socket: controller_socket(head), uid, gid: uid };
     on_own_thread(async move {
         let caller = RawCaller::open(&entrance, &[]).await;

@@ -7,6 +7,7 @@ use model::request::{BurstPage, PoolView, StagePage};
 use model::{Caller, JobId, codec};
 use state::Cluster;
 use state::buffers::capacity::{self, Usage};
+use tokio::sync::watch;
 use tonic::Status;
 use wire::pages::messages;
 use wire::proto::{BurstReply, StagingReply};
@@ -71,38 +72,73 @@ pub fn watch(
     {
         return Err(to_status(&model::Reject::NotPermitted));
     }
-    let (sender, receiver) = tokio::sync::mpsc::channel(4);
-    let (mut steps, mut news) = (progress.changes(), published.changes());
-    tokio::spawn(async move {
-        let mut last: Option<StagePage> = None;
+    let watcher = StagingWatcher {
+        steps: progress.changes(),
+        news: published.changes(),
+        progress,
+        job,
+        takes_pages,
+        last: None,
+        is_over: false,
+        messages: Vec::new().into_iter(),
+    };
+    Ok(Box::pin(futures::stream::unfold(watcher, async |mut watcher| {
+        let message = watcher.next().await?;
+        Some((Ok(message), watcher))
+    })))
+}
+
+/// One who watches a job's data on its way. Nothing is made before it is asked for.
+struct StagingWatcher {
+    steps: watch::Receiver<u64>,
+    news: watch::Receiver<Arc<Cluster>>,
+    progress: Arc<ProgressTable>,
+    job: JobId,
+    takes_pages: bool,
+    last: Option<StagePage>,
+    is_over: bool,
+    /// Of the page in hand.
+    messages: std::vec::IntoIter<StagingReply>,
+}
+
+impl StagingWatcher {
+    /// None: there will be no more.
+    async fn next(&mut self) -> Option<StagingReply> {
         loop {
-            steps.borrow_and_update();
-            let cluster = news.borrow_and_update().clone();
-            let Some(known) = cluster.job(job) else { return };
-            let page = StagePage {
-                job: (**known).clone(),
-                buffer: cluster.buffer(job).map(|buffer| (**buffer).clone()),
-                progress: progress.of(&cluster, job),
-                now: cluster.now(),
-            };
-            let is_over = known.is_over() && page.buffer.is_none();
-            if last.as_ref().is_none_or(|last| StagePage { now: last.now, ..page.clone() } != *last) {
-                for message in messages(model::content::encode_without_ids(&page), takes_pages) {
-                    if sender.send(Ok(message)).await.is_err() {
-                        return;
-                    }
+            if let Some(message) = self.messages.next() {
+                return Some(message);
+            }
+            if self.is_over {
+                return None;
+            }
+            if self.last.is_some() {
+                tokio::select! {
+                    changed = self.steps.changed() => changed.ok()?,
+                    changed = self.news.changed() => changed.ok()?,
                 }
-                last = Some(page);
             }
-            if is_over {
-                return;
-            }
-            tokio::select! {
-                () = sender.closed() => return,
-                changed = steps.changed() => if changed.is_err() { return },
-                changed = news.changed() => if changed.is_err() { return },
-            }
+            self.look()?;
         }
-    });
-    Ok(Box::pin(tokio_stream::wrappers::ReceiverStream::new(receiver)))
+    }
+
+    /// None: the job is gone.
+    fn look(&mut self) -> Option<()> {
+        self.steps.borrow_and_update();
+        let cluster = self.news.borrow_and_update().clone();
+        let known = cluster.job(self.job)?;
+        let page = StagePage {
+            job: (**known).clone(),
+            buffer: cluster.buffer(self.job).map(|buffer| (**buffer).clone()),
+            progress: self.progress.of(&cluster, self.job),
+            now: cluster.now(),
+        };
+        self.is_over = known.is_over() && page.buffer.is_none();
+        if self.last.as_ref().is_none_or(|last| StagePage { now: last.now, ..page.clone() } != *last) {
+            let messages: Vec<StagingReply> =
+                messages(model::content::encode_without_ids(&page), self.takes_pages).collect();
+            self.messages = messages.into_iter();
+            self.last = Some(page);
+        }
+        Some(())
+    }
 }

@@ -1,23 +1,26 @@
 //! Reading jobs: pages of one snapshot, or again and again as they change. No page is larger than [`PAGE_BYTES`], but for one job.
 use std::collections::BTreeSet;
+use std::iter::Peekable;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use model::codec::{self, EncodedList, encode_with_lists};
 use model::content::encode_without_ids_into;
 use model::request::{JobFilter, JobsPage};
 use model::{Caller, Event, Job, JobId, Phase, StepId, Timestamp};
 use state::Cluster;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Semaphore, mpsc};
 use tonic::Status;
 use wire::pages::{PAGE_BYTES, messages};
 use wire::proto::JobsReply;
+use wire::unread_answers::AnswerStock;
 
 use super::Streamed;
 use super::privacy::Reader;
-use super::watchers::{WatchKind, WatcherPlace};
+use super::watchers::{WatchKind, WatcherPlace, held};
 use crate::door::Door;
+use crate::fair_turns::FairTurns;
 use crate::leader::runner;
 use crate::machine::{EventBatch, Published};
 use crate::progress::ProgressTable;
@@ -25,19 +28,12 @@ use crate::progress::ProgressTable;
 const JOBS_PER_PAGE: usize = 1000;
 /// Who names more jobs than these, or none at all, is answered in turn with others who do.
 const NAMED_MAX: usize = 64;
+/// A picture of more bytes is large, whatever it shows: the next one is made in turn.
+const LARGE_BYTES: usize = 64 << 10;
+/// Jobs are looked up so many at a time.
+const BATCH: usize = 64;
 /// After a page for those who watch so much, its maker rests this many times as long as it took.
 const REST: u32 = 3;
-/// A watcher that takes in nothing for so long is let go: it may ask again for the present picture.
-const READER_PATIENCE: Duration = Duration::from_secs(60);
-
-/// One that makes pictures for those who watch everything, whoever and how many they are.
-pub struct WatchTurns(Arc<Semaphore>);
-
-impl Default for WatchTurns {
-    fn default() -> Self {
-        WatchTurns(Arc::new(Semaphore::new(1)))
-    }
-}
 
 /// What somebody wants to know of jobs, and may.
 #[derive(Clone)]
@@ -76,105 +72,186 @@ impl JobsQuestion {
 }
 
 /// At least one page, so that the reader always learns the time.
-pub async fn pages(cluster: Arc<Cluster>, now: Timestamp, question: JobsQuestion) -> Streamed<JobsReply> {
+pub async fn pages(
+    cluster: Arc<Cluster>,
+    now: Timestamp,
+    question: JobsQuestion,
+    turns: &FairTurns,
+    stock: &AnswerStock,
+) -> Result<Streamed<JobsReply>, Status> {
     let picture = match question.filter.jobs.len() <= NAMED_MAX {
         true => Picture::of(cluster, now, &question),
-        false => Picture::of_many(cluster, now, &question).await,
+        false => {
+            let (uid, asked) = (question.by.uid, question.clone());
+            turns.work(uid, stock.wait_for_room(), move || Picture::of(cluster, now, &asked)).await?
+        }
     };
+    let ids_held = stock.hold(picture.ids.n_bytes()).await;
     let takes_pages = question.takes_pages;
     let pages = picture.pages(question, true).flat_map(move |page| messages(page, takes_pages).map(Ok));
-    Box::pin(tokio_stream::iter(pages))
+    Ok(Box::pin(tokio_stream::iter(pages.map(move |page| held(&ids_held, page)))))
 }
 
-/// The jobs now, and again each time one of them has changed.
+/// The jobs now, and again each time one of them has changed. Nothing is made before its reader asks for it.
 pub fn watch(
     published: Published,
     door: Arc<Door>,
     question: JobsQuestion,
-    turns: &WatchTurns,
+    turns: FairTurns,
     place: WatcherPlace,
 ) -> Streamed<JobsReply> {
-    let mut events = published.events();
-    let mut notices = published.notices.subscribe();
-    let (sender, receiver) = mpsc::channel(2);
-    let turns = turns.0.clone();
-    tokio::spawn(async move {
-        let _place = place;
-        let mut heard = Vec::new();
-        let mut is_large = question.kind() == WatchKind::Wide;
+    let watcher = JobsWatcher {
+        events: published.events(),
+        notices: published.notices.subscribe(),
+        published,
+        door,
+        is_large: question.kind() == WatchKind::Wide,
+        question,
+        turns,
+        heard: Vec::new(),
+        now: WatchedNow::Due,
+        messages: Vec::new().into_iter(),
+        _place: place,
+    };
+    Box::pin(futures::stream::unfold(watcher, async |mut watcher| {
+        let message = watcher.next().await?;
+        Some((Ok(message), watcher))
+    }))
+}
+
+/// One who watches jobs.
+struct JobsWatcher {
+    published: Published,
+    door: Arc<Door>,
+    question: JobsQuestion,
+    turns: FairTurns,
+    events: Receiver<EventBatch>,
+    notices: Receiver<(JobId, String)>,
+    /// Notices for the next picture.
+    heard: Vec<String>,
+    is_large: bool,
+    now: WatchedNow,
+    /// Of the page in hand.
+    messages: std::vec::IntoIter<JobsReply>,
+    _place: WatcherPlace,
+}
+
+/// How far a watcher is.
+enum WatchedNow {
+    /// A picture is to be made.
+    Due,
+    /// A picture, and the bytes it has had so far.
+    Under(Box<PicturePages>, usize),
+    /// The last picture is still true.
+    Seen,
+}
+
+impl JobsWatcher {
+    /// None: there will be no more.
+    async fn next(&mut self) -> Option<JobsReply> {
         loop {
-            let mut picture = match is_large {
-                false => Picture::of(published.now(), door.now(), &question),
-                true => {
-                    let Ok(_turn) = turns.acquire().await else { return };
-                    Picture::of_many(published.now(), door.now(), &question).await
+            if let Some(message) = self.messages.next() {
+                return Some(message);
+            }
+            self.now = match std::mem::replace(&mut self.now, WatchedNow::Seen) {
+                WatchedNow::Due => WatchedNow::Under(Box::new(self.picture().await?), 0),
+                WatchedNow::Under(pages, n_bytes) => match self.page(pages).await? {
+                    (pages, Some(page)) => {
+                        let n_bytes = n_bytes + page.len();
+                        let messages: Vec<JobsReply> = messages(page, self.question.takes_pages).collect();
+                        self.messages = messages.into_iter();
+                        WatchedNow::Under(pages, n_bytes)
+                    }
+                    (_, None) => {
+                        self.is_large = n_bytes > LARGE_BYTES || self.question.kind() == WatchKind::Wide;
+                        WatchedNow::Seen
+                    }
+                },
+                WatchedNow::Seen => {
+                    self.change().await?;
+                    WatchedNow::Due
                 }
             };
-            picture.first.notices = std::mem::take(&mut heard);
-            // Also of an array that has grown large, the next picture is made in turn.
-            is_large = picture.ids.len() > JOBS_PER_PAGE || question.kind() == WatchKind::Wide;
-            // Callers of earlier releases take each page for the whole picture.
-            let is_paged = question.takes_pages || question.kind() == WatchKind::Wide;
-            let mut pages = picture.pages(question.clone(), is_paged);
-            loop {
-                let made;
-                (pages, made) = if is_large { in_turn(&turns, pages).await } else { one(pages) };
-                let Some(page) = made else { break };
-                if send(&sender, page, &question).await.is_none() {
-                    return;
-                }
-            }
-            loop {
-                tokio::select! {
-                    () = sender.closed() => return,
-                    notice = notices.recv() => if let Ok((job, text)) = notice && question.named.contains(&job) {
-                        heard.push(text);
-                        break;
-                    },
-                    batch = events.recv() => match batch {
-                        Ok(batch) if !concerns(&batch, &question, &published.now()) => (),
-                        Ok(_) | Err(RecvError::Lagged(_)) => break,
-                        Err(RecvError::Closed) => return,
-                    }
-                }
-            }
-        }
-    });
-    Box::pin(tokio_stream::wrappers::ReceiverStream::new(receiver))
-}
-
-fn one(mut pages: PicturePages) -> (PicturePages, Option<Vec<u8>>) {
-    let made = pages.next();
-    (pages, made)
-}
-
-/// The next page, made when it is this watcher's turn, off the threads that answer others.
-async fn in_turn(turns: &Semaphore, pages: PicturePages) -> (PicturePages, Option<Vec<u8>>) {
-    let _turn = turns.acquire().await;
-    let begun = Instant::now();
-    let made = tokio::task::spawn_blocking(move || one(pages));
-    let made = made.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-    tokio::time::sleep(begun.elapsed() * REST).await;
-    made
-}
-
-/// None: the watcher has gone, or takes in nothing.
-async fn send(sender: &mpsc::Sender<Result<JobsReply, Status>>, page: Vec<u8>, question: &JobsQuestion) -> Option<()> {
-    for message in messages(page, question.takes_pages) {
-        match tokio::time::timeout(READER_PATIENCE, sender.send(Ok(message))).await {
-            Ok(sent) => sent.ok()?,
-            Err(_) => return None,
         }
     }
-    Some(())
+
+    async fn picture(&mut self) -> Option<PicturePages> {
+        let (cluster, now, question) = (self.published.now(), self.door.now(), self.question.clone());
+        let mut picture = match self.is_large {
+            false => Picture::of(cluster, now, &question),
+            true => {
+                let (uid, asked) = (question.by.uid, question.clone());
+                let chosen = self.turns.work(uid, std::future::ready(()), move || Picture::of(cluster, now, &asked));
+                chosen.await.ok()?
+            }
+        };
+        picture.first.notices = std::mem::take(&mut self.heard);
+        // Callers of earlier releases take each page for the whole picture.
+        let is_paged = question.takes_pages || question.kind() == WatchKind::Wide;
+        Some(picture.pages(question, is_paged))
+    }
+
+    /// The next page; of a large picture when it is this watcher's turn, off the threads that answer others.
+    async fn page(&mut self, mut pages: Box<PicturePages>) -> Option<(Box<PicturePages>, Option<Vec<u8>>)> {
+        if !self.is_large {
+            let made = pages.next();
+            return Some((pages, made));
+        }
+        let turn = self.turns.take(self.question.by.uid).await;
+        let begun = Instant::now();
+        let made = tokio::task::spawn_blocking(move || {
+            let made = pages.next();
+            (pages, made, turn)
+        });
+        let (pages, made, turn) = made.await.ok()?;
+        let rest = begun.elapsed() * REST;
+        tokio::spawn(async move {
+            tokio::time::sleep(rest).await;
+            drop(turn);
+        });
+        Some((pages, made))
+    }
+
+    /// Waits until the picture is no longer true. None: nothing happens any more.
+    async fn change(&mut self) -> Option<()> {
+        loop {
+            tokio::select! {
+                notice = self.notices.recv() => if let Ok((job, text)) = notice && self.question.named.contains(&job) {
+                    self.heard.push(text);
+                    return Some(());
+                },
+                batch = self.events.recv() => match batch {
+                    Ok(batch) if !concerns(&batch, &self.question, &self.published.now()) => (),
+                    Ok(_) | Err(RecvError::Lagged(_)) => return Some(()),
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        }
+    }
 }
 
 /// The jobs that are asked for, in one snapshot.
 struct Picture {
     cluster: Arc<Cluster>,
-    ids: Vec<JobId>,
+    ids: ChosenJobs,
     /// What the first page holds besides jobs.
     first: JobsPage,
+}
+
+/// Which jobs a picture shows.
+enum ChosenJobs {
+    /// All that pass the filter, looked for as the pages are made.
+    All,
+    Named(Vec<JobId>),
+}
+
+impl ChosenJobs {
+    fn n_bytes(&self) -> usize {
+        match self {
+            ChosenJobs::All => 0,
+            ChosenJobs::Named(ids) => size_of_val(&ids[..]),
+        }
+    }
 }
 
 impl Picture {
@@ -183,23 +260,42 @@ impl Picture {
         Picture { cluster, ids, first: JobsPage { now, unknown, ..Default::default() } }
     }
 
-    /// As `of`, off the threads that answer others.
-    async fn of_many(cluster: Arc<Cluster>, now: Timestamp, question: &JobsQuestion) -> Picture {
-        let question = question.clone();
-        let chosen = tokio::task::spawn_blocking(move || Picture::of(cluster, now, &question)).await;
-        chosen.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-    }
-
     fn pages(self, question: JobsQuestion, is_paged: bool) -> PicturePages {
         let max = if is_paged { (JOBS_PER_PAGE, PAGE_BYTES) } else { (usize::MAX, usize::MAX) };
-        PicturePages { rest: self.ids.into_iter(), cluster: self.cluster, next: Some(self.first), question, max }
+        let rest: Box<dyn Iterator<Item = JobId> + Send> = match self.ids {
+            ChosenJobs::Named(ids) => Box::new(ids.into_iter()),
+            ChosenJobs::All => Box::new(all_passing(self.cluster.clone(), question.clone())),
+        };
+        PicturePages { rest: rest.peekable(), cluster: self.cluster, next: Some(self.first), question, max }
     }
+}
+
+/// All jobs that pass the filter, looked for a few at a time.
+fn all_passing(cluster: Arc<Cluster>, question: JobsQuestion) -> impl Iterator<Item = JobId> + Send {
+    let (mut batch, mut last) = (Vec::new().into_iter(), None);
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(id) = batch.next() {
+                return Some(id);
+            }
+            let mut passing = Vec::with_capacity(BATCH);
+            let mut seen = None;
+            for job in cluster.jobs_after(last, BATCH) {
+                seen = Some(job.id);
+                if passes(&cluster, &question.filter, &question.reader, job) {
+                    passing.push(job.id);
+                }
+            }
+            last = Some(seen?);
+            batch = passing.into_iter();
+        }
+    })
 }
 
 /// Encoded pages, made one by one.
 struct PicturePages {
     cluster: Arc<Cluster>,
-    rest: std::vec::IntoIter<JobId>,
+    rest: Peekable<Box<dyn Iterator<Item = JobId> + Send>>,
     /// What the next page holds besides jobs; none: there is none.
     next: Option<JobsPage>,
     question: JobsQuestion,
@@ -219,7 +315,7 @@ impl Iterator for PicturePages {
             n_left -= 1;
             self.add(id, &mut page, &mut jobs, &mut steps);
         }
-        if self.rest.len() > 0 {
+        if self.rest.peek().is_some() {
             self.next = Some(JobsPage { now: page.now, ..Default::default() });
             page.goes_on = true;
         }
@@ -285,15 +381,16 @@ fn is_asked_for(filter: &JobFilter, step: StepId) -> bool {
     filter.only_steps.is_empty() || filter.only_steps.contains(&step)
 }
 
+fn passes(cluster: &Cluster, filter: &JobFilter, reader: &Reader, job: &Job) -> bool {
+    (filter.with_finished || job.phase != Phase::Done)
+        && (filter.uids.is_empty() || filter.uids.contains(&job.spec.uid))
+        && reader.may_see_job(cluster, job)
+}
+
 /// The jobs that pass the filter, in order, and the ids that are not known at all.
-fn chosen(cluster: &Cluster, filter: &JobFilter, reader: &Reader) -> (Vec<JobId>, Vec<JobId>) {
-    let passes = |job: &Job| {
-        (filter.with_finished || job.phase != Phase::Done)
-            && (filter.uids.is_empty() || filter.uids.contains(&job.spec.uid))
-            && reader.may_see_job(cluster, job)
-    };
+fn chosen(cluster: &Cluster, filter: &JobFilter, reader: &Reader) -> (ChosenJobs, Vec<JobId>) {
     if filter.jobs.is_empty() {
-        return (cluster.jobs().filter(|job| passes(job)).map(|job| job.id).collect(), Vec::new());
+        return (ChosenJobs::All, Vec::new());
     }
     let mut found = BTreeSet::new();
     let mut unknown = Vec::new();
@@ -305,6 +402,7 @@ fn chosen(cluster: &Cluster, filter: &JobFilter, reader: &Reader) -> (Vec<JobId>
             None => unknown.push(named.job),
         }
     }
-    let passing = found.into_iter().filter(|id| cluster.job(*id).is_some_and(|job| passes(job)));
-    (passing.collect(), unknown)
+    let passing =
+        found.into_iter().filter(|id| cluster.job(*id).is_some_and(|job| passes(cluster, filter, reader, job)));
+    (ChosenJobs::Named(passing.collect()), unknown)
 }

@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use wire::origin::{From, Origin};
-use wire::pages::PagedReply;
+use wire::pages::{ListInPages, NounInPages};
 use wire::proto::controller_server::Controller;
 use wire::proto::{
     AccountsReply, AuditReply, AuditRequest, BackupReply, BlobReply, BlobRequest, BurstStatusReply, BurstStatusRequest,
@@ -46,10 +46,12 @@ use wire::proto::{
 };
 use wire::reach::{AGAIN_HEADER, REQUEST_HEADER};
 use wire::refusal::to_status;
+use wire::unread_answers::AnswerStock;
 
 use crate::agents::{Agents, Lead};
 use crate::audit::{AuditLog, AuditNotes};
 use crate::door::{Door, Refusal, is_disk_full};
+use crate::fair_turns::FairTurns;
 use crate::history::History;
 use crate::leader::{runner, stage_orders, stager};
 use crate::leading::HandOver;
@@ -66,6 +68,11 @@ use watchers::WatchKind;
 
 /// A backup crosses the socket in pieces of this size.
 const BACKUP_PIECE: usize = 1 << 20;
+
+/// So many times longer is a filter as a value than it was on its way.
+const FILTER_GROWTH: usize = 6;
+/// Readers of history in all, and of one user: each has a thread until its answer is read.
+const HISTORY_READERS: (usize, usize) = (32, 4);
 
 type Answer<T> = Result<Response<T>, Status>;
 pub type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -93,10 +100,20 @@ pub struct Api {
     pub hand_overs: mpsc::Sender<HandOver>,
     pub ends_all: Arc<AtomicBool>,
     pub turns: room::Turns,
-    pub watch_turns: jobs::WatchTurns,
+    /// Of those who make pictures for watchers of much.
+    pub watch_turns: FairTurns,
+    /// Of calls that cost as much as the cluster is large.
+    pub work_turns: FairTurns,
+    /// Of those who read history.
+    pub history_turns: FairTurns,
     pub watchers: watchers::WatcherPlaces,
     pub encoded: encoded::EncodedConfig,
     pub audit: AuditLog,
+}
+
+/// Turns of those who read history.
+pub fn history_turns() -> FairTurns {
+    FairTurns::new(HISTORY_READERS.0, HISTORY_READERS.1)
 }
 
 impl Api {
@@ -339,7 +356,8 @@ impl Controller for Api {
 
     async fn reservations(&self, request: Request<Nothing>) -> Answer<Self::ReservationsStream> {
         let reader = self.reader(&request)?;
-        Ok(paged(&request, reservations::all(&self.published.now(), &reader)))
+        let (first, items) = reservations::all(self.published.now(), reader);
+        Ok(listed(&request, first, items))
     }
 
     async fn diagnose(&self, request: Request<DiagnoseRequest>) -> Answer<Self::DiagnoseStream> {
@@ -352,14 +370,18 @@ impl Controller for Api {
             statistics.reset(self.door.now());
         }
         let cluster = self.published.now();
-        let names = |uid| self.names.user(uid);
-        let diagnosis = statistics.diagnosis(&cluster, self.door.now(), self.agents.n_connected(), names);
-        Ok(paged(&request, DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }))
+        let (now, n_connected, names) = (self.door.now(), self.agents.n_connected(), self.names.clone());
+        let statistics = statistics.clone();
+        let make = move || {
+            let diagnosis = statistics.diagnosis(&cluster, now, n_connected, |uid| names.user(uid));
+            DiagnoseReply { diagnosis: codec::encode(&diagnosis).into() }
+        };
+        Ok(paged(&request, make))
     }
 
     async fn licenses(&self, request: Request<Nothing>) -> Answer<Self::LicensesStream> {
-        let licenses = self.published.now().licenses().iter().map(|license| codec::encode(license).into()).collect();
-        Ok(paged(&request, LicensesReply { licenses }))
+        let licenses = self.published.now().licenses().into_iter().map(|license| codec::encode(&license).into());
+        Ok(listed(&request, LicensesReply::default(), licenses))
     }
 
     async fn update_partition(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -378,26 +400,35 @@ impl Controller for Api {
 
     async fn accounts(&self, request: Request<Nothing>) -> Answer<Self::AccountsStream> {
         let reader = self.reader(&request)?;
-        let accounts = codec::encode(&reader.accounts(self.published.now().accounts()).with_normal_qos()).into();
-        Ok(paged(&request, AccountsReply { accounts }))
+        let cluster = self.published.now();
+        let make = move || {
+            let accounts = codec::encode(&reader.accounts(cluster.accounts()).with_normal_qos()).into();
+            AccountsReply { accounts }
+        };
+        self.in_turn(&request, make).await
     }
 
     async fn standing(&self, request: Request<Nothing>) -> Answer<Self::StandingStream> {
         let cluster = self.published.now();
         let at = self.door.now().max(cluster.now());
         let reader = self.reader(&request)?;
-        let standing = codec::encode(&reader.standing(cluster.accounts(), cluster.standing(at))).into();
-        Ok(paged(&request, wire::proto::StandingReply { standing }))
+        let make = move || {
+            let standing = codec::encode(&reader.standing(cluster.accounts(), cluster.standing(at))).into();
+            wire::proto::StandingReply { standing }
+        };
+        self.in_turn(&request, make).await
     }
 
     async fn chronicle(&self, request: Request<Nothing>) -> Answer<Self::ChronicleStream> {
         let reader = self.reader(&request)?;
         reader.events()?;
         let cluster = self.published.now();
-        let mut chronicle = cluster.chronicle();
-        chronicle.reservations.retain(|one| reader.may_see_reservation(&cluster, one));
-        let chronicle = codec::encode(&chronicle).into();
-        Ok(paged(&request, wire::proto::ChronicleReply { chronicle }))
+        let make = move || {
+            let mut chronicle = cluster.chronicle();
+            chronicle.reservations.retain(|one| reader.may_see_reservation(&cluster, one));
+            wire::proto::ChronicleReply { chronicle: codec::encode(&chronicle).into() }
+        };
+        self.in_turn(&request, make).await
     }
 
     async fn drop_buffer(&self, request: Request<CommandRequest>) -> Answer<CommandReply> {
@@ -416,7 +447,8 @@ impl Controller for Api {
 
     async fn burst(&self, request: Request<Nothing>) -> Answer<Self::BurstStream> {
         let by = self.caller(&request)?;
-        Ok(paged(&request, buffers::page(&self.published.now(), by, &self.progress)))
+        let (cluster, progress) = (self.published.now(), self.progress.clone());
+        self.in_turn(&request, move || buffers::page(&cluster, by, &progress)).await
     }
 
     async fn burst_status(&self, request: Request<BurstStatusRequest>) -> Answer<BurstStatusReply> {
@@ -517,8 +549,13 @@ impl Controller for Api {
         let filter: JobFilter = read(&request.get_ref().filter)?;
         state::judge_refs(&self.published.now(), &filter.jobs).map_err(|reject| to_status(&reject))?;
         let (runner, progress) = (self.runner.clone(), self.progress.clone());
+        let stock = AnswerStock::of(&request);
+        // The filter is kept until the last page is made; as a value it is larger than it was on its way.
+        let filter_held = stock.hold(request.get_ref().filter.len() * FILTER_GROWTH).await;
         let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
-        Ok(Response::new(jobs::pages(self.published.now(), self.door.now(), question).await))
+        let now = self.door.now();
+        let pages = jobs::pages(self.published.now(), now, question, &self.work_turns, &stock).await?;
+        Ok(Response::new(Box::pin(pages.map(move |page| watchers::held(&filter_held, page)))))
     }
 
     async fn watch_jobs(&self, request: Request<JobsRequest>) -> Answer<Self::WatchJobsStream> {
@@ -538,7 +575,7 @@ impl Controller for Api {
         let question = JobsQuestion::new(filter, by, reader, takes_pages, runner, progress);
         let place = self.watchers.take(by, question.kind())?;
         let (published, door) = (self.published.clone(), self.door.clone());
-        Ok(Response::new(jobs::watch(published, door, question, &self.watch_turns, place)))
+        Ok(Response::new(jobs::watch(published, door, question, self.watch_turns.clone(), place)))
     }
 
     async fn history(&self, request: Request<HistoryRequest>) -> Answer<Self::HistoryStream> {
@@ -550,7 +587,10 @@ impl Controller for Api {
         let own = HistoryQuery { uids: vec![by.uid], ..query.clone() };
         let query = if wants_contents && !by.is_admin { own } else { query };
         let query = self.reader(&request)?.history(&self.published.now(), query);
-        Ok(Response::new(self.history.read(query, self.door.now(), takes_pages).await?))
+        // Reading takes a thread, which waits for its reader.
+        let turn = self.history_turns.take(by.uid).await;
+        let pages = self.history.read(query, self.door.now(), takes_pages).await?;
+        Ok(Response::new(Box::pin(pages.map(move |page| watchers::held(&turn, page)))))
     }
 
     async fn amend_history(&self, request: Request<CommandRequest>) -> Answer<Nothing> {
@@ -563,14 +603,8 @@ impl Controller for Api {
 
     async fn nodes(&self, request: Request<Nothing>) -> Answer<Self::NodesStream> {
         self.reader(&request)?.nodes()?;
-        let cluster = self.published.now();
-        let loads = self.agents.loads();
-        let view = |node: &Arc<model::Node>| {
-            let load = loads.get(&node.name).cloned();
-            codec::encode(&model::request::NodeView { load, ..cluster.node_view(node) }).into()
-        };
-        let nodes = cluster.nodes().map(view).collect();
-        Ok(paged(&request, NodesReply { nodes, now_micros: self.door.now().0 }))
+        let first = NodesReply { now_micros: self.door.now().0, ..Default::default() };
+        Ok(listed(&request, first, nodes::all(self.published.now(), self.agents.clone())))
     }
 
     async fn configuration(&self, request: Request<Nothing>) -> Answer<Self::ConfigurationStream> {
@@ -589,7 +623,7 @@ impl Controller for Api {
             authority: wire::tls::token::mark(&cluster.trust().ca_certificate).unwrap_or_default().into(),
             loudness: codec::encode(&crate::loudness::now()).into(),
         };
-        Ok(paged(&request, reply))
+        Ok(paged(&request, || reply))
     }
 
     async fn blob(&self, request: Request<BlobRequest>) -> Answer<BlobReply> {
@@ -604,7 +638,7 @@ impl Controller for Api {
             return Err(to_status(&model::Reject::NotPermitted));
         }
         let content = cluster.blob(script).ok_or_else(no_such_job)?;
-        Ok(Response::new(BlobReply { content: content.to_vec().into() }))
+        Ok(Response::new(BlobReply { content: bytes::Bytes::from_owner(content.clone()) }))
     }
 
     async fn why(&self, request: Request<WhyRequest>) -> Answer<Self::WhyStream> {
@@ -613,10 +647,9 @@ impl Controller for Api {
         let reader = self.reader(&request)?;
         let id = cluster.named(&named).and_then(|jobs| jobs.first().copied());
         let id = id.filter(|id| cluster.job(*id).is_some_and(|job| reader.may_see_job(&cluster, job)));
-        // Several plans are made for one answer; nobody else waits for them.
-        let answered = tokio::task::spawn_blocking(move || id.and_then(|id| scheduler::why(&cluster, id))).await;
-        let why = answered.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(paged(&request, WhyReply { why: codec::encode(&why).into() }))
+        // Several plans are made for one answer.
+        let make = move || WhyReply { why: codec::encode(&id.and_then(|id| scheduler::why(&cluster, id))).into() };
+        self.in_turn(&request, make).await
     }
 
     async fn ping(&self, _: Request<Nothing>) -> Answer<PingReply> {
@@ -631,7 +664,7 @@ impl Controller for Api {
 
     async fn members(&self, request: Request<Nothing>) -> Answer<Self::MembersStream> {
         let members = crate::members::view(&self.journal, &self.connections, &self.own).await;
-        Ok(paged(&request, MembersReply { members: codec::encode(&members).into() }))
+        Ok(paged(&request, move || MembersReply { members: codec::encode(&members).into() }))
     }
 
     async fn audit(&self, request: Request<AuditRequest>) -> Answer<Self::AuditStream> {
@@ -733,9 +766,33 @@ impl Controller for Api {
     }
 }
 
-/// The answer, in pages for those who put them together.
-fn paged<T, R: PagedReply>(request: &Request<T>, reply: R) -> Response<Streamed<R>> {
-    Response::new(wire::pages::answer(reply, wire::pages::are_taken(request)))
+impl Api {
+    /// The answer to a question that costs as much as the cluster is large.
+    async fn in_turn<T, R: NounInPages>(
+        &self,
+        request: &Request<T>,
+        make: impl FnOnce() -> R + Send + 'static,
+    ) -> Answer<Streamed<R>> {
+        let by = self.caller(request)?;
+        let (stock, takes_pages) = (AnswerStock::of(request), wire::pages::are_taken(request));
+        let kept = stock.clone();
+        let made = self.work_turns.work(by.uid, stock.wait_for_room(), move || make().kept(&kept)).await?;
+        Ok(Response::new(wire::pages::made_noun(made, takes_pages)))
+    }
+}
+
+/// The answer, made when it is read; in pages for those who put them together.
+fn paged<T, R: NounInPages>(request: &Request<T>, make: impl FnOnce() -> R + Send + 'static) -> Response<Streamed<R>> {
+    Response::new(wire::pages::noun(AnswerStock::of(request), wire::pages::are_taken(request), make))
+}
+
+/// The list, made page by page as it is read.
+fn listed<T, R: ListInPages>(
+    request: &Request<T>,
+    first: R,
+    items: impl Iterator<Item = bytes::Bytes> + Send + 'static,
+) -> Response<Streamed<R>> {
+    Response::new(wire::pages::list(first, wire::pages::are_taken(request), items))
 }
 
 /// What a caller says: decoded within bounds, its texts and lists within theirs.

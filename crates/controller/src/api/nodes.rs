@@ -1,11 +1,32 @@
-//! Changes of nodes: by administrators, and by root of a node where they concern nothing but that node's own health.
+//! Nodes, as they are shown, and changes of them: by administrators, and by root of a node where they concern nothing but that node's own health.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::request::NodeView;
 use model::update::NodeChange;
-use model::{Caller, Command};
+use model::{Caller, Command, Node, codec};
+use state::Cluster;
 use tonic::Request;
+use wire::pages::in_batches;
 use wire::proto::{CommandReply, CommandRequest};
 
 use super::{Answer, Api, read};
+use crate::agents::Agents;
 use crate::router::RootOf;
+
+/// Nodes are looked up so many at a time.
+const BATCH: usize = 64;
+
+/// All nodes, each encoded when it is asked for.
+pub fn all(cluster: Arc<Cluster>, agents: Arc<Agents>) -> impl Iterator<Item = Bytes> + Send {
+    let looked_up = cluster.clone();
+    let after = move |last: Option<&Arc<Node>>| {
+        looked_up.nodes_after(last.map(|last| last.name.clone()), BATCH).cloned().collect()
+    };
+    in_batches(after).map(move |node| {
+        codec::encode(&NodeView { load: agents.load(&node.name), ..cluster.node_view(&node) }).into()
+    })
+}
 
 pub async fn update(api: &Api, request: Request<CommandRequest>) -> Answer<CommandReply> {
     let by = match request.extensions().get::<RootOf>() {

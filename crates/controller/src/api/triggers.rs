@@ -1,11 +1,14 @@
 //! Triggers: who may set them is judged here, where it is known whom this controller can run programs as.
+use std::sync::Arc;
+
 use model::trigger::Trigger;
 use model::{Command, Config};
 use tonic::{Request, Response};
+use wire::pages::in_batches;
 use wire::proto::{CommandReply, CommandRequest, Nothing, TriggersReply};
 use wire::refusal::to_status;
 
-use super::{Answer, Api, Streamed, codec, paged, read, refused, request_id};
+use super::{Answer, Api, Streamed, codec, listed, read, refused, request_id};
 use crate::audit::AuditNotes;
 
 /// The trigger is its caller's own, whatever it says.
@@ -40,15 +43,22 @@ fn may_set(uid: u32, user: &str, own: u32, config: &Config) -> bool {
     (is_trusted || config.jobs.users_set_triggers) && [0, uid].contains(&own)
 }
 
+/// Triggers are looked up so many at a time.
+const BATCH: usize = 64;
+
 /// All that the caller may know of: not those about jobs that are private.
 pub fn list(api: &Api, request: &Request<Nothing>) -> Answer<Streamed<TriggersReply>> {
     let (by, reader, cluster) = (api.caller(request)?, api.reader(request)?, api.published.now());
-    let is_seen = |trigger: &&std::sync::Arc<Trigger>| {
-        let job = trigger.job.and_then(|id| cluster.job(id));
-        by.may_act_for(trigger.uid) || job.is_none_or(|job| reader.may_see_job(&cluster, job))
+    let judged = cluster.clone();
+    let is_seen = move |trigger: &Arc<Trigger>| {
+        let job = trigger.job.and_then(|id| judged.job(id));
+        by.may_act_for(trigger.uid) || job.is_none_or(|job| reader.may_see_job(&judged, job))
     };
-    let triggers = cluster.triggers().filter(is_seen).map(|trigger| codec::encode(&**trigger).into()).collect();
-    Ok(paged(request, TriggersReply { triggers }))
+    let after = move |last: Option<&Arc<Trigger>>| {
+        cluster.triggers_after(last.map(|last| last.id), BATCH).cloned().collect()
+    };
+    let triggers = in_batches(after).filter(is_seen).map(|trigger| codec::encode(&*trigger).into());
+    Ok(listed(request, TriggersReply::default(), triggers))
 }
 
 #[cfg(test)]

@@ -48,8 +48,8 @@ impl WatcherPlaces {
     }
 }
 
-/// Ties the place to the stream that maps its messages through this.
-pub fn held<T>(_: &WatcherPlace, message: T) -> T {
+/// Ties a place, or what else an answer needs, to the stream that maps its messages through this.
+pub fn held<H, T>(_: &H, message: T) -> T {
     message
 }
 

@@ -9,6 +9,7 @@ mod collect;
 mod purge;
 mod recorder;
 
+use std::iter::empty;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use model::codec::{EncodedList, encode_with_lists};
 use model::history::{HistoryPage, HistoryQuery, RunHistory};
 use model::{Timestamp, codec};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tonic::Status;
 use wire::pages::{PAGE_BYTES, messages};
 use wire::proto::HistoryReply;
@@ -60,28 +62,11 @@ impl History {
             return Err(Status::failed_precondition("Slurm accounting storage is disabled"));
         }
         let store = self.up_to(cluster.history().last()).await?;
-        let (sender, mut runs) = mpsc::channel(4);
+        let (sender, runs) = mpsc::channel(1);
         let reading = tokio::spawn(async move { store.read(query, now, sender).await });
-        let (out, messages_out) = mpsc::channel(4);
-        tokio::spawn(async move {
-            while let Some(runs) = runs.recv().await {
-                for page in pages(runs, now) {
-                    for message in messages(page, takes_pages) {
-                        if out.send(Ok(message)).await.is_err() {
-                            return;
-                        }
-                    }
-                }
-            }
-            let trouble = match reading.await {
-                Ok(Ok(())) => return,
-                Ok(Err(failure)) => failure.to_string(),
-                Err(error) => error.to_string(),
-            };
-            // Whoever asked may be gone.
-            let _ = out.send(Err(unreadable(&trouble))).await;
-        });
-        Ok(Box::pin(tokio_stream::wrappers::ReceiverStream::new(messages_out)))
+        let reader = HistoryReader { runs, reading: Some(reading), now, takes_pages, messages: Box::new(empty()) };
+        // Nothing is encoded before its reader asks for it.
+        Ok(Box::pin(futures::stream::unfold(reader, async |mut reader| Some((reader.next().await?, reader)))))
     }
 
     async fn up_to(&self, change: u64) -> Result<Arc<dyn Store>, Status> {
@@ -102,6 +87,36 @@ impl History {
             (None, Some(store)) => Ok(store),
             (None, None) => Err(unreadable("it is not open")),
         }
+    }
+}
+
+/// An answer on its way from the database.
+struct HistoryReader {
+    runs: mpsc::Receiver<Vec<RunHistory>>,
+    /// None: how it ended has been told.
+    reading: Option<JoinHandle<Result<(), Failure>>>,
+    now: Timestamp,
+    takes_pages: bool,
+    /// Of the runs in hand.
+    messages: Box<dyn Iterator<Item = HistoryReply> + Send>,
+}
+
+impl HistoryReader {
+    async fn next(&mut self) -> Option<Result<HistoryReply, Status>> {
+        loop {
+            if let Some(message) = self.messages.next() {
+                return Some(Ok(message));
+            }
+            let Some(runs) = self.runs.recv().await else { break };
+            let takes_pages = self.takes_pages;
+            self.messages = Box::new(pages(runs, self.now).flat_map(move |page| messages(page, takes_pages)));
+        }
+        let trouble = match self.reading.take()?.await {
+            Ok(Ok(())) => return None,
+            Ok(Err(failure)) => failure.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Some(Err(unreadable(&trouble)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs the programs of triggers whose time has come, each as whoever set it.
+//! Runs the programs of triggers whose time has come, each as whoever set it: a few at once, of which each user has a share.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,10 +12,13 @@ use tokio::task::JoinSet;
 use wire::accounts;
 
 use crate::door::Door;
+use crate::fair_turns::FairTurns;
 use crate::machine::Published;
 
 const TRIGGERS: &str = model::loudness::DebugFlag::Triggers.target();
 
+/// Programs that run at once, and those of one user: the others wait their turn.
+const PROGRAMS: (usize, usize) = (16, 4);
 /// A program that takes longer is killed, with all that it has started.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -25,6 +28,7 @@ pub async fn run(door: Arc<Door>, published: Published, config_file: PathBuf) {
     let running: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
     // Those under way end with the lead.
     let mut programs = JoinSet::new();
+    let turns = FairTurns::new(PROGRAMS.0, PROGRAMS.1);
     loop {
         let cluster = changes.borrow_and_update().clone();
         for trigger in cluster.due_triggers() {
@@ -33,8 +37,9 @@ pub async fn run(door: Arc<Door>, published: Published, config_file: PathBuf) {
                 continue;
             }
             let (door, running, trigger) = (door.clone(), running.clone(), trigger.clone());
-            let config_file = config_file.clone();
+            let (config_file, turns) = (config_file.clone(), turns.clone());
             programs.spawn(async move {
+                let _turn = turns.take(trigger.uid).await;
                 carry_out(&trigger, &config_file).await;
                 let ran = Command::TriggerRan { id: trigger.id, n_fired: trigger.n_fired };
                 if let Err(refusal) = door.propose(Caller::SYSTEM, ran).await {

@@ -126,3 +126,24 @@ fn only_those_who_may_clear_them_and_wrong_ones_are_refused() {
         assert!(set(&mut lab, wrong).is_err());
     }
 }
+
+#[test]
+fn one_user_leaves_triggers_to_others() {
+    let mut lab = Lab::new();
+    let numbered = |uid: u32, number: u32| Trigger {
+        uid,
+        program: format!("/bin/true {number}"),
+        ..trigger(TriggerKind::Down)
+    };
+    for number in 0..500 {
+        set(&mut lab, numbered(1000, number)).unwrap();
+    }
+    assert_eq!(set(&mut lab, numbered(1000, 500)), Err(Reject::TooManyTriggers));
+    for by in [BOB, ROOT] {
+        let of_another = Command::SetTrigger { trigger: Box::new(numbered(by.uid, 500)) };
+        lab.ok(by, of_another);
+    }
+    // One gone makes room.
+    lab.ok(ALICE, Command::ClearTriggers { filter: TriggerFilter { id: Some(1), ..Default::default() } });
+    set(&mut lab, numbered(1000, 500)).unwrap();
+}

@@ -1,4 +1,5 @@
 //! The daemon's side: callers are told apart by their first bytes; brief ones are answered here, the others are HTTP/2's.
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::unix::OwnedReadHalf;
@@ -24,14 +25,17 @@ use super::long_body::{Leftover, LongBody};
 use super::pieces::{End, Pieces};
 use super::{
     DATA, GREETING, HEAD_MAX_BYTES, HEADERS, IN_PIECES, READ_AHEAD_MAX_BYTES, TRAILERS, read_headers, write_lines,
-    write_piece,
+    write_piece, write_piece_head,
 };
 use crate::channel::MAX_MESSAGE_BYTES;
 use crate::connection_table::{ConnectionOwner, ConnectionSlot, ConnectionState, ConnectionTable};
 use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
+use crate::unread_answers::{AnswerPayer, counted};
 
 /// An answer is written when so much of it is there, or when its maker takes a rest.
 const WRITE_BYTES: usize = 256 * 1024;
+/// What is shorter is copied rather than written by itself.
+const SHORT_BYTES: usize = 4 * 1024;
 /// A body that is no longer is read before it is known who may send it.
 const WHOLE_BODY_MAX_BYTES: usize = 64 * 1024;
 /// What is left of a body that nobody wants is read for so long, since its sender listens only afterwards.
@@ -168,7 +172,7 @@ where
                     std::future::pending::<()>().await;
                 }
             };
-            let Ok(response) = service.call(request).await;
+            let response = called(&mut service, &state, request).await;
             let _ = answer(&mut answers, response, gone).await;
             return;
         }
@@ -180,7 +184,7 @@ where
             let (body, left) = LongBody::new(requests, read, length);
             let Some(request) = request(&head, Body::new(body), (&caller, &state)) else { return };
             let response = match &call {
-                Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
+                Ok(_) => called(&mut service, &state, request).await,
                 Err(status) => {
                     drop(request);
                     status.clone().into_http()
@@ -213,6 +217,18 @@ where
         }
         drop(call);
     }
+}
+
+/// The answer, as fast as those before it are read.
+async fn called<S>(service: &mut S, state: &ConnectionState, mut request: Request<Body>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let payer = state.payer(&request);
+    let stock = AnswerPayer::stock(payer.as_ref());
+    request.extensions_mut().insert(stock.clone());
+    let Ok(response) = service.call(request).await;
+    response.map(|body| counted(body, payer, stock))
 }
 
 /// Passes over what nobody has read of a body, so that its sender hears the answer.
@@ -287,8 +303,8 @@ async fn answer(
 ) -> io::Result<()> {
     let (parts, mut body) = response.into_parts();
     let mut gone = pin!(gone);
-    let mut ready = Vec::with_capacity(512);
-    write_lines(HEADERS, &parts.headers, &mut ready);
+    let mut ready = ReadyAnswer::default();
+    write_lines(HEADERS, &parts.headers, &mut ready.end);
     let mut trailers = HeaderMap::new();
     loop {
         let mut next = body.frame();
@@ -296,8 +312,7 @@ async fn answer(
             Some(frame) => frame,
             None => {
                 // Whoever makes the answer needs time: what there is goes out.
-                into.write_all(&ready).await?;
-                ready.clear();
+                ready.write(into).await?;
                 tokio::select! {
                     frame = next => frame,
                     () = &mut gone => return Err(io::ErrorKind::BrokenPipe.into()),
@@ -306,18 +321,81 @@ async fn answer(
         };
         match frame.map(|frame| frame.map(|frame| frame.into_data())) {
             None => break,
-            Some(Ok(Ok(data))) => write_piece(DATA, &data, &mut ready),
+            Some(Ok(Ok(data))) => ready.push(data),
             Some(Ok(Err(frame))) => trailers = frame.into_trailers().unwrap_or_default(),
             // Without its last piece an answer is known to be broken.
             Some(Err(_)) => return Err(io::ErrorKind::Other.into()),
         }
-        if ready.len() >= WRITE_BYTES {
-            into.write_all(&ready).await?;
-            ready.clear();
+        if ready.n_bytes >= WRITE_BYTES {
+            ready.write(into).await?;
         }
     }
-    write_lines(TRAILERS, &trailers, &mut ready);
-    into.write_all(&ready).await
+    write_lines(TRAILERS, &trailers, &mut ready.end);
+    ready.write(into).await
+}
+
+/// What is to be written. Data stays as it was made, so it counts as unread until it is written.
+#[derive(Default)]
+struct ReadyAnswer {
+    pieces: Vec<Bytes>,
+    /// After the pieces.
+    end: Vec<u8>,
+    n_bytes: usize,
+}
+
+impl ReadyAnswer {
+    fn push(&mut self, data: Bytes) {
+        self.n_bytes += data.len();
+        if data.len() < SHORT_BYTES {
+            return write_piece(DATA, &data, &mut self.end);
+        }
+        write_piece_head(DATA, data.len(), &mut self.end);
+        self.pieces.push(std::mem::take(&mut self.end).into());
+        self.pieces.push(data);
+    }
+
+    async fn write(&mut self, into: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        self.n_bytes = 0;
+        if self.pieces.is_empty() {
+            into.write_all(&self.end).await?;
+            self.end.clear();
+            return Ok(());
+        }
+        self.pieces.push(std::mem::take(&mut self.end).into());
+        let mut pieces = WrittenTogether(std::mem::take(&mut self.pieces).into());
+        into.write_all_buf(&mut pieces).await
+    }
+}
+
+/// Each is let go of when it is written.
+struct WrittenTogether(VecDeque<Bytes>);
+
+impl Buf for WrittenTogether {
+    fn remaining(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.0.front().map_or(&[], |first| first)
+    }
+
+    fn chunks_vectored<'a>(&'a self, into: &mut [io::IoSlice<'a>]) -> usize {
+        let n_slices = into.len().min(self.0.len());
+        for (slice, piece) in into.iter_mut().zip(&self.0) {
+            *slice = io::IoSlice::new(piece);
+        }
+        n_slices
+    }
+
+    fn advance(&mut self, mut n_bytes: usize) {
+        while let Some(first) = self.0.front_mut() {
+            if n_bytes < first.len() {
+                return first.advance(n_bytes);
+            }
+            n_bytes -= first.len();
+            self.0.pop_front();
+        }
+    }
 }
 
 /// What the future gives at once, if it does.

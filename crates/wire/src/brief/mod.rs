@@ -63,9 +63,13 @@ fn read_headers(lines: &[u8]) -> Option<HeaderMap> {
 }
 
 fn write_piece(kind: u8, content: &[u8], into: &mut Vec<u8>) {
-    into.push(kind);
-    into.extend_from_slice(&(content.len() as u32).to_le_bytes());
+    write_piece_head(kind, content.len(), into);
     into.extend_from_slice(content);
+}
+
+fn write_piece_head(kind: u8, n_bytes: usize, into: &mut Vec<u8>) {
+    into.push(kind);
+    into.extend_from_slice(&(n_bytes as u32).to_le_bytes());
 }
 
 fn write_lines(kind: u8, headers: &HeaderMap, into: &mut Vec<u8>) {
