@@ -55,11 +55,9 @@ mod tests {
         check("sbatch", "--exclusive", "--exclusive=|--exclusive |");
         check("sbatch", "--exclusive=", "");
         check("sbatch", "-N", "-N|");
-        check(
-            "sbatch",
-            "node",
-            "--extra-node-info=|--gpus-per-node=|--nodefile=|--nodelist=|--nodes=|--ntasks-per-node=|--sockets-per-node=|--tasks-per-node=|--use-min-nodes|--wait-all-nodes=|",
-        );
+        let of_nodes = "--extra-node-info=|--gpus-per-node=|--nodefile=|--nodelist=|--nodes=|--ntasks-per-node=|";
+        let more = "--sockets-per-node=|--tasks-per-node=|--use-min-nodes|--wait-all-nodes=|";
+        check("sbatch", "node", &format!("{of_nodes}{more}"));
         check("squeue", "--h", "--help|--helpFormat|--helpformat|--helpstate|--hide|");
         check("squeue", "h", "--help|--helpFormat|--helpformat|--helpstate|--hide|-h|--noheader|");
         check("squeue", "--fo", "--format=|");
