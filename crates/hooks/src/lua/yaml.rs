@@ -8,11 +8,27 @@ pub fn read(text: &str) -> Result<Json, String> {
     documents.first().map_or(Ok(Json::Null), from_node)
 }
 
+/// Every reader takes a key of this length, quotes and escapes included; longer ones it takes for something else.
+const KEY_LETTERS_MAX: usize = 1000;
+
 pub fn write(value: &Json) -> Result<String, String> {
+    if has_long_key(value) {
+        return Err(format!("a key of a mapping has more than {KEY_LETTERS_MAX} letters"));
+    }
     let mut text = String::new();
     YamlEmitter::new(&mut text).dump(&to_node(value)).map_err(|error| format!("{error:?}"))?;
     text.push('\n');
     Ok(text)
+}
+
+fn has_long_key(value: &Json) -> bool {
+    match value {
+        Json::Array(items) => items.iter().any(has_long_key),
+        Json::Object(fields) => {
+            fields.iter().any(|(key, item)| key.escape_debug().count() > KEY_LETTERS_MAX || has_long_key(item))
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
 }
 
 fn from_node(node: &Yaml) -> Result<Json, String> {
@@ -73,6 +89,7 @@ mod tests {
         assert_eq!(read(&write(&all).unwrap()), Ok(all));
         assert_eq!(read("a: [1, 2]\nb:\n  - x\n"), Ok(json!({"a": [1, 2], "b": ["x"]})));
         assert_eq!(read(""), Ok(Json::Null));
+        assert!(write(&json!({"a": {("k".repeat(KEY_LETTERS_MAX + 1)): 1}})).is_err());
         assert!(read("a: [").is_err() && read("[a]: 1").is_err());
     }
 }
