@@ -140,29 +140,21 @@ mod tests {
 
     #[test]
     fn keys_scripts_and_environments_are_not_printed() {
+        use crate::agent::Launch;
         use crate::command::{Blob, Command};
         use crate::trust::{JoinRequest, OldJwtKey, Trust, TrustChange};
-        use crate::agent::Launch;
         use crate::{Entry, Timestamp, history, hooks, staging};
         const PLANTED: &str = "xyzzy";
         let (text, bytes) = (|| PLANTED.to_owned(), || PLANTED.as_bytes().to_vec());
         let until = Timestamp::from_secs(1);
-        let found = || TrustChange::Found {
-            ca_certificate: String::new(),
-            ca_key: text(),
-            fingerprint: "f1".into(),
-            until,
-        };
+        let found =
+            || TrustChange::Found { ca_certificate: String::new(), ca_key: text(), fingerprint: "f1".into(), until };
         let old = OldJwtKey { key: bytes(), until };
         let trust = Trust { ca_key: text(), jwt_key: bytes(), old_jwt_keys: vec![old], ..Default::default() };
         let entry = |command| Entry { at: until, by: Default::default(), command };
         let submission = Command::Submit { spec: Default::default(), blobs: vec![Blob::of(bytes())] };
-        let launch = Launch {
-            script: bytes(),
-            environment: bytes(),
-            buffer_environment: vec![text()],
-            ..Default::default()
-        };
+        let launch =
+            Launch { script: bytes(), environment: bytes(), buffer_environment: vec![text()], ..Default::default() };
         let run = history::RunHistory { script: bytes(), environment: bytes(), ..Default::default() };
         let printed = [
             format!("{trust:?}{:?}", found()),

@@ -601,7 +601,8 @@ mod tests {
                 let (near, far) = UnixStream::pair().unwrap();
                 let slot = table.admit(owner.clone(), &near).unwrap();
                 let call = slot.state().begin_call().unwrap();
-                let payer = AnswerPayer { account: UnreadAccount::new(9, Within::Alone), frames: slot.state().frames.clone() };
+                let payer =
+                    AnswerPayer { account: UnreadAccount::new(9, Within::Alone), frames: slot.state().frames.clone() };
                 let body = Body::new(Full::new(Bytes::from(vec![7; 10_000])));
                 (slot, call, near, far, counted(body, Some(payer), AnswerStock::default()))
             })

@@ -238,7 +238,8 @@ fn list_pages<R: ListInPages>(
         }
         let mut page = first.take().unwrap_or_default();
         let mut n_bytes = 0;
-        let has_room = |item: &Bytes, n_bytes: usize| !takes_pages || n_bytes == 0 || n_bytes + item.len() <= PAGE_BYTES;
+        let has_room =
+            |item: &Bytes, n_bytes: usize| !takes_pages || n_bytes == 0 || n_bytes + item.len() <= PAGE_BYTES;
         while let Some(item) = items.next_if(|item| has_room(item, n_bytes)) {
             n_bytes += item.len();
             page.push(item);

@@ -271,9 +271,8 @@ pub(crate) struct AnswerPayer {
 
 impl AnswerPayer {
     pub fn stock(payer: Option<&AnswerPayer>) -> AnswerStock {
-        let of_call = |payer: &AnswerPayer| {
-            Arc::new(StockOfCall { account: payer.account.clone(), n_held: AtomicUsize::new(0) })
-        };
+        let of_call =
+            |payer: &AnswerPayer| Arc::new(StockOfCall { account: payer.account.clone(), n_held: AtomicUsize::new(0) });
         AnswerStock(payer.map(of_call))
     }
 }

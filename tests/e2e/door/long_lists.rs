@@ -3,10 +3,10 @@ use model::trigger::{Trigger, TriggerKind};
 use model::{Command, codec};
 
 use super::callers::{Entrance, RawCaller, on_own_thread};
-use super::unread::submit_long_jobs;
+use super::unread::submit_jobs;
 use crate::cluster::Cluster;
 
-const N_NODES: usize = 5000;
+const N_NODES: usize = 4000;
 const N_ACCOUNTS: usize = 1500;
 const N_TRIGGERS: usize = 1500;
 const N_JOBS: usize = 1500;
@@ -45,24 +45,28 @@ fn set_triggers(head: &Cluster) {
 
 #[test]
 fn lists_beyond_a_page_are_shown_whole_by_every_command() {
-    let head = Cluster::configured(&format!(
-        "[[nodes]]\nnames = \"n1\"\n[[nodes]]\nnames = \"far[1-{N_NODES}]\"\ncpus = 2\nmemory = \"1G\"\nfeatures = [{}]\n",
-        (0..12).map(|n| format!("\"feature-with-a-long-name-{n}\"")).collect::<Vec<_>>().join(", ")
-    ));
+    let head = Cluster::up("--nodes 1");
+    // Nodes that nobody starts an agent for.
+    let features = (0..12).map(|n| format!("\"feature-with-a-long-name-{n}\"")).collect::<Vec<_>>().join(", ");
+    let far =
+        format!("\n[[nodes]]\nnames = \"far[1-{N_NODES}]\"\ncpus = 2\nmemory_mb = 1024\nfeatures = [{features}]\n");
+    let file = head.dir.join("spur.conf");
+    std::fs::write(&file, std::fs::read_to_string(&file).unwrap() + &far).unwrap();
+    head.ok("scontrol reconfigure");
     set_triggers(&head);
     let description = "d".repeat(1000);
     for first in (0..N_ACCOUNTS).step_by(100) {
         let names: Vec<String> = (first..first + 100).map(|number| format!("account{number:04}")).collect();
         head.ok(&format!("sacctmgr -i add account {} description={description}", names.join(",")));
     }
-    submit_long_jobs(&head, N_JOBS);
+    submit_jobs(&head, N_JOBS, "true", true);
     head.ok("scancel -u $(id -un)");
     head.wait_for("squeue -h | wc -l", "0");
     // The commands, each with its own count.
     let count = |line: &str| head.ok(&format!("{line} | wc -l")).parse::<usize>().unwrap();
     assert_eq!(count("sinfo -h -N -o %N"), N_NODES + 1);
     assert_eq!(count("scontrol show node -o"), N_NODES + 1);
-    assert_eq!(count("scontrol show node far4999 | grep NodeName"), 1);
+    assert_eq!(count("scontrol show node far3999 | grep NodeName"), 1);
     assert_eq!(count("sacctmgr -n -P show account format=account | grep account"), N_ACCOUNTS);
     assert_eq!(count("strigger --get -N"), N_TRIGGERS);
     assert_eq!(count("sacct -a -X -n -o jobid"), N_JOBS);

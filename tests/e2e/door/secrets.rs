@@ -21,7 +21,7 @@ fn keys(head: &Cluster) -> Vec<(&'static str, Vec<u8>)> {
     head.ok("spur backup keys.backup");
     let backup = fs::read(head.dir.join("work/keys.backup")).unwrap();
     fs::remove_file(head.dir.join("work/keys.backup")).unwrap();
-    let pem = after(&backup, b"PRIVATE KEY-----\n", 48).to_vec();
+    let pem = after(&backup, b"PRIVATE KEY-----", 60).trim_ascii_start().to_vec();
     // A value of 32 bytes, after its name.
     let jwt = after(&backup, b"jwt_key\xc4\x20", 32).to_vec();
     vec![("the authority's key", pem), ("the key of tokens", jwt)]
@@ -55,8 +55,9 @@ fn secrets_of_keys_and_jobs_are_told_nobody_else() {
     for flag in ["Protocol", "TraceJobs", "Steps", "Agent", "Script", "Triggers", "Backfill"] {
         head.run(&format!("scontrol setdebugflags +{flag}"));
     }
-    let mut secrets = keys(&head);
     let token = head.ok("scontrol token lifespan=600");
+    // By now there is a key that signs tokens.
+    let mut secrets = keys(&head);
     secrets.push(("a user's token", token.trim_start_matches("SLURM_JWT=").as_bytes().to_vec()));
     let join_word = head.ok("spur token").split_whitespace().last().unwrap().to_owned();
     secrets.push(("a join token", join_word.into_bytes()));

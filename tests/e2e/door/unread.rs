@@ -22,18 +22,20 @@ const GROWTH_MAX_MIB: u64 = 192;
 /// A command that waits for nobody.
 const PROMPT: Duration = Duration::from_secs(10);
 
-/// Jobs whose list is several MiB long.
-pub(super) fn submit_long_jobs(head: &Cluster, n_jobs: usize) {
+/// Jobs whose list is as many KiB long, and more; each wants all of a node of four CPUs.
+pub(super) fn submit_jobs(head: &Cluster, n_jobs: usize, body: &str, held: bool) {
     let socket = head.dir.join("run/controller.sock");
+    let script = Blob::of(format!("#!/bin/sh\n{body}\n").into_bytes());
     on_own_thread(async move {
-        let script = Blob::of(b"#!/bin/sh\ntrue\n".to_vec());
         let spec = JobSpec {
             name: "long".into(),
             uid: super::content::own_uid(),
             kind: JobKind::Batch { script: script.id },
             work_dir: "/".into(),
-            held: true,
-            comment: "c".repeat(2000),
+            stdout: Some("/dev/null".into()),
+            held,
+            comment: "c".repeat(1000),
+            size: model::spec::Size { min_nodes: 1, cpus_per_task: Some(4), ..Default::default() },
             ..JobSpec::default()
         };
         let controller = wire::Controller::connect(&socket).await.unwrap();
@@ -84,7 +86,10 @@ fn ask_briefly(socket: PathBuf, n_callers: usize) -> Vec<UnixStream> {
     let asking = move || {
         become_user(USER, USER);
         let questions = questions();
-        (0..n_callers).map(|at| &questions[at % questions.len()]).map(|(call, body)| asked_briefly(&socket, call, body)).collect()
+        (0..n_callers)
+            .map(|at| &questions[at % questions.len()])
+            .map(|(call, body)| asked_briefly(&socket, call, body))
+            .collect()
     };
     std::thread::spawn(asking).join().unwrap()
 }
@@ -95,37 +100,46 @@ fn answers_that_a_user_does_not_read_stay_within_a_budget() {
         eprintln!("skipped: only root has several users");
         return;
     }
-    let head = Cluster::up("--nodes 1");
-    submit_long_jobs(&head, N_JOBS);
+    let head = Cluster::up("--nodes 1 --cpus 4");
+    submit_jobs(&head, N_JOBS, "true", true);
     head.ok("squeue | wc -l && sinfo && sacct -a");
     let (pid, socket) = (head.controller_pid(), head.dir.join("run/controller.sock"));
     let before = resident_mib(pid);
     let held = ask_briefly(socket.clone(), 500);
-    let asked = on_own_thread(async move {
-        let mut streams = Vec::new();
-        for _ in 0..8 {
-            let entrance = Entrance::Local { socket: socket.clone(), uid: USER, gid: USER };
-            let caller = RawCaller::open(&entrance, &[("spur-pages", "1".into())]).await;
-            for (call, body) in questions().iter().cycle().take(60) {
-                let path = format!("/spur.v1.Controller/{call}");
-                // Whoever waits for earlier answers has no beginning yet.
-                let opened = tokio::time::timeout(Duration::from_millis(100), caller.open_stream(&path, body.clone()));
-                streams.push(opened.await);
+    // Commands are run by this thread, whose identity stays.
+    let (opened, is_open) = std::sync::mpsc::channel();
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let holding = std::thread::spawn(move || {
+        on_own_thread(async move {
+            let mut streams = Vec::new();
+            for _ in 0..8 {
+                let entrance = Entrance::Local { socket: socket.clone(), uid: USER, gid: USER };
+                let caller = RawCaller::open(&entrance, &[("spur-pages", "1".into())]).await;
+                for (call, body) in questions().iter().cycle().take(60) {
+                    let path = format!("/spur.v1.Controller/{call}");
+                    // Whoever waits for earlier answers has no beginning yet.
+                    let patience = Duration::from_millis(100);
+                    streams.push(tokio::time::timeout(patience, caller.open_stream(&path, body.clone())).await);
+                }
             }
-        }
-        // Everybody else is answered meanwhile, and what happens reaches watchers.
-        let begun = Instant::now();
-        head.ok("squeue -h | wc -l");
-        head.ok("scontrol update jobid=7 comment=other");
-        head.ok("sacctmgr -n show user && sinfo");
-        let took = begun.elapsed();
-        assert!(took < PROMPT, "others waited for {took:?}");
-        let resident = resident_mib(pid);
-        assert!(resident < before + GROWTH_MAX_MIB, "{before} MiB before, {resident} MiB with unread answers");
-        (head, streams.len())
+            opened.send(streams.len()).unwrap();
+            let _ = finished.await;
+            drop(streams);
+        });
     });
-    assert_eq!(asked.1, 480);
-    let head = asked.0;
+    assert_eq!(is_open.recv_timeout(Duration::from_secs(60)), Ok(480));
+    // Everybody else is answered meanwhile, and what happens reaches watchers.
+    let begun = Instant::now();
+    head.ok("squeue -h | wc -l");
+    head.ok("scontrol update jobid=7 comment=other");
+    head.ok("sacctmgr -n show user && sinfo");
+    let took = begun.elapsed();
+    assert!(took < PROMPT, "others waited for {took:?}");
+    let resident = resident_mib(pid);
+    assert!(resident < before + GROWTH_MAX_MIB, "{before} MiB before, {resident} MiB with unread answers");
+    eprintln!("{before} MiB before, {resident} MiB with unread answers; others waited for {took:?}");
+    finish.send(()).unwrap();
+    holding.join().unwrap();
     // The user goes on, too, when the answers are gone.
     drop(held);
     assert_eq!(head.ok("setpriv --reuid 65534 --clear-groups squeue -h | wc -l"), N_JOBS.to_string());
@@ -133,8 +147,8 @@ fn answers_that_a_user_does_not_read_stay_within_a_budget() {
 
 #[test]
 fn reader_that_takes_nothing_is_cut_off() {
-    let head = Cluster::up("--nodes 1");
-    submit_long_jobs(&head, N_JOBS);
+    let head = Cluster::up("--nodes 1 --cpus 4");
+    submit_jobs(&head, N_JOBS, "true", true);
     if !is_root() {
         eprintln!("skipped: the owner of the cluster is never cut off");
         return;
@@ -170,10 +184,10 @@ fn jobs_start_while_a_crowd_asks_why_others_do_not() {
     }
     let head = Cluster::up("--nodes 1 --cpus 4");
     // More than the planner looks at in passing, so that it needs a thread.
-    let blocked = head.sbatch("-o /dev/null --array 1-400 -c 4 --begin now --wrap 'sleep 600'");
+    submit_jobs(&head, N_JOBS, "sleep 600", false);
     head.wait_until("squeue -h -t R", |said| !said.out.is_empty());
     let socket = head.dir.join("run/controller.sock");
-    let named: model::JobRef = JobId(blocked.parse().unwrap()).into();
+    let named: model::JobRef = JobId(N_JOBS as u32).into();
     let body = written(&[(1, FieldContent::Bytes(codec::encode(&named)))]);
     let crowd: Vec<UnixStream> = std::thread::spawn(move || {
         become_user(USER, USER);
@@ -182,16 +196,16 @@ fn jobs_start_while_a_crowd_asks_why_others_do_not() {
     .join()
     .unwrap();
     let begun = Instant::now();
-    // It takes the place of the one that runs as soon as the planner looks.
-    let first = head.sbatch("-o /dev/null -c 4 --nice=-100 --wrap true");
-    head.ok(&format!("scancel {blocked}_1"));
-    head.wait_state(&first, "COMPLETED");
+    // The next starts as soon as the planner has looked.
+    let running = head.ok("squeue -h -t R -o %i");
+    head.ok(&format!("scancel {running}"));
+    head.wait_until("squeue -h -t R -o %i", |said| !said.out.is_empty() && said.out.trim() != running);
     let took = begun.elapsed();
     let answered = crowd.iter().filter(|stream| has_answer(stream)).count();
     assert!(took < PROMPT, "a job waited for {took:?}, {answered} were answered meanwhile");
     assert!(answered < crowd.len(), "the crowd was gone before it could be in the way");
     drop(crowd);
-    head.ok(&format!("scancel {blocked}"));
+    head.ok("scancel -u $(id -un)");
 }
 
 fn has_answer(stream: &UnixStream) -> bool {

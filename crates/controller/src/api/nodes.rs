@@ -23,9 +23,8 @@ pub fn all(cluster: Arc<Cluster>, agents: Arc<Agents>) -> impl Iterator<Item = B
     let after = move |last: Option<&Arc<Node>>| {
         looked_up.nodes_after(last.map(|last| last.name.clone()), BATCH).cloned().collect()
     };
-    in_batches(after).map(move |node| {
-        codec::encode(&NodeView { load: agents.load(&node.name), ..cluster.node_view(&node) }).into()
-    })
+    in_batches(after)
+        .map(move |node| codec::encode(&NodeView { load: agents.load(&node.name), ..cluster.node_view(&node) }).into())
 }
 
 pub async fn update(api: &Api, request: Request<CommandRequest>) -> Answer<CommandReply> {

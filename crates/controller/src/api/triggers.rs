@@ -54,9 +54,8 @@ pub fn list(api: &Api, request: &Request<Nothing>) -> Answer<Streamed<TriggersRe
         let job = trigger.job.and_then(|id| judged.job(id));
         by.may_act_for(trigger.uid) || job.is_none_or(|job| reader.may_see_job(&judged, job))
     };
-    let after = move |last: Option<&Arc<Trigger>>| {
-        cluster.triggers_after(last.map(|last| last.id), BATCH).cloned().collect()
-    };
+    let after =
+        move |last: Option<&Arc<Trigger>>| cluster.triggers_after(last.map(|last| last.id), BATCH).cloned().collect();
     let triggers = in_batches(after).filter(is_seen).map(|trigger| codec::encode(&*trigger).into());
     Ok(listed(request, TriggersReply::default(), triggers))
 }

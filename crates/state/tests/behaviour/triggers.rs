@@ -130,11 +130,8 @@ fn only_those_who_may_clear_them_and_wrong_ones_are_refused() {
 #[test]
 fn one_user_leaves_triggers_to_others() {
     let mut lab = Lab::new();
-    let numbered = |uid: u32, number: u32| Trigger {
-        uid,
-        program: format!("/bin/true {number}"),
-        ..trigger(TriggerKind::Down)
-    };
+    let numbered =
+        |uid: u32, number: u32| Trigger { uid, program: format!("/bin/true {number}"), ..trigger(TriggerKind::Down) };
     for number in 0..500 {
         set(&mut lab, numbered(1000, number)).unwrap();
     }

@@ -206,7 +206,7 @@ where
         let body = Body::new(Full::new(read.split_to(length).freeze()));
         let Some(request) = request(&head, body, (&caller, &state)) else { return };
         let response = match &call {
-            Ok(_) => service.call(request).await.unwrap_or_else(|never| match never {}),
+            Ok(_) => called(&mut service, &state, request).await,
             Err(status) => status.clone().into_http(),
         };
         let (mut reader, mut writer) = stream.split();
