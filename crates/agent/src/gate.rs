@@ -23,6 +23,7 @@ use wire::origin::{From, Origin};
 use wire::peer::Peer;
 use wire::proto::agent_server::AgentServer;
 use wire::tls::listen::{Caller, incoming};
+use wire::waiting_peers::WaitingPeers;
 
 use crate::attach::Door;
 use crate::audited::{AgentAudit, AuditedCaller};
@@ -91,7 +92,9 @@ pub async fn serve(listener: TcpListener, table: ConnectionTable, remote: Remote
     let vouchers = Vouchers::new(Relay::new(Some(remote.clone())));
     let audit = door.audit();
     let gate = CallGuard(Gate { inner: served(door), remote: remote.clone(), vouchers, audit });
-    let connections = incoming(listener, table, remote.keyring);
+    let waiting = WaitingPeers::new(table.limits().n_handshakes());
+    waiting.expect_named(remote.controllers());
+    let connections = incoming(listener, table, remote.keyring, waiting);
     let members = alive(http2_for_members()).add_service(gate.clone()).serve_with_incoming(connections.members);
     let others = alive(http2_for_others()).add_service(gate).serve_with_incoming(connections.others);
     let ended = tokio::select! {

@@ -8,10 +8,17 @@ use wire::tls::Principal;
 use wire::tls::identity::Keyring;
 
 use crate::leading::Ground;
+use crate::members::ClusterJournal;
 
 /// Where a controller keeps what it shows; beside its journal.
 pub fn dir(state_dir: &Path) -> PathBuf {
     state_dir.join("tls")
+}
+
+/// Where this state expects controllers and nodes to call from.
+pub fn addresses_of_members(cluster: &Cluster, journal: &ClusterJournal) -> Vec<String> {
+    let of_nodes = cluster.nodes().map(|node| node.machine.address.clone()).filter(|address| !address.is_empty());
+    journal.standing().members.into_iter().map(|member| member.address).chain(of_nodes).collect()
 }
 
 /// The key of the authority lies here only until the state has it.

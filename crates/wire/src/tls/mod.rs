@@ -2,6 +2,7 @@
 //! TLS 1.3 only; nothing listens on TCP without it.
 pub mod authority;
 pub mod connect;
+mod handshake_turns;
 pub mod identity;
 pub mod listen;
 pub mod nodes;
