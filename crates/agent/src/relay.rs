@@ -15,6 +15,7 @@ use tonic::server::NamedService;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wire::bearer;
+use wire::bounded_body::BodyBound;
 use wire::node::NODE_HEADER;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
@@ -92,7 +93,8 @@ impl Relay {
             return Status::unauthenticated("the caller's identity is unknown").into_http();
         };
         let Some(channel) = self.channel(remote).await else { return again("no controller can be reached") };
-        match pass_on(channel, request, &origin).await {
+        let bound = BodyBound::of_relayed_call(request.uri().path());
+        match pass_on(channel, request, &origin, bound).await {
             Ok(answer) => answer,
             Err(error) => {
                 self.turn_away().await;

@@ -58,7 +58,6 @@ impl ToAgents {
         match (address, &self.agents) {
             (None, _) => Err(Status::not_found(format!("Invalid node name specified: {node}"))),
             (Some(address), Some(agents)) if !address.is_empty() => {
-                let (request, _hold) = self.router.bounded(request, &origin);
                 Ok(agents.pass(node, &address, request, &origin).await)
             }
             (Some(_), _) => Err(Status::unavailable(format!("the agent of {node} cannot be reached"))),

@@ -27,6 +27,7 @@ use super::{
     DATA, GREETING, HEAD_MAX_BYTES, HEADERS, IN_PIECES, READ_AHEAD_MAX_BYTES, TRAILERS, read_headers, write_lines,
     write_piece, write_piece_head,
 };
+use crate::bounded_body::MESSAGE_PATIENCE;
 use crate::channel::MAX_MESSAGE_BYTES;
 use crate::connection_table::{ConnectionOwner, ConnectionSlot, ConnectionState, ConnectionTable};
 use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
@@ -200,7 +201,9 @@ where
             (stream, read) = (whole, rest);
             continue;
         }
-        if !matches!(fill(&mut stream, &mut read, length).await, Ok(true)) {
+        // It is little, and a call under way meanwhile.
+        let whole = tokio::time::timeout(MESSAGE_PATIENCE, fill(&mut stream, &mut read, length));
+        if !matches!(whole.await, Ok(Ok(true))) {
             return;
         }
         let body = Body::new(Full::new(read.split_to(length).freeze()));

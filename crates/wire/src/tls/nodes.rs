@@ -10,6 +10,7 @@ use tonic::transport::Channel;
 
 use super::connect::{Expected, connect};
 use super::identity::Keyring;
+use crate::bounded_body::BodyBound;
 use crate::origin::Origin;
 use crate::passing::pass_on;
 
@@ -46,7 +47,8 @@ impl Agents {
                 Err(error) => return Status::unavailable(format!("{node} does not answer: {error}")).into_http(),
             },
         };
-        match pass_on(channel, request, origin).await {
+        let bound = BodyBound::of_agent_call(request.uri().path());
+        match pass_on(channel, request, origin, bound).await {
             Ok(answer) => answer,
             Err(error) => {
                 self.lock().remove(&name);
