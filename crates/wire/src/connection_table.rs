@@ -645,6 +645,47 @@ mod tests {
         assert_eq!(table.0.lock().n_of(&users(5)), 1);
     }
 
+    fn stranger(network: u8) -> ConnectionOwner {
+        ConnectionOwner::of_stranger([203, 0, 113, network].into())
+    }
+
+    #[tokio::test]
+    async fn strangers_in_use_shut_out_neither_users_nor_each_other() {
+        let table = table(640);
+        let call = |owner: ConnectionOwner| {
+            let (near, far) = UnixStream::pair().unwrap();
+            let slot = table.admit(owner, &near).ok()?;
+            Some((slot.state().begin_call().unwrap(), slot, near, far))
+        };
+        let n_strangers = table.0.limits.n_strangers();
+        let mut held = Vec::new();
+        for network in (0..60).flat_map(|network| [network; 30]) {
+            held.extend(call(stranger(network)));
+            // HTTP/2 ends when its socket does.
+            held.retain_mut(|(.., far)| !is_closed(far));
+        }
+        assert_eq!(table.0.lock().n_strangers, n_strangers);
+        // Users have all that is theirs.
+        let n_users = table.0.limits.n_connections(&ConnectionOwner::User(5));
+        let users: Vec<_> = (0..n_users as u32).filter_map(|n| call(ConnectionOwner::User(70_000 + n / 15))).collect();
+        assert_eq!(users.len(), n_users);
+        // A stranger from elsewhere takes the place of one of those with most, though all are in use.
+        assert!(call(stranger(200)).is_some());
+        assert_eq!(held.iter_mut().filter_map(|(.., far)| is_closed(far).then_some(())).count(), 1);
+    }
+
+    #[tokio::test]
+    async fn strangers_go_in_time_and_users_with_tokens_stay() {
+        let table = table(640);
+        let mut pairs: Vec<_> = (0..2).map(|_| UnixStream::pair().unwrap()).collect();
+        let slots: Vec<_> = pairs.iter().map(|(near, _)| table.admit(stranger(1), near).unwrap()).collect();
+        let _calls: Vec<_> = slots.iter().map(|slot| slot.state().begin_call().unwrap()).collect();
+        slots[1].state().note_token();
+        let now = (table.0.begun.elapsed() + STRANGER_LIFE_MAX * 2).as_millis() as u64;
+        table.0.lock().close_those_who_rest(now);
+        assert!(is_closed(&mut pairs[0].1) && !is_closed(&mut pairs[1].1));
+    }
+
     #[tokio::test]
     async fn those_who_rest_are_closed_and_watchers_are_not() {
         let table = table(640);

@@ -409,3 +409,33 @@ async fn now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::connection_table::ConnectionLimits;
+
+    #[tokio::test]
+    async fn brief_body_that_stops_is_given_up() {
+        let path = std::env::temp_dir().join(format!("spur-brief-stop-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).unwrap();
+        let table = ConnectionTable::new(ConnectionLimits::of_process());
+        let service = tower::service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::empty())) });
+        let _connections = incoming(listener, table, service);
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let head = b"/spur.v1.Controller/Ping\n";
+        let lengths = [(head.len() as u32).to_le_bytes(), 10u32.to_le_bytes()].concat();
+        stream.write_all(&[&GREETING[..], &lengths, head, b"half"].concat()).await.unwrap();
+        let mut stream = stream.into_std().unwrap();
+        let closed = tokio::task::spawn_blocking(move || {
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(MESSAGE_PATIENCE * 10)).unwrap();
+            stream.read(&mut [0])
+        });
+        assert_eq!(closed.await.unwrap().unwrap(), 0, "it is waited for");
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -43,8 +43,8 @@ impl HandshakeTurns {
     ) -> Option<T> {
         let address = neighbourhood(address);
         let own = self.lock().entry(address).or_insert_with(|| Arc::new(Semaphore::new(1))).clone();
-        let _waiting = WaitingTurn { turns: self, address };
-        let _of_neighbourhood = own.acquire().await;
+        let _waiting = WaitingTurn { turns: self, address, own: Some(own.clone()) };
+        let _of_neighbourhood = own.acquire_owned().await;
         let _of_all = match among {
             Some(strangers) => strangers.acquire().await.ok(),
             None => None,
@@ -67,13 +67,16 @@ impl HandshakeTurns {
 struct WaitingTurn<'a> {
     turns: &'a HandshakeTurns,
     address: IpAddr,
+    /// None: about to go.
+    own: Option<Arc<Semaphore>>,
 }
 
 impl Drop for WaitingTurn<'_> {
     fn drop(&mut self) {
         let mut neighbourhoods = self.turns.lock();
-        // The map's own, and that of this peer.
-        if neighbourhoods.get(&self.address).is_some_and(|one| Arc::strong_count(one) <= 2) {
+        self.own = None;
+        // More are made under this lock alone.
+        if neighbourhoods.get(&self.address).is_some_and(|one| Arc::strong_count(one) == 1) {
             neighbourhoods.remove(&self.address);
         }
     }
