@@ -32,7 +32,6 @@ use wire::peer::Peer;
 use wire::reach::AGAIN_HEADER;
 use wire::refusal::to_status;
 use wire::retry;
-use wire::tls::Principal;
 use wire::tls::listen::Caller;
 
 use crate::api::authority::{Level, level};
@@ -140,9 +139,7 @@ impl Router {
             Err(if belief == Belief::Unknown && !leads() { ask_again(status) } else { status })
         };
         if let Some(Caller { principal: Some(principal), fingerprint, .. }) = request.extensions().get::<Caller>() {
-            let members = || self.journal.standing().members.iter().map(|member| member.id).collect::<Vec<_>>();
-            let members = if matches!(principal, Principal::Controller(_)) { members() } else { Vec::new() };
-            refused(certificates::of_connection(cluster, &members, principal, fingerprint))?;
+            refused(certificates::of_connection(cluster, &self.journal, principal, fingerprint))?;
         }
         match Origin::passed_on_certificate(request) {
             Some(fingerprint) => refused(certificates::of_passed_on(cluster, &origin.from, fingerprint)),

@@ -132,7 +132,7 @@ async fn serve(options: Options) -> Result<()> {
     let limiter = CallLimiter::new(published.statistics.clone());
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };
     if let Some(keyring) = keyring.clone() {
-        tokio::spawn(members::keep_distrust(ground.published.clone(), keyring));
+        tokio::spawn(members::keep_belief(ground.published.clone(), journal.clone(), keyring));
     }
     let to_agents = ToAgents {
         router: router.clone(),

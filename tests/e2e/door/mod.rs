@@ -21,6 +21,7 @@ mod possessions;
 pub mod processes;
 mod secrets;
 mod sizes;
+mod standing;
 mod texts;
 mod transport;
 mod trust_table;

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use rustls::server::Acceptor;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -18,6 +19,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::handshake_turns::HandshakeTurns;
 use super::identity::Keyring;
+use super::tracked_stream::TrackedStream;
 use super::{Principal, fingerprint};
 use crate::connection_table::{ConnectionOwner, ConnectionTable};
 use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
@@ -54,7 +56,7 @@ pub fn incoming(
     table: ConnectionTable,
     keyring: Arc<Keyring>,
     waiting: WaitingPeers,
-) -> GuardedConnections<TlsStream<TcpStream>> {
+) -> GuardedConnections<TrackedStream<TlsStream<TcpStream>>> {
     lengthen_queue(&listener);
     let (to_members, members) = mpsc::channel(BACKLOG);
     let (to_others, others) = mpsc::channel(BACKLOG);
@@ -99,10 +101,11 @@ pub fn incoming(
                     () = peer.must_go() => return tracing::debug!(%address, "others wait to shake hands"),
                 };
                 let caller = caller(&stream, address);
+                let place = keyring.track(shown(&stream), stream.get_ref().0);
                 // Whoever was removed is a stranger.
-                let owner = match keyring.is_taken_back(&caller.fingerprint) {
-                    true => ConnectionOwner::of_stranger(address.ip()),
-                    false => caller.owner(),
+                let owner = match keyring.believes(caller.principal.as_ref(), &caller.fingerprint) {
+                    true => caller.owner(),
+                    false => ConnectionOwner::of_stranger(address.ip()),
                 };
                 if owner.is_member() {
                     waiting.is_member(address.ip());
@@ -111,6 +114,7 @@ pub fn incoming(
                 match table.admit(owner, stream.get_ref().0) {
                     Ok(slot) => {
                         drop(peer);
+                        let stream = TrackedStream::new(place, stream);
                         let guarded = GuardedStream::new(slot, ConnectionPeer::Remote(caller), stream);
                         let _ = others.send(Ok(guarded)).await;
                     }
@@ -129,10 +133,14 @@ pub fn incoming(
 }
 
 fn caller(stream: &TlsStream<TcpStream>, address: SocketAddr) -> Caller {
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let certificate = shown(stream);
     Caller {
         principal: certificate.and_then(Principal::of),
         fingerprint: certificate.map(fingerprint).unwrap_or_default(),
         address,
     }
+}
+
+fn shown(stream: &TlsStream<TcpStream>) -> Option<&CertificateDer<'static>> {
+    stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())
 }
