@@ -23,6 +23,7 @@ use wire::origin::{From, Origin};
 use wire::peer::Peer;
 use wire::proto::agent_server::AgentServer;
 use wire::tls::listen::{Caller, incoming};
+use wire::waiting_peers::WaitingPeers;
 
 use crate::attach::Door;
 use crate::audited::{AgentAudit, AuditedCaller};
@@ -91,7 +92,9 @@ pub async fn serve(listener: TcpListener, table: ConnectionTable, remote: Remote
     let vouchers = Vouchers::new(Relay::new(Some(remote.clone())));
     let audit = door.audit();
     let gate = CallGuard(Gate { inner: served(door), remote: remote.clone(), vouchers, audit });
-    let connections = incoming(listener, table, remote.keyring);
+    let waiting = WaitingPeers::new(table.limits().n_handshakes());
+    waiting.expect_named(remote.controllers());
+    let connections = incoming(listener, table, remote.keyring, waiting);
     let members = alive(http2_for_members()).add_service(gate.clone()).serve_with_incoming(connections.members);
     let others = alive(http2_for_others()).add_service(gate).serve_with_incoming(connections.others);
     let ended = tokio::select! {
@@ -127,11 +130,13 @@ impl Gate {
     fn known(&self, request: &Request<Body>) -> Result<Origin, Status> {
         let origin = Origin::of(request).ok_or_else(|| Status::unauthenticated("the caller's identity is unknown"))?;
         let caller = request.extensions().get::<Caller>();
-        let neighbours = self.remote.now();
-        if caller.is_none_or(|caller| neighbours.revoked.contains(&caller.fingerprint)) {
-            return Err(Status::permission_denied("this certificate was taken back"));
+        let believes = |caller: &Caller| self.remote.keyring.believes(caller.principal.as_ref(), &caller.fingerprint);
+        if !caller.is_some_and(believes) {
+            return Err(Status::permission_denied(
+                "this certificate was taken back, or this cluster knows no such one",
+            ));
         }
-        judged(origin, neighbours.root_squash)
+        judged(origin, self.remote.now().root_squash)
     }
 
     fn refused(&self, request: &Request<Body>, said: Option<Origin>, status: &Status) {
@@ -144,12 +149,12 @@ impl Gate {
     }
 
     /// The user, if the controllers let the node speak for it. Groups are this machine's to say.
-    async fn vouched(&self, origin: Origin, for_data: bool) -> Result<Origin, Status> {
+    async fn vouched(&self, origin: Origin, shown: &str, for_data: bool) -> Result<Origin, Status> {
         let (From::Node(node), Some(said)) = (&origin.from, origin.user) else { return Ok(origin) };
         let denied =
             || Status::permission_denied(format!("Access/permission denied: {node} does not vouch for this user"));
         let gid = vouched_gid(said.uid, said.gid).ok_or_else(denied)?;
-        match self.vouchers.is_believed(node, said.uid, for_data).await? {
+        match self.vouchers.is_believed(node, said.uid, shown, for_data).await? {
             true => Ok(Origin { user: Some(Peer { gid, ..said }), ..origin }),
             false => Err(denied()),
         }
@@ -186,9 +191,10 @@ impl Service<Request<Body>> for Gate {
         };
         let (gate, mut inner) = (self.clone(), self.inner.clone());
         let for_data = request.uri().path().ends_with("/Mirror");
+        let shown = request.extensions().get::<Caller>().map(|caller| caller.fingerprint.clone()).unwrap_or_default();
         Box::pin(async move {
             let said = origin.clone();
-            match gate.vouched(origin, for_data).await {
+            match gate.vouched(origin, &shown, for_data).await {
                 Ok(origin) => {
                     request.extensions_mut().insert(origin);
                     let (request, _hold) = bounded(request);

@@ -15,14 +15,15 @@ use tonic::server::NamedService;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wire::bearer;
+use wire::bounded_body::BodyBound;
 use wire::node::NODE_HEADER;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
 use wire::proto::agent_server::AgentServer;
 use wire::proto::controller_client::ControllerClient;
-use wire::proto::{LocateRequest, VouchRequest};
+use wire::proto::{LocateReply, LocateRequest, VouchRequest};
 use wire::tls::connect::{Expected, connect};
-use wire::tls::nodes::Agents;
+use wire::tls::nodes::{Agents, NodeConnection, NodePlace};
 
 use crate::attach::Door;
 use crate::gate;
@@ -92,7 +93,8 @@ impl Relay {
             return Status::unauthenticated("the caller's identity is unknown").into_http();
         };
         let Some(channel) = self.channel(remote).await else { return again("no controller can be reached") };
-        match pass_on(channel, request, &origin).await {
+        let bound = BodyBound::of_relayed_call(request.uri().path());
+        match pass_on(channel, request, &origin, bound).await {
             Ok(answer) => answer,
             Err(error) => {
                 self.turn_away().await;
@@ -129,7 +131,7 @@ pub struct Exchange {
     relay: Relay,
     agents: Option<Arc<Agents>>,
     /// Where others are heard, as the controllers said last.
-    places: Arc<Mutex<HashMap<String, String>>>,
+    places: Arc<Mutex<HashMap<String, NodePlace>>>,
 }
 
 impl Exchange {
@@ -146,27 +148,42 @@ impl Exchange {
         let Some(origin) = Origin::of_local(&request).filter(|origin| origin.from == From::Local) else {
             return Status::unauthenticated("the caller's identity is unknown").into_http();
         };
-        let address = match self.locate(&node).await {
-            Ok(address) => address,
+        let to = match self.reach(agents, &node).await {
+            Ok(to) => to,
             Err(status) => return status.into_http(),
         };
-        let answer = agents.pass(&node, &address, request, &origin).await;
+        let answer = agents.pass(to, request, &origin).await;
         if Status::from_header_map(answer.headers()).is_some_and(|status| status.code() == Code::Unavailable) {
             self.places.lock().await.remove(&node);
         }
         answer
     }
 
-    async fn locate(&self, node: &str) -> Result<String, Status> {
-        if let Some(address) = self.places.lock().await.get(node) {
-            return Ok(address.clone());
+    /// Where it was last, or else where the controllers say that it is now, by what they say that it shows.
+    async fn reach(&self, agents: &Agents, node: &str) -> Result<NodeConnection, Status> {
+        let known = self.places.lock().await.get(node).cloned();
+        let tried = match &known {
+            Some(place) => agents.reach(node, place).await,
+            None => Err(Status::unavailable("it was never asked")),
+        };
+        let Err(failed) = tried else { return tried };
+        self.places.lock().await.remove(node);
+        let place = self.locate(node).await?;
+        if known.as_ref() == Some(&place) {
+            return Err(failed);
         }
+        let connection = agents.reach(node, &place).await?;
+        self.places.lock().await.insert(node.to_owned(), place);
+        Ok(connection)
+    }
+
+    async fn locate(&self, node: &str) -> Result<NodePlace, Status> {
         let nobody = || Status::unavailable("no controller can be reached");
         let remote = self.relay.remote.as_ref().ok_or_else(nobody)?;
         let channel = self.relay.channel(remote).await.ok_or_else(nobody)?;
         let asked = ControllerClient::new(channel).locate(LocateRequest { node: node.to_owned() }).await;
-        let address = match asked {
-            Ok(reply) => reply.into_inner().address,
+        let place = match asked.map(|reply| reply.into_inner()) {
+            Ok(LocateReply { address, certificates }) => NodePlace { address, certificates },
             Err(status) => {
                 if status.code() == Code::Unavailable {
                     self.relay.turn_away().await;
@@ -174,11 +191,10 @@ impl Exchange {
                 return Err(status);
             }
         };
-        if address.is_empty() {
+        if place.address.is_empty() {
             return Err(Status::unavailable(format!("the agent of {node} is not heard by other machines")));
         }
-        self.places.lock().await.insert(node.to_owned(), address.clone());
-        Ok(address)
+        Ok(place)
     }
 }
 

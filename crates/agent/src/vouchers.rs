@@ -14,8 +14,15 @@ const BELIEVED_FOR: Duration = Duration::from_secs(30);
 const REMEMBERED_FOR: Duration = Duration::from_secs(3600);
 const REMEMBERED_MAX: usize = 4096;
 
-/// A node, a user of it, and whether it is only about data.
-type Voucher = (String, u32, bool);
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Voucher {
+    node: String,
+    uid: u32,
+    /// The fingerprint of the node's certificate.
+    shown: String,
+    /// It is only about data.
+    for_data: bool,
+}
 
 #[derive(Clone)]
 pub struct Vouchers {
@@ -28,13 +35,14 @@ impl Vouchers {
         Vouchers { relay, believed: Arc::default() }
     }
 
-    pub async fn is_believed(&self, node: &str, uid: u32, for_data: bool) -> Result<bool, Status> {
-        let voucher = (node.to_owned(), uid, for_data);
+    pub async fn is_believed(&self, node: &str, uid: u32, shown: &str, for_data: bool) -> Result<bool, Status> {
+        let voucher = Voucher { node: node.to_owned(), uid, shown: shown.to_owned(), for_data };
         let since = self.lock().get(&voucher).copied();
         if since.is_some_and(|since| since.elapsed() < BELIEVED_FOR) {
             return Ok(true);
         }
-        match self.relay.vouch(&VouchRequest { node: node.to_owned(), uid, for_data }).await {
+        let certificate = voucher.shown.clone();
+        match self.relay.vouch(&VouchRequest { node: node.to_owned(), uid, for_data, certificate }).await {
             Ok(true) => {
                 self.remember(voucher);
                 Ok(true)

@@ -6,14 +6,14 @@
 //! A file `restore` in the state directory is taken up by the controller that leads first, before anything else is written.
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use journal::Machine;
 use model::{Caller, Command, codec};
 use wire::tls::Principal;
 use wire::tls::authority::Authority;
-use wire::tls::identity::NewKey;
+use wire::tls::identity::{NewKey, write_identity};
 
 use crate::door::{Door, Refusal};
 use crate::machine::ClusterMachine;
@@ -67,6 +67,14 @@ pub fn prepare_identity(state_dir: &Path) -> Result<()> {
         return Ok(());
     }
     let lifetime = Duration::from_micros(cluster.config().controller.certificate_lifetime.0);
+    let recovery = &trust.recovery;
+    if !recovery.key.is_empty() {
+        // Agents know this one. It renews itself like any other.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let shown = (trust.ca_certificate.as_str(), recovery.certificate.as_str(), recovery.key.as_str());
+        write_identity(&dir, "identity.pem", shown, (now.as_secs(), (now + lifetime).as_secs()))?;
+        return Ok(());
+    }
     let failed = |error: wire::tls::authority::Failure| anyhow::anyhow!("cannot make a certificate: {error}");
     let key = NewKey::make()?;
     let authority = Authority::open(&trust.ca_key).map_err(failed)?;

@@ -107,8 +107,8 @@ impl Leading {
         let plugin = crate::plugin::start(door.clone(), ground.published.clone(), ground.state_dir.clone(), &mut loops);
         let members_changed = Arc::new(tokio::sync::Notify::new());
         loops.spawn(leader::neighbours::run(
-            ground.published.clone(),
-            ground.journal.clone(),
+            (ground.published.clone(), ground.journal.clone()),
+            ground.connections.clone(),
             ground.agents.clone(),
             members_changed.clone(),
         ));

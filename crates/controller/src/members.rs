@@ -27,6 +27,7 @@ use wire::proto::member_server::{Member, MemberServer};
 use wire::proto::{AuditReply, AuditRequest, Nothing, PingReply, RaftMessage};
 use wire::tls;
 use wire::tls::Principal;
+use wire::tls::certificate_belief::CertificateBelief;
 use wire::tls::connect::Expected;
 use wire::tls::identity::Keyring;
 use wire::tls::listen::Caller;
@@ -34,6 +35,7 @@ use wire::tls::listen::Caller;
 use crate::api::audit;
 use crate::audit::AuditLog;
 use crate::certificates;
+use crate::leader::neighbours;
 use crate::machine::Published;
 
 pub type ClusterJournal = Journal<Result<Reply, Reject>>;
@@ -65,8 +67,13 @@ impl Connections {
         Connections { open: Mutex::default(), keyring }
     }
 
+    /// The fingerprint of what other machines are shown; empty: nothing.
+    pub fn shown(&self) -> String {
+        self.keyring.as_ref().map(|keyring| keyring.now().fingerprint.clone()).unwrap_or_default()
+    }
+
     pub async fn to(&self, address: &str) -> io::Result<Channel> {
-        let own = self.keyring.as_ref().map(|keyring| keyring.now().fingerprint.clone()).unwrap_or_default();
+        let own = self.shown();
         if let Some((_, channel)) = self.lock().get(address).filter(|(shown, _)| *shown == own) {
             return Ok(channel.clone());
         }
@@ -171,13 +178,19 @@ impl Member for MemberApi {
     }
 }
 
-/// Nothing is said to members and agents that show a certificate that was taken back.
-pub async fn keep_distrust(published: Published, keyring: Arc<Keyring>) {
+/// Nothing is said to members and agents that show a certificate which the state does not believe.
+pub async fn keep_belief(published: Published, journal: ClusterJournal, keyring: Arc<Keyring>) {
     let mut changes = published.changes();
     loop {
-        let trust = changes.borrow_and_update().trust().clone();
-        keyring.distrust(trust.revoked.keys());
-        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), &trust)).await.is_err() {
+        let cluster = changes.borrow_and_update().clone();
+        let trust = cluster.trust();
+        let standing = neighbours::standing(&cluster, &journal, &keyring.now().fingerprint).into_iter();
+        keyring.believe(CertificateBelief {
+            taken_back: trust.revoked.keys().cloned().collect(),
+            controllers: standing.map(|one| (one.fingerprint, one.until.secs())).collect(),
+            recovery: trust.recovery.fingerprint.clone(),
+        });
+        if changes.wait_for(|newer| !Arc::ptr_eq(newer.trust(), trust)).await.is_err() {
             return;
         }
     }
@@ -207,8 +220,8 @@ impl MemberGate {
             return if is_own { Ok(()) } else { Err(denied()) };
         };
         let Some(principal @ Principal::Controller(_)) = &caller.principal else { return Err(denied()) };
-        let members: Vec<u64> = self.journal.standing().members.iter().map(|member| member.id).collect();
-        let belief = certificates::of_connection(&self.published.now(), &members, principal, &caller.fingerprint);
+        let cluster = self.published.now();
+        let belief = certificates::of_connection(&cluster, &self.journal, principal, &caller.fingerprint);
         belief.refusal(true).map_or(Ok(()), Err)
     }
 }

@@ -23,15 +23,15 @@ use tonic::codegen::http::{Request, Response};
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use wire::bearer::{self, Worthless};
-use wire::bounded_body::{self, BodyBound, BodyHold};
+use wire::bounded_body::{self, BodyBound};
 use wire::channel::MAX_MESSAGE_BYTES;
+use wire::connection_table::ConnectionState;
 use wire::origin::{From, Origin};
 use wire::passing::{again, pass_on};
 use wire::peer::Peer;
 use wire::reach::AGAIN_HEADER;
 use wire::refusal::to_status;
 use wire::retry;
-use wire::tls::Principal;
 use wire::tls::listen::Caller;
 
 use crate::api::authority::{Level, level};
@@ -109,6 +109,9 @@ impl Router {
         self.stands(&cluster, request, &origin)?;
         if let Some(token) = bearer::sent(request.headers()) {
             origin = bearer_of(token, cluster.trust())?;
+            if let Some(connection) = request.extensions().get::<Arc<ConnectionState>>() {
+                connection.note_token();
+            }
         }
         rules::check(&origin, request.uri().path())?;
         self.check_privacy(&cluster, &origin, request.uri().path())?;
@@ -136,9 +139,7 @@ impl Router {
             Err(if belief == Belief::Unknown && !leads() { ask_again(status) } else { status })
         };
         if let Some(Caller { principal: Some(principal), fingerprint, .. }) = request.extensions().get::<Caller>() {
-            let members = || self.journal.standing().members.iter().map(|member| member.id).collect::<Vec<_>>();
-            let members = if matches!(principal, Principal::Controller(_)) { members() } else { Vec::new() };
-            refused(certificates::of_connection(cluster, &members, principal, fingerprint))?;
+            refused(certificates::of_connection(cluster, &self.journal, principal, fingerprint))?;
         }
         match Origin::passed_on_certificate(request) {
             Some(fingerprint) => refused(certificates::of_passed_on(cluster, &origin.from, fingerprint)),
@@ -166,15 +167,15 @@ impl Router {
         Ok(Origin { user: Some(user), ..origin })
     }
 
-    /// With as much of a body as the call may have. Nothing of it has been read yet.
-    pub fn bounded(&self, request: Request<Body>, origin: &Origin) -> (Request<Body>, BodyHold) {
-        let mut bound = rules::body(origin, request.uri().path());
+    /// As much of a body as the call may have. Nothing of it has been read yet.
+    fn body_bound(&self, origin: &Origin, path: &str) -> BodyBound {
+        let mut bound = rules::body(origin, path);
         if bound == BodyBound::CONTENT {
             // A site that allows longer scripts gets them.
             let script = self.published.now().config().jobs.max_script_bytes.min(MAX_MESSAGE_BYTES as u64 / 2) as usize;
             bound.message_bytes = bound.message_bytes.max(script + BodyBound::CHANGE.message_bytes);
         }
-        bounded_body::bound(request, bound)
+        bound
     }
 
     /// For the API of a controller that leads, if whoever calls is mighty enough.
@@ -211,12 +212,12 @@ impl Router {
             return futures::future::ready(Ok(put_off)).boxed();
         }
         let audited = self.audit.begin(&origin, &mut request);
-        let said_by = origin.clone();
+        let bound = self.body_bound(&origin, request.uri().path());
         if let Err(status) = self.present(&mut request, origin) {
             audited.refuse(&status);
             return futures::future::ready(Ok(status.into_http())).boxed();
         }
-        let (request, hold) = self.bounded(request, &said_by);
+        let (request, hold) = bounded_body::bound(request, bound);
         let answered = leading.answer(request).inspect_ok(move |response| {
             drop(hold);
             audited.end(response);
@@ -256,7 +257,8 @@ impl Router {
                 if let Some(member) = members.into_iter().find(|member| member.id == leader)
                     && let Ok(channel) = self.connections.to(&member.address).await
                 {
-                    return match pass_on(channel, request, &origin).await {
+                    let bound = self.body_bound(&origin, request.uri().path());
+                    return match pass_on(channel, request, &origin, bound).await {
                         Ok(answer) => answer,
                         Err(error) => {
                             self.connections.forget(&member.address);

@@ -20,6 +20,7 @@ use wire::guarded::{CallGuard, alive, http2_for_members, http2_for_others};
 use wire::long_path::SocketPath;
 use wire::proto::member_server::MemberServer;
 use wire::tls::identity::Keyring;
+use wire::waiting_peers::WaitingPeers;
 
 use crate::agents::Agents;
 use crate::audit::AuditLog;
@@ -131,7 +132,7 @@ async fn serve(options: Options) -> Result<()> {
     let limiter = CallLimiter::new(published.statistics.clone());
     let router = Router { journal: journal.clone(), connections, lead, published, names, audit, limiter, is_private };
     if let Some(keyring) = keyring.clone() {
-        tokio::spawn(members::keep_distrust(ground.published.clone(), keyring));
+        tokio::spawn(members::keep_belief(ground.published.clone(), journal.clone(), keyring));
     }
     let to_agents = ToAgents {
         router: router.clone(),
@@ -148,7 +149,10 @@ async fn serve(options: Options) -> Result<()> {
         let keyring = keyring.context("`listen` needs a certificate: make the cluster with `spur init`")?;
         let listener = TcpListener::bind(address).await.with_context(|| format!("listen {address}"))?;
         tracing::info!(address, "the controller answers other machines");
-        let connections = wire::tls::listen::incoming(listener, table.clone(), keyring.clone());
+        let waiting = WaitingPeers::new(table.limits().n_handshakes());
+        // After a restart all come at once.
+        waiting.expect_named(tls::addresses_of_members(&ground.published.now(), &journal));
+        let connections = wire::tls::listen::incoming(listener, table.clone(), keyring.clone(), waiting);
         tokio::spawn(services(alive(http2_for_members())).serve_with_incoming(connections.members));
         tokio::spawn(services(alive(http2_for_others())).serve_with_incoming(connections.others));
         tokio::spawn(wire::tls::renewal::keep_fresh(keyring, move || vec![settings.address.clone()]));

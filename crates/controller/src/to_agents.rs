@@ -13,8 +13,9 @@ use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use wire::node::NODE_HEADER;
 use wire::origin::{From, Origin};
-use wire::tls::nodes::Agents;
+use wire::tls::nodes::{Agents, NodePlace};
 
+use crate::certificates;
 use crate::router::Router;
 
 /// Any controller will do: all know where agents are heard.
@@ -58,8 +59,9 @@ impl ToAgents {
         match (address, &self.agents) {
             (None, _) => Err(Status::not_found(format!("Invalid node name specified: {node}"))),
             (Some(address), Some(agents)) if !address.is_empty() => {
-                let (request, _hold) = self.router.bounded(request, &origin);
-                Ok(agents.pass(node, &address, request, &origin).await)
+                let certificates = certificates::of_node(&self.router.published.now(), node);
+                let to = agents.reach(node, &NodePlace { address, certificates }).await?;
+                Ok(agents.pass(to, request, &origin).await)
             }
             (Some(_), _) => Err(Status::unavailable(format!("the agent of {node} cannot be reached"))),
         }

@@ -228,6 +228,17 @@ record! {
         pub revoked: Vec<String>,
         /// Root of another node is nobody here.
         pub root_squash: bool,
+        /// Certificates of controllers. None: the controllers are of an earlier release.
+        pub standing: Vec<StandingCertificate>,
+        /// The fingerprint that a controller shows which was made from a backup.
+        pub recovery: String,
+    }
+
+    /// A certificate that is believed because the state knows it.
+    pub struct StandingCertificate {
+        pub fingerprint: String,
+        /// Until then its owner shows it; the next one is known long before.
+        pub until: Timestamp,
     }
 
     /// The pools of one node, with its own roots.

@@ -105,6 +105,8 @@ record! {
         /// On its own machine.
         pub socket: String,
         pub root: String,
+        /// Fingerprints by which it is known; none: any that the authority has signed.
+        pub certificates: Vec<String>,
     }
 
     /// What is asked of a peer first.

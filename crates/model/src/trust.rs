@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::NamedNode;
 use crate::secret::HIDDEN;
+use crate::time::Span;
 use crate::{Config, NodeName, Timestamp};
 
 record! {
@@ -32,6 +33,15 @@ record! {
         pub logins: BTreeSet<String>,
         /// Certificates may be younger than the backup that the state came from: those of its nodes are believed until then.
         pub lenient_until: Timestamp,
+        /// What a controller shows that is made from a backup of this state.
+        pub recovery: RecoveryIdentity,
+    }
+
+    /// A certificate that agents know before anybody shows it, and its key, as PEM.
+    pub struct RecoveryIdentity hides(key) {
+        pub certificate: String,
+        pub key: String,
+        pub fingerprint: String,
     }
 
     pub struct JoinToken {
@@ -170,6 +180,10 @@ pub enum TrustChange {
     RemoveController {
         member: u64,
     },
+    /// In the place of the one before, which is in use or was never made.
+    KeepRecovery {
+        recovery: Box<RecoveryIdentity>,
+    },
 }
 
 impl fmt::Debug for TrustChange {
@@ -191,6 +205,7 @@ impl fmt::Debug for TrustChange {
             TrustChange::Lead { member, fingerprint, .. } => write!(f, "Lead {member} {fingerprint}"),
             TrustChange::RemoveNode { node } => named("RemoveNode", node.as_str()),
             TrustChange::RemoveController { member } => write!(f, "RemoveController {member}"),
+            TrustChange::KeepRecovery { recovery } => named("KeepRecovery", &recovery.fingerprint),
         }
     }
 }
@@ -243,16 +258,33 @@ impl Trust {
         self.certificates.values().filter(|certificate| certificate.name == label && certificate.until > now).count()
     }
 
+    /// Fingerprints in this name. None while others are believed too.
+    pub fn fingerprints(&self, label: &str, now: Timestamp) -> Vec<String> {
+        let is_known = |(_, one): &(&String, &Certificate)| now >= self.lenient_until && one.name == label;
+        self.certificates.iter().filter(is_known).map(|(fingerprint, _)| fingerprint.clone()).collect()
+    }
+
+    /// Of controllers: what agents believe, and until when it is shown. A certificate is replaced before its end.
+    pub fn of_controllers(&self, lifetime: Span) -> Vec<(&str, Timestamp)> {
+        let early = Span(lifetime.0 / 6);
+        let controllers = self.certificates.iter().filter(|(_, one)| one.name.starts_with(CONTROLLER));
+        controllers
+            .map(|(fingerprint, one)| (fingerprint.as_str(), Timestamp(one.until.0.saturating_sub(early.0))))
+            .collect()
+    }
+
     /// A certificate in this name was given out, and not all of them were taken back.
     pub fn has_member(&self, label: &str) -> bool {
         self.certificates.values().any(|certificate| certificate.name == label)
     }
 }
 
+const CONTROLLER: &str = "controller ";
+
 pub fn node_label(node: &str) -> String {
     format!("node {node}")
 }
 
 pub fn controller_label(member: u64) -> String {
-    format!("controller {member}")
+    format!("{CONTROLLER}{member}")
 }

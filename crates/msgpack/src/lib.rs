@@ -4,12 +4,15 @@
 //! bytes first, without recursion and without memory: nothing is nested deeper than [`DEPTH_MAX`], and no length claims more
 //! than has come.
 mod measure;
+mod metered;
 
 use rmp_serde::config::BytesMode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use measure::{DEPTH_MAX, Malformed, SENT_DEPTH_MAX, SENT_PARTS_MAX, ShapeLimits, measure};
+use metered::{Allowance, Metered};
+
+pub use measure::{DEPTH_MAX, Malformed, SENT_DEPTH_MAX, SENT_PARTS_MAX, SENT_VALUES_MAX, ShapeLimits, measure};
 /// Why bytes could not be read as the value they should hold.
 pub use rmp_serde::decode::Error as DecodeError;
 pub use rmp_serde::encode::Error as EncodeError;
@@ -42,10 +45,17 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     rmp_serde::from_slice(bytes)
 }
 
-/// As [`decode`], for what a user or another machine has sent: it is shallower, and its parts are counted.
+/// What any message may take when it is decoded, and how much for each of its bytes: a long list of short names takes ten.
+const SENT_MEMORY_BYTES: usize = 1 << 18;
+const SENT_MEMORY_PER_BYTE: usize = 10;
+
+/// As [`decode`], for what a user or another machine has sent: it is shallower, its values are counted, and the memory
+/// that they take is in proportion to their bytes.
 pub fn decode_sent<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     measure(bytes, ShapeLimits::SENT)?;
-    rmp_serde::from_slice(bytes)
+    let allowance = Allowance::of(SENT_MEMORY_BYTES + SENT_MEMORY_PER_BYTE * bytes.len());
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
+    T::deserialize(Metered::new(&mut deserializer, &allowance))
 }
 
 /// The first of several values; the others stay.

@@ -12,16 +12,22 @@ pub const SENT_DEPTH_MAX: usize = 300;
 /// Lists and maps that a request may hold in all; a list of small values takes far more room than its bytes.
 pub const SENT_PARTS_MAX: usize = 1 << 18;
 
+/// Values that a request may hold in all, of whatever kind, names of fields included.
+pub const SENT_VALUES_MAX: usize = 1 << 21;
+
 /// What the bytes may be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeLimits {
     pub depth: usize,
+    /// Lists and maps.
     pub n_parts: usize,
+    pub n_values: usize,
 }
 
 impl ShapeLimits {
-    pub const KEPT: ShapeLimits = ShapeLimits { depth: DEPTH_MAX, n_parts: usize::MAX };
-    pub const SENT: ShapeLimits = ShapeLimits { depth: SENT_DEPTH_MAX, n_parts: SENT_PARTS_MAX };
+    pub const KEPT: ShapeLimits = ShapeLimits { depth: DEPTH_MAX, n_parts: usize::MAX, n_values: usize::MAX };
+    pub const SENT: ShapeLimits =
+        ShapeLimits { depth: SENT_DEPTH_MAX, n_parts: SENT_PARTS_MAX, n_values: SENT_VALUES_MAX };
 }
 
 /// What is wrong with the shape of the bytes.
@@ -29,6 +35,7 @@ impl ShapeLimits {
 pub enum Malformed {
     TooDeep,
     TooManyParts,
+    TooManyValues,
     /// A length claims more than there is, or the value is cut short.
     CutShort,
     /// No value begins with this byte.
@@ -40,6 +47,7 @@ impl fmt::Display for Malformed {
         match self {
             Malformed::TooDeep => f.write_str("values are nested too deep"),
             Malformed::TooManyParts => f.write_str("too many lists and maps"),
+            Malformed::TooManyValues => f.write_str("too many values"),
             Malformed::CutShort => f.write_str("a length says more than there is"),
             Malformed::NoMarker(byte) => write!(f, "no value begins with {byte:#04x}"),
         }
@@ -58,8 +66,12 @@ impl From<Malformed> for DecodeError {
 pub fn measure(bytes: &[u8], limits: ShapeLimits) -> Result<usize, Malformed> {
     // How many values are still to come at each level.
     let mut open = [0u64; DEPTH_MAX];
-    let (mut depth, mut at, mut n_parts) = (0, 0, 0);
+    let (mut depth, mut at, mut n_parts, mut n_values) = (0, 0, 0, 0);
     loop {
+        n_values += 1;
+        if n_values > limits.n_values {
+            return Err(Malformed::TooManyValues);
+        }
         let (head, inside) = part(&bytes[at..])?;
         at += head;
         match inside {
@@ -221,6 +233,13 @@ mod tests {
         assert_eq!(measure(&maps, ShapeLimits::KEPT), Ok(maps.len()));
         // Bytes of a script are no parts.
         let bytes = crate::encode_bytes_whole(&vec![7u8; 1 << 20]).unwrap();
-        assert!(measure(&bytes, ShapeLimits { n_parts: 1, ..ShapeLimits::SENT }).is_ok());
+        assert!(measure(&bytes, ShapeLimits { n_parts: 1, n_values: 1, ..ShapeLimits::SENT }).is_ok());
+    }
+
+    #[test]
+    fn values_of_a_request_are_counted() {
+        let texts = [&[0xdd, 0, 0x40, 0, 0][..], &[0xa0; 1 << 22]].concat();
+        assert_eq!(measure(&texts, ShapeLimits::SENT), Err(Malformed::TooManyValues));
+        assert_eq!(measure(&texts, ShapeLimits::KEPT), Ok(texts.len()));
     }
 }

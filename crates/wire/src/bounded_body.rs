@@ -3,11 +3,11 @@
 //! Who calls, and whether such a caller is heard, is known before a body is read; so nobody makes a daemon keep what it refuses.
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
@@ -15,12 +15,14 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::Request;
 
-use crate::connection_table::{BUDGET_UNIT, ConnectionState};
+use crate::connection_table::{BUDGET_UNIT, BytesPayer, ConnectionState};
+use crate::origin::Origin;
 
 /// A message that is no longer than this is not counted.
 const SMALL_BYTES: usize = 16 << 10;
 /// Even a short message may take so long.
-const MESSAGE_PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(30) };
+pub(crate) const MESSAGE_PATIENCE: Duration =
+    if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(30) };
 /// A long one may take longer: so many bytes a second are a poor line.
 const BYTES_PER_SEC_MIN: usize = 100 << 10;
 /// A request waits so long for others of its owner to be read.
@@ -52,6 +54,8 @@ impl BodyBound {
     pub const PIECES: BodyBound = BodyBound { message_bytes: 4 << 20, is_stream: true };
     /// The log and its snapshots, between controllers.
     pub const LOG: BodyBound = BodyBound::one(crate::channel::MAX_MESSAGE_BYTES);
+    /// Of calls for controllers, which bound them further: they know the site's own limits.
+    pub const RELAYED: BodyBound = BodyBound::one(crate::channel::MAX_MESSAGE_BYTES);
 
     const fn one(message_bytes: usize) -> BodyBound {
         BodyBound { message_bytes, is_stream: false }
@@ -59,6 +63,14 @@ impl BodyBound {
 
     pub fn at_most(self, message_bytes: usize) -> BodyBound {
         BodyBound { message_bytes: self.message_bytes.min(message_bytes), ..self }
+    }
+
+    /// Of calls that an agent passes on.
+    pub fn of_relayed_call(path: &str) -> BodyBound {
+        match path.contains(".Agent/") {
+            true => BodyBound::of_agent_call(path),
+            false => BodyBound::RELAYED,
+        }
     }
 
     /// Of calls for agents.
@@ -75,30 +87,62 @@ impl BodyBound {
 /// What a request has under way, until this is dropped.
 #[derive(Clone, Debug, Default)]
 pub struct BodyHold {
-    _permits: Option<Arc<Mutex<Vec<OwnedSemaphorePermit>>>>,
+    account: Arc<Mutex<BodyAccount>>,
+}
+
+#[derive(Debug, Default)]
+struct BodyAccount {
+    permits: Vec<OwnedSemaphorePermit>,
+    /// Why the body has ended before its time.
+    fault: Option<Status>,
+}
+
+impl BodyHold {
+    fn lock(&self) -> MutexGuard<'_, BodyAccount> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was wrong with the body, if that is why the call has failed.
+    pub fn fault(&self) -> Option<Status> {
+        self.lock().fault.clone()
+    }
 }
 
 /// The request with its body bounded. Its owner pays for it until the hold is dropped: the value made of it lives so long.
 pub fn bound(request: Request<Body>, bound: BodyBound) -> (Request<Body>, BodyHold) {
-    let exact = request.body().size_hint().exact();
-    if exact.is_some_and(|n_bytes| n_bytes as usize <= SMALL_BYTES.min(bound.message_bytes)) {
-        return (request, BodyHold::default());
-    }
+    wrap(request, bound, None)
+}
+
+/// As [`bound`], for a call that another daemon answers: a message goes on when it is whole, so that a body that stops
+/// stops here.
+pub fn bound_whole(request: Request<Body>, bound: BodyBound) -> (Request<Body>, BodyHold) {
+    wrap(request, bound, Some(BytesMut::new()))
+}
+
+fn wrap(request: Request<Body>, bound: BodyBound, held_back: Option<BytesMut>) -> (Request<Body>, BodyHold) {
     let connection = request.extensions().get::<Arc<ConnectionState>>().cloned();
-    let hold = Arc::new(Mutex::new(Vec::new()));
+    let is_for_user = Origin::of(&request).is_some_and(|origin| origin.user.is_some());
+    let payer = match (is_for_user, &held_back) {
+        (false, _) => BytesPayer::Owner,
+        (true, None) => BytesPayer::User,
+        (true, Some(_)) => BytesPayer::PassedOn,
+    };
+    let hold = BodyHold::default();
     let (parts, inner) = request.into_parts();
     let bounded = BoundedBody {
         inner,
         bound,
         connection,
+        payer,
         hold: hold.clone(),
         reading: Reading::Head { digits: [0; MESSAGE_HEAD_BYTES], n_read: 0 },
         n_messages: 0,
         patience: MESSAGE_PATIENCE,
         deadline: None,
         waiting: None,
+        held_back,
     };
-    (Request::from_parts(parts, Body::new(bounded)), BodyHold { _permits: Some(hold) })
+    (Request::from_parts(parts, Body::new(bounded)), hold)
 }
 
 type Permits = Pin<Box<dyn Future<Output = Result<Vec<OwnedSemaphorePermit>, Status>> + Send>>;
@@ -107,14 +151,23 @@ struct BoundedBody {
     inner: Body,
     bound: BodyBound,
     connection: Option<Arc<ConnectionState>>,
-    hold: Arc<Mutex<Vec<OwnedSemaphorePermit>>>,
+    payer: BytesPayer,
+    hold: BodyHold,
     reading: Reading,
     n_messages: u64,
     /// How long the present message may take.
     patience: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Data that has come, and what must be free before it is handed on.
-    waiting: Option<(Permits, Bytes)>,
+    waiting: Option<(Permits, Portion)>,
+    /// The beginning of a message that goes on when it is whole; none: messages go on as they come.
+    held_back: Option<BytesMut>,
+}
+
+/// What has come at once, and how far whole messages reach in it.
+struct Portion {
+    data: Bytes,
+    n_whole: usize,
 }
 
 /// Where in a message the body is.
@@ -124,9 +177,9 @@ enum Reading {
 }
 
 impl BoundedBody {
-    /// Follows the messages in the data; gives how many bytes of them must be counted.
-    fn follow(&mut self, mut data: &[u8]) -> Result<usize, Status> {
-        let mut n_counted = 0;
+    /// Follows the messages in the data: how many bytes of them must be counted, and where the last whole one ends.
+    fn follow(&mut self, all: &[u8]) -> Result<(usize, usize), Status> {
+        let (mut n_counted, mut n_whole, mut data) = (0, 0, all);
         while !data.is_empty() {
             match &mut self.reading {
                 Reading::Head { digits, n_read } => {
@@ -137,6 +190,9 @@ impl BoundedBody {
                     if *n_read == MESSAGE_HEAD_BYTES {
                         let n_bytes = u32::from_be_bytes([digits[1], digits[2], digits[3], digits[4]]) as usize;
                         n_counted += self.begin(n_bytes)?;
+                        if n_bytes == 0 {
+                            n_whole = all.len() - data.len();
+                        }
                     }
                 }
                 Reading::Content { n_left } => {
@@ -145,11 +201,12 @@ impl BoundedBody {
                     data = &data[n_taken..];
                     if *n_left == 0 {
                         self.end_message();
+                        n_whole = all.len() - data.len();
                     }
                 }
             }
         }
-        Ok(n_counted)
+        Ok((n_counted, n_whole))
     }
 
     fn begin(&mut self, n_bytes: usize) -> Result<usize, Status> {
@@ -162,8 +219,6 @@ impl BoundedBody {
             return Err(Status::invalid_argument("this call takes one message"));
         }
         self.n_messages += 1;
-        // The message before this one has been made into a value by now.
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.patience = MESSAGE_PATIENCE + Duration::from_secs((n_bytes / BYTES_PER_SEC_MIN) as u64);
         self.deadline = None;
         self.reading = Reading::Content { n_left: n_bytes };
@@ -181,8 +236,11 @@ impl BoundedBody {
 
     /// Between the messages of a stream there may be days.
     fn must_come(&self) -> bool {
-        let is_between = matches!(self.reading, Reading::Head { n_read: 0, .. });
-        !self.bound.is_stream || self.n_messages == 0 || !is_between
+        !self.bound.is_stream || self.n_messages == 0 || !self.is_between()
+    }
+
+    fn is_between(&self) -> bool {
+        matches!(self.reading, Reading::Head { n_read: 0, .. })
     }
 
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
@@ -195,8 +253,8 @@ impl BoundedBody {
 }
 
 /// Waits for room, first of the owner, then of all.
-fn permits(connection: &ConnectionState, n_bytes: usize) -> Permits {
-    let budgets = connection.budgets();
+fn permits(connection: &ConnectionState, payer: BytesPayer, n_bytes: usize) -> Permits {
+    let budgets = connection.budgets(payer);
     let owner = connection.owner().to_string();
     Box::pin(async move {
         let n_units = n_bytes.div_ceil(BUDGET_UNIT);
@@ -216,25 +274,36 @@ fn permits(connection: &ConnectionState, n_bytes: usize) -> Permits {
     })
 }
 
-impl http_body::Body for BoundedBody {
-    type Data = Bytes;
-    type Error = Status;
+impl BoundedBody {
+    /// What goes on now of what has come; none: its message is not whole yet.
+    fn let_on(&mut self, portion: Portion) -> Option<Bytes> {
+        let Some(held_back) = &mut self.held_back else { return Some(portion.data) };
+        held_back.extend_from_slice(&portion.data);
+        if portion.n_whole == 0 {
+            return None;
+        }
+        let n_left = portion.data.len() - portion.n_whole;
+        Some(held_back.split_to(held_back.len() - n_left).freeze())
+    }
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let body = self.get_mut();
+    fn poll_bounded(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         loop {
-            if let Some((permits, _)) = &mut body.waiting {
-                let permits = ready!(permits.as_mut().poll(context));
-                let data = body.waiting.take().map(|(_, data)| data).unwrap_or_default();
-                return Poll::Ready(Some(permits.map(|permits| {
-                    body.hold.lock().unwrap_or_else(PoisonError::into_inner).extend(permits);
-                    Frame::data(data)
-                })));
+            if let Some((permits, _)) = &mut self.waiting {
+                let permits = ready!(permits.as_mut().poll(context))?;
+                self.hold.lock().permits.extend(permits);
+                if let Some((_, portion)) = self.waiting.take()
+                    && let Some(data) = self.let_on(portion)
+                {
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
             }
-            let frame = match Pin::new(&mut body.inner).poll_frame(context) {
+            let frame = match Pin::new(&mut self.inner).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => frame,
+                Poll::Ready(None) if self.held_back.as_ref().is_some_and(|held_back| !held_back.is_empty()) => {
+                    return Poll::Ready(Some(Err(Status::invalid_argument("the request ends within a message"))));
+                }
                 Poll::Ready(other) => return Poll::Ready(other),
-                Poll::Pending if body.is_late(context) => {
+                Poll::Pending if self.is_late(context) => {
                     return Poll::Ready(Some(Err(Status::deadline_exceeded("the request did not come in time"))));
                 }
                 Poll::Pending => return Poll::Pending,
@@ -243,25 +312,48 @@ impl http_body::Body for BoundedBody {
                 Ok(data) => data,
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             };
-            let n_counted = match body.follow(&data) {
-                Ok(n_counted) => n_counted,
-                Err(status) => return Poll::Ready(Some(Err(status))),
-            };
-            match &body.connection {
-                Some(connection) if n_counted > 0 => body.waiting = Some((permits(connection, n_counted), data)),
-                _ => return Poll::Ready(Some(Ok(Frame::data(data)))),
+            let (n_counted, n_whole) = self.follow(&data)?;
+            let portion = Portion { data, n_whole };
+            match &self.connection {
+                Some(connection) if n_counted > 0 => {
+                    self.waiting = Some((permits(connection, self.payer, n_counted), portion));
+                }
+                _ => {
+                    if let Some(data) = self.let_on(portion) {
+                        return Poll::Ready(Some(Ok(Frame::data(data))));
+                    }
+                }
             }
         }
     }
+}
+
+impl http_body::Body for BoundedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let body = self.get_mut();
+        // The message before has been made into a value, and its reader asks for the next one.
+        if body.bound.is_stream && body.waiting.is_none() && body.is_between() {
+            body.hold.lock().permits.clear();
+        }
+        let polled = body.poll_bounded(context);
+        if let Poll::Ready(Some(Err(status))) = &polled {
+            body.hold.lock().fault = Some(status.clone());
+        }
+        polled
+    }
 
     fn is_end_stream(&self) -> bool {
-        self.waiting.is_none() && self.inner.is_end_stream()
+        let is_holding = self.held_back.as_ref().is_some_and(|held_back| !held_back.is_empty());
+        self.waiting.is_none() && !is_holding && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.waiting {
-            None => self.inner.size_hint(),
-            Some(_) => SizeHint::default(),
+        match (&self.waiting, &self.held_back) {
+            (None, None) => self.inner.size_hint(),
+            _ => SizeHint::default(),
         }
     }
 }
@@ -326,5 +418,47 @@ mod tests {
         // Between two messages a stream may rest.
         let resting = read(in_pieces(vec![message(3, 3)], true), BodyBound::REPORTS);
         assert!(tokio::time::timeout(MESSAGE_PATIENCE * 5, resting).await.is_err());
+    }
+
+    /// As over HTTP/2, where a caller says how much will come.
+    struct Announced(u64);
+
+    impl http_body::Body for Announced {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            Poll::Pending
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn small_body_that_is_only_announced_is_given_up() {
+        let reading = read(Body::new(Announced(10)), BodyBound::BRIEF);
+        let late = tokio::time::timeout(MESSAGE_PATIENCE * 5, reading).await.expect("it is not waited for");
+        assert_eq!(late.unwrap_err().message(), "the request did not come in time");
+    }
+
+    #[tokio::test]
+    async fn message_is_passed_on_when_it_is_whole() {
+        let bytes = [message(3, 3), message(70_000, 70_000)].concat();
+        let pieces = vec![bytes[..4].to_vec(), bytes[4..10].to_vec(), bytes[10..60_000].to_vec()];
+        let (request, hold) = bound_whole(Request::new(in_pieces(pieces, true)), BodyBound::STEP);
+        let mut body = request.into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, message(3, 3));
+        assert_eq!(body.frame().await.unwrap().unwrap_err().code(), tonic::Code::DeadlineExceeded);
+        assert_eq!(hold.fault().map(|status| status.code()), Some(tonic::Code::DeadlineExceeded));
+        let pieces = bytes.chunks(7).map(<[u8]>::to_vec).collect();
+        let (request, hold) = bound_whole(Request::new(in_pieces(pieces, false)), BodyBound::STEP);
+        assert_eq!(request.into_body().collect().await.unwrap().to_bytes(), bytes);
+        assert!(hold.fault().is_none());
+        let cut = in_pieces(vec![bytes[..100].to_vec()], false);
+        let (request, _hold) = bound_whole(Request::new(cut), BodyBound::RELAYED);
+        assert!(request.into_body().collect().await.is_err());
     }
 }

@@ -25,6 +25,8 @@ use crate::unread_answers::{AnswerPayer, UnreadAccount, UnreadFrames, Within};
 const SILENT_MAX: Duration = Duration::from_secs(20);
 /// Strangers come to join, or with a token, for one call.
 const STRANGER_IDLE_MAX: Duration = Duration::from_secs(20);
+/// A stranger without a token has joined by then, or never will.
+const STRANGER_LIFE_MAX: Duration = Duration::from_secs(90);
 const USER_IDLE_MAX: Duration = Duration::from_secs(600);
 const SWEEP: Duration = Duration::from_secs(5);
 /// Connections that were closed here, and whose ends have not noticed yet.
@@ -63,6 +65,10 @@ impl ConnectionOwner {
         ConnectionOwner::Stranger(neighbourhood(address))
     }
 
+    fn is_stranger(&self) -> bool {
+        matches!(self, ConnectionOwner::Stranger(_))
+    }
+
     /// The cluster itself, which may have many calls under way on few connections.
     pub fn is_member(&self) -> bool {
         matches!(self, ConnectionOwner::Own | ConnectionOwner::Node(_))
@@ -86,6 +92,16 @@ pub(crate) fn neighbourhood(address: IpAddr) -> IpAddr {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),
         address => address,
     }
+}
+
+/// Who pays for the bytes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BytesPayer {
+    Owner,
+    /// A user in whose name the owner speaks: users of a node never use up what its agent needs.
+    User,
+    /// As `User`, of a call that goes on to another daemon, where this user is one of many.
+    PassedOn,
 }
 
 /// How much of what an owner may have at once.
@@ -114,14 +130,19 @@ impl ConnectionLimits {
         (self.n_all / 8).min(1024)
     }
 
-    /// The last of them are the cluster's own.
+    /// The last of them are the cluster's own, and strangers have a share of their own.
     fn n_connections(&self, owner: &ConnectionOwner) -> usize {
-        let n_known = self.n_all - self.n_handshakes();
+        let n_known = self.n_all - self.n_handshakes() - self.n_strangers();
         match owner {
             ConnectionOwner::Own => n_known,
             ConnectionOwner::Node(_) => n_known - n_known / 8,
-            ConnectionOwner::User(_) | ConnectionOwner::Stranger(_) => n_known - n_known / 4,
+            ConnectionOwner::User(_) => n_known - n_known / 4,
+            ConnectionOwner::Stranger(_) => self.n_strangers(),
         }
+    }
+
+    fn n_strangers(&self) -> usize {
+        self.n_all / 8
     }
 
     fn of(&self, owner: &ConnectionOwner) -> OwnerLimits {
@@ -132,7 +153,7 @@ impl ConnectionLimits {
             ConnectionOwner::User(_) => {
                 ((self.n_all / 4).min(4096), STREAMS_MAX as usize / 4, 64 << 20, USER_UNREAD_BYTES)
             }
-            ConnectionOwner::Stranger(_) => ((self.n_all / 16).min(1024), 1024, 1 << 20, 1 << 20),
+            ConnectionOwner::Stranger(_) => ((self.n_all / 32).clamp(4, 1024), 1024, 1 << 20, 1 << 20),
         };
         OwnerLimits { n_connections, n_calls, n_bytes, n_unread_bytes }
     }
@@ -145,6 +166,10 @@ const ALL_UNREAD_BYTES: usize = 256 << 20;
 
 /// Bytes of requests under way, of all who are not the cluster itself.
 const ALL_BYTES: usize = 512 << 20;
+/// Of all users in whose names one node speaks. Its agent gives each of them an eighth.
+const NODE_USERS_BYTES: usize = 128 << 20;
+/// Of one owner whose calls are passed on.
+const PASSED_ON_BYTES: usize = 16 << 20;
 
 #[derive(Clone)]
 pub struct ConnectionTable(Arc<Shared>);
@@ -164,7 +189,9 @@ type PassedOnAccounts = Mutex<HashMap<(ConnectionOwner, u32), Weak<UnreadAccount
 #[derive(Default)]
 struct OpenConnections {
     next: u64,
+    /// Of members and users.
     n_open: usize,
+    n_strangers: usize,
     /// Closed here, but not yet gone.
     n_closing: usize,
     owners: HashMap<ConnectionOwner, OwnerConnections>,
@@ -182,6 +209,34 @@ struct OwnerAccount {
     n_calls: AtomicUsize,
     bytes: Arc<Semaphore>,
     unread: Arc<UnreadAccount>,
+    bytes_of_users: Arc<Semaphore>,
+    bytes_passed_on: Arc<Semaphore>,
+}
+
+impl OwnerAccount {
+    fn new(limits: OwnerLimits, unread: Arc<UnreadAccount>) -> OwnerAccount {
+        let budget = |n_bytes: usize| Arc::new(Semaphore::new(n_bytes / BUDGET_UNIT));
+        OwnerAccount {
+            limits,
+            n_calls: AtomicUsize::new(0),
+            bytes: budget(limits.n_bytes),
+            bytes_of_users: budget(NODE_USERS_BYTES),
+            bytes_passed_on: budget(PASSED_ON_BYTES),
+            unread,
+        }
+    }
+
+    fn budget(&self, owner: &ConnectionOwner, payer: BytesPayer) -> (Arc<Semaphore>, usize) {
+        match (owner, payer) {
+            (ConnectionOwner::Node(_), BytesPayer::User | BytesPayer::PassedOn) => {
+                (self.bytes_of_users.clone(), NODE_USERS_BYTES / BUDGET_UNIT)
+            }
+            (ConnectionOwner::User(_), BytesPayer::PassedOn) => {
+                (self.bytes_passed_on.clone(), PASSED_ON_BYTES / BUDGET_UNIT)
+            }
+            _ => (self.bytes.clone(), self.limits.n_bytes / BUDGET_UNIT),
+        }
+    }
 }
 
 /// A connection as its calls know it.
@@ -195,6 +250,10 @@ pub struct ConnectionState {
     begun: Instant,
     n_calls: AtomicUsize,
     has_called: AtomicBool,
+    /// A user's token came with a call: this is no stranger, though nobody knows the machine.
+    has_token: AtomicBool,
+    /// In milliseconds of the table's time.
+    open_since: u64,
     /// Since when no call is under way, in milliseconds of the table's time.
     idle_since: AtomicU64,
 }
@@ -253,24 +312,23 @@ impl ConnectionTable {
             open.note_refusal(&refusal);
             return Err(refusal);
         }
-        if open.n_open >= shared.limits.n_connections(&owner)
-            && !(open.has_room_to_close() && open.close_idle_of_greediest(n_own))
+        if *open.n_alike(&owner) >= shared.limits.n_connections(&owner)
+            && !(open.has_room_to_close() && open.close_one_of_greediest(&owner, n_own))
         {
             open.note_refusal(&ConnectionRefusal::All);
             return Err(ConnectionRefusal::All);
         }
         let number = open.next;
         open.next += 1;
-        open.n_open += 1;
+        *open.n_alike(&owner) += 1;
         let connections = open.owners.entry(owner.clone()).or_insert_with(|| OwnerConnections {
-            account: Arc::new(OwnerAccount {
+            account: Arc::new(OwnerAccount::new(
                 limits,
-                n_calls: AtomicUsize::new(0),
-                bytes: Arc::new(Semaphore::new(limits.n_bytes / BUDGET_UNIT)),
-                unread: UnreadAccount::new(limits.n_unread_bytes, Within::All(shared.unread.clone())),
-            }),
+                UnreadAccount::new(limits.n_unread_bytes, Within::All(shared.unread.clone())),
+            )),
             open: BTreeMap::new(),
         });
+        let open_since = shared.begun.elapsed().as_millis() as u64;
         let state = Arc::new(ConnectionState {
             owner,
             account: connections.account.clone(),
@@ -281,7 +339,9 @@ impl ConnectionTable {
             begun: shared.begun,
             n_calls: AtomicUsize::new(0),
             has_called: AtomicBool::new(false),
-            idle_since: AtomicU64::new(shared.begun.elapsed().as_millis() as u64),
+            has_token: AtomicBool::new(false),
+            open_since,
+            idle_since: AtomicU64::new(open_since),
         });
         connections.open.insert(number, state.clone());
         Ok(ConnectionSlot { table: shared.clone(), number, state })
@@ -299,6 +359,14 @@ impl OpenConnections {
         self.owners.get(owner).map_or(0, |connections| connections.open.len())
     }
 
+    /// How many there are of those that share with this owner.
+    fn n_alike(&mut self, owner: &ConnectionOwner) -> &mut usize {
+        match owner {
+            ConnectionOwner::Stranger(_) => &mut self.n_strangers,
+            ConnectionOwner::Own | ConnectionOwner::Node(_) | ConnectionOwner::User(_) => &mut self.n_open,
+        }
+    }
+
     fn has_room_to_close(&self) -> bool {
         self.n_closing < CLOSING_MAX
     }
@@ -311,16 +379,25 @@ impl OpenConnections {
         oldest.is_some_and(|number| self.close(owner, number))
     }
 
-    /// Of the owners with more connections than this, the one with most gives up an idle one.
-    fn close_idle_of_greediest(&mut self, n_own: usize) -> bool {
+    /// Of the owners who share with this one and have more connections, the one with most gives up an idle one.
+    fn close_one_of_greediest(&mut self, newcomer: &ConnectionOwner, n_own: usize) -> bool {
         let mut owners: Vec<(usize, ConnectionOwner)> = self
             .owners
             .iter()
+            .filter(|(owner, _)| owner.is_stranger() == newcomer.is_stranger())
             .filter(|(_, connections)| connections.open.len() > n_own)
             .map(|(owner, connections)| (connections.open.len(), owner.clone()))
             .collect();
         owners.sort_unstable_by_key(|(n_open, _)| std::cmp::Reverse(*n_open));
-        owners.into_iter().any(|(_, owner)| self.close_idle(&owner))
+        owners.iter().any(|(_, owner)| self.close_idle(owner))
+            || owners.iter().any(|(_, owner)| self.close_oldest_stranger(owner))
+    }
+
+    /// Who has shown neither certificate nor token makes room, also in the middle of a call.
+    fn close_oldest_stranger(&mut self, owner: &ConnectionOwner) -> bool {
+        let Some(connections) = self.owners.get(owner).filter(|_| owner.is_stranger()) else { return false };
+        let mut unknown = connections.open.iter().filter(|(_, state)| !state.has_token.load(Ordering::Relaxed));
+        unknown.next().map(|(number, _)| *number).is_some_and(|number| self.close(owner, number))
     }
 
     fn close(&mut self, owner: &ConnectionOwner, number: u64) -> bool {
@@ -328,7 +405,7 @@ impl OpenConnections {
         let Some(state) = connections.open.remove(&number) else { return false };
         // SAFETY: its slot has not gone yet, so the descriptor is still this connection's.
         unsafe { libc::shutdown(state.fd, libc::SHUT_RDWR) };
-        self.n_open -= 1;
+        *self.n_alike(owner) -= 1;
         self.n_closing += 1;
         true
     }
@@ -349,6 +426,11 @@ impl OpenConnections {
         let now_millis = now.duration_since(begun).as_millis() as u64;
         let mut resting = Vec::new();
         for (owner, connections) in &self.owners {
+            let unknown = connections.open.iter().filter(|(_, state)| {
+                let life = Duration::from_millis(now_millis.saturating_sub(state.open_since));
+                owner.is_stranger() && !state.has_token.load(Ordering::Relaxed) && life > STRANGER_LIFE_MAX
+            });
+            resting.extend(unknown.map(|(number, _)| (owner.clone(), *number)));
             for (number, state) in connections.open.iter().filter(|(_, state)| state.is_idle()) {
                 let idle = Duration::from_millis(now_millis.saturating_sub(state.idle_since.load(Ordering::Relaxed)));
                 let is_silent = !state.has_called.load(Ordering::Relaxed) && idle > SILENT_MAX;
@@ -392,6 +474,11 @@ impl ConnectionState {
         &self.owner
     }
 
+    /// The other end has shown a token that this cluster has signed.
+    pub fn note_token(&self) {
+        self.has_token.store(true, Ordering::Relaxed);
+    }
+
     /// Refused when this owner has too many under way.
     pub fn begin_call(self: &Arc<Self>) -> Result<CallUnderWay, Status> {
         let most = self.account.limits.n_calls;
@@ -406,8 +493,8 @@ impl ConnectionState {
     }
 
     /// What this owner may still have under way, and all together.
-    pub(crate) fn budgets(&self) -> [(Arc<Semaphore>, usize); 2] {
-        let own = (self.account.bytes.clone(), self.account.limits.n_bytes / BUDGET_UNIT);
+    pub(crate) fn budgets(&self, payer: BytesPayer) -> [(Arc<Semaphore>, usize); 2] {
+        let own = self.account.budget(&self.owner, payer);
         let all = match self.owner {
             ConnectionOwner::Own => own.clone(),
             _ => (self.all_bytes.clone(), ALL_BYTES / BUDGET_UNIT),
@@ -479,7 +566,7 @@ impl Drop for ConnectionSlot {
             open.owners.remove(&self.state.owner);
         }
         match was_open {
-            true => open.n_open -= 1,
+            true => *open.n_alike(&self.state.owner) -= 1,
             false => open.n_closing -= 1,
         }
     }
@@ -556,6 +643,47 @@ mod tests {
         drop((own, calls));
         held.push(table.admit(users(5), &near).unwrap());
         assert_eq!(table.0.lock().n_of(&users(5)), 1);
+    }
+
+    fn stranger(network: u8) -> ConnectionOwner {
+        ConnectionOwner::of_stranger([203, 0, 113, network].into())
+    }
+
+    #[tokio::test]
+    async fn strangers_in_use_shut_out_neither_users_nor_each_other() {
+        let table = table(640);
+        let call = |owner: ConnectionOwner| {
+            let (near, far) = UnixStream::pair().unwrap();
+            let slot = table.admit(owner, &near).ok()?;
+            Some((slot.state().begin_call().unwrap(), slot, near, far))
+        };
+        let n_strangers = table.0.limits.n_strangers();
+        let mut held = Vec::new();
+        for network in (0..60).flat_map(|network| [network; 30]) {
+            held.extend(call(stranger(network)));
+            // HTTP/2 ends when its socket does.
+            held.retain_mut(|(.., far)| !is_closed(far));
+        }
+        assert_eq!(table.0.lock().n_strangers, n_strangers);
+        // Users have all that is theirs.
+        let n_users = table.0.limits.n_connections(&ConnectionOwner::User(5));
+        let users: Vec<_> = (0..n_users as u32).filter_map(|n| call(ConnectionOwner::User(70_000 + n / 15))).collect();
+        assert_eq!(users.len(), n_users);
+        // A stranger from elsewhere takes the place of one of those with most, though all are in use.
+        assert!(call(stranger(200)).is_some());
+        assert_eq!(held.iter_mut().filter_map(|(.., far)| is_closed(far).then_some(())).count(), 1);
+    }
+
+    #[tokio::test]
+    async fn strangers_go_in_time_and_users_with_tokens_stay() {
+        let table = table(640);
+        let mut pairs: Vec<_> = (0..2).map(|_| UnixStream::pair().unwrap()).collect();
+        let slots: Vec<_> = pairs.iter().map(|(near, _)| table.admit(stranger(1), near).unwrap()).collect();
+        let _calls: Vec<_> = slots.iter().map(|slot| slot.state().begin_call().unwrap()).collect();
+        slots[1].state().note_token();
+        let now = (table.0.begun.elapsed() + STRANGER_LIFE_MAX * 2).as_millis() as u64;
+        table.0.lock().close_those_who_rest(now);
+        assert!(is_closed(&mut pairs[0].1) && !is_closed(&mut pairs[1].1));
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use tonic::codegen::http::{HeaderValue, Request, Response};
 use tonic::transport::Channel;
 use tonic::{Status, transport};
 
+use crate::bounded_body::{self, BodyBound};
 use crate::origin::{self, Origin};
 use crate::reach::AGAIN_HEADER;
 use crate::tls::listen::Caller;
@@ -14,11 +15,15 @@ const HOPS_HEADER: &str = "spur-hops";
 const HOPS_MAX: u32 = 5;
 
 /// The answer, also when it says that the sender must ask again; an error is a connection that broke.
+///
+/// The sender pays here for its bytes: to the next daemon, all that comes from this one looks alike.
 pub async fn pass_on(
     mut channel: Channel,
-    mut request: Request<Body>,
+    request: Request<Body>,
     origin: &Origin,
+    bound: BodyBound,
 ) -> Result<Response<Body>, transport::Error> {
+    let (mut request, hold) = bounded_body::bound_whole(request, bound);
     let headers = request.headers_mut();
     let n_hops = headers.get(HOPS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0u32) + 1;
     if n_hops > HOPS_MAX {
@@ -36,7 +41,11 @@ pub async fn pass_on(
         request.headers_mut().insert(origin::CERTIFICATE_HEADER, value);
     }
     std::future::poll_fn(|context| channel.poll_ready(context)).await?;
-    channel.call(request).await
+    match (channel.call(request).await, hold.fault()) {
+        // Its sender broke off, or was too slow; the connection is as good as before.
+        (Err(_), Some(fault)) => Ok(fault.into_http()),
+        (answer, _) => answer,
+    }
 }
 
 /// An answer that says: nothing is known to have been done here, ask again.

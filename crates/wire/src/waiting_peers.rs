@@ -3,8 +3,9 @@
 //! A newcomer is never turned away. The peer that has waited longest goes, of the address with most of them; and those of
 //! addresses where a member was seen only when there are no others.
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -12,6 +13,8 @@ use crate::connection_table::neighbourhood;
 
 /// Addresses of members that are remembered.
 const KNOWN_MAX: usize = 1 << 16;
+
+const LOOK_UP_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub struct WaitingPeers(Arc<Mutex<Peers>>);
@@ -56,6 +59,27 @@ impl WaitingPeers {
         peers.n_waiting += 1;
         peers.by_address.entry(address).or_default().insert(number, go.clone());
         WaitingPeer { peers: self.clone(), number, address, go }
+    }
+
+    /// Members are expected from there.
+    pub fn expect(&self, addresses: impl IntoIterator<Item = IpAddr>) {
+        addresses.into_iter().for_each(|address| self.is_member(address));
+    }
+
+    /// As [`WaitingPeers::expect`], of addresses as they are configured: with a port, and perhaps by name.
+    pub fn expect_named(&self, addresses: Vec<String>) {
+        let (numbers, names): (Vec<String>, Vec<String>) =
+            addresses.into_iter().partition(|address| address.parse::<SocketAddr>().is_ok());
+        self.expect(numbers.iter().filter_map(|address| address.parse::<SocketAddr>().ok()).map(|one| one.ip()));
+        let peers = self.clone();
+        // Names are looked up at their server's pace.
+        tokio::spawn(async move {
+            for name in names {
+                if let Ok(Ok(found)) = tokio::time::timeout(LOOK_UP_PATIENCE, tokio::net::lookup_host(name)).await {
+                    peers.expect(found.map(|one| one.ip()));
+                }
+            }
+        });
     }
 
     /// A member has shown its certificate from there.

@@ -1,14 +1,18 @@
 //! Callers of every kind, who send any bytes to any call: users by the kernel's word, nodes and strangers over TLS, tokens.
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::Frame;
 use tokio_stream::StreamExt;
 use tonic::body::Body;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::codegen::http;
+use tonic::codegen::http::{self, Method, Request as HttpRequest, Response};
 use tonic::codegen::{BoxFuture, Service, StdError};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -105,6 +109,25 @@ pub enum Entrance {
     Stranger { address: String, authority: [u8; 32] },
 }
 
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What there is of a body that never ends.
+struct StalledBody {
+    pieces: VecDeque<Vec<u8>>,
+}
+
+impl http_body::Body for StalledBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match self.get_mut().pieces.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece.into())))),
+            None => Poll::Pending,
+        }
+    }
+}
+
 /// A connection of one caller, and the words it sends along.
 pub struct RawCaller {
     way: CallWay,
@@ -191,6 +214,29 @@ impl RawCaller {
         let answers =
             grpc.server_streaming(self.with_headers(Request::new(body)), path.parse().expect("a path"), RawCodec).await;
         Ok(answers?.into_inner())
+    }
+
+    /// A request that claims so many bytes, sends so many and waits. The answer, if the daemon gives it up.
+    pub async fn stall(
+        &self,
+        path: &str,
+        n_claimed: u32,
+        n_sent: usize,
+    ) -> Result<Response<Body>, StdError> {
+        let head = [&[0][..], &n_claimed.to_be_bytes()].concat();
+        let pieces = [head].into_iter().chain(
+            (0..n_sent.div_ceil(PIECE_BYTES)).map(|number| vec![0x91; PIECE_BYTES.min(n_sent - number * PIECE_BYTES)]),
+        );
+        let mut request = HttpRequest::new(Body::new(StalledBody { pieces: pieces.collect() }));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = path.parse().expect("a path");
+        let headers = [("content-type", "application/grpc".to_owned()), ("te", "trailers".to_owned())];
+        for (name, value) in headers.iter().chain(&self.headers) {
+            request.headers_mut().insert(*name, value.parse().expect("a header's text"));
+        }
+        let mut way = self.way.clone();
+        std::future::poll_fn(|context| way.poll_ready(context)).await?;
+        way.call(request).await
     }
 
     fn with_headers<T>(&self, mut request: Request<T>) -> Request<T> {

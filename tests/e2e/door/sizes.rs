@@ -17,7 +17,7 @@ const MIB: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The most memory that a process has had, in MiB.
-fn peak_mib(pid: i32) -> u64 {
+pub fn peak_mib(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
@@ -38,7 +38,7 @@ fn local(head: &Cluster, uid: u32) -> Entrance {
 }
 
 /// Side by side, each on a connection of its own.
-fn ask_all(entrance: &Entrance, n_callers: usize, path: &'static str, body: &[u8]) -> Vec<Result<Vec<u8>, Status>> {
+pub fn ask_all(entrance: &Entrance, n_callers: usize, path: &'static str, body: &[u8]) -> Vec<Result<Vec<u8>, Status>> {
     let threads: Vec<_> = (0..n_callers)
         .map(|_| {
             let (entrance, body) = (entrance.clone(), body.to_vec());
@@ -50,7 +50,7 @@ fn ask_all(entrance: &Entrance, n_callers: usize, path: &'static str, body: &[u8
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-fn bytes_of(n_bytes: usize) -> Vec<u8> {
+pub fn bytes_of(n_bytes: usize) -> Vec<u8> {
     written(&[(1, FieldContent::Bytes(vec![0x91; n_bytes]))])
 }
 

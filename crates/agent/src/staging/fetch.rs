@@ -65,7 +65,7 @@ async fn ask(agent: &Agent, home: &Home, work: &StageWork, peer: &StagedPeer) ->
 async fn reach(agent: &Agent, peer: &StagedPeer) -> Result<Channel, String> {
     match &agent.options.remote {
         Some(remote) if !peer.address.is_empty() => {
-            let expected = Expected::Node(peer.node.to_string());
+            let expected = Expected::NodeShowing(peer.node.to_string(), peer.certificates.clone());
             connect(&peer.address, remote.keyring.clone(), expected).await.map_err(|error| error.to_string())
         }
         Some(_) => Err(format!("the agent of {} is not heard by other machines", peer.node)),

@@ -70,7 +70,7 @@ pub async fn attend(
         Ok(_) => {
             tracing::info!(%node, "the agent is here");
             let _ = orders.send(Order::Welcome);
-            if let Some(neighbours) = neighbours::of(&api.published.now(), &api.journal) {
+            if let Some(neighbours) = neighbours::of(&api.published.now(), &api.journal, &api.connections) {
                 let _ = orders.send(Order::Neighbours(Box::new(neighbours)));
             }
             let cluster = api.published.now();

@@ -50,6 +50,7 @@ use wire::unread_answers::AnswerStock;
 
 use crate::agents::{Agents, Lead};
 use crate::audit::{AuditLog, AuditNotes};
+use crate::certificates::{self, Belief};
 use crate::door::{Door, Refusal, is_disk_full};
 use crate::fair_turns::FairTurns;
 use crate::history::History;
@@ -709,7 +710,8 @@ impl Controller for Api {
         let cluster = self.published.now();
         let node = cluster.node(&request.get_ref().node);
         let node = node.ok_or_else(|| to_status(&model::Reject::NoSuchNode(request.get_ref().node.clone())))?;
-        Ok(Response::new(LocateReply { address: node.machine.address.clone() }))
+        let certificates = certificates::of_node(&cluster, &request.get_ref().node);
+        Ok(Response::new(LocateReply { address: node.machine.address.clone(), certificates }))
     }
 
     async fn user_token(&self, request: Request<UserTokenRequest>) -> Answer<UserTokenReply> {
@@ -726,8 +728,13 @@ impl Controller for Api {
     }
 
     async fn vouch(&self, request: Request<VouchRequest>) -> Answer<VouchReply> {
-        let VouchRequest { node, uid, for_data } = request.into_inner();
+        let VouchRequest { node, uid, for_data, certificate } = request.into_inner();
         let cluster = self.published.now();
+        let from = From::Node(node.clone());
+        // Agents of an earlier release do not say what they were shown.
+        if !certificate.is_empty() && certificates::of_passed_on(&cluster, &from, &certificate) != Belief::Believed {
+            return Ok(Response::new(VouchReply { is_believed: false }));
+        }
         let said = wire::peer::Peer { uid, gid: 0, pid: None };
         let is_believed = matches!(vouching::vouched(&cluster, &self.names, &node, said), Vouched::Believed(_));
         let may_have_data = || for_data && !authority::is_daemons(said) && cluster.has_buffer_on(uid, &node);

@@ -6,6 +6,8 @@ use model::staging::{Access, Direction, StagedPeer};
 use model::{Buffer, Job, NodeName};
 use state::Cluster;
 
+use crate::certificates;
+
 use super::stage_orders::Errand;
 
 /// So many copy from one node at a time: the number of those that have the data grows with each round.
@@ -56,5 +58,6 @@ fn is_the_same_everywhere(job: &Job) -> bool {
 fn peer(cluster: &Cluster, place: &Place) -> Option<StagedPeer> {
     let machine = &cluster.node(place.node.as_str())?.machine;
     let (address, socket) = (machine.address.clone(), machine.socket.clone());
-    Some(StagedPeer { node: place.node.clone(), address, socket, root: place.root.clone() })
+    let certificates = certificates::of_node(cluster, place.node.as_str());
+    Some(StagedPeer { node: place.node.clone(), address, socket, root: place.root.clone(), certificates })
 }

@@ -107,6 +107,7 @@ pub(crate) fn change(cluster: &mut Cluster, by: Caller, change: &TrustChange) ->
         }
         TrustChange::RemoveNode { node } => return remove_node(cluster, node),
         TrustChange::RemoveController { member } => revoke(trust_mut(cluster), &controller_label(*member)),
+        TrustChange::KeepRecovery { recovery } => trust_mut(cluster).recovery = (**recovery).clone(),
     }
     Ok(Reply::Ok)
 }

@@ -1,7 +1,7 @@
 //! Who belongs to the cluster: what was taken back begets nothing, and tokens of users end when they are to.
 use model::config::NamedNode;
 use model::node::NodeConfig;
-use model::trust::{CertificateStanding, JoinToken, Role, TrustChange};
+use model::trust::{CertificateStanding, JoinToken, RecoveryIdentity, Role, TrustChange};
 use model::{Command, Reject, Timestamp};
 use state::{Cluster, rules};
 
@@ -118,4 +118,23 @@ fn user_tokens_end_by_user_and_by_key() {
     assert_eq!((&site.cluster.trust().jwt_key, site.cluster.trust().old_jwt_keys.len()), (&vec![2], 1));
     trust(&mut site, TrustChange::RotateJwtKey { key: vec![3], old_until: None }).unwrap();
     assert_eq!((&site.cluster.trust().jwt_key, site.cluster.trust().old_jwt_keys.len()), (&vec![3], 0));
+}
+
+#[test]
+fn certificates_are_told_by_name_and_with_an_early_end() {
+    let mut site = site(rules::LATEST);
+    let lifetime = site.cluster.config().controller.certificate_lifetime;
+    trust(&mut site, renew("first", "second")).unwrap();
+    let known = site.cluster.trust();
+    assert_eq!(known.fingerprints("node j1", site.cluster.now()), ["first", "second"]);
+    assert_eq!(known.of_controllers(lifetime), [("head", Timestamp(LATE.0 - lifetime.0 / 6))]);
+    let recovery = RecoveryIdentity { fingerprint: "reserve".into(), ..RecoveryIdentity::default() };
+    trust(&mut site, TrustChange::KeepRecovery { recovery: Box::new(recovery.clone()) }).unwrap();
+    assert_eq!(site.cluster.trust().recovery, recovery);
+    trust(&mut site, TrustChange::RemoveController { member: 1 }).unwrap();
+    assert_eq!(site.cluster.trust().of_controllers(lifetime), []);
+    // While others are believed too, nobody is told of some.
+    let mut old = self::site(2);
+    old.ok(ROOT, Command::AdoptRules { edition: 3 });
+    assert!(old.cluster.trust().fingerprints("node j1", old.cluster.now()).is_empty());
 }

@@ -27,6 +27,7 @@ use super::{
     DATA, GREETING, HEAD_MAX_BYTES, HEADERS, IN_PIECES, READ_AHEAD_MAX_BYTES, TRAILERS, read_headers, write_lines,
     write_piece, write_piece_head,
 };
+use crate::bounded_body::MESSAGE_PATIENCE;
 use crate::channel::MAX_MESSAGE_BYTES;
 use crate::connection_table::{ConnectionOwner, ConnectionSlot, ConnectionState, ConnectionTable};
 use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
@@ -200,7 +201,9 @@ where
             (stream, read) = (whole, rest);
             continue;
         }
-        if !matches!(fill(&mut stream, &mut read, length).await, Ok(true)) {
+        // It is little, and a call under way meanwhile.
+        let whole = tokio::time::timeout(MESSAGE_PATIENCE, fill(&mut stream, &mut read, length));
+        if !matches!(whole.await, Ok(Ok(true))) {
             return;
         }
         let body = Body::new(Full::new(read.split_to(length).freeze()));
@@ -405,4 +408,34 @@ async fn now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         Poll::Pending => Poll::Ready(None),
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::connection_table::ConnectionLimits;
+
+    #[tokio::test]
+    async fn brief_body_that_stops_is_given_up() {
+        let path = std::env::temp_dir().join(format!("spur-brief-stop-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).unwrap();
+        let table = ConnectionTable::new(ConnectionLimits::of_process());
+        let service = tower::service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::empty())) });
+        let _connections = incoming(listener, table, service);
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let head = b"/spur.v1.Controller/Ping\n";
+        let lengths = [(head.len() as u32).to_le_bytes(), 10u32.to_le_bytes()].concat();
+        stream.write_all(&[&GREETING[..], &lengths, head, b"half"].concat()).await.unwrap();
+        let mut stream = stream.into_std().unwrap();
+        let closed = tokio::task::spawn_blocking(move || {
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(MESSAGE_PATIENCE * 10)).unwrap();
+            stream.read(&mut [0])
+        });
+        assert_eq!(closed.await.unwrap().unwrap(), 0, "it is waited for");
+        std::fs::remove_file(path).unwrap();
+    }
 }

@@ -15,6 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
 use super::identity::Keyring;
+use super::tracked_stream::TrackedStream;
 use super::{COMMON_NAME, Principal, fingerprint, token};
 use crate::channel::{endpoint, root_cause, watchful};
 use crate::refusal::CallError;
@@ -26,14 +27,23 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 pub enum Expected {
     AnyController,
     Node(String),
+    /// The node of this name, by one of these certificates, which the state knows. None: an earlier release does not tell.
+    NodeShowing(String, Vec<String>),
 }
 
 impl Expected {
     fn is(&self, found: Option<&Principal>) -> bool {
         match (self, found) {
             (Expected::AnyController, Some(Principal::Controller(_))) => true,
-            (Expected::Node(name), Some(Principal::Node(found))) => name == found,
+            (Expected::Node(name) | Expected::NodeShowing(name, _), Some(Principal::Node(found))) => name == found,
             _ => false,
+        }
+    }
+
+    fn is_known(&self, fingerprint: &str) -> bool {
+        match self {
+            Expected::NodeShowing(_, known) => known.is_empty() || known.iter().any(|one| one == fingerprint),
+            Expected::AnyController | Expected::Node(_) => true,
         }
     }
 }
@@ -45,9 +55,12 @@ pub async fn connect(address: &str, keyring: Arc<Keyring>, expected: Expected) -
         let (keyring, expected, target) = (keyring.clone(), expected.clone(), target.clone());
         async move {
             let stream = open(&target, keyring.now().client.clone(), &expected).await?;
-            match shown(&stream).is_some_and(|shown| keyring.is_taken_back(&fingerprint(shown))) {
-                true => Err(io::Error::other(format!("the certificate of {target} was taken back"))),
-                false => Ok(TokioIo::new(stream)),
+            let place = keyring.track(shown(&stream), stream.get_ref().0);
+            let mark = shown(&stream).map(fingerprint).unwrap_or_default();
+            let found = shown(&stream).and_then(Principal::of);
+            match keyring.believes(found.as_ref(), &mark) && expected.is_known(&mark) {
+                true => Ok(TokioIo::new(TrackedStream::new(place, stream))),
+                false => Err(io::Error::other(format!("the cluster knows no such certificate as {target} shows"))),
             }
         }
     });
@@ -60,7 +73,10 @@ pub async fn connect_pinned(address: &str, pin: [u8; 32]) -> Result<Channel, Cal
     let (client, target) = (Arc::new(client), address.to_owned());
     let connector = service_fn(move |_| {
         let (client, target) = (client.clone(), target.clone());
-        async move { open(&target, client, &Expected::AnyController).await.map(TokioIo::new) }
+        async move {
+            let stream = open(&target, client, &Expected::AnyController).await?;
+            Ok(TokioIo::new(TrackedStream::new(None, stream)))
+        }
     });
     finish(watchful(endpoint()), address, connector).await
 }
@@ -80,7 +96,7 @@ async fn finish<C>(endpoint: Endpoint, address: &str, connector: C) -> Result<Ch
 where
     C: tower::Service<
             tonic::codegen::http::Uri,
-            Response = TokioIo<TlsStream<TcpStream>>,
+            Response = TokioIo<TrackedStream<TlsStream<TcpStream>>>,
             Error = io::Error,
             Future: Send,
         > + Send

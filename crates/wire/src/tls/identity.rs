@@ -3,10 +3,11 @@
 //! ```text
 //!  DIR/ca.pem         the authority's certificate
 //!  DIR/identity.pem   # from SECONDS until SECONDS, own certificate, own key; replaced whole
+//!  DIR/identity.next  the same, of a controller: shown when everybody has heard of it
 //! ```
-use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -18,6 +19,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::Principal;
+use super::certificate_belief::CertificateBelief;
+use super::tracked_stream::{TrackedConnections, TrackedPlace};
 
 /// A key that has no certificate yet.
 pub struct NewKey {
@@ -33,12 +36,48 @@ impl NewKey {
         self.pair.public_key_raw().to_vec()
     }
 
+    pub fn pem(&self) -> String {
+        self.pair.serialize_pem()
+    }
+
     /// Writes what this machine shows from now on.
     pub fn keep(&self, dir: &Path, ca_pem: &str, certificate_pem: &str, from: u64, until: u64) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        replace(&dir.join("ca.pem"), ca_pem)?;
-        let text = format!("# from {from} until {until}\n{certificate_pem}{}", self.pair.serialize_pem());
-        replace(&dir.join("identity.pem"), &text)
+        write_identity(dir, SHOWN, (ca_pem, certificate_pem, &self.pem()), (from, until))?;
+        forget_next(dir)
+    }
+
+    /// Writes what this machine shows when it is told to: see [`Keyring::show_next`].
+    pub fn keep_for_later(
+        &self,
+        dir: &Path,
+        ca_pem: &str,
+        certificate_pem: &str,
+        from: u64,
+        until: u64,
+    ) -> io::Result<()> {
+        write_identity(dir, NEXT, (ca_pem, certificate_pem, &self.pem()), (from, until))
+    }
+}
+
+const SHOWN: &str = "identity.pem";
+const NEXT: &str = "identity.next";
+
+/// Authority, certificate and key, as PEM, and when they count.
+pub fn write_identity(
+    dir: &Path,
+    file: &str,
+    (ca_pem, certificate_pem, key_pem): (&str, &str, &str),
+    (from, until): (u64, u64),
+) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    replace(&dir.join("ca.pem"), ca_pem)?;
+    replace(&dir.join(file), &format!("# from {from} until {until}\n{certificate_pem}{key_pem}"))
+}
+
+fn forget_next(dir: &Path) -> io::Result<()> {
+    match fs::remove_file(dir.join(NEXT)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -124,8 +163,8 @@ fn lifetime(text: &str) -> Option<(u64, u64)> {
 pub struct Keyring {
     pub dir: PathBuf,
     current: RwLock<Arc<Identity>>,
-    /// Fingerprints of certificates that were taken back: nothing is said to who shows one.
-    taken_back: RwLock<HashSet<String>>,
+    belief: RwLock<CertificateBelief>,
+    open: TrackedConnections,
 }
 
 impl std::fmt::Debug for Keyring {
@@ -137,16 +176,35 @@ impl std::fmt::Debug for Keyring {
 impl Keyring {
     pub fn open(dir: &Path) -> io::Result<Keyring> {
         let current = RwLock::new(Arc::new(Identity::load(dir)?));
-        Ok(Keyring { dir: dir.into(), current, taken_back: RwLock::default() })
+        Ok(Keyring { dir: dir.into(), current, belief: RwLock::default(), open: TrackedConnections::default() })
     }
 
-    /// All that were taken back, and are not over by themselves.
-    pub fn distrust<'a>(&self, fingerprints: impl IntoIterator<Item = &'a String>) {
-        *self.taken_back.write().expect("nobody panics with it") = fingerprints.into_iter().cloned().collect();
+    /// From now on. Connections whose certificates were taken back end; those whose certificates have ended by themselves
+    /// since they were opened go on.
+    pub fn believe(&self, belief: CertificateBelief) {
+        *self.belief.write().expect("nobody panics with it") = belief;
+        let belief = self.belief.read().expect("nobody panics with it");
+        self.open.close_all(|fingerprint| belief.taken_back.contains(fingerprint));
     }
 
-    pub fn is_taken_back(&self, fingerprint: &str) -> bool {
-        self.taken_back.read().expect("nobody panics with it").contains(fingerprint)
+    pub fn believes(&self, principal: Option<&Principal>, fingerprint: &str) -> bool {
+        self.belief.read().expect("nobody panics with it").holds(principal, fingerprint)
+    }
+
+    /// To be asked for before [`Keyring::believes`] is: what is believed may change in between.
+    pub(crate) fn track(&self, shown: Option<&CertificateDer>, socket: &impl AsRawFd) -> Option<TrackedPlace> {
+        shown.map(|shown| self.open.enter(Principal::of(shown), super::fingerprint(shown), socket))
+    }
+
+    /// A certificate waits to be shown.
+    pub fn has_next(&self) -> bool {
+        self.dir.join(NEXT).exists()
+    }
+
+    /// Shows the certificate that was kept for later.
+    pub fn show_next(&self) -> io::Result<()> {
+        fs::rename(self.dir.join(NEXT), self.dir.join(SHOWN))?;
+        self.reload()
     }
 
     pub fn now(&self) -> Arc<Identity> {

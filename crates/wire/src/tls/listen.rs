@@ -5,24 +5,27 @@
 //! ```
 //! However many strangers connect and say nothing, a newcomer is heard at once: the longest silent make room.
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
+use rustls::server::Acceptor;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::mpsc;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::handshake_turns::HandshakeTurns;
 use super::identity::Keyring;
+use super::tracked_stream::TrackedStream;
 use super::{Principal, fingerprint};
 use crate::connection_table::{ConnectionOwner, ConnectionTable};
 use crate::guarded::{ConnectionPeer, GuardedConnections, GuardedStream, lengthen_queue, refuse_http2};
 use crate::waiting_peers::WaitingPeers;
 
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
-/// Handshakes of addresses where no member was seen: each costs some of a processor's time.
-const STRANGERS_AT_ONCE: usize = 32;
 /// Connections that wait for HTTP/2 to take them.
 const BACKLOG: usize = 128;
 /// Out of descriptors, or the other end has gone: the next one may be better.
@@ -47,18 +50,18 @@ impl Caller {
     }
 }
 
-/// Connections whose handshake is done.
+/// Connections whose handshake is done. Peers at addresses that `waiting` knows need not queue up with strangers.
 pub fn incoming(
     listener: TcpListener,
     table: ConnectionTable,
     keyring: Arc<Keyring>,
-) -> GuardedConnections<TlsStream<TcpStream>> {
+    waiting: WaitingPeers,
+) -> GuardedConnections<TrackedStream<TlsStream<TcpStream>>> {
     lengthen_queue(&listener);
     let (to_members, members) = mpsc::channel(BACKLOG);
     let (to_others, others) = mpsc::channel(BACKLOG);
     tokio::spawn(async move {
-        let waiting = WaitingPeers::new(table.limits().n_handshakes());
-        let strangers = Arc::new(Semaphore::new(STRANGERS_AT_ONCE));
+        let turns = HandshakeTurns::new();
         loop {
             let (stream, address) = tokio::select! {
                 accepted = listener.accept() => match accepted {
@@ -71,19 +74,23 @@ pub fn incoming(
                 () = to_members.closed() => return,
             };
             let peer = waiting.enter(address.ip());
-            let (waiting, table, strangers) = (waiting.clone(), table.clone(), strangers.clone());
+            let (waiting, table, turns) = (waiting.clone(), table.clone(), turns.clone());
             let (to_members, to_others) = (to_members.clone(), to_others.clone());
-            let (acceptor, keyring) = (TlsAcceptor::from(keyring.now().server.clone()), keyring.clone());
+            let keyring = keyring.clone();
             tokio::spawn(async move {
                 let shaking = async {
                     stream.set_nodelay(true)?;
-                    // Until something has come, it costs a descriptor and nothing else.
-                    stream.peek(&mut [0]).await?;
-                    let _turn = match waiting.is_known(address.ip()) {
-                        true => None,
-                        false => strangers.acquire().await.ok(),
+                    // Until its hello is whole, a peer costs a descriptor and nothing else.
+                    let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+                    let mut shaking = pin!(hello.into_stream(keyring.now().server.clone()));
+                    let begun = match waiting.is_known(address.ip()) {
+                        true => turns.begin_known(address.ip(), shaking.as_mut()).await,
+                        false => turns.begin_stranger(address.ip(), shaking.as_mut()).await,
                     };
-                    acceptor.accept(stream).await
+                    match begun {
+                        Some(done) => done,
+                        None => shaking.await,
+                    }
                 };
                 let mut stream = tokio::select! {
                     shaken = tokio::time::timeout(HANDSHAKE_PATIENCE, shaking) => match shaken {
@@ -94,10 +101,11 @@ pub fn incoming(
                     () = peer.must_go() => return tracing::debug!(%address, "others wait to shake hands"),
                 };
                 let caller = caller(&stream, address);
+                let place = keyring.track(shown(&stream), stream.get_ref().0);
                 // Whoever was removed is a stranger.
-                let owner = match keyring.is_taken_back(&caller.fingerprint) {
-                    true => ConnectionOwner::of_stranger(address.ip()),
-                    false => caller.owner(),
+                let owner = match keyring.believes(caller.principal.as_ref(), &caller.fingerprint) {
+                    true => caller.owner(),
+                    false => ConnectionOwner::of_stranger(address.ip()),
                 };
                 if owner.is_member() {
                     waiting.is_member(address.ip());
@@ -106,6 +114,7 @@ pub fn incoming(
                 match table.admit(owner, stream.get_ref().0) {
                     Ok(slot) => {
                         drop(peer);
+                        let stream = TrackedStream::new(place, stream);
                         let guarded = GuardedStream::new(slot, ConnectionPeer::Remote(caller), stream);
                         let _ = others.send(Ok(guarded)).await;
                     }
@@ -124,10 +133,14 @@ pub fn incoming(
 }
 
 fn caller(stream: &TlsStream<TcpStream>, address: SocketAddr) -> Caller {
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let certificate = shown(stream);
     Caller {
         principal: certificate.and_then(Principal::of),
         fingerprint: certificate.map(fingerprint).unwrap_or_default(),
         address,
     }
+}
+
+fn shown(stream: &TlsStream<TcpStream>) -> Option<&CertificateDer<'static>> {
+    stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())
 }

@@ -1,12 +1,15 @@
 //! Mutual TLS between machines: the cluster's own authority, who a certificate is, and connections that know both ends.
 //! TLS 1.3 only; nothing listens on TCP without it.
 pub mod authority;
+pub mod certificate_belief;
 pub mod connect;
+mod handshake_turns;
 pub mod identity;
 pub mod listen;
 pub mod nodes;
 pub mod renewal;
 pub mod token;
+pub mod tracked_stream;
 
 use rustls::pki_types::CertificateDer;
 

@@ -10,11 +10,25 @@ use tonic::transport::Channel;
 
 use super::connect::{Expected, connect};
 use super::identity::Keyring;
+use crate::bounded_body::BodyBound;
 use crate::origin::Origin;
 use crate::passing::pass_on;
 
 /// A connection that nobody has asked for so long is let go; what still runs over it goes on.
 const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// Where a node's agent is heard, and the certificates by which it is known; none: an earlier release does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodePlace {
+    pub address: String,
+    pub certificates: Vec<String>,
+}
+
+pub struct NodeConnection {
+    node: String,
+    name: String,
+    channel: Channel,
+}
 
 pub struct Agents {
     keyring: Arc<Keyring>,
@@ -27,30 +41,33 @@ impl Agents {
         Agents { keyring, open: Mutex::default() }
     }
 
-    /// Passes the call on to the agent of `node`, which must prove that it is.
-    pub async fn pass(&self, node: &str, address: &str, request: Request<Body>, origin: &Origin) -> Response<Body> {
-        let name = format!("{node}@{address} {}", self.keyring.now().fingerprint);
+    /// A connection to the agent of `node`, which must prove that it is.
+    pub async fn reach(&self, node: &str, place: &NodePlace) -> Result<NodeConnection, Status> {
+        let name = format!("{node}@{} {}", place.address, self.keyring.now().fingerprint);
         let known = self.lock().get_mut(&name).map(|(channel, used)| {
             *used = Instant::now();
             channel.clone()
         });
-        let channel = match known {
-            Some(channel) => channel,
-            None => match connect(address, self.keyring.clone(), Expected::Node(node.to_owned())).await {
-                Ok(channel) => {
-                    let mut open = self.lock();
-                    open.retain(|_, (_, used)| used.elapsed() < IDLE_MAX);
-                    open.insert(name.clone(), (channel.clone(), Instant::now()));
-                    channel
-                }
-                Err(error) => return Status::unavailable(format!("{node} does not answer: {error}")).into_http(),
-            },
-        };
-        match pass_on(channel, request, origin).await {
+        if let Some(channel) = known {
+            return Ok(NodeConnection { node: node.to_owned(), name, channel });
+        }
+        let expected = Expected::NodeShowing(node.to_owned(), place.certificates.clone());
+        let connected = connect(&place.address, self.keyring.clone(), expected).await;
+        let channel = connected.map_err(|error| Status::unavailable(format!("{node} does not answer: {error}")))?;
+        let mut open = self.lock();
+        open.retain(|_, (_, used)| used.elapsed() < IDLE_MAX);
+        open.insert(name.clone(), (channel.clone(), Instant::now()));
+        Ok(NodeConnection { node: node.to_owned(), name, channel })
+    }
+
+    /// Passes the call on.
+    pub async fn pass(&self, to: NodeConnection, request: Request<Body>, origin: &Origin) -> Response<Body> {
+        let bound = BodyBound::of_agent_call(request.uri().path());
+        match pass_on(to.channel, request, origin, bound).await {
             Ok(answer) => answer,
             Err(error) => {
-                self.lock().remove(&name);
-                Status::unavailable(format!("{node} is gone: {error}")).into_http()
+                self.lock().remove(&to.name);
+                Status::unavailable(format!("{} is gone: {error}", to.node)).into_http()
             }
         }
     }
