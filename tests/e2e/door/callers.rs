@@ -217,12 +217,7 @@ impl RawCaller {
     }
 
     /// A request that claims so many bytes, sends so many and waits. The answer, if the daemon gives it up.
-    pub async fn stall(
-        &self,
-        path: &str,
-        n_claimed: u32,
-        n_sent: usize,
-    ) -> Result<Response<Body>, StdError> {
+    pub async fn stall(&self, path: &str, n_claimed: u32, n_sent: usize) -> Result<Response<Body>, StdError> {
         let head = [&[0][..], &n_claimed.to_be_bytes()].concat();
         let pieces = [head].into_iter().chain(
             (0..n_sent.div_ceil(PIECE_BYTES)).map(|number| vec![0x91; PIECE_BYTES.min(n_sent - number * PIECE_BYTES)]),
