@@ -681,8 +681,7 @@ mod tests {
         let slots: Vec<_> = pairs.iter().map(|(near, _)| table.admit(stranger(1), near).unwrap()).collect();
         let _calls: Vec<_> = slots.iter().map(|slot| slot.state().begin_call().unwrap()).collect();
         slots[1].state().note_token();
-        let now = (table.0.begun.elapsed() + STRANGER_LIFE_MAX * 2).as_millis() as u64;
-        table.0.lock().close_those_who_rest(now);
+        table.0.lock().close_those_who_rest(table.0.begun, Instant::now() + STRANGER_LIFE_MAX * 2);
         assert!(is_closed(&mut pairs[0].1) && !is_closed(&mut pairs[1].1));
     }
 
