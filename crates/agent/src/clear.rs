@@ -61,7 +61,7 @@ fn end(spool: &Spool, slot: u32) -> std::io::Result<()> {
             0 => return Ok(()),
             length => incoming.push(&buffer[..length]),
         }
-        while let Ok(Some(message)) = incoming.next() {
+        while let Ok(Some(message)) = incoming.take() {
             if let FromSupervisor::Ended(_) = message {
                 stream.write_all(&frame::encode(&ToSupervisor::Release))?;
             }

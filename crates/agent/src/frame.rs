@@ -57,7 +57,7 @@ impl Incoming {
         self.bytes.extend_from_slice(bytes);
     }
 
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
         let rest = &self.bytes[self.taken..];
         let Some((head, body)) = rest.split_at_checked(4) else { return Ok(None) };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -92,14 +92,14 @@ mod tests {
         for (n_items, is_taken) in [(1_000, true), (1 << 20, false)] {
             let mut incoming = Incoming::of_users();
             incoming.push(&list(n_items));
-            assert_eq!(incoming.next::<Vec<u8>>().is_ok(), is_taken, "{n_items}");
+            assert_eq!(incoming.take::<Vec<u8>>().is_ok(), is_taken, "{n_items}");
             let mut incoming = Incoming::default();
             incoming.push(&list(n_items));
-            assert!(incoming.next::<Vec<u8>>().is_ok(), "our own are believed");
+            assert!(incoming.take::<Vec<u8>>().is_ok(), "our own are believed");
         }
         // Before its bytes have come.
         let mut incoming = Incoming::of_users();
         incoming.push(&(USERS_LENGTH_MAX as u32 + 1).to_le_bytes());
-        assert!(incoming.next::<u8>().is_err());
+        assert!(incoming.take::<u8>().is_err());
     }
 }

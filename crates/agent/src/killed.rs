@@ -38,7 +38,7 @@ impl Killed {
             Err(error) => return Err(error),
         }
         let mut at = HashMap::new();
-        while let Ok(Some((key, secs))) = incoming.next::<(Key, u64)>() {
+        while let Ok(Some((key, secs))) = incoming.take::<(Key, u64)>() {
             at.insert(key, secs);
         }
         let file = rewrite(path, &mut at)?;

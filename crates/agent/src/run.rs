@@ -173,7 +173,7 @@ pub async fn attend(
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                     Err(_) => break,
                 }
-                while let Ok(Some(message)) = incoming.next() {
+                while let Ok(Some(message)) = incoming.take() {
                     match message {
                         FromSupervisor::StandsBy => last = Last::StandsBy,
                         message => hear(agent, run, message),

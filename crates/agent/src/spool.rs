@@ -190,7 +190,7 @@ fn read_record(slot: u32, path: &Path) -> io::Result<Option<Record>> {
     let mut incoming = Incoming::default();
     incoming.push(&bytes);
     let mut record = None;
-    while let Ok(Some(mark)) = incoming.next::<Mark>() {
+    while let Ok(Some(mark)) = incoming.take::<Mark>() {
         match (mark, &mut record) {
             (Mark::Launched { run, uid, boot }, None) => {
                 record = Some(Record { run, uid, boot, slot, pid: None, result: None });

@@ -108,7 +108,7 @@ fn exchange(stream: &mut UnixStream, order: &WriteOrder) -> io::Result<Result<()
 fn receive<T: serde::de::DeserializeOwned>(stream: &mut UnixStream, mut incoming: Incoming) -> io::Result<Option<T>> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        match incoming.next() {
+        match incoming.take() {
             Ok(Some(value)) => return Ok(Some(value)),
             Ok(None) => {}
             Err(_) => return Err(io::ErrorKind::InvalidData.into()),

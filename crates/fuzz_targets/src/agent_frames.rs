@@ -20,12 +20,12 @@ fn take_all<T: Serialize + DeserializeOwned>(incoming: &mut Incoming, pieces: &[
     for piece in pieces {
         incoming.push(piece);
         loop {
-            match incoming.next::<T>() {
+            match incoming.take::<T>() {
                 Ok(Some(value)) => {
                     let written = encode(&value);
                     let mut again = Incoming::default();
                     again.push(&written);
-                    let again = again.next::<T>().expect("it is whole").expect("it is all there");
+                    let again = again.take::<T>().expect("it is whole").expect("it is all there");
                     assert_eq!(written, encode(&again));
                 }
                 Ok(None) => break,

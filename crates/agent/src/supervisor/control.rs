@@ -36,7 +36,7 @@ impl Control {
                 Err(error) => return Err(error),
             }
             loop {
-                match incoming.next() {
+                match incoming.take() {
                     Ok(Some(ToSupervisor::Start(start))) => {
                         let record = record.ok_or(io::ErrorKind::InvalidData)?;
                         return Ok((Control::new(stream, incoming, &start), *start, record.into()));
@@ -140,7 +140,7 @@ impl Control {
         }
         self.flush();
         loop {
-            match self.incoming.next() {
+            match self.incoming.take() {
                 Ok(Some(message)) => messages.push(message),
                 Ok(None) => return is_new,
                 Err(_) => {

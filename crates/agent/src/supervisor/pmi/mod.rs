@@ -122,7 +122,7 @@ impl Server {
                 match wire::take(&mut line.incoming, line.version) {
                     Ok(Some(message)) => self.answer(index, &message, &mut news),
                     Ok(None) => break,
-                    Err(()) => {
+                    Err(wire::NoPmiMessage) => {
                         line.fd = None;
                         line.incoming.clear();
                         break;

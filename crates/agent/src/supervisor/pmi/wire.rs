@@ -56,25 +56,29 @@ impl Message {
     }
 }
 
+/// Bytes that no message begins with.
+#[derive(Debug, PartialEq)]
+pub struct NoPmiMessage;
+
 /// Takes the first message off; none until it is whole. An error is nothing that was ever meant.
-pub fn take(bytes: &mut Vec<u8>, version: Version) -> Result<Option<Message>, ()> {
+pub fn take(bytes: &mut Vec<u8>, version: Version) -> Result<Option<Message>, NoPmiMessage> {
     match version {
         Version::One => {
             let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-                return if bytes.len() > MESSAGE_BYTES_MAX { Err(()) } else { Ok(None) };
+                return if bytes.len() > MESSAGE_BYTES_MAX { Err(NoPmiMessage) } else { Ok(None) };
             };
             let line: Vec<u8> = bytes.drain(..=end).collect();
-            parse_line(&String::from_utf8_lossy(&line)).map(Some).ok_or(())
+            parse_line(&String::from_utf8_lossy(&line)).map(Some).ok_or(NoPmiMessage)
         }
         Version::Two => {
             let Some(digits) = bytes.get(..LENGTH_DIGITS) else { return Ok(None) };
-            let length: usize = String::from_utf8_lossy(digits).trim().parse().map_err(|_| ())?;
+            let length: usize = String::from_utf8_lossy(digits).trim().parse().map_err(|_| NoPmiMessage)?;
             let end = LENGTH_DIGITS + length;
             if bytes.len() < end {
-                return if length > MESSAGE_BYTES_MAX { Err(()) } else { Ok(None) };
+                return if length > MESSAGE_BYTES_MAX { Err(NoPmiMessage) } else { Ok(None) };
             }
             let whole: Vec<u8> = bytes.drain(..end).skip(LENGTH_DIGITS).collect();
-            parse_fields(&String::from_utf8_lossy(&whole)).map(Some).ok_or(())
+            parse_fields(&String::from_utf8_lossy(&whole)).map(Some).ok_or(NoPmiMessage)
         }
     }
 }
@@ -136,7 +140,7 @@ mod tests {
             assert_eq!(take(&mut bytes, version), Ok(Some(message)));
             assert!(bytes.is_empty());
         }
-        assert_eq!(take(&mut b"what is this\n".to_vec(), Version::One), Err(()));
-        assert_eq!(take(&mut b"abcdef".to_vec(), Version::Two), Err(()));
+        assert_eq!(take(&mut b"what is this\n".to_vec(), Version::One), Err(NoPmiMessage));
+        assert_eq!(take(&mut b"abcdef".to_vec(), Version::Two), Err(NoPmiMessage));
     }
 }

@@ -109,7 +109,7 @@ impl Server {
     fn await_birth(&mut self) -> Result<(), String> {
         let until = Instant::now() + BIRTH_PATIENCE;
         loop {
-            match self.incoming.next() {
+            match self.incoming.take() {
                 Ok(Some(FromServer::Ready { variables })) => {
                     self.variables = variables.into_iter().collect();
                     return Ok(());
@@ -150,7 +150,7 @@ impl Server {
         self.move_bytes();
         let mut news = Vec::new();
         loop {
-            match self.incoming.next() {
+            match self.incoming.take() {
                 Ok(Some(FromServer::Said(event))) => news.extend(self.hear(event)),
                 Ok(Some(_)) => {}
                 Ok(None) => break,

@@ -106,7 +106,7 @@ impl Hear {
     fn next(&mut self) -> Option<ToServer> {
         let mut buffer = [0; 16 * 1024];
         loop {
-            match self.incoming.next() {
+            match self.incoming.take() {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(_) => return None,
