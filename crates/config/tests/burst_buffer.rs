@@ -67,10 +67,7 @@ fn one_pool_has_a_short_form() {
 
 #[test]
 fn what_makes_no_sense_is_told_with_its_line() {
-    assert_eq!(
-        problems("[burst_buffer]\n"),
-        ["c:5:2: [burst_buffer] needs [[burst_buffer.pools]], or `total_gb`"]
-    );
+    assert_eq!(problems("[burst_buffer]\n"), ["c:5:2: [burst_buffer] needs [[burst_buffer.pools]], or `total_gb`"]);
     let said = problems("[burst_buffer]\ntotal_gb = 1\nroot = \"/r\"\nverify_in = \"some\"\ndefault_pool = \"x\"\n");
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said.iter().any(|line| line.contains("`verify_in`") && line.starts_with("c:8:")), "{said:?}");

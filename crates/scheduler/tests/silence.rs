@@ -111,7 +111,8 @@ fn whoever_has_no_place_in_time_gets_one_when_patience_ends() {
     let written = be_silent(&mut world, 3600);
     assert!(written.n_ticks == 1 && written.n_plans <= 3, "{written:?}");
     // It keeps the node that is free: whoever comes later does not pass it.
-    let late = world.submit_spec(JobSpec { time_limit: Some(TimeLimit::Unlimited), ..whole(1, NetworkWish::default()) });
+    let late =
+        world.submit_spec(JobSpec { time_limit: Some(TimeLimit::Unlimited), ..whole(1, NetworkWish::default()) });
     world.schedule();
     assert!(!world.is_running(late) && !world.is_running(both));
 }
@@ -161,7 +162,12 @@ fn limited(field: Field, limit: &str, change: impl Fn(&mut Config)) -> World {
     });
     let ask = |change| Command::ChangeAccounts { change: Box::new(change), by_name: "root".into() };
     let (clusters, names) = (Vec::new(), vec!["a".to_string()]);
-    world.apply(ask(Change::AddAccounts { names, parent: "root".into(), edits: Vec::new(), clusters: clusters.clone() }));
+    world.apply(ask(Change::AddAccounts {
+        names,
+        parent: "root".into(),
+        edits: Vec::new(),
+        clusters: clusters.clone(),
+    }));
     let edits = vec![Edit { field, value: Value::Tres(tres::parse(limit).unwrap()) }];
     let (names, accounts) = (vec!["ann".into()], vec!["a".into()]);
     world.apply(ask(Change::AddUsers { names, accounts, partitions: Vec::new(), edits, clusters }));

@@ -76,7 +76,9 @@ fn stays_quiet(cluster: &Cluster, at: Timestamp) -> Result<(), String> {
         let (now, due) = (cluster.now(), cluster.next_deadline());
         let first = plan.starts.first().map(|start| start.job).or(plan.reasons.first().map(|one| one.job));
         let job = first.and_then(|id| cluster.job(id));
-        return Err(format!("time alone gives another plan at {at:?}, after {now:?}, before {due:?}: {plan:?}; {job:?}"));
+        return Err(format!(
+            "time alone gives another plan at {at:?}, after {now:?}, before {due:?}: {plan:?}; {job:?}"
+        ));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Burst buffers as they really are: directories on disks, and the orders about them, which come late, twice or not at all.
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::buffer::Place;
 use model::command::PlaceResult;
 use model::pool::PoolReport;
 use model::staging::{Access, Home, Moved, StageFailure, StageResult};
-use model::buffer::Place;
 use model::{Buffer, BufferPhase, Caller, Command, Duty, Job, JobId, NodeName, Owner, Phase, Reason, Task};
 use state::Cluster;
 use state::buffers::capacity::{Usage, holdable_on, total_on};

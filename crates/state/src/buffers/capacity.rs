@@ -121,7 +121,8 @@ impl Usage {
 
     /// What a reservation keeps of the pool for its jobs and none of them has.
     pub fn left_in_reservation(&self, cluster: &Cluster, reservation: &str, pool: &str) -> u64 {
-        let (Some(config), Some(reservation)) = (&cluster.config().burst_buffer, cluster.reservation(reservation)) else {
+        let (Some(config), Some(reservation)) = (&cluster.config().burst_buffer, cluster.reservation(reservation))
+        else {
             return 0;
         };
         let promised = model::reserved_buffer::parse(&reservation.burst_buffer, config).unwrap_or_default();

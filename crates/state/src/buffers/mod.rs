@@ -15,8 +15,8 @@ mod words;
 pub use admission::preview;
 pub use environment::environment;
 pub use life::is_left_behind;
-pub use persistent::uses_are_ready;
 use model::{Job, JobSpec};
+pub use persistent::uses_are_ready;
 
 use crate::Cluster;
 

@@ -103,7 +103,9 @@ pub(crate) fn wakes(cluster: &Cluster, job: &Job) -> Vec<Wake> {
     let created = request.creates.iter().map(|creation| &creation.name);
     let names: Vec<&String> = match phase {
         BufferPhase::Allocating => created.chain(&request.uses).collect(),
-        BufferPhase::StagedIn | BufferPhase::Deleting => request.destroys.iter().map(|destruction| &destruction.name).collect(),
+        BufferPhase::StagedIn | BufferPhase::Deleting => {
+            request.destroys.iter().map(|destruction| &destruction.name).collect()
+        }
         _ => Vec::new(),
     };
     let named = names.into_iter().map(|name| Wake::Persistent(name.clone()));

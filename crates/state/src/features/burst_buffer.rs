@@ -27,7 +27,11 @@ pub(super) fn hold(cluster: &Cluster, job: &Job) -> Hold {
             Hold::Wait(Some(Reason::BurstBufferStageIn), wakes)
         }
         (Phase::Pending, Some(BufferPhase::TearingDown)) if buffers::is_left_behind(cluster, job) => {
-            if buffers::is_staged_ahead(&job.spec) { Hold::Stage } else { Hold::Free }
+            if buffers::is_staged_ahead(&job.spec) {
+                Hold::Stage
+            } else {
+                Hold::Free
+            }
         }
         (Phase::Pending, Some(_)) => Hold::Wait(Some(Reason::BurstBufferResources), wakes),
         (Phase::Starting, Some(BufferPhase::Deleting | BufferPhase::PreRun)) => Hold::Wait(None, wakes),

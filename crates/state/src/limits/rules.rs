@@ -268,10 +268,10 @@ impl Rules<'_> {
         now: Timestamp,
         demand: &Demand,
     ) -> Option<Timestamp> {
-        let passes = |at: Timestamp| {
-            self.start.iter().all(|rule| !self.refuses(rule, asked(rule, &count, decay, at), demand))
-        };
-        let is_lasting = |rule: &&Rule| !matches!(rule.bound, Bound::Wall | Bound::UsedMinutes(_) | Bound::RunMinutes(_));
+        let passes =
+            |at: Timestamp| self.start.iter().all(|rule| !self.refuses(rule, asked(rule, &count, decay, at), demand));
+        let is_lasting =
+            |rule: &&Rule| !matches!(rule.bound, Bound::Wall | Bound::UsedMinutes(_) | Bound::RunMinutes(_));
         let refuses = |rule: &Rule| self.refuses(rule, asked(rule, &count, decay, now), demand);
         if self.start.iter().filter(is_lasting).any(refuses) {
             return None;

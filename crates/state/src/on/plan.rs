@@ -168,9 +168,8 @@ fn stage(cluster: &mut Cluster, usage: &mut Usage, stage_in: &StageStart) {
     let has_none = job.buffer.is_none() || life::is_left_behind(cluster, job);
     let is_let_in = cluster.rules() < 3 || is_within_limits(cluster, job);
     // Whoever waits for a persistent buffer keeps no space from others meanwhile.
-    let finds_what_it_uses = cluster.rules() < 3
-        || capacity::wanted(cluster, &spec).is_empty()
-        || buffers::uses_are_ready(cluster, &spec);
+    let finds_what_it_uses =
+        cluster.rules() < 3 || capacity::wanted(cluster, &spec).is_empty() || buffers::uses_are_ready(cluster, &spec);
     let may = has_none
         && spec.buffer.is_some()
         && is_waiting

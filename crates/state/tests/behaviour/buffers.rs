@@ -609,7 +609,10 @@ fn nobody_destroys_what_it_uses_itself() {
     let mut lab = lab();
     let spec = Box::new(file("#DW persistentdw name=x\n#BB destroy_persistent name=x"));
     let said = lab.apply(ALICE, Command::Submit { spec, blobs: Vec::new() });
-    assert!(matches!(&said, Err(Reject::BadBuffer(why)) if why.contains("uses persistent buffer x itself")), "{said:?}");
+    assert!(
+        matches!(&said, Err(Reject::BadBuffer(why)) if why.contains("uses persistent buffer x itself")),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -637,7 +640,8 @@ fn a_requeued_job_does_not_wait_for_what_it_left_on_a_lost_node() {
     assert_eq!(lab.duty(job), Some(Task::Launch));
     lab.done(job, Task::Launch);
     lab.register("n1", &[]);
-    let left = lab.cluster.buffer(job).unwrap().places.iter().find(|place| place.node.as_str() == "n1").unwrap().clone();
+    let left =
+        lab.cluster.buffer(job).unwrap().places.iter().find(|place| place.node.as_str() == "n1").unwrap().clone();
     assert!(left.is_unwanted && left.epoch > 0 && left.epoch < lab.cluster.buffer(job).unwrap().epoch);
     assert_eq!(lab.buffer_duty(job), Some(Task::Trim));
     done(&mut lab, "n1");

@@ -410,12 +410,8 @@ fn until_the_plugin_has_spoken_jobs_wait() {
 #[test]
 fn a_request_from_before_the_pools_are_known_is_resolved_when_staging_begins() {
     let mut lab = Lab::new();
-    let burst = BurstBufferConfig {
-        plugin: Plugin::DataWarp,
-        counts: true,
-        enables_persistent: true,
-        ..Default::default()
-    };
+    let burst =
+        BurstBufferConfig { plugin: Plugin::DataWarp, counts: true, enables_persistent: true, ..Default::default() };
     let config = model::Config { burst_buffer: Some(burst), ..config() };
     lab.ok(ROOT, Command::Begin { config: Box::new(config) });
     let text = "#DW jobdw capacity=95 access_mode=striped type=scratch";
