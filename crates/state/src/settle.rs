@@ -183,7 +183,9 @@ fn queue_for_staging(cluster: &mut Cluster, id: JobId, look_again: Option<Timest
     note_eligible(cluster, id);
     let mut wakes = vec![Wake::Partitions];
     wakes.extend(grown_at(cluster, id).map(Wake::At));
-    wait(cluster, id, Some(Reason::BurstBufferResources), wakes, look_again);
+    // The scheduler may have found a limit that keeps the job; that stays until the scheduler says otherwise.
+    let told = cluster.jobs[&id].reason.filter(|reason| cluster.rules() >= 3 && reason.is_limit());
+    wait(cluster, id, told.or(Some(Reason::BurstBufferResources)), wakes, look_again);
     let job = &cluster.jobs[&id];
     let key = cluster.queue_key(job);
     match job.spec.buffer.as_ref().is_some_and(|request| request.asks_shared_pools()) {
@@ -236,11 +238,13 @@ pub(crate) fn forget_wait(cluster: &mut Cluster, id: JobId) {
     let is_pending = job.phase == Phase::Pending;
     let (reason, no_wakes) = (job.reason, job.wakes.is_empty());
     let key = cluster.queue_key(job);
+    let mut was_queued = false;
     if is_pending {
-        cluster.staging_queue.remove(&key);
-        cluster.unpooled_staging_queue.remove(&key);
+        let is_kept_by_limit = reason.is_some_and(Reason::is_limit);
+        was_queued |= cluster.staging_queue.remove(&key).is_some() && is_kept_by_limit;
+        was_queued |= cluster.unpooled_staging_queue.remove(&key).is_some() && is_kept_by_limit;
+        was_queued |= cluster.queue.remove(&key).is_some();
     }
-    let was_queued = is_pending && cluster.queue.remove(&key).is_some();
     let clears_reason = is_pending && reason.is_some() && !was_queued;
     if no_wakes && !clears_reason {
         return;
