@@ -112,7 +112,8 @@ fn call_table_has_a_row_for_every_call() {
     let mut calls: Vec<_> =
         contract.lines().filter_map(|line| line.trim().strip_prefix("rpc ")?.split('(').next()).collect();
     let mut rows: Vec<_> = fuzz_targets::calls_with_a_row().collect();
-    (calls.sort_unstable(), rows.sort_unstable());
+    calls.sort_unstable();
+    rows.sort_unstable();
     assert_eq!(rows, calls, "crates/fuzz_targets/src/call_table.rs: CALLS");
 }
 

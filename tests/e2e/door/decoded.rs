@@ -98,7 +98,7 @@ fn large_honest_submissions_are_decoded() {
         comment: "x".repeat(1000),
         ..JobSpec::default()
     };
-    spec.size.nodes = names.clone().into();
+    spec.size.nodes = names.clone();
     let read: JobSpec = model::codec::decode_sent(&model::codec::encode(&spec)).unwrap();
     assert_eq!(read, spec);
     let head = Cluster::up("--nodes 1");

@@ -181,7 +181,7 @@ impl Walk {
             let number = place_number(place);
             let is_own = match walker.share {
                 Some(share) if share.covers(call.name) => number % share.n_walkers == share.turn,
-                _ => number.wrapping_add(self.seed).wrapping_add(walker.turn) % stride == 0,
+                _ => number.wrapping_add(self.seed).wrapping_add(walker.turn).is_multiple_of(stride),
             };
             if !(is_own || self.sends_all) {
                 continue;
