@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn frames_of_users_processes_are_short_and_hold_few_parts() {
         let list = |n_items: usize| encode(&vec![0u8; n_items]);
-        for (n_items, is_taken) in [(1_000, true), (1 << 20, false)] {
+        for (n_items, is_taken) in [(1_000, true), (1 << 22, false)] {
             let mut incoming = Incoming::of_users();
             incoming.push(&list(n_items));
             assert_eq!(incoming.take::<Vec<u8>>().is_ok(), is_taken, "{n_items}");

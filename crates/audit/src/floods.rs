@@ -17,7 +17,7 @@ const REFUSALS_OF_KNOWN: u32 = 150;
 const CHANGES_OF_OWNER: ToldPace = ToldPace { at_once: 5_000.0, per_minute: 60.0 };
 const CHANGES_OF_ALL: ToldPace = ToldPace { at_once: 20_000.0, per_minute: 300.0 };
 const MINUTE_MICROS: u64 = 60_000_000;
-/// So many owners are known apart in a minute; others are one.
+/// While there are so many owners in a minute, further strangers are one.
 const OWNERS_MAX: usize = 1024;
 /// Counts that are written of a minute, the largest; the rest is one more.
 const COUNTS_MAX: usize = 20;
@@ -42,7 +42,7 @@ enum AuditOwner {
     Node(String),
     Controller(String),
     Stranger(IpAddr),
-    /// Those beyond the number that is known apart.
+    /// Strangers beyond the number that is known apart.
     Others,
 }
 
@@ -109,7 +109,8 @@ impl FloodGate {
         if owner == AuditOwner::Trusted {
             return (true, counts);
         }
-        if self.owners.len() >= OWNERS_MAX && !self.owners.contains_key(&owner) {
+        // Users and nodes are as many as there are; addresses can be made up.
+        if owner.is_stranger() && self.owners.len() >= OWNERS_MAX && !self.owners.contains_key(&owner) {
             owner = AuditOwner::Others;
         }
         let (is_refused, is_stranger) = (!record.refused.is_empty(), owner.is_stranger());

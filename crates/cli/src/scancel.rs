@@ -193,8 +193,8 @@ pub fn build(
                 return Err(error(format!("--{long} is not supported by this version of Spur")));
             }
             "hurry" => plan.hurry = true,
-            // Requests always go through the controller.
-            "ctld" => {}
+            // Requests always go through the controller, and no job is one of scrontab's that only `--cron` ends.
+            "ctld" | "cron" => {}
             other => unreachable!("{other} is not in the table"),
         }
     }

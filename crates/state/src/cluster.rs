@@ -329,7 +329,7 @@ impl Cluster {
             .chain(of_gangs)
             .chain(of_reboots)
             .chain(of_triggers)
-            .chain(self.plan_due)
+            .chain(self.plan_due.filter(|_| self.n_queued() + self.n_to_stage() > 0))
             .min()
     }
 

@@ -322,7 +322,7 @@ fn coordinator_is_a_plain_user_through_nodes() {
     let _ = ask(&site.root_of(0), &origin("local 1 1"), "Requeue", command(&requeue));
     assert_eq!(head.ok(&format!("squeue -h -j {others} -o '%T %r'")), "RUNNING None");
     // Where the coordinator's own word counts, so do the rights; numbers that no job has are told, and nothing else happens to them.
-    let said = head.run(&as_user(USER, &format!("scancel {others} 4000")));
+    let said = head.run(&as_user(USER, &format!("scancel -v {others} 4000")));
     assert!(said.err.contains("4000"), "{said:?}");
     head.wait_for(&format!("squeue -h -t running -j {others} -o %i 2>&1 | grep -c ^{others}$"), "0");
     ask(&site.root_of(0), &origin("local 1 1"), "Cancel", cancel(&own)).expect("one's own");

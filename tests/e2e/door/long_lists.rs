@@ -45,7 +45,7 @@ fn set_triggers(head: &Cluster) {
 
 #[test]
 fn lists_beyond_a_page_are_shown_whole_by_every_command() {
-    let head = Cluster::up("--nodes 1");
+    let head = Cluster::up("--nodes 1 --cpus 4");
     // Nodes that nobody starts an agent for.
     let features = (0..12).map(|n| format!("\"feature-with-a-long-name-{n}\"")).collect::<Vec<_>>().join(", ");
     let far =
