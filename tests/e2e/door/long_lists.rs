@@ -59,7 +59,7 @@ fn lists_beyond_a_page_are_shown_whole_by_every_command() {
         let names: Vec<String> = (first..first + 100).map(|number| format!("account{number:04}")).collect();
         head.ok(&format!("sacctmgr -i add account {} description={description}", names.join(",")));
     }
-    submit_jobs(&head, N_JOBS, "true", true);
+    submit_jobs(&head, N_JOBS, "true", false);
     head.ok("scancel -u $(id -un)");
     head.wait_for("squeue -h | wc -l", "0");
     // The commands, each with its own count.
