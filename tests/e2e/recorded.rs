@@ -207,7 +207,13 @@ fn compare(cluster: &Cluster, mine: &[(usize, &Case)]) {
     cluster.ok("bash all.sh");
     let top = cluster.dir.display().to_string();
     let mut differ = Vec::new();
-    for (at, case) in mine.iter().filter(|(_, case)| case.is_alike) {
+    // Without a start, sacct begins at midnight: in the first hour of a day an end an hour ago comes before that.
+    let is_new_day = cluster.ok("date +%H") == "00";
+    let hangs_on_the_hour = |case: &Case| is_new_day && case.line.contains("sacct -E now-1hour");
+    if mine.iter().any(|(_, case)| hangs_on_the_hour(case)) {
+        eprintln!("SKIPPED: sacct -E now-1hour, in the first hour of a day");
+    }
+    for (at, case) in mine.iter().filter(|(_, case)| case.is_alike && !hangs_on_the_hour(case)) {
         let folder = format!("work-{at}.d");
         let read = |what: &str| normal(&cluster.file(&format!("{at}.{what}")), &top, &folder);
         let mut here = Answer { out: read("out"), err: read("err"), code: read("code").trim().to_string() };

@@ -104,8 +104,8 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
         assert!(String::from_utf8_lossy(&environment).contains(SECRET), "the daemon itself has it");
     }
-    let job = head.sbatch("--mail-type=BEGIN -o env --wrap 'srun -o step env; env; ls /proc/self/fd'");
-    head.ok(&format!("strigger --set -j {job} --fini -p {}", program[6]));
+    let job = head.sbatch("-H --mail-type=BEGIN -o env --wrap 'srun -o step env; env; ls /proc/self/fd'");
+    head.ok(&format!("strigger --set -j {job} --fini -p {} && scontrol release {job}", program[6]));
     head.wait_state(&job, "COMPLETED");
     for name in names {
         let told = head.wait_file(&format!("{name}.told"), |text| !text.is_empty());
@@ -118,6 +118,8 @@ fn programs_of_the_site_inherit_nothing_of_the_daemons() {
     assert!(batch.contains("SLURM_JOB_ID=") && step.contains("SLURM_STEP_ID="), "{batch}{step}");
     assert!(!batch.contains(SECRET) && !step.contains(SECRET), "{batch}{step}");
     // Neither do the processes between the daemons and the jobs, which users could look into.
+    let running = head.sbatch("-o /dev/null --wrap 'sleep 600'");
+    head.wait_state(&running, "RUNNING");
     let supervisors = head.ok(&format!("pgrep -x spurstepd -P {}", daemons[1]));
     assert!(!supervisors.is_empty());
     for pid in supervisors.lines() {
