@@ -1,5 +1,5 @@
 //! The caller's side: one socket, a request written at once, an answer read as it comes.
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream as PlainStream;
 use std::path::{Path, PathBuf};
@@ -99,11 +99,18 @@ impl Brief {
             false => write_piece(DATA, &content, &mut written),
         }
         let mut line = self.line()?;
-        line.write_all(&written).await?;
+        let cut = match line.write_all(&written).await {
+            Ok(()) => None,
+            // A request may be refused, and its connection closed, before all of it has come: the answer says why.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Some(error),
+            Err(error) => return Err(error.into()),
+        };
         if is_all {
-            let (headers, read) = beginning(&mut line).await?;
+            let is_cut = cut.is_some();
+            let begun = beginning(&mut line).await;
+            let (headers, read) = begun.map_err(|error| cut.map_or(error, StdError::from))?;
             let keep = move |line, end| {
-                if end == End::Whole {
+                if end == End::Whole && !is_cut {
                     self.keep(line, true)
                 }
             };
