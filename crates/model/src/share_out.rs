@@ -103,14 +103,14 @@ impl Size {
 
     /// These parts are the whole, with something on each node.
     pub fn is_shared_out_by<'g>(&self, parts: impl Iterator<Item = &'g [GresRequest]> + Clone) -> bool {
-        let count = |wanted: &GresRequest| -> u32 {
+        let count = |wanted: &GresRequest| -> u64 {
             let same = |unit: &&GresRequest| (&unit.name, &unit.kind) == (&wanted.name, &wanted.kind);
-            parts.clone().flatten().filter(same).map(|unit| unit.count).sum()
+            parts.clone().flatten().filter(same).map(|unit| u64::from(unit.count)).sum()
         };
         let is_asked = |unit: &GresRequest| {
             self.gres_total.iter().any(|wanted| (&unit.name, &unit.kind) == (&wanted.name, &wanted.kind))
         };
-        self.gres_total.iter().all(|wanted| count(wanted) == wanted.count)
+        self.gres_total.iter().all(|wanted| count(wanted) == u64::from(wanted.count))
             && parts.clone().flatten().all(is_asked)
             && (self.gres_total.is_empty() || parts.clone().all(|part| part.iter().any(|unit| unit.count > 0)))
     }
@@ -118,7 +118,10 @@ impl Size {
 
 fn most(size: &Size, unit: &GresRequest, n_tasks: &impl Fn(&Size) -> Option<u32>) -> u32 {
     let gives = |count: u32| n_tasks(&size.on_node(&[GresRequest { count, ..unit.clone() }])).is_some();
-    let (mut enough, mut too_many) = (0, unit.count + 1);
+    if gives(unit.count) {
+        return unit.count;
+    }
+    let (mut enough, mut too_many) = (0, unit.count);
     while enough + 1 < too_many {
         let middle = enough.midpoint(too_many);
         match gives(middle) {

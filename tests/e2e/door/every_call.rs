@@ -20,9 +20,13 @@ use crate::machines::{Machine, free_port, join, token};
 const CONTROLLER_MIB_MAX: u64 = 400;
 const AGENT_MIB_MAX: u64 = 200;
 
+/// The suite repeats one walk; `SPUR_WALK_SEED=new` begins another.
 fn seed() -> u64 {
-    let given = std::env::var("SPUR_WALK_SEED").ok().map(|text| text.parse().expect("a number"));
-    given.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs())
+    match std::env::var("SPUR_WALK_SEED").as_deref() {
+        Ok("new") => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs(),
+        Ok(text) => text.parse().expect("a number"),
+        Err(_) => 1_795_134_605,
+    }
 }
 
 /// Accounts for everybody, so that some are more than users.
