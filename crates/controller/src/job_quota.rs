@@ -29,10 +29,15 @@ impl JobQuota {
     pub fn judge(&self, cluster: &Cluster, by: Caller, command: &Command) -> Result<(), Reject> {
         let most = share(&cluster.config().controller);
         let n_new = n_submitted(command);
-        if n_new == 0 || by.is_admin || cluster.n_jobs() + n_new <= most {
+        if n_new == 0 || by.is_admin {
             return Ok(());
         }
         let mut users = self.users.lock().expect("no panic while it is held");
+        if cluster.n_jobs() + n_new <= most {
+            // This one is not counted, so an earlier count of the user's is worth nothing any more.
+            users.remove(&by.uid);
+            return Ok(());
+        }
         let now = Instant::now();
         let counted = || cluster.n_live_jobs_of(by.uid, most + 1);
         let known = users.entry(by.uid).or_insert_with(|| CountedJobs { n_most: counted(), at: now });
@@ -91,6 +96,8 @@ mod tests {
         };
         let mut cluster = apply(Command::Reconfigure { config: config.into() }, Caller::SYSTEM);
         let quota = JobQuota::default();
+        // A count from when the user had nothing does not outlive submissions that are not counted.
+        quota.users.lock().unwrap().insert(1000, CountedJobs { n_most: 0, at: Instant::now() });
         for _ in 0..9 {
             quota.judge(&cluster, BY, &submission(1000)).expect("nine tenths");
             cluster = apply(submission(1000), BY);
